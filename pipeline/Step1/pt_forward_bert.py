@@ -1,0 +1,35 @@
+"""Step 1, PyTorch side: the logits of one forward pass on the fake batch.
+
+reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
+        weights/torch_weight.bin                    and the classifier's weights
+writes  log_reprod/forward_torch.npy                fake batch and logits (4, 2), float32
+        log_reprod/strict/forward_torch.npy         the same in float64, and every layer's output
+pair    pd_forward_bert.py                          the same lines with Paddle's calls
+"""
+
+from pipeline.pt_model import load_bert
+from pipeline.run import JUDGE, Run, start
+from reprod_align import Recorder
+from reprod_align.backends.torch import layer_outputs
+
+import torch
+
+
+def main(run: Run) -> None:
+    """Record the fake batch and its logits, once in each precision."""
+    for dtype in run.dtypes:
+        record = Recorder(run.output("forward_torch", dtype))
+        record.add("fake_data", run.fake_data())
+        record.add("fake_label", run.fake_label())
+        model = load_bert(run, dtype)  # eval mode: no dropout
+        input_ids = torch.from_numpy(run.fake_data())  # (B, L)
+        with torch.no_grad(), layer_outputs(model, run.layer_names()) as layers:
+            logits = model(input_ids)  # (B, num_labels)
+        if dtype == JUDGE:
+            record.add_all(layers)
+        record.add("logits", logits)
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,23 @@
+"""Step 2 check: the same data, and the same metrics on it?
+
+reads   log_reprod/strict/data_torch.npy, data_paddle.npy
+        log_reprod/metric_torch.npy, metric_paddle.npy, and their twins in strict/
+writes  log_reprod/data_diff.log, metric_diff.log
+exit    0 aligned, 1 different, 2 cannot be compared
+"""
+
+from pipeline.run import Run, start
+from reprod_align import check
+
+
+def main(run: Run) -> int:
+    """Judge the data first: metrics on other data would say nothing."""
+    data_scripts = ("pipeline/Step2/pt_data.py", "pipeline/Step2/pd_data.py")
+    metric_scripts = ("pipeline/Step2/pt_metric.py", "pipeline/Step2/pd_metric.py")
+    data = check(run.gate("data", data_scripts, exact=True, unit="entry"))
+    metric = check(run.gate("metric", metric_scripts, unit="entry"))
+    return max(data, metric)
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,40 @@
+"""Step 2, Paddle side: the metrics of the untrained classifier on real sentences.
+
+reads   pipeline/Step2/demo_sst2_sentence/demo.tsv  or dev.tsv of --data-dir
+        weights/paddle_weight.pdparams              and the classifier's weights
+writes  log_reprod/metric_paddle.npy                accuracy, precision, recall, F1, AUC
+        log_reprod/strict/metric_paddle.npy         what they are made of: logits (float64), counts
+pair    pt_metric.py                                the same lines with PyTorch's calls
+"""
+
+from pipeline import settings
+from pipeline.pd_loader import data_loader, load_examples, load_tokenizer
+from pipeline.pd_metrics import Metrics
+from pipeline.pd_model import load_bert
+from pipeline.run import JUDGE, Run, start
+from reprod_align import Recorder
+
+import paddle
+
+
+def main(run: Run) -> None:
+    """Score every sentence, the short last batch included, once in each precision."""
+    tokenizer = load_tokenizer(run)
+    demo = load_examples(run.corpus.demo, tokenizer)
+    for dtype in run.dtypes:
+        record = Recorder(run.output("metric_paddle", dtype))
+        model = load_bert(run, dtype)
+        metrics = Metrics()
+        for index, batch in enumerate(data_loader(demo, tokenizer, settings.EVAL_BATCH_SIZE)):
+            labels = batch.pop("labels")  # (B,)
+            with paddle.no_grad():
+                logits = model(**batch)  # (B, num_labels)
+            metrics.update(paddle.nn.functional.softmax(logits, axis=-1), labels)
+            if dtype == JUDGE:
+                record.add_all({f"batch_{index}_logits": logits, f"batch_{index}_labels": labels})
+        record.add_all(metrics.counts() if dtype == JUDGE else metrics.values())
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,40 @@
+"""Step 2, PyTorch side: the metrics of the untrained classifier on real sentences.
+
+reads   pipeline/Step2/demo_sst2_sentence/demo.tsv  or dev.tsv of --data-dir
+        weights/torch_weight.bin                    and the classifier's weights
+writes  log_reprod/metric_torch.npy                 accuracy, precision, recall, F1, AUC
+        log_reprod/strict/metric_torch.npy          what they are made of: logits (float64), counts
+pair    pd_metric.py                                the same lines with Paddle's calls
+"""
+
+from pipeline import settings
+from pipeline.pt_loader import data_loader, load_examples, load_tokenizer
+from pipeline.pt_metrics import Metrics
+from pipeline.pt_model import load_bert
+from pipeline.run import JUDGE, Run, start
+from reprod_align import Recorder
+
+import torch
+
+
+def main(run: Run) -> None:
+    """Score every sentence, the short last batch included, once in each precision."""
+    tokenizer = load_tokenizer(run)
+    demo = load_examples(run.corpus.demo, tokenizer)
+    for dtype in run.dtypes:
+        record = Recorder(run.output("metric_torch", dtype))
+        model = load_bert(run, dtype)
+        metrics = Metrics()
+        for index, batch in enumerate(data_loader(demo, tokenizer, settings.EVAL_BATCH_SIZE)):
+            labels = batch.pop("labels")  # (B,)
+            with torch.no_grad():
+                logits = model(**batch)  # (B, num_labels)
+            metrics.update(torch.softmax(logits, dim=-1), labels)
+            if dtype == JUDGE:
+                record.add_all({f"batch_{index}_logits": logits, f"batch_{index}_labels": labels})
+        record.add_all(metrics.counts() if dtype == JUDGE else metrics.values())
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,19 @@
+"""Step 3 check: do both sides compute the same losses?
+
+reads   log_reprod/loss_torch.npy, loss_paddle.npy, and their twins in strict/
+writes  log_reprod/loss_diff.log
+exit    0 aligned, 1 different, 2 cannot be compared
+"""
+
+from pipeline.run import Run, start
+from reprod_align import check
+
+
+def main(run: Run) -> int:
+    """Judge the two records."""
+    scripts = ("pipeline/Step3/pt_loss.py", "pipeline/Step3/pd_loss.py")
+    return check(run.gate("loss", scripts, unit="loss"))
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

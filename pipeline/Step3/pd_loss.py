@@ -1,0 +1,47 @@
+"""Step 3, Paddle side: the loss on the fake batch, and the losses a port gets wrong most often.
+
+reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
+        weights/paddle_weight.pdparams              and the classifier's weights
+writes  log_reprod/loss_paddle.npy                  float32, and its float64 twin in strict/
+pair    pt_loss.py                                  the same lines with PyTorch's calls
+"""
+
+from pipeline import settings
+from pipeline.pd_model import load_bert
+from pipeline.run import Run, start
+from reprod_align import Recorder
+
+import paddle
+import paddle.nn.functional as F
+
+
+def main(run: Run) -> None:
+    """Record every loss, once in each precision."""
+    for dtype in run.dtypes:
+        record = Recorder(run.output("loss_paddle", dtype))
+        model = load_bert(run, dtype)  # eval mode: no dropout
+        with paddle.no_grad():
+            logits = model(paddle.to_tensor(run.fake_data()))  # (B, num_labels)
+        labels = paddle.to_tensor(run.fake_label())  # (B,)
+        one_ignored = labels.clone()
+        one_ignored[-1] = settings.IGNORE_INDEX
+        soft_labels = paddle.to_tensor(settings.SOFT_LABELS)
+        weight = paddle.to_tensor(settings.CLASS_WEIGHTS)
+        # cross_entropy(label_smoothing=0.1) computes with 0.1 in float32, which is off by 1e-8
+        smoothing = settings.LABEL_SMOOTHING
+        one_hot = F.one_hot(labels, settings.NUM_LABELS).astype(dtype)  # (B, num_labels)
+        smoothed_labels = one_hot * (1 - smoothing) + smoothing / settings.NUM_LABELS
+        # With a negative ignore_index, Paddle's mean divides by all positions, torch's by the counted
+        counted = (one_ignored != settings.IGNORE_INDEX).sum().astype(dtype)
+
+        record.add("loss", F.cross_entropy(logits, labels))
+        record.add("label_smoothing", F.cross_entropy(logits, smoothed_labels, soft_label=True))
+        record.add("class_weights", F.cross_entropy(logits, labels, weight=weight))
+        record.add("ignore_index", F.cross_entropy(logits, one_ignored, reduction="sum") / counted)
+        record.add("soft_labels", F.cross_entropy(logits, soft_labels, soft_label=True))
+        record.add("mean_squared_error", F.mse_loss(logits, soft_labels))
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

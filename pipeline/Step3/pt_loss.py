@@ -1,0 +1,42 @@
+"""Step 3, PyTorch side: the loss on the fake batch, and the losses a port gets wrong most often.
+
+reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
+        weights/torch_weight.bin                    and the classifier's weights
+writes  log_reprod/loss_torch.npy                   float32, and its float64 twin in strict/
+pair    pd_loss.py                                  the same lines with Paddle's calls
+"""
+
+from pipeline import settings
+from pipeline.pt_model import load_bert
+from pipeline.run import Run, start
+from reprod_align import Recorder
+
+import torch
+import torch.nn.functional as F
+
+
+def main(run: Run) -> None:
+    """Record every loss, once in each precision."""
+    for dtype in run.dtypes:
+        record = Recorder(run.output("loss_torch", dtype))
+        model = load_bert(run, dtype)  # eval mode: no dropout
+        with torch.no_grad():
+            logits = model(torch.from_numpy(run.fake_data()))  # (B, num_labels)
+        labels = torch.from_numpy(run.fake_label())  # (B,)
+        one_ignored = labels.clone()
+        one_ignored[-1] = settings.IGNORE_INDEX
+        soft_labels = torch.tensor(settings.SOFT_LABELS)
+        weight = torch.tensor(settings.CLASS_WEIGHTS)
+
+        record.add("loss", F.cross_entropy(logits, labels))
+        smoothed = F.cross_entropy(logits, labels, label_smoothing=settings.LABEL_SMOOTHING)
+        record.add("label_smoothing", smoothed)
+        record.add("class_weights", F.cross_entropy(logits, labels, weight=weight))
+        record.add("ignore_index", F.cross_entropy(logits, one_ignored, reduction="mean"))
+        record.add("soft_labels", F.cross_entropy(logits, soft_labels))
+        record.add("mean_squared_error", F.mse_loss(logits, soft_labels))
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,23 @@
+"""Step 4 check: the same learning rates, losses, gradients and updated parameters?
+
+reads   log_reprod/strict/lr_torch.npy, lr_paddle.npy
+        log_reprod/bp_align_torch.npy, bp_align_paddle.npy, and their twins in strict/
+writes  log_reprod/lr_diff.log, bp_align_diff.log
+exit    0 aligned, 1 different, 2 cannot be compared
+"""
+
+from pipeline.run import Run, start
+from reprod_align import check
+
+
+def main(run: Run) -> int:
+    """Judge the learning rates, which must agree exactly, and the iterations."""
+    lr_scripts = ("pipeline/Step4/pt_lr_scheduler.py", "pipeline/Step4/pd_lr_scheduler.py")
+    bp_scripts = ("pipeline/Step4/pt_bp.py", "pipeline/Step4/pd_bp.py")
+    lr = check(run.gate("lr", lr_scripts, exact=True, unit="schedule"))
+    bp = check(run.gate("bp_align", bp_scripts, unit="value", expect_noise=True))
+    return max(lr, bp)
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,53 @@
+"""Step 4, Paddle side: ten AdamW iterations on the fake batch.
+
+reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
+        weights/paddle_weight.pdparams              and the classifier's weights
+writes  log_reprod/bp_align_paddle.npy              loss and learning rate of each iteration, float32
+        log_reprod/strict/bp_align_paddle.npy       the same in float64, and every parameter's gradient
+                                                    and updated value (large ones as a sketch)
+pair    pt_bp.py                                    the same lines with PyTorch's calls
+"""
+
+from pipeline import settings
+from pipeline.pd_model import load_bert
+from pipeline.pd_optimizer import build_optimizer
+from pipeline.run import JUDGE, Run, start
+from reprod_align import Recorder
+from reprod_align.backends.paddle import gradients, parameters
+from reprod_align.sketch import backward_order
+
+import paddle
+from tqdm import trange
+
+
+def main(run: Run) -> None:
+    """Train once in each precision."""
+    for dtype in run.dtypes:
+        train(run, dtype)
+
+
+def train(run: Run, dtype: str) -> None:
+    """Train in eval mode, where nothing is random; record in the order in which things are computed."""
+    record = Recorder(run.output("bp_align_paddle", dtype))
+    model = load_bert(run, dtype)
+    criterion = paddle.nn.CrossEntropyLoss()
+    optimizer, schedule = build_optimizer(model, settings.LEARNING_RATE, settings.BP_ITERATIONS)
+    input_ids = paddle.to_tensor(run.fake_data())  # (B, L)
+    labels = paddle.to_tensor(run.fake_label())  # (B,)
+    for iteration in trange(settings.BP_ITERATIONS, desc=f"paddle {dtype}", disable=None):
+        loss = criterion(model(input_ids), labels)
+        loss.backward()
+        record.add(f"loss_{iteration}", loss)
+        record.add(f"lr_{iteration}", optimizer.get_lr())
+        if dtype == JUDGE:
+            record.add_all(backward_order(f"gradient_{iteration}", gradients(model)))
+        optimizer.step()
+        schedule.step()
+        optimizer.clear_grad()
+        if dtype == JUDGE:
+            record.add_all(backward_order(f"parameter_{iteration}", parameters(model)))
+    record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,53 @@
+"""Step 4, PyTorch side: ten AdamW iterations on the fake batch.
+
+reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
+        weights/torch_weight.bin                    and the classifier's weights
+writes  log_reprod/bp_align_torch.npy               loss and learning rate of each iteration, float32
+        log_reprod/strict/bp_align_torch.npy        the same in float64, and every parameter's gradient
+                                                    and updated value (large ones as a sketch)
+pair    pd_bp.py                                    the same lines with Paddle's calls
+"""
+
+from pipeline import settings
+from pipeline.pt_model import load_bert
+from pipeline.pt_optimizer import build_optimizer
+from pipeline.run import JUDGE, Run, start
+from reprod_align import Recorder
+from reprod_align.backends.torch import gradients, parameters
+from reprod_align.sketch import backward_order
+
+import torch
+from tqdm import trange
+
+
+def main(run: Run) -> None:
+    """Train once in each precision."""
+    for dtype in run.dtypes:
+        train(run, dtype)
+
+
+def train(run: Run, dtype: str) -> None:
+    """Train in eval mode, where nothing is random; record in the order in which things are computed."""
+    record = Recorder(run.output("bp_align_torch", dtype))
+    model = load_bert(run, dtype)
+    criterion = torch.nn.CrossEntropyLoss()
+    optimizer, schedule = build_optimizer(model, settings.LEARNING_RATE, settings.BP_ITERATIONS)
+    input_ids = torch.from_numpy(run.fake_data())  # (B, L)
+    labels = torch.from_numpy(run.fake_label())  # (B,)
+    for iteration in trange(settings.BP_ITERATIONS, desc=f"torch {dtype}", disable=None):
+        loss = criterion(model(input_ids), labels)
+        loss.backward()
+        record.add(f"loss_{iteration}", loss)
+        record.add(f"lr_{iteration}", schedule.get_last_lr()[0])
+        if dtype == JUDGE:
+            record.add_all(backward_order(f"gradient_{iteration}", gradients(model)))
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        if dtype == JUDGE:
+            record.add_all(backward_order(f"parameter_{iteration}", parameters(model)))
+    record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,21 @@
+"""Step 5 check: does the port learn as well, and the same, step by step?
+
+reads   log_reprod/train_align_torch.npy, train_align_paddle.npy, and their twins in strict/
+writes  log_reprod/train_align_diff.log
+exit    0 aligned, 1 different, 2 cannot be compared
+"""
+
+from pipeline import settings
+from pipeline.run import Run, start
+from reprod_align import check
+
+
+def main(run: Run) -> int:
+    """Judge the accuracies by the guide's threshold, and the float64 curves strictly."""
+    scripts = ("pipeline/Step5/pt_train.py", "pipeline/Step5/pd_train.py")
+    threshold = settings.ACCURACY_THRESHOLD
+    return check(run.gate("train_align", scripts, threshold=threshold, unit="entry"))
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,156 @@
+"""Run the whole pipeline: weights, then the five steps, both sides at once, and a table at the end.
+
+`make align` runs this. Every script runs in a process of its own, as a user would run it by hand.
+
+exit    0 every step passed, 1 a step failed or could not run
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+
+from pipeline.run import REPOSITORY, Run, start
+
+from tabulate import tabulate
+from tqdm import tqdm
+
+PREPARATION = (  # the scripts of one line can run at the same time
+    ("fake_data/gen_fake_data.py", "weights/torch_bert_weight.py"),
+    ("weights/torch2paddle.py", "classifier_weights/generate_classifier_weights.py"),
+)
+
+
+HEADERS = ("step", "official", "strict", "worst tensor (strict)", "relative difference", "seconds")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One acceptance step: its scripts (without pt_ or pd_), and the comparisons its check makes."""
+
+    number: int
+    scripts: tuple[str, ...]
+    gates: tuple[str, ...]
+
+    def side(self, prefix: str) -> list[str]:
+        """Return the scripts of one side ("pt" or "pd")."""
+        return [f"pipeline/Step{self.number}/{prefix}_{script}.py" for script in self.scripts]
+
+    @property
+    def check(self) -> str:
+        """The script that judges what both sides wrote."""
+        return f"pipeline/Step{self.number}/check_step{self.number}.py"
+
+
+STEPS = (
+    Step(1, ("forward_bert",), ("forward",)),
+    Step(2, ("data", "metric"), ("data", "metric")),
+    Step(3, ("loss",), ("loss",)),
+    Step(4, ("lr_scheduler", "bp"), ("lr", "bp_align")),
+    Step(5, ("train",), ("train_align",)),
+)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a script ended: exit code, seconds, and the most memory its process held (MiB)."""
+
+    script: str
+    code: int
+    seconds: float
+    memory: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a step ended: what ran, and the seconds from its first script's start to its check's end."""
+
+    step: Step
+    finished: tuple[Finished, ...]
+    seconds: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether every script ran and the check passed."""
+        return all(done.code == 0 for done in self.finished)
+
+
+def main(run: Run) -> int:
+    """Prepare, run every step, print the table; return 0 only if everything passed."""
+    for scripts in PREPARATION:
+        finished = _together([[script] for script in scripts], run)
+        if any(done.code != 0 for done in finished):
+            return 1
+    outcomes = [_run_step(step, run) for step in STEPS]
+    print(tabulate([row for outcome in outcomes for row in _rows(outcome, run)], headers=HEADERS))
+    print(f"\nresults: {run.home / 'log_reprod'}")
+    return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _run_step(step: Step, run: Run) -> Outcome:
+    begun = time.monotonic()
+    sides = _together([step.side("pt"), step.side("pd")], run)
+    finished = (*sides, _run_script(step.check, run, {}))
+    return Outcome(step, finished, time.monotonic() - begun)
+
+
+def _together(sides: Sequence[Sequence[str]], run: Run) -> list[Finished]:
+    """Run the scripts of each side in order, the sides at the same time, the cores shared out."""
+    threads = str(max(1, (os.cpu_count() or 1) // len(sides)))
+
+    def run_side(position: int) -> list[Finished]:
+        environment = {"OMP_NUM_THREADS": threads, "TQDM_POSITION": str(position)}
+        return [_run_script(script, run, environment) for script in sides[position]]
+
+    with ThreadPoolExecutor(len(sides)) as pool:
+        return [done for side in pool.map(run_side, range(len(sides))) for done in side]
+
+
+def _run_script(script: str, run: Run, environment: Mapping[str, str]) -> Finished:
+    """Run one script, its stdout kept back unless it fails, its progress bar and errors shown."""
+    words = [sys.executable, str(REPOSITORY / script), *sys.argv[1:]]
+    begun = time.monotonic()
+    with TemporaryFile("w+") as output:
+        process = subprocess.Popen(words, stdout=output, env=os.environ | environment)
+        _, status, usage = os.wait4(process.pid, 0)  # Popen.wait would not tell the memory
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.monotonic() - begun
+        output.seek(0)
+        failure = output.read() if process.returncode else ""
+    memory = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
+    state = "ok" if process.returncode == 0 else f"exit {process.returncode}"
+    tqdm.write(f"{state:7} {seconds:6.1f} s  {memory:5.0f} MiB  {script}\n{failure}".rstrip())
+    return Finished(script, process.returncode, seconds, memory)
+
+
+def _rows(outcome: Outcome, run: Run) -> Iterator[tuple[str, ...]]:
+    """Return a line of the final table for each comparison the step's check made."""
+    seconds = f"{outcome.seconds:.1f}"
+    for name in outcome.step.gates:
+        yield (f"{outcome.step.number} {name}", *_verdict(run.gate(name, ()).result_file), seconds)
+        seconds = ""
+
+
+def _verdict(result_file: Path) -> tuple[str, ...]:
+    """Return the cells of the final table that a check's JSON result fills."""
+    try:
+        result = json.loads(result_file.read_text())
+    except (OSError, ValueError):
+        return ("not run", "not run", "", "")
+    if result["strict"] is None:
+        return ("not compared", "not compared", "", "")
+    words = ["passed" if result[kind]["passed"] else "FAILED" for kind in ("official", "strict")]
+    worst = result["strict"]["worst"]
+    difference = worst.get("max_rel", worst["reason"])
+    shown = f"{difference:.1e}" if isinstance(difference, float) else str(difference)
+    return (*words, worst["key"], shown)
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,19 @@
+"""The classifier that the pd_* scripts of Steps 1 to 5 run on. pt_model.py is its twin."""
+
+from models.pd_bert import BertForSequenceClassification
+from pipeline.run import Run
+from reprod_align.backends.paddle import load_weights, read_weights, set_precision
+
+BERT_SCRIPT = "weights/torch2paddle.py"
+CLASSIFIER_SCRIPT = "classifier_weights/generate_classifier_weights.py"
+
+
+def load_bert(run: Run, dtype: str) -> BertForSequenceClassification:
+    """Return BERT with its classifier and the exported weights, in `dtype`, in eval mode."""
+    set_precision(dtype)
+    model = BertForSequenceClassification(run.config())
+    bert = read_weights(run.needed(run.paddle_weight, BERT_SCRIPT))
+    classifier = read_weights(run.needed(run.paddle_classifier, CLASSIFIER_SCRIPT))
+    load_weights(model, {f"bert.{name}": array for name, array in bert.items()} | classifier)
+    model.eval()
+    return model

@@ -1,0 +1,256 @@
+"""One script's run: its command line, its files, and how it ends."""
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+from models.bert_config import BertConfig
+from pipeline import settings
+from pipeline.corpus import Corpus, find_corpus
+from pipeline.profiles import PROFILES, Profile
+from reprod_align import EXACT, STRICT, Gate
+from reprod_align.errors import MissingInputError, ReprodError
+
+import numpy as np
+from numpy.typing import NDArray
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+JUDGE = "float64"  # the precision whose records the strict verdict compares
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the command line chose. Everything read and written lies under `home`."""
+
+    profile: Profile
+    home: Path
+    options: argparse.Namespace  # the whole command line: a script's own options too
+
+    dtypes = ("float32", JUDGE)  # the official file, then its twin in strict/
+
+    @property
+    def weights(self) -> Path | None:
+        """The checkpoint folder of --weights, None for the profile's own."""
+        return self.options.weights
+
+    @cached_property
+    def corpus(self) -> Corpus:
+        """The sentences of Steps 2 and 5, checked."""
+        return find_corpus(self.options.data_dir)
+
+    @cached_property
+    def exported(self) -> Mapping[str, object]:
+        """What `torch_bert_weight.py` wrote of the checkpoint: its config.json and two entries of ours."""
+        script = "weights/torch_bert_weight.py"
+        path = self.needed(self.home / "weights" / "config.json", script)
+        try:
+            exported: dict[str, object] = json.loads(path.read_text())
+            found = exported["profile"]
+        except (ValueError, TypeError, KeyError) as error:
+            raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
+        if found != self.profile.name:
+            raise ReprodError(
+                f"{path.parent} holds the weights of profile {found}, not {self.profile.name}: "
+                f"add --profile {found}, or first run {self.command(script)}"
+            )
+        return exported
+
+    def config(self) -> BertConfig:
+        """Return the shape of the exported BERT, with the two labels of the sentences."""
+        exported = BertConfig.from_dict(dict(self.exported))
+        return replace(exported, num_labels=settings.NUM_LABELS)
+
+    @property
+    def vocab(self) -> Path:
+        """The vocabulary that both tokenizers read."""
+        return self.needed(self.home / "weights" / "vocab.txt", "weights/torch_bert_weight.py")
+
+    @property
+    def do_lower_case(self) -> bool:
+        """Whether the tokenizers lower-case the sentences, as the checkpoint's own does."""
+        return bool(self.exported["do_lower_case"])
+
+    @property
+    def epochs(self) -> int:
+        """How often Step 5 goes through the training sentences."""
+        return self.options.epochs or self.profile.epochs
+
+    @property
+    def torch_weight(self) -> Path:
+        """BertModel's state dict in PyTorch's layout."""
+        return self.home / "weights" / "torch_weight.bin"
+
+    @property
+    def paddle_weight(self) -> Path:
+        """BertModel's state dict in Paddle's layout."""
+        return self.home / "weights" / "paddle_weight.pdparams"
+
+    @property
+    def torch_classifier(self) -> Path:
+        """The classifier's weight and bias in PyTorch's layout."""
+        return self.home / "classifier_weights" / "torch_classifier_weights.bin"
+
+    @property
+    def paddle_classifier(self) -> Path:
+        """The classifier's weight and bias in Paddle's layout."""
+        return self.home / "classifier_weights" / "paddle_classifier_weights.bin"
+
+    def training_steps(self, examples: int) -> tuple[int, int]:
+        """Return how many optimizer steps Step 5 takes, and how many of them warm up."""
+        steps = self.epochs * math.ceil(examples / settings.TRAIN_BATCH_SIZE)
+        return steps, int(settings.WARMUP_PROPORTION * steps)
+
+    def fake_data(self) -> NDArray[np.int64]:
+        """Return the fake batch: token ids, int64 of shape (4, 64)."""
+        return self._fake("fake_data.npy")
+
+    def fake_label(self) -> NDArray[np.int64]:
+        """Return the labels of the fake batch: int64 of shape (4,)."""
+        return self._fake("fake_label.npy")
+
+    def layer_names(self) -> list[str]:
+        """Return the layers whose outputs Step 1 compares, in the order of the forward pass."""
+        layers = range(self.config().num_hidden_layers)
+        encoder = [f"bert.encoder.layer.{number}" for number in layers]
+        return ["bert.embeddings", *encoder, "bert.pooler", "classifier"]
+
+    def needed(self, path: Path, script: str) -> Path:
+        """Return an input's path; MissingInputError naming the script to run first if it is missing."""
+        if not path.is_file():
+            raise MissingInputError(f"{path} is missing: first run {self.command(script)}")
+        return path
+
+    def output(self, name: str, dtype: str = JUDGE) -> Path:
+        """Return where to save a record, float32 ones in log_reprod/, float64 ones in its strict/.
+
+        An earlier record is removed, so that a script that fails can't leave it to be judged.
+        """
+        path = self.record_path(name, dtype)
+        path.unlink(missing_ok=True)
+        return path
+
+    def record_path(self, name: str, dtype: str = JUDGE) -> Path:
+        """Return where the record `name` ("forward_torch") of this precision lies."""
+        folder = self.home / "log_reprod"
+        return (folder / "strict" if dtype == JUDGE else folder) / f"{name}.npy"
+
+    def demo_record(self, number: int) -> Path:
+        """Return where reprod_log_demo keeps its two records."""
+        return self.home / "log_reprod" / "demo" / f"result_{number}.npy"
+
+    def gate(
+        self,
+        name: str,
+        scripts: Sequence[str],
+        *,
+        exact: bool = False,
+        threshold: float = 1e-6,
+        unit: str = "tensor",
+        expect_noise: bool = False,
+    ) -> Gate:
+        """Return what to compare as `name` ("forward") and by which rules.
+
+        `exact` records hold what must not differ at all; they exist in float64 alone.
+        """
+        strict = self._pair(name, JUDGE)
+        return Gate(
+            name=name,
+            official=strict if exact else self._pair(name, "float32"),
+            strict=strict,
+            threshold=threshold,
+            strict_rule=EXACT if exact else STRICT,
+            log=self.home / "log_reprod" / f"{name}_diff.log",
+            first_run=" and ".join(self.command(script) for script in scripts),
+            unit=unit,
+            expect_noise=expect_noise,
+        )
+
+    def command(self, script: str) -> str:
+        """Return the command line that runs another script with the same choices."""
+        words = ["python", script]
+        if self.profile.name != "minilm":
+            words += ["--profile", self.profile.name]
+        if self.home != REPOSITORY:
+            words += ["--home", str(self.home)]
+        return " ".join(words)
+
+    def _pair(self, name: str, dtype: str) -> tuple[Path, Path]:
+        return self.record_path(f"{name}_torch", dtype), self.record_path(f"{name}_paddle", dtype)
+
+    def _fake(self, name: str) -> NDArray[np.int64]:
+        script = "fake_data/gen_fake_data.py"
+        path = self.needed(self.home / "fake_data" / name, script)
+        try:
+            array: NDArray[np.int64] = np.load(path, allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
+        return array
+
+
+def start(
+    main: Callable[[Run], int | None],
+    about: str | None,
+    add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+) -> None:
+    """Run a script's `main` on what the command line chose, and exit: 0 done, 2 could not be done.
+
+    A ReprodError becomes one line on stderr. A check script's `main` returns its exit code.
+    """
+    script = Path(sys.argv[0]).name
+    parser = _parser(about)
+    add_options(parser)
+    options = parser.parse_args()
+    try:
+        sys.exit(main(Run(PROFILES[options.profile], options.home, options)))
+    except ReprodError as error:
+        print(f"{script}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print(f"{script}: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _parser(about: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = "; ".join(f"{profile.name}: {profile.about}" for profile in PROFILES.values())
+    parser.add_argument("--profile", choices=PROFILES, default="minilm", help=names)
+    parser.add_argument(
+        "--weights",
+        type=_folder,
+        metavar="DIR",
+        help="a Hugging Face BERT checkpoint to export instead of the profile's own",
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=_folder,
+        metavar="DIR",
+        help="SST-2's train.tsv and dev.tsv, instead of the built-in sentences",
+    )
+    parser.add_argument("--epochs", type=_positive, metavar="N", help="epochs of Step 5")
+    parser.add_argument(
+        "--home",
+        type=lambda word: Path(word).resolve(),
+        default=REPOSITORY,
+        metavar="DIR",
+        help="where inputs and results lie (default: the repository)",
+    )
+    return parser  # fmt: skip
+
+
+def _folder(word: str) -> Path:
+    if not Path(word).is_dir():
+        raise argparse.ArgumentTypeError(f"{word} is not a folder")
+    return Path(word).resolve()
+
+
+def _positive(word: str) -> int:
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is not a whole number above 0")
+    return int(word)

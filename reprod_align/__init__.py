@@ -1,0 +1,43 @@
+"""Prove that a PaddlePaddle model is a faithful port of a PyTorch one, or learn where it is not.
+
+    record = Recorder("log_reprod/forward_torch.npy")       # on each side
+    record.add("logits", logits)
+    record.save()
+
+    compare_records(load_record(a), load_record(b)).passed  # the rules: see verdict.py
+    sys.exit(check(gate))                                   # the same with a log and an exit code
+
+Importing this imports no framework.
+"""
+
+from reprod_align.check import Gate, check
+from reprod_align.diff import Difference, compare_arrays
+from reprod_align.errors import ReprodError
+from reprod_align.record import Recorder, load_record, save_record
+from reprod_align.verdict import (
+    EXACT,
+    STRICT,
+    Comparison,
+    Rule,
+    compare_records,
+    official_rule,
+)
+
+__all__ = [
+    "Comparison",
+    "Difference",
+    "EXACT",
+    "Gate",
+    "Recorder",
+    "ReprodError",
+    "Rule",
+    "STRICT",
+    "check",
+    "compare_arrays",
+    "compare_records",
+    "load_record",
+    "official_rule",
+    "save_record",
+]
+
+__version__ = "0.1.0"

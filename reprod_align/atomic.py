@@ -1,0 +1,44 @@
+"""Files that are there whole or not at all."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from reprod_align.errors import ReprodError
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a binary handle; `path` gets its content only when the block ends well.
+
+    Parent folders are created. On any exception, KeyboardInterrupt included, `path` keeps its
+    old content and no temporary file stays. A symbolic link stays one: its target is replaced.
+    Raises ReprodError if the file cannot be written, or is no regular file (/dev/null, a folder).
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    try:
+        _require_replaceable(target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "xb") as handle:  # not mkstemp: its files are closed to the group
+            yield handle
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ReprodError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):  # after success, or where none could be made, there is none
+            temporary.unlink()
+
+
+def _require_replaceable(target: Path) -> None:
+    """Raise OSError if `target` is a folder or a device: os.replace would put a file in its place.
+
+    As root it really would: a log sent to /dev/null must not turn that into a file.
+    """
+    if target.exists() and not target.is_file():
+        raise OSError("it is not a regular file")

@@ -1,0 +1,50 @@
+"""The command `reprod-align`."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from reprod_align import doctor
+from reprod_align.errors import ReprodError
+from reprod_align.record import load_record
+from reprod_align.verdict import EXACT, STRICT, compare_records, official_rule
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run a command; return its exit code (0 aligned, 1 different, 2 cannot be done)."""
+    options = _parser().parse_args(words)
+    try:
+        code: int = options.run(options)
+    except ReprodError as error:
+        print(f"reprod-align: {error}", file=sys.stderr)
+        return 2
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="reprod-align", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    command = commands.add_parser("doctor", help="print versions, devices and what does not work")
+    command.set_defaults(run=lambda options: doctor.main())
+    command = commands.add_parser("compare", help="compare two records (.npy files)")
+    command.add_argument("expected", type=Path, help="the reference's record")
+    command.add_argument("actual", type=Path, help="the port's record")
+    command.add_argument("--threshold", type=float, default=1e-6, help="largest mean difference")
+    command.add_argument("--rule", choices=("official", "strict", "exact"), default="official")
+    command.add_argument("--json", action="store_true", help="print the result as JSON")
+    command.set_defaults(run=_compare)
+    return parser
+
+
+def _compare(options: argparse.Namespace) -> int:
+    rules = {"official": official_rule(options.threshold), "strict": STRICT, "exact": EXACT}
+    comparison = compare_records(
+        load_record(options.expected), load_record(options.actual), rule=rules[options.rule]
+    )
+    print(json.dumps(comparison.to_json(), indent=2) if options.json else comparison.summary())
+    return 0 if comparison.passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

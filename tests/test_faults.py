@@ -1,0 +1,189 @@
+"""Each porting mistake, planted alone, makes the right check fail and say where.
+
+The faults are planted from outside, in the Paddle side's process or in its files; the scripts that
+run are the ones users run.
+"""
+
+from pathlib import Path
+
+from reprod_align import load_record, save_record
+from reprod_align.backends.paddle import read_weights, write_weights
+from tests.conftest import Finished, run_script
+
+import numpy as np
+import pytest
+
+CONFIG = """
+from dataclasses import replace
+from pipeline.run import Run
+config = Run.config
+Run.config = lambda run: replace(config(run), {change})
+"""
+SETTING = "from pipeline import settings\nsettings.{name} = {value}"
+FLIP_LABEL = """
+from pipeline import pd_loader
+read_tsv = pd_loader.read_tsv
+def flipped(path):
+    for number, row in enumerate(read_tsv(path)):
+        yield {**row, "label": 1 - row["label"]} if number == 3 else row
+pd_loader.read_tsv = flipped
+"""
+DROP_LAST = """
+from functools import partial
+from pipeline import pd_loader
+sampler = pd_loader.BatchSampler
+pd_loader.BatchSampler = lambda **options: sampler(**{**options, "drop_last": True})
+"""
+COSINE = """
+from paddlenlp import transformers
+transformers.LinearDecayWithWarmup = transformers.CosineDecayWithWarmup
+"""
+
+
+def caught(script: str, check: str, home: Path, fault: str) -> str:
+    """Run `script` with the fault, then `check`; return what the check said of it."""
+    ran = run_script(script, home, fault=fault)
+    assert ran.returncode == 0, ran.stderr
+    return failed(run_script(check, home))
+
+
+def failed(checked: Finished) -> str:
+    assert checked.returncode == 1, checked.stdout + checked.stderr
+    return checked.stdout
+
+
+STEP1 = ("pipeline/Step1/pd_forward_bert.py", "pipeline/Step1/check_step1.py")
+
+
+def change_weights(home: Path, **arrays: np.ndarray) -> None:
+    path = home / "weights" / "paddle_weight.pdparams"
+    write_weights(path, read_weights(path) | arrays)
+
+
+def test_transposed_square_weight(home: Path) -> None:
+    name = "encoder.layer.1.attention.self.value.weight"
+    weights = read_weights(home / "weights" / "paddle_weight.pdparams")
+    change_weights(home, **{name: weights[name].T.copy()})
+    assert "first layer that differs: bert.encoder.layer.1" in caught(*STEP1, home, "")
+
+
+def test_query_and_key_swapped(home: Path) -> None:
+    weights = read_weights(home / "weights" / "paddle_weight.pdparams")
+    attention = "encoder.layer.0.attention.self"
+    swapped = {
+        f"{attention}.{to}.{kind}": weights[f"{attention}.{source}.{kind}"]
+        for to, source in (("query", "key"), ("key", "query"))
+        for kind in ("weight", "bias")
+    }
+    change_weights(home, **swapped)
+    assert "first layer that differs: bert.encoder.layer.0" in caught(*STEP1, home, "")
+
+
+@pytest.mark.parametrize(
+    ("change", "layer"),
+    [
+        pytest.param("layer_norm_eps=1e-5", "bert.embeddings", id="eps"),
+        pytest.param("hidden_act='gelu_new'", "bert.encoder.layer.0", id="tanh gelu"),
+    ],
+)
+def test_wrong_setting_of_a_layer(home: Path, change: str, layer: str) -> None:
+    said = caught(*STEP1, home, CONFIG.format(change=change))
+    assert f"first layer that differs: {layer}\n" in said.replace(":", ":", 1) or layer in said
+
+
+@pytest.mark.parametrize("script", ["data", "metric"])
+def test_one_label_flipped(home: Path, script: str) -> None:
+    said = caught(
+        f"pipeline/Step2/pd_{script}.py", "pipeline/Step2/check_step2.py", home, FLIP_LABEL
+    )
+    assert ("dataset_3_labels" if script == "data" else "batch_0_labels") in said
+
+
+@pytest.mark.parametrize("script", ["data", "metric"])
+def test_last_batch_dropped(home: Path, script: str) -> None:
+    said = caught(
+        f"pipeline/Step2/pd_{script}.py", "pipeline/Step2/check_step2.py", home, DROP_LAST
+    )
+    assert ("dataloader_5_" if script == "data" else "batch_5_") in said
+
+
+STEP4 = ("pipeline/Step4/pd_bp.py", "pipeline/Step4/check_step4.py")
+
+
+def test_weight_decay_on_biases(home: Path) -> None:
+    said = caught(*STEP4, home, SETTING.format(name="NO_DECAY", value="('LayerNorm.weight',)"))
+    assert "parameter_0.classifier.bias" in said
+
+
+def test_adam_epsilon(home: Path) -> None:
+    said = caught(*STEP4, home, SETTING.format(name="EPSILON", value="1e-8"))
+    assert "first value that differs: parameter_0.classifier.bias" in said
+
+
+def test_cosine_for_linear(home: Path) -> None:
+    said = caught("pipeline/Step4/pd_lr_scheduler.py", STEP4[1], home, COSINE)
+    assert "first learning rate that differs: linear_346" in said
+
+
+def test_dropout_left_on(home: Path) -> None:
+    fault = (
+        "from models import pd_bert\npd_bert.BertForSequenceClassification.eval = lambda self: None"
+    )
+    assert "first layer that differs: bert.embeddings" in caught(*STEP1, home, fault)
+
+
+def change_record(home: Path, name: str, **arrays: np.ndarray | None) -> Path:
+    path = home / "log_reprod" / name
+    record = load_record(path) | arrays
+    save_record(path, {key: array for key, array in record.items() if array is not None})
+    return path
+
+
+def test_nan(home: Path) -> None:
+    logits = load_record(home / "log_reprod" / "forward_paddle.npy")["logits"]
+    logits[0, 0] = np.nan
+    change_record(home, "forward_paddle.npy", logits=logits)
+    said = failed(run_script(STEP1[1], home))
+    assert "logits: not finite: the actual side has 1 NaN" in said
+    assert "diff check failed" in (home / "log_reprod" / "forward_diff.log").read_text()
+
+
+def test_missing_key(home: Path) -> None:
+    change_record(home, "loss_paddle.npy", class_weights=None)
+    said = failed(run_script("pipeline/Step3/check_step3.py", home))
+    assert "class_weights: missing" in said
+
+
+def test_truncated_record(home: Path) -> None:
+    path = home / "log_reprod" / "metric_paddle.npy"
+    path.write_bytes(path.read_bytes()[:-7])
+    checked = run_script("pipeline/Step2/check_step2.py", home)
+    assert checked.returncode == 2
+    assert len(checked.stderr.strip().splitlines()) == 1
+    assert "metric_paddle.npy" in checked.stderr
+
+
+def test_pickle_that_runs_a_command(home: Path, tmp_path: Path) -> None:
+    marker = tmp_path / "executed"
+
+    class Attack:
+        def __reduce__(self) -> tuple[object, tuple[str]]:
+            import os
+
+            return os.system, (f"touch {marker}",)
+
+    path = home / "log_reprod" / "loss_paddle.npy"
+    np.save(path, {"loss": Attack()}, allow_pickle=True)
+    checked = run_script("pipeline/Step3/check_step3.py", home)
+    assert checked.returncode == 2
+    assert "asks to run" in checked.stderr and "loss_paddle.npy" in checked.stderr
+    assert not marker.exists()
+
+
+def test_one_changed_loss_in_training(home: Path) -> None:
+    path = home / "log_reprod" / "strict" / "train_align_paddle.npy"
+    losses = load_record(path)["epoch_0_losses"]
+    losses[7] *= 1 + 1e-8
+    change_record(home, "strict/train_align_paddle.npy", epoch_0_losses=losses)
+    said = failed(run_script("pipeline/Step5/check_step5.py", home))
+    assert "epoch_0_losses" in said and "(7,)" in said

@@ -1,0 +1,45 @@
+"""Export the profile's BERT as PyTorch weights.
+
+reads   a Hugging Face checkpoint: the profile's, or --weights DIR (random profiles draw theirs)
+writes  weights/torch_weight.bin    state dict of BertModel, Hugging Face's names, float32
+        weights/config.json         the checkpoint's shape, and the profile it belongs to
+        weights/vocab.txt           the checkpoint's vocabulary
+"""
+
+from models.pt_bert import BertModel
+from pipeline import settings
+from pipeline.checkpoint import bert_weights, write_description
+from pipeline.profiles import check_minilm, source_config, source_folder, weights_file
+from pipeline.run import Run, start
+from reprod_align.backends.torch import load_weights, read_weights, write_weights
+
+import torch
+
+
+@torch.no_grad()
+def _spread_constants(model: BertModel) -> None:
+    """Move biases off 0 and LayerNorm off 1, as training would: as constants they hide a lost one."""
+    for parameter in model.parameters():
+        if parameter.dim() == 1:
+            parameter.add_(torch.randn_like(parameter), alpha=model.config.initializer_range)
+
+
+def main(run: Run) -> None:
+    """Load the checkpoint strictly into our BertModel, and save that model's state dict."""
+    if run.profile.name == "minilm" and run.weights is None:
+        check_minilm()
+    torch.manual_seed(settings.SEED)
+    model = BertModel(source_config(run.profile, run.weights))
+    folder = source_folder(run.profile, run.weights)
+    if folder is None:
+        _spread_constants(model)
+    else:
+        load_weights(model, bert_weights(read_weights(weights_file(folder))))
+    write_weights(run.torch_weight, model)
+    write_description(run)
+    count = sum(parameter.numel() for parameter in model.parameters())
+    print(f"wrote {run.torch_weight}: {len(model.state_dict())} tensors, {count:,} parameters")
+
+
+if __name__ == "__main__":
+    start(main, __doc__)
