@@ -163,7 +163,7 @@ def _strict_line(result: KeyResult) -> str:
     line = f"{start}, max relative {result.difference.max_rel:.1e} (tolerance {limit:g})"
     if not result.passed:
         return f"{line}: {result.reason}"
-    if result.difference.max_rel <= limit:
+    if not result.is_rounding_around_zero:
         return line
     return f"{line}: max difference {result.difference.max_abs:.1e} is rounding around zero"
 

@@ -51,6 +51,8 @@ class Difference:
     mismatches: int
     """how many elements are not equal"""
     size: int
+    first_index: tuple[int, ...] | None
+    """where the first element that is not equal is; None if all are"""
     worst_index: tuple[int, ...]
     """where max_abs is (the first such place)"""
     expected_value: Any
@@ -121,6 +123,7 @@ class _Tally:
         self.max_abs, self.position = -1.0, 0
         self.min_abs, self.scale = math.inf, 0.0
         self.mismatches, self.ulp = 0, -1
+        self.first: int | None = None
 
     def add(self, start: int, block: _Measured) -> None:
         self.sums.append(float(block.gap.sum()))
@@ -131,6 +134,8 @@ class _Tally:
         self.min_abs = float(np.minimum(self.min_abs, block.gap.min()))
         self.scale = float(np.maximum(self.scale, block.scale))
         self.mismatches += int(np.count_nonzero(block.gap))
+        if self.first is None and self.mismatches:
+            self.first = start + int(np.argmax(block.gap != 0))
         self.ulp = max(self.ulp, -1 if block.ulp is None else block.ulp)
 
     def difference(self, expected: Array, actual: Array) -> Difference:
@@ -145,6 +150,7 @@ class _Tally:
             ulp=self.ulp if known else None,
             mismatches=self.mismatches,
             size=expected.size,
+            first_index=None if self.first is None else index_at(self.first, expected.shape),
             worst_index=index_at(position, expected.shape),
             expected_value=_python_value(expected, position),
             actual_value=_python_value(actual, position),

@@ -4,6 +4,7 @@ import io
 import logging
 import math
 import os
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,17 +12,16 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from reprod_align.atomic import whole_file
-from reprod_align.diff import INEXACT, dtype_kind
+from reprod_align.diff import INEXACT, Array, dtype_kind
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.verdict import Comparison, KeyResult
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
 Statistics = dict[str, Any]
 
 _HIDDEN = math.inf  # the mean shown for a key that fails by a rule reprod_log doesn't have
+_LARGEST = sys.float_info.max
 
 
 def write_log(
@@ -47,7 +47,9 @@ def write_log(
     if not comparison.results:  # reprod_log calls two empty records aligned
         helper.diff_dict["(no keys)"] = _same(_HIDDEN)
     with _captured_root_logger() as text:
-        helper.report(diff_method="mean", diff_threshold=threshold, path=None)
+        # below _HIDDEN, also if threshold is inf or NaN: reprod_log fails what is `> threshold`
+        limit = threshold if threshold < _LARGEST else _LARGEST
+        helper.report(diff_method="mean", diff_threshold=limit, path=None)
     write_text(path, text.getvalue() + as_text(extra_lines))
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from reprod_align.diff import (
     INEXACT,
     KINDS,
+    Array,
     Difference,
     compare_arrays,
     count_nonfinite,
@@ -28,8 +29,6 @@ from reprod_align.errors import one_line
 
 import numpy as np
 import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 _SHOWN_FAILURES = 10
 _SHOWN_LETTERS = 40  # of a text that differs
@@ -101,6 +100,15 @@ class KeyResult:
             f"(tolerance {self.rule.max_rel:g})"
         )
 
+    @property
+    def is_rounding_around_zero(self) -> bool:
+        """True if it passed by the floor alone: both sides hold rounding errors of a true zero."""
+        return (
+            self.passed
+            and self.difference is not None
+            and not self.difference.max_rel <= self.rule.max_rel
+        )
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as strings."""
         measured = {} if self.difference is None else vars(self.difference)
@@ -142,8 +150,11 @@ class Comparison:
 
     @property
     def worst(self) -> KeyResult | None:
-        """The result furthest beyond its tolerance; one that could not be measured comes first."""
-        return max(self.results, key=lambda r: (r.difference is None, r.exceed), default=None)
+        """The result to look at first: not measurable, else furthest beyond its tolerance.
+
+        Where all passed, the one with the largest relative difference, rounding around zero aside.
+        """
+        return max(self.results, key=_badness, default=None)
 
     @property
     def word(self) -> str:
@@ -198,7 +209,7 @@ def compare_records(
 
     rule None is official_rule(threshold). `expect_noise`: the two sides are different frameworks,
     whose rounding differs, so a remark is made if all floats are bit-identical. Never raises on
-    what the records hold: whatever cannot be compared fails.
+    arrays, whatever they hold: what cannot be compared fails.
     """
     rule = official_rule(threshold) if rule is None else rule
     ours = {key: np.asarray(value) for key, value in expected.items()}
@@ -206,6 +217,15 @@ def compare_records(
     names = [*ours, *sorted(theirs.keys() - ours.keys())]
     results = tuple(_judge(name, ours.get(name), theirs.get(name), rule) for name in names)
     return Comparison(results, rule, _remarks(results, ours, expect_noise))
+
+
+def _badness(result: KeyResult) -> tuple[bool, float, float]:
+    """Return what `Comparison.worst` is the maximum of."""
+    if result.difference is None:
+        return True, 0.0, 0.0
+    beyond = 0.0 if result.passed else result.exceed
+    relative = 0.0 if result.is_rounding_around_zero else result.difference.max_rel
+    return False, beyond, 0.0 if math.isnan(relative) else relative
 
 
 def _judge(key: str, expected: Array | None, actual: Array | None, rule: Rule) -> KeyResult:
@@ -311,7 +331,10 @@ def _numbers_fault(
         f"got {_text(difference.actual_value, actual.dtype)}"
     )
     if rule == EXACT:
-        return f"{difference.mismatches} of {difference.size} elements differ, the most {place}"
+        first = difference.first_index
+        where = "" if first == difference.worst_index else f" the first at {first},"
+        counted = f"{difference.mismatches} of {difference.size} elements differ"
+        return f"{counted},{where} the most {place}"
     largest = f"max difference {difference.max_abs:.1e} {place}"
     if mean_ok:
         return f"{largest}; tolerance {tolerance:.1e} ({rule.name})"

@@ -309,6 +309,13 @@ def test_half_precision_rounding_of_the_mean_does_not_contradict_us(tmp_path: Pa
     assert "diff check passed" in messages(gate.log)
 
 
+@pytest.mark.parametrize("threshold", [math.inf, math.nan])
+def test_a_threshold_without_end_fails_the_log(tmp_path: Path, threshold: float) -> None:
+    gate = gate_of(tmp_path, {"x": np.ones(2)}, {"x": np.ones(3)}, threshold=threshold)
+    assert check(gate) == 1
+    assert "diff check failed" in messages(gate.log)
+
+
 @pytest.mark.parametrize(
     ("expected", "actual"), [({}, {}), ({"a": 1.0}, {}), ({}, {"b": 1.0}), ({"a": 1.0}, {"b": 1.0})]
 )

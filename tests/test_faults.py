@@ -88,7 +88,7 @@ def test_query_and_key_swapped(home: Path) -> None:
 )
 def test_wrong_setting_of_a_layer(home: Path, change: str, layer: str) -> None:
     said = caught(*STEP1, home, CONFIG.format(change=change))
-    assert f"first layer that differs: {layer}\n" in said.replace(":", ":", 1) or layer in said
+    assert f"first layer that differs: {layer}\n" in said
 
 
 @pytest.mark.parametrize("script", ["data", "metric"])
@@ -122,7 +122,8 @@ def test_adam_epsilon(home: Path) -> None:
 
 def test_cosine_for_linear(home: Path) -> None:
     said = caught("pipeline/Step4/pd_lr_scheduler.py", STEP4[1], home, COSINE)
-    assert "first learning rate that differs: linear_346" in said
+    assert "first schedule that differs: linear" in said
+    assert "678 of 1024 elements differ, the first at (346,)" in said
 
 
 def test_dropout_left_on(home: Path) -> None:

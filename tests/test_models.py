@@ -98,12 +98,18 @@ def minilm() -> tuple[BertConfig, Arrays]:
     return config, tied(random_weights(config) | bert)
 
 
+def case(name: str) -> tuple[BertConfig, Arrays, int]:
+    """Return a configuration, its weights and a sequence length."""
+    if name == "minilm":
+        return *minilm(), 24
+    config, length = {"tiny": (TINY, 12), "bert-base": (BertConfig(), 64)}[name]
+    return config, random_weights(config), length
+
+
 @pytest.fixture(scope="module")
 def real_size(request: pytest.FixtureRequest) -> tuple[BertConfig, Arrays, int]:
-    """A configuration as people use it, its weights, and a sequence length."""
-    if request.param == "minilm":
-        return *minilm(), 24
-    return BertConfig(), random_weights(BertConfig()), 64
+    """Build a case once for all tests that take it."""
+    return case(request.param)
 
 
 def inputs(config: BertConfig, kind: str, length: int) -> Arrays:
@@ -325,20 +331,13 @@ def assert_gradients_close(actual: Arrays, expected: Arrays) -> None:
         assert relative <= TOLERANCE, f"{name}: relative difference {relative:.3g}"
 
 
-def tiny(architecture: str) -> tuple[BertConfig, Arrays, int]:
-    """A configuration small enough for anything."""
-    return TINY, random_weights(TINY), 12
+TWIN_CASES = [("tiny", name) for name in ARCHITECTURES]
+TWIN_CASES += [("minilm", "BertForSequenceClassification")]
 
 
-CASES = [(tiny, name) for name in ARCHITECTURES]
-MINILM_CASE = (lambda architecture: (*minilm(), 24), "BertForSequenceClassification")
-
-
-@pytest.mark.parametrize(("source", "architecture"), [*CASES, MINILM_CASE])
-def test_pt_equals_pd_forward_and_backward(
-    source: Callable[[str], tuple[BertConfig, Arrays, int]], architecture: str
-) -> None:
-    config, weights, length = source(architecture)
+@pytest.mark.parametrize(("name", "architecture"), TWIN_CASES)
+def test_pt_equals_pd_forward_and_backward(name: str, architecture: str) -> None:
+    config, weights, length = case(name)
     pt, pd = (build(config, weights, architecture) for build in (build_pt, build_pd))
     arguments = inputs(config, "everything", length)
     pt_outputs, pd_outputs = run_torch(pt, arguments), run_paddle(pd, arguments)
@@ -350,7 +349,7 @@ def test_pt_equals_pd_forward_and_backward(
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_pt_gradients_equal_transformers(architecture: str) -> None:
-    config, weights, length = tiny(architecture)
+    config, weights, length = case("tiny")
     arguments = inputs(config, "everything", length)
     ours, official = (b(config, weights, architecture) for b in (build_pt, build_transformers))
     expected = torch_gradients(official, run_torch(official, arguments))

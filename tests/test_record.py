@@ -506,9 +506,10 @@ def array_of(shape: tuple[int, ...], dtype: bytes = F8, data: bytes = EIGHT_BYTE
     "shape",
     [(2**40,), (2**62, 2**62), (0,), (0, 2**62), (-1, -1), (2,), (1,) * 65, (2**100,)],
 )
-def test_huge_and_wrong_shapes(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_huge_and_wrong_shapes(shape: tuple[int, ...]) -> None:
     tracemalloc.start()
-    refused(tmp_path / "r.npy", npy(b"\x80\x02" + array_of(shape)))
+    with pytest.raises(RecordError, match="has not the data for it|no proper shape|too large"):
+        restricted_loads(b"\x80\x02" + array_of(shape), where="x")
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
 
