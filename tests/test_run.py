@@ -1,0 +1,149 @@
+"""How every script starts and ends: missing inputs, bad options, other folders."""
+
+import json
+from pathlib import Path
+
+from pipeline.align import PREPARATION, STEPS
+from tests.conftest import REPOSITORY, one_line_error, run_python, run_script
+
+import pytest
+
+SCRIPTS = [
+    *(script for scripts in PREPARATION for script in scripts),
+    *(script for step in STEPS for side in ("pt", "pd") for script in step.side(side)),
+    *(step.check for step in STEPS),
+]
+
+
+@pytest.mark.parametrize(
+    ("script", "first"),
+    [
+        ("weights/torch2paddle.py", "weights/torch_bert_weight.py"),
+        ("classifier_weights/generate_classifier_weights.py", "weights/torch_bert_weight.py"),
+        ("pipeline/Step1/pt_forward_bert.py", "fake_data/gen_fake_data.py"),
+        ("pipeline/Step2/pd_data.py", "weights/torch_bert_weight.py"),
+        ("pipeline/Step1/check_step1.py", "pipeline/Step1/pt_forward_bert.py"),
+        ("pipeline/Step2/check_step2.py", "pipeline/Step2/pt_data.py"),
+        ("pipeline/Step3/check_step3.py", "pipeline/Step3/pt_loss.py"),
+        ("pipeline/Step4/check_step4.py", "pipeline/Step4/pt_lr_scheduler.py"),
+        ("pipeline/Step5/check_step5.py", "pipeline/Step5/pt_train.py"),
+        ("pipeline/reprod_log_demo/check_log_diff.py", "pipeline/reprod_log_demo/write_log.py"),
+    ],
+)
+def test_missing_inputs_name_the_script_to_run_first(
+    tmp_path: Path, script: str, first: str
+) -> None:
+    finished = run_script(script, tmp_path)
+    assert finished.returncode == 2
+    for (
+        line
+    ) in finished.stderr.strip().splitlines():  # a check of two comparisons has a line for each
+        assert "missing: first run python " in line
+    assert f"python {first} --profile tiny --home {tmp_path}" in finished.stderr
+
+
+@pytest.mark.parametrize("side", ["pt", "pd"])
+def test_steps_before_the_weights(aligned_home: Path, tmp_path: Path, side: str) -> None:
+    """Fake data alone are there: the weights come next, then (for Paddle) their conversion."""
+    (tmp_path / "fake_data").symlink_to(aligned_home / "fake_data")
+    script = f"pipeline/Step1/{side}_forward_bert.py"
+    assert "first run python weights/torch_bert_weight.py" in one_line_error(
+        run_script(script, tmp_path)
+    )
+
+
+def test_paddle_before_the_conversion(home: Path) -> None:
+    (home / "weights" / "paddle_weight.pdparams").unlink()
+    error = one_line_error(run_script("pipeline/Step1/pd_forward_bert.py", home))
+    assert "first run python weights/torch2paddle.py" in error
+
+
+def test_a_failing_script_leaves_no_old_record(home: Path) -> None:
+    """What ran yesterday must not be judged as today's result."""
+    (home / "weights" / "paddle_weight.pdparams").write_bytes(b"damaged")
+    one_line_error(run_script("pipeline/Step1/pd_forward_bert.py", home))
+    checked = run_script("pipeline/Step1/check_step1.py", home)
+    assert checked.returncode == 2
+    assert "forward_paddle.npy is missing" in checked.stderr
+    log = (home / "log_reprod" / "forward_diff.log").read_text()
+    assert "check passed" not in log and "failed" in log.splitlines()[-1]
+
+
+def test_damaged_config(home: Path) -> None:
+    (home / "weights" / "config.json").write_text("{")
+    error = one_line_error(run_script("pipeline/Step3/pt_loss.py", home))
+    assert "config.json is damaged: run python weights/torch_bert_weight.py" in error
+
+
+def test_damaged_fake_data(home: Path) -> None:
+    path = home / "fake_data" / "fake_data.npy"
+    path.write_bytes(path.read_bytes()[:50])
+    error = one_line_error(run_script("pipeline/Step3/pd_loss.py", home))
+    assert "fake_data.npy is damaged: run python fake_data/gen_fake_data.py" in error
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_runs_from_its_own_folder(script: str) -> None:
+    path = REPOSITORY / script
+    finished = run_python(path.name, "--help", cwd=path.parent)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stderr == ""
+    assert "--profile" in finished.stdout and "--data-dir" in finished.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--profile", "large"], "invalid choice: 'large'"),
+        (["--weights", "nowhere"], "nowhere is not a folder"),
+        (["--epochs", "0"], "0 is not a whole number above 0"),
+    ],
+)
+def test_bad_options(tmp_path: Path, options: list[str], message: str) -> None:
+    finished = run_script("fake_data/gen_fake_data.py", tmp_path, *options)
+    assert finished.returncode == 2
+    assert message in finished.stderr.splitlines()[-1]
+
+
+def test_results_of_align(aligned_home: Path) -> None:
+    """The folder to submit is complete, every log says passed, and the table names every step."""
+    names = ("forward", "metric", "loss", "bp_align", "train_align")
+    folder = aligned_home / "log_reprod"
+    records = {f"{name}_{side}.npy" for name in names for side in ("torch", "paddle")}
+    assert {path.name for path in folder.glob("*.npy")} == records
+    assert {path.name for path in (folder / "strict").glob("*.npy")} >= records
+    for name in (*names, "data", "lr"):
+        log = (folder / f"{name}_diff.log").read_text()
+        assert "diff check passed" in log and "check passed: False" not in log
+        assert json.loads((folder / "strict" / f"{name}_diff.json").read_text())["passed"] is True
+    table = (aligned_home / "align.txt").read_text()
+    for step in (
+        "1 forward",
+        "2 data",
+        "2 metric",
+        "3 loss",
+        "4 lr",
+        "4 bp_align",
+        "5 train_align",
+    ):
+        assert f"\n{step} " in table
+    assert f"results: {folder}" in table
+
+
+def test_align_fails_if_a_step_does(tmp_path: Path) -> None:
+    """A broken Paddle side: the pipeline goes on to the end, and its exit code is 1."""
+    fault = "import os; os.environ['PYTHONPATH'] = {!r}".format(str(tmp_path / "faults"))
+    (tmp_path / "faults").mkdir()
+    (tmp_path / "faults" / "sitecustomize.py").write_text(
+        "from pipeline import settings\n"
+        "import sys\n"
+        "settings.EPSILON = 1e-4 if 'pd_bp.py' in ' '.join(sys.orig_argv) else settings.EPSILON\n"
+    )
+    script = f"{fault}; from pipeline import align, run; run.start(align.main, None)"
+    options = ("--profile", "tiny", "--home", str(tmp_path / "home"))
+    finished = run_python("-c", script, *options)
+    assert finished.returncode == 1, finished.stdout + finished.stderr
+    (row,) = (line for line in finished.stdout.splitlines() if line.startswith("4 bp_align"))
+    assert row.split()[2:4] == ["FAILED", "FAILED"] or row.split()[3] == "FAILED"
+    (row,) = (line for line in finished.stdout.splitlines() if line.startswith("5 train_align"))
+    assert row.split()[2:4] == ["passed", "passed"]
