@@ -7,11 +7,10 @@ writes  classifier_weights/torch_classifier_weights.bin     classifier.weight (2
 
 from pipeline import settings
 from pipeline.run import Run, start
-from reprod_align.atomic import whole_file
 from reprod_align.backends import paddle as pd_backend
+from reprod_align.backends import torch as pt_backend
 
 import numpy as np
-import torch
 
 
 def main(run: Run) -> None:
@@ -21,10 +20,9 @@ def main(run: Run) -> None:
     shape = (settings.NUM_LABELS, config.hidden_size)
     weight = generator.normal(0.0, config.initializer_range, shape).astype(np.float32)
     bias = generator.normal(0.0, config.initializer_range, shape[0]).astype(np.float32)
-    names = ("classifier.weight", "classifier.bias")
-    with whole_file(run.torch_classifier) as handle:
-        torch.save(dict(zip(names, map(torch.from_numpy, (weight, bias)), strict=True)), handle)
-    pd_backend.write_weights(run.paddle_classifier, dict(zip(names, (weight.T, bias), strict=True)))
+    torch_weights = {"classifier.weight": weight, "classifier.bias": bias}
+    pt_backend.write_weights(run.torch_classifier, torch_weights)
+    pd_backend.write_weights(run.paddle_classifier, torch_weights | {"classifier.weight": weight.T})
     print(f"wrote {run.torch_classifier} and {run.paddle_classifier.name}")
 
 

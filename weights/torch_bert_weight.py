@@ -11,7 +11,7 @@ from pipeline import settings
 from pipeline.checkpoint import bert_weights, write_description
 from pipeline.profiles import check_minilm, source_config, source_folder, weights_file
 from pipeline.run import Run, start
-from reprod_align.backends.torch import load_weights, read_weights, write_weights
+from reprod_align.backends.torch import load_weights, read_weights, weights_of, write_weights
 
 import torch
 
@@ -35,7 +35,7 @@ def main(run: Run) -> None:
         _spread_constants(model)
     else:
         load_weights(model, bert_weights(read_weights(weights_file(folder))))
-    write_weights(run.torch_weight, model)
+    write_weights(run.torch_weight, weights_of(model))
     write_description(run)
     count = sum(parameter.numel() for parameter in model.parameters())
     print(f"wrote {run.torch_weight}: {len(model.state_dict())} tensors, {count:,} parameters")

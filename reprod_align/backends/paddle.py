@@ -71,6 +71,11 @@ def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
         handle.write(buffer.getbuffer())
 
 
+def weights_of(model: nn.Layer) -> dict[str, Array]:
+    """Return the model's state dict as arrays in Paddle's layout; they may share its memory."""
+    return {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+
+
 def load_weights(model: nn.Layer, weights: Mapping[str, Array]) -> None:
     """Give the model these weights in its own dtype; WeightsError unless every name and shape fits."""
     check_names_and_shapes(layout(model).shapes, weights)

@@ -59,10 +59,15 @@ def read_weights(path: Path) -> dict[str, Array]:
     return {str(name): _array(tensor, name, path) for name, tensor in state.items()}
 
 
-def write_weights(path: Path, model: nn.Module) -> None:
-    """Save the model's state dict with `torch.save`, whole or not at all."""
+def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
+    """Save weights in PyTorch's layout with `torch.save`, whole or not at all."""
     with whole_file(path) as handle:
-        torch.save(model.state_dict(), handle)
+        torch.save({name: torch.tensor(array) for name, array in weights.items()}, handle)
+
+
+def weights_of(model: nn.Module) -> dict[str, Array]:
+    """Return the model's state dict as arrays in PyTorch's layout; they may share its memory."""
+    return {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Array]) -> None:

@@ -1,0 +1,75 @@
+"""The command `reprod-align`, and the doctor."""
+
+import json
+from pathlib import Path
+
+import reprod_align
+from reprod_align import save_record
+from reprod_align.cli import main
+from reprod_align.doctor import PROBES, SETUP, Probe, examine
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> tuple[str, str]:
+    """Two records whose only array differs by 1e-8, relative."""
+    paths = tmp_path / "a.npy", tmp_path / "b.npy"
+    save_record(paths[0], {"x": np.ones(3)})
+    save_record(paths[1], {"x": np.ones(3) + 1e-8})
+    return str(paths[0]), str(paths[1])
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [([], 0), (["--rule", "strict"], 1), (["--rule", "exact"], 1), (["--threshold", "1e-9"], 1)],
+)
+def test_compare(
+    records: tuple[str, str], options: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *records, *options]) == code
+    assert ("passed" if code == 0 else "first key that differs: x") in capsys.readouterr().out
+
+
+def test_compare_as_json(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", *records, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["keys"][0]["key"] == "x"
+
+
+def test_a_missing_record(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", records[0], "nowhere.npy"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("reprod-align: nowhere.npy") and error.count("\n") == 1
+
+
+def test_a_healthy_and_a_sick_probe() -> None:
+    assert examine(Probe("fine", "print('1.0')")).found == "1.0"
+    sick = examine(Probe("sick", "import no_such_package"))
+    assert not sick.healthy and "No module named 'no_such_package'" in sick.found
+    crashed = examine(Probe("crash", "import os; os.abort()"))
+    assert not crashed.healthy and crashed.found == "exit -6"
+
+
+def test_every_probe_passes_here_and_has_a_remedy() -> None:
+    for probe in PROBES:
+        finding = examine(probe)
+        assert finding.healthy, f"{probe.name}: {finding.found}"
+        assert finding.found and SETUP.split()[0] in probe.remedy + SETUP
+
+
+def test_the_doctor_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "reprod_align.doctor.PROBES", (Probe("sick", "raise SystemExit('worn out')"),)
+    )
+    assert main(["doctor"]) == 1
+    said = capsys.readouterr().out
+    assert "FAILED" in said and "worn out" in said and SETUP in said
+
+
+def test_the_public_face() -> None:
+    assert sorted(reprod_align.__all__) == reprod_align.__all__
+    for name in reprod_align.__all__:
+        assert hasattr(reprod_align, name)

@@ -1,0 +1,89 @@
+"""The main job, on the real pretrained model: what the project promises of it, in figures."""
+
+import json
+import re
+from pathlib import Path
+
+from reprod_align import load_record
+from tests.conftest import run_python
+
+import pytest
+from reprod_log import ReprodDiffHelper
+
+NAMES = ("forward", "metric", "loss", "bp_align", "train_align")
+MEMORY = 2048  # MiB, of the largest process
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return log_reprod/ of a run on the default profile, and what the run printed."""
+    home = tmp_path_factory.mktemp("minilm")
+    finished = run_python("-m", "pipeline.align", "--home", home)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert finished.stderr == "", "quiet by default"
+    return home / "log_reprod", finished.stdout
+
+
+def strict(folder: Path, name: str) -> list[dict]:
+    result = json.loads((folder / "strict" / f"{name}_diff.json").read_text())
+    assert result["passed"] is True
+    return result["strict"]["keys"]
+
+
+def test_reprod_log_itself_agrees(printed: tuple[Path, str], tmp_path: Path) -> None:
+    folder, _ = printed
+    for name in NAMES:
+        helper = ReprodDiffHelper()
+        sides = [str(folder / f"{name}_{side}.npy") for side in ("torch", "paddle")]
+        helper.compare_info(*(helper.load_info(side) for side in sides))
+        threshold = 0.0015 if name == "train_align" else 1e-6
+        helper.report(diff_threshold=threshold, path=str(tmp_path / f"{name}.log"))
+        said = (tmp_path / f"{name}.log").read_text().splitlines()
+        ours = (folder / f"{name}_diff.log").read_text().splitlines()
+        assert said[-1].endswith("diff check passed")
+        without_time = [line.partition("]")[2] for line in said]
+        assert [line.partition("]")[2] for line in ours[: len(said)]] == without_time
+
+
+def test_forward_in_float64(printed: tuple[Path, str]) -> None:
+    keys = strict(printed[0], "forward")
+    layers = [f"bert.encoder.layer.{number}" for number in range(6)]
+    named = ["bert.embeddings", *layers, "bert.pooler", "classifier", "logits"]
+    assert [key["key"] for key in keys] == ["fake_data", "fake_label", *named]
+    assert max(key["max_rel"] for key in keys) < 1e-12
+    assert keys[-1]["max_rel"] > 0, "bit-identical logits would mean one framework ran twice"
+
+
+def test_ten_iterations_in_float64(printed: tuple[Path, str]) -> None:
+    keys = {key["key"]: key for key in strict(printed[0], "bp_align")}
+    losses = [keys[f"loss_{iteration}"]["max_rel"] for iteration in range(10)]
+    assert 0 < max(losses) < 1e-11
+    parameters = 103 + 2  # BertModel's and the classifier's
+    for kind in ("gradient", "parameter"):
+        for iteration in range(10):
+            assert sum(key.startswith(f"{kind}_{iteration}.") for key in keys) == parameters
+
+
+def test_learning_rates_agree_exactly(printed: tuple[Path, str]) -> None:
+    keys = strict(printed[0], "lr")
+    assert [key["key"] for key in keys] == ["linear", "cosine", "polynomial", "step"]
+    assert all(key["mismatches"] == 0 and key["size"] == 1024 for key in keys)
+
+
+def test_it_learns(printed: tuple[Path, str]) -> None:
+    """On 110 held-out sentences, half of them positive; by chance 0.5 +- 0.05."""
+    for side in ("torch", "paddle"):
+        assert load_record(printed[0] / f"train_align_{side}.npy")["acc"] >= 0.75
+    record = load_record(printed[0] / "strict" / "train_align_torch.npy")
+    assert record["epoch_1_losses"].mean() < 0.8 * record["epoch_0_losses"].mean()
+
+
+def test_training_with_dropout_agrees(printed: tuple[Path, str]) -> None:
+    keys = {key["key"]: key["max_rel"] for key in strict(printed[0], "train_align")}
+    assert 0 < max(keys[f"epoch_{epoch}_losses"] for epoch in range(2)) < 1e-10
+
+
+def test_memory_of_every_process(printed: tuple[Path, str]) -> None:
+    memory = [int(number) for number in re.findall(r"(\d+) MiB", printed[1])]
+    assert len(memory) >= 20
+    assert max(memory) < MEMORY

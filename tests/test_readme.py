@@ -1,0 +1,87 @@
+"""The READMEs are true: every command in them runs, and both languages show the same ones."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.conftest import REPOSITORY, run_python, run_script
+
+import pytest
+
+READMES = ("README.md", "README_cn.md")
+STEP_READMES = sorted(
+    str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("pipeline/*/README.md")
+)
+FAILS_ON_PURPOSE = "pipeline/reprod_log_demo/check_log_diff.py"
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """Return the fenced blocks of a README written in `language`."""
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def commands(name: str) -> list[str]:
+    """Return the command lines of a README, without their comments."""
+    lines = (
+        line.partition("#")[0].strip()
+        for block in blocks(name, "bash")
+        for line in block.splitlines()
+    )
+    return [line for line in lines if line]
+
+
+def scripts(name: str) -> list[str]:
+    return [line.removeprefix("python ") for line in commands(name) if line.startswith("python ")]
+
+
+def test_both_languages_show_the_same_commands_and_code() -> None:
+    assert commands("README.md") == commands("README_cn.md")
+    assert blocks("README.md", "python") == blocks("README_cn.md", "python")
+    assert blocks("README.md", "text") == blocks("README_cn.md", "text")
+
+
+def test_the_walkthrough(tmp_path: Path) -> None:
+    """From an empty folder, every script in the README's order, on the `tiny` profile."""
+    walked = scripts("README.md")
+    assert len(walked) >= 23
+    for script in walked:
+        finished = run_script(script, tmp_path)
+        assert finished.returncode == (1 if script == FAILS_ON_PURPOSE else 0), finished
+        assert finished.stderr == "", f"{script} is not quiet"
+
+
+def test_the_steps_readmes_show_scripts_that_exist() -> None:
+    for name in (*STEP_READMES, "log_reprod/README.md"):
+        for script in scripts(name):
+            assert (REPOSITORY / script.split()[0]).is_file(), f"{name}: {script}"
+
+
+@pytest.mark.parametrize("name", STEP_READMES)
+def test_the_steps_readmes_have_the_same_headings(name: str) -> None:
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    found = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
+    wanted = ["Question", "Inputs and outputs", "Pass rule", "If it fails"]
+    assert [heading for heading in found if heading in wanted] == wanted
+
+
+@pytest.mark.parametrize("name", READMES)
+def test_make_targets_exist(name: str) -> None:
+    targets = {line.split()[1] for line in commands(name) if line.startswith("make ")}
+    assert {"align", "test", "setup"} <= targets
+    for target in targets:
+        subprocess.run(["make", "-n", target], cwd=REPOSITORY, check=True, capture_output=True)
+
+
+def test_the_code_in_the_readme_runs(tmp_path: Path) -> None:
+    first, second = blocks("README.md", "python")
+    finished = run_python("-c", first, cwd=tmp_path)
+    assert finished.stdout.strip() == "True" and finished.returncode == 0, finished.stderr
+    assert run_python("-c", second, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("name", [*READMES, *STEP_READMES, "log_reprod/README.md"])
+def test_links_lead_somewhere(name: str) -> None:
+    path = REPOSITORY / name
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
+        assert target.startswith("http") or (path.parent / target).exists(), target
