@@ -69,7 +69,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a step ended: what ran, and the seconds from its first script's start to its check's end."""
+    """How a step ended: what ran, and the seconds of its slower side and of its check."""
 
     step: Step
     finished: tuple[Finished, ...]
@@ -83,33 +83,46 @@ class Outcome:
 
 def main(run: Run) -> int:
     """Prepare, run every step, print the table; return 0 only if everything passed."""
+    _remove_results(run)
     for scripts in PREPARATION:
-        finished = _together([[script] for script in scripts], run)
+        with ThreadPoolExecutor() as pool:
+            finished = pool.map(lambda script: _run_script(script, run, {}), scripts)
         if any(done.code != 0 for done in finished):
             return 1
-    outcomes = [_run_step(step, run) for step in STEPS]
-    print(tabulate([row for outcome in outcomes for row in _rows(outcome, run)], headers=HEADERS))
+    outcomes = _run_steps(run)
+    rows = [row for outcome in outcomes for row in _rows(outcome, run)]
+    print(tabulate(rows, headers=HEADERS, disable_numparse=True))
     print(f"\nresults: {run.home / 'log_reprod'}")
     return 0 if all(outcome.passed for outcome in outcomes) else 1
 
 
-def _run_step(step: Step, run: Run) -> Outcome:
-    begun = time.monotonic()
-    sides = _together([step.side("pt"), step.side("pd")], run)
-    finished = (*sides, _run_script(step.check, run, {}))
-    return Outcome(step, finished, time.monotonic() - begun)
+def _remove_results(run: Run) -> None:
+    """Remove what earlier runs wrote: a step whose scripts fail must not be judged by it."""
+    for name in (name for step in STEPS for name in step.gates):
+        gate = run.gate(name, ())
+        for path in (*gate.official, *gate.strict, gate.log, gate.result_file):
+            path.unlink(missing_ok=True)
 
 
-def _together(sides: Sequence[Sequence[str]], run: Run) -> list[Finished]:
-    """Run the scripts of each side in order, the sides at the same time, the cores shared out."""
-    threads = str(max(1, (os.cpu_count() or 1) // len(sides)))
+def _run_steps(run: Run) -> list[Outcome]:
+    """Run each side's scripts in order, the sides at the same time; check a step once both are done."""
+    with ThreadPoolExecutor(1) as torch_side, ThreadPoolExecutor(1) as paddle_side:
+        torch_jobs = [torch_side.submit(_run_side, step.side("pt"), run, 0) for step in STEPS]
+        paddle_jobs = [paddle_side.submit(_run_side, step.side("pd"), run, 1) for step in STEPS]
+        jobs = zip(STEPS, torch_jobs, paddle_jobs, strict=True)
+        return [_check(step, pt.result(), pd.result(), run) for step, pt, pd in jobs]
 
-    def run_side(position: int) -> list[Finished]:
-        environment = {"OMP_NUM_THREADS": threads, "TQDM_POSITION": str(position)}
-        return [_run_script(script, run, environment) for script in sides[position]]
 
-    with ThreadPoolExecutor(len(sides)) as pool:
-        return [done for side in pool.map(run_side, range(len(sides))) for done in side]
+def _run_side(scripts: Sequence[str], run: Run, position: int) -> list[Finished]:
+    threads = str(max(1, (os.cpu_count() or 1) // 2))  # the other side needs its share
+    environment = {"OMP_NUM_THREADS": threads, "TQDM_POSITION": str(position)}
+    return [_run_script(script, run, environment) for script in scripts]
+
+
+def _check(step: Step, pt: list[Finished], pd: list[Finished], run: Run) -> Outcome:
+    check = _run_script(step.check, run, {})
+    slower = max(sum(done.seconds for done in side) for side in (pt, pd))
+    return Outcome(step, (*pt, *pd, check), slower + check.seconds)
 
 
 def _run_script(script: str, run: Run, environment: Mapping[str, str]) -> Finished:

@@ -120,6 +120,7 @@ def _paddlenlp_name(name: str) -> str:
 
 
 def _set_precision(dtype: str) -> None:
+    paddle.set_device("cpu")
     pt_backend.set_precision(dtype)
     pd_backend.set_precision(dtype)
 

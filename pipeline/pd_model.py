@@ -4,12 +4,17 @@ from models.pd_bert import BertForSequenceClassification
 from pipeline.run import Run
 from reprod_align.backends.paddle import load_weights, read_weights, set_precision
 
+import paddle
+
 BERT_SCRIPT = "weights/torch2paddle.py"
 CLASSIFIER_SCRIPT = "classifier_weights/generate_classifier_weights.py"
 
 
 def load_bert(run: Run, dtype: str) -> BertForSequenceClassification:
     """Return BERT with its classifier and the exported weights, in `dtype`, in eval mode."""
+    paddle.set_device(
+        "cpu"
+    )  # where torch's models are unless moved; a GPU build would take the GPU
     set_precision(dtype)
     model = BertForSequenceClassification(run.config())
     bert = read_weights(run.needed(run.paddle_weight, BERT_SCRIPT))

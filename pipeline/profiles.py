@@ -38,7 +38,7 @@ PROFILES = {
     profile.name: profile
     for profile in (
         Profile(
-            "minilm", "pretrained all-MiniLM-L6-v2, from a Python package (default)", None, 2e-4, 2
+            "minilm", "pretrained all-MiniLM-L6-v2, from a Python package (default)", None, 1e-4, 2
         ),
         Profile("tiny", "random weights, 2 layers: for tests", _TINY, epochs=1),
         Profile("bert-base-uncased", "pretrained, from the Hugging Face cache or hub"),

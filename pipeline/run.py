@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,8 @@ class Run:
     home: Path
     options: argparse.Namespace  # the whole command line: a script's own options too
 
-    dtypes = ("float32", JUDGE)  # the official file, then its twin in strict/
+    # The twin in strict/ first: Paddle keeps memory it once had, and float32 fits into what float64 left
+    dtypes = (JUDGE, "float32")
 
     @property
     def weights(self) -> Path | None:
@@ -126,16 +128,7 @@ class Run:
         return path
 
     def output(self, name: str, dtype: str = JUDGE) -> Path:
-        """Return where to save a record, float32 ones in log_reprod/, float64 ones in its strict/.
-
-        An earlier record is removed, so that a script that fails can't leave it to be judged.
-        """
-        path = self.record_path(name, dtype)
-        path.unlink(missing_ok=True)
-        return path
-
-    def record_path(self, name: str, dtype: str = JUDGE) -> Path:
-        """Return where the record `name` ("forward_torch") of this precision lies."""
+        """Return where the record `name` ("forward_torch") lies: float32 in log_reprod/, else strict/."""
         folder = self.home / "log_reprod"
         return (folder / "strict" if dtype == JUDGE else folder) / f"{name}.npy"
 
@@ -170,17 +163,22 @@ class Run:
             expect_noise=expect_noise,
         )
 
+    def remove_records(self, name: str) -> None:
+        """Remove earlier records `name`, so that a script that fails can't leave them to be judged."""
+        for dtype in self.dtypes:
+            self.output(name, dtype).unlink(missing_ok=True)
+
     def command(self, script: str) -> str:
         """Return the command line that runs another script with the same choices."""
         words = ["python", script]
-        if self.profile.name != "minilm":
-            words += ["--profile", self.profile.name]
-        if self.home != REPOSITORY:
-            words += ["--home", str(self.home)]
-        return " ".join(words)
+        for name, default in _DEFAULTS.items():
+            chosen = getattr(self.options, name)
+            if chosen != default:
+                words += [f"--{name.replace('_', '-')}", str(chosen)]
+        return shlex.join(words)
 
     def _pair(self, name: str, dtype: str) -> tuple[Path, Path]:
-        return self.record_path(f"{name}_torch", dtype), self.record_path(f"{name}_paddle", dtype)
+        return self.output(f"{name}_torch", dtype), self.output(f"{name}_paddle", dtype)
 
     def _fake(self, name: str) -> NDArray[np.int64]:
         script = "fake_data/gen_fake_data.py"
@@ -196,17 +194,23 @@ def start(
     main: Callable[[Run], int | None],
     about: str | None,
     add_options: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+    *,
+    writes: str = "",
 ) -> None:
     """Run a script's `main` on what the command line chose, and exit: 0 done, 2 could not be done.
 
-    A ReprodError becomes one line on stderr. A check script's `main` returns its exit code.
+    `writes` names the records that `main` saves; earlier ones are removed first. A ReprodError
+    becomes one line on stderr. A check script's `main` returns its exit code.
     """
     script = Path(sys.argv[0]).name
     parser = _parser(about)
     add_options(parser)
     options = parser.parse_args()
+    run = Run(PROFILES[options.profile], options.home, options)
     try:
-        sys.exit(main(Run(PROFILES[options.profile], options.home, options)))
+        if writes:
+            run.remove_records(writes)
+        sys.exit(main(run))
     except ReprodError as error:
         print(f"{script}: {error}", file=sys.stderr)
         sys.exit(2)
@@ -215,12 +219,21 @@ def start(
         sys.exit(130)
 
 
+_DEFAULTS = {
+    "profile": "minilm",
+    "weights": None,
+    "data_dir": None,
+    "epochs": None,
+    "home": REPOSITORY,
+}
+
+
 def _parser(about: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=about, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     names = "; ".join(f"{profile.name}: {profile.about}" for profile in PROFILES.values())
-    parser.add_argument("--profile", choices=PROFILES, default="minilm", help=names)
+    parser.add_argument("--profile", choices=PROFILES, help=names)
     parser.add_argument(
         "--weights",
         type=_folder,
@@ -237,10 +250,10 @@ def _parser(about: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--home",
         type=lambda word: Path(word).resolve(),
-        default=REPOSITORY,
         metavar="DIR",
         help="where inputs and results lie (default: the repository)",
     )
+    parser.set_defaults(**_DEFAULTS)
     return parser  # fmt: skip
 
 

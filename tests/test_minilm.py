@@ -73,14 +73,14 @@ def test_learning_rates_agree_exactly(printed: tuple[Path, str]) -> None:
 def test_it_learns(printed: tuple[Path, str]) -> None:
     """On 110 held-out sentences, half of them positive; by chance 0.5 +- 0.05."""
     for side in ("torch", "paddle"):
-        assert load_record(printed[0] / f"train_align_{side}.npy")["acc"] >= 0.75
+        assert load_record(printed[0] / f"train_align_{side}.npy")["acc"] >= 0.7
     record = load_record(printed[0] / "strict" / "train_align_torch.npy")
-    assert record["epoch_1_losses"].mean() < 0.8 * record["epoch_0_losses"].mean()
+    assert record["epoch_1_losses"].mean() < 0.9 * record["epoch_0_losses"].mean()
 
 
 def test_training_with_dropout_agrees(printed: tuple[Path, str]) -> None:
     keys = {key["key"]: key["max_rel"] for key in strict(printed[0], "train_align")}
-    assert 0 < max(keys[f"epoch_{epoch}_losses"] for epoch in range(2)) < 1e-10
+    assert 0 < max(keys[f"epoch_{epoch}_losses"] for epoch in range(2)) < 1e-12
 
 
 def test_memory_of_every_process(printed: tuple[Path, str]) -> None:

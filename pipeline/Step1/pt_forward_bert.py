@@ -32,4 +32,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, writes="forward_torch")

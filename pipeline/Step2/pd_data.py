@@ -35,4 +35,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, writes="data_paddle")

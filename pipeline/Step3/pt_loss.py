@@ -39,4 +39,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, writes="loss_torch")

@@ -50,4 +50,4 @@ def train(run: Run, dtype: str) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, writes="bp_align_paddle")

@@ -46,4 +46,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, writes="lr_torch")

@@ -54,4 +54,4 @@ def fine_tune(
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, writes="train_align_paddle")
