@@ -1,10 +1,14 @@
 """The READMEs are true: every command in them runs, and both languages show the same ones."""
 
+import os
 import re
+import shutil
 import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from tests.conftest import REPOSITORY, run_python, run_script
+from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
 
 import pytest
 
@@ -51,10 +55,38 @@ def test_the_walkthrough(tmp_path: Path) -> None:
         assert finished.stderr == "", f"{script} is not quiet"
 
 
-def test_the_steps_readmes_show_scripts_that_exist() -> None:
-    for name in (*STEP_READMES, "log_reprod/README.md"):
-        for script in scripts(name):
-            assert (REPOSITORY / script.split()[0]).is_file(), f"{name}: {script}"
+@pytest.fixture
+def shell(aligned_home: Path, tmp_path: Path) -> Callable[[str], Finished]:
+    """Run a block in a folder that looks like the repository, its `python` on the `tiny` profile."""
+    home = shutil.copytree(aligned_home, tmp_path / "home")
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@" --profile tiny --home "{home}"\n')
+    python.chmod(0o755)
+    for name in ("pipeline", "weights", "fake_data", "classifier_weights", "tests"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    (tmp_path / "SST-2").symlink_to(REPOSITORY / "pipeline" / "Step2" / "demo_sst2_sentence")
+    path = f"{python.parent}{os.pathsep}{os.environ['PATH']}"
+
+    def run(block: str) -> Finished:
+        words = ["bash", "-c", block]
+        env = ENVIRONMENT | {"PATH": path}
+        return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
+
+    return run
+
+
+@pytest.mark.parametrize("name", STEP_READMES)
+def test_what_a_steps_readme_shows(name: str, shell: Callable[[str], Finished]) -> None:
+    """The blocks that the walkthrough doesn't run: variants, and faults planted to see a check fail."""
+    known = commands("README.md")
+    for block in blocks(name, "bash"):
+        if not all(line in known for line in block.splitlines()):
+            finished = shell(block)
+            assert "Traceback" not in finished.stderr, finished.stderr
+            assert "error" not in finished.stderr, finished.stderr
+            if "import runpy" in block or "| python -" in block:
+                assert finished.returncode == 1, finished  # the check after it sees the fault
 
 
 @pytest.mark.parametrize("name", STEP_READMES)

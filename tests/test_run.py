@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 from pipeline.align import PREPARATION, STEPS
+from pipeline.corpus import find_corpus
+from reprod_align import EXACT, ReprodError, compare_records, load_record
 from tests.conftest import REPOSITORY, one_line_error, run_python, run_script
 
 import pytest
@@ -64,7 +66,7 @@ def test_a_failing_script_leaves_no_old_record(home: Path) -> None:
     one_line_error(run_script("pipeline/Step1/pd_forward_bert.py", home))
     checked = run_script("pipeline/Step1/check_step1.py", home)
     assert checked.returncode == 2
-    assert "forward_paddle.npy is missing" in checked.stderr
+    assert "forward_paddle.npy" in checked.stderr and "missing: first run" in checked.stderr
     log = (home / "log_reprod" / "forward_diff.log").read_text()
     assert "check passed" not in log and "failed" in log.splitlines()[-1]
 
@@ -147,3 +149,48 @@ def test_align_fails_if_a_step_does(tmp_path: Path) -> None:
     assert row.split()[2:4] == ["FAILED", "FAILED"] or row.split()[3] == "FAILED"
     (row,) = (line for line in finished.stdout.splitlines() if line.startswith("5 train_align"))
     assert row.split()[2:4] == ["passed", "passed"]
+
+
+def test_bad_data_leave_no_old_record(home: Path, tmp_path: Path) -> None:
+    """A script that can't read its data must not leave yesterday's record to the check."""
+    options = ("--data-dir", str(tmp_path))
+    error = one_line_error(run_script("pipeline/Step5/pd_train.py", home, *options))
+    assert "dev.tsv is missing: --data-dir needs SST-2's train.tsv and dev.tsv" in error
+    assert run_script("pipeline/Step5/check_step5.py", home).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("sentence,label\n", "line 1: the header must be sentence<TAB>label"),
+        ("sentence\tlabel\n", "holds no sentences"),
+        ("sentence\tlabel\nfine\t1\nbad\n", "line 3: 1 columns instead of 2"),
+        ("sentence\tlabel\n \t1\n", "line 2: the sentence is empty"),
+        ("sentence\tlabel\nfine\tyes\n", "line 2: the label must be 0 or 1, not 'yes'"),
+        (b"sentence\tlabel\n\xff\t1\n", "is not UTF-8 text"),
+    ],
+)
+def test_damaged_data_name_the_line(tmp_path: Path, content: str | bytes, message: str) -> None:
+    for name in ("train.tsv", "dev.tsv"):
+        raw = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / name).write_bytes(raw)
+    with pytest.raises(ReprodError) as raised:
+        find_corpus(tmp_path)
+    assert message in str(raised.value)
+
+
+def test_sentences_are_read_as_they_stand(aligned_home: Path, tmp_path: Path) -> None:
+    """Quotes, the words null and NA, commas and trailing blanks, alike on both sides."""
+    sentences = ['a "quoted" one \t1', "null\t0", "NA\t1", "one, two \t0", "'\t1"]
+    for name in ("train.tsv", "dev.tsv"):
+        (tmp_path / name).write_text("\n".join(["sentence\tlabel", *sentences]) + "\n")
+    (tmp_path / "weights").symlink_to(aligned_home / "weights")
+    for side in ("pt", "pd"):
+        finished = run_script(
+            f"pipeline/Step2/{side}_data.py", tmp_path, "--data-dir", str(tmp_path)
+        )
+        assert finished.returncode == 0, finished.stderr
+    folder = tmp_path / "log_reprod" / "strict"
+    expected, actual = (load_record(folder / f"data_{side}.npy") for side in ("torch", "paddle"))
+    assert int(expected["length"]) == 5
+    assert compare_records(expected, actual, rule=EXACT).passed
