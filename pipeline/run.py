@@ -109,11 +109,11 @@ class Run:
 
     def fake_data(self) -> NDArray[np.int64]:
         """Return the fake batch: token ids, int64 of shape (4, 64)."""
-        return self._fake("fake_data.npy")
+        return self._fake("fake_data.npy", 2, self.config().vocab_size)
 
     def fake_label(self) -> NDArray[np.int64]:
         """Return the labels of the fake batch: int64 of shape (4,)."""
-        return self._fake("fake_label.npy")
+        return self._fake("fake_label.npy", 1, settings.NUM_LABELS)
 
     def layer_names(self) -> list[str]:
         """Return the layers whose outputs Step 1 compares, in the order of the forward pass."""
@@ -180,13 +180,19 @@ class Run:
     def _pair(self, name: str, dtype: str) -> tuple[Path, Path]:
         return self.output(f"{name}_torch", dtype), self.output(f"{name}_paddle", dtype)
 
-    def _fake(self, name: str) -> NDArray[np.int64]:
+    def _fake(self, name: str, axes: int, below: int) -> NDArray[np.int64]:
         script = "fake_data/gen_fake_data.py"
         path = self.needed(self.home / "fake_data" / name, script)
         try:
             array: NDArray[np.int64] = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
+        fits = array.dtype.kind == "i" and array.ndim == axes and array.size > 0
+        if not (fits and array.min() >= 0 and array.max() < below):
+            raise ReprodError(
+                f"{path} must hold integers from 0 to {below - 1} along {axes} axes, which this model "
+                f"takes: run {self.command(script)} again"
+            )
         return array
 
 
@@ -213,6 +219,9 @@ def start(
         sys.exit(main(run))
     except ReprodError as error:
         print(f"{script}: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        print(f"{script}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"{script}: interrupted", file=sys.stderr)

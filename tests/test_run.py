@@ -8,6 +8,7 @@ from pipeline.corpus import find_corpus
 from reprod_align import EXACT, ReprodError, compare_records, load_record
 from tests.conftest import REPOSITORY, one_line_error, run_python, run_script
 
+import numpy as np
 import pytest
 
 SCRIPTS = [
@@ -22,7 +23,7 @@ SCRIPTS = [
     [
         ("weights/torch2paddle.py", "weights/torch_bert_weight.py"),
         ("classifier_weights/generate_classifier_weights.py", "weights/torch_bert_weight.py"),
-        ("pipeline/Step1/pt_forward_bert.py", "fake_data/gen_fake_data.py"),
+        ("pipeline/Step1/pt_forward_bert.py", "weights/torch_bert_weight.py"),
         ("pipeline/Step2/pd_data.py", "weights/torch_bert_weight.py"),
         ("pipeline/Step1/check_step1.py", "pipeline/Step1/pt_forward_bert.py"),
         ("pipeline/Step2/check_step2.py", "pipeline/Step2/pt_data.py"),
@@ -37,9 +38,8 @@ def test_missing_inputs_name_the_script_to_run_first(
 ) -> None:
     finished = run_script(script, tmp_path)
     assert finished.returncode == 2
-    for (
-        line
-    ) in finished.stderr.strip().splitlines():  # a check of two comparisons has a line for each
+    # a check of two comparisons has a line for each
+    for line in finished.stderr.strip().splitlines():
         assert "missing: first run python " in line
     assert f"python {first} --profile tiny --home {tmp_path}" in finished.stderr
 
@@ -71,6 +71,12 @@ def test_a_failing_script_leaves_no_old_record(home: Path) -> None:
     assert "check passed" not in log and "failed" in log.splitlines()[-1]
 
 
+def test_steps_before_the_fake_data(home: Path) -> None:
+    (home / "fake_data" / "fake_data.npy").unlink()
+    error = one_line_error(run_script("pipeline/Step3/pt_loss.py", home))
+    assert "first run python fake_data/gen_fake_data.py" in error
+
+
 def test_damaged_config(home: Path) -> None:
     (home / "weights" / "config.json").write_text("{")
     error = one_line_error(run_script("pipeline/Step3/pt_loss.py", home))
@@ -82,6 +88,26 @@ def test_damaged_fake_data(home: Path) -> None:
     path.write_bytes(path.read_bytes()[:50])
     error = one_line_error(run_script("pipeline/Step3/pd_loss.py", home))
     assert "fake_data.npy is damaged: run python fake_data/gen_fake_data.py" in error
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.full((4, 64), 40_000), np.full((4, 64), -1), np.ones((4, 64)), np.ones(64, dtype=np.int64)],
+    ids=["beyond the vocabulary", "negative", "floats", "one axis"],
+)
+def test_fake_data_that_the_model_cannot_take(home: Path, array: np.ndarray) -> None:
+    np.save(home / "fake_data" / "fake_data.npy", array)
+    error = one_line_error(run_script("pipeline/Step1/pd_forward_bert.py", home))
+    assert "must hold integers from 0 to 30521 along 2 axes" in error
+
+
+def test_a_folder_that_cannot_be_written(aligned_home: Path, tmp_path: Path) -> None:
+    """A file stands where log_reprod/ should be."""
+    for name in ("weights", "fake_data", "classifier_weights"):
+        (tmp_path / name).symlink_to(aligned_home / name)
+    (tmp_path / "log_reprod").write_text("in the way")
+    error = one_line_error(run_script("pipeline/Step1/pt_forward_bert.py", tmp_path))
+    assert "log_reprod" in error
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

@@ -37,7 +37,8 @@ def main(run: Run) -> None:
         record.add("loss", F.cross_entropy(logits, labels))
         record.add("label_smoothing", F.cross_entropy(logits, smoothed_labels, soft_label=True))
         record.add("class_weights", F.cross_entropy(logits, labels, weight=weight))
-        record.add("ignore_index", F.cross_entropy(logits, one_ignored, reduction="sum") / counted)
+        ignore = {"ignore_index": settings.IGNORE_INDEX, "reduction": "sum"}
+        record.add("ignore_index", F.cross_entropy(logits, one_ignored, **ignore) / counted)
         record.add("soft_labels", F.cross_entropy(logits, soft_labels, soft_label=True))
         record.add("mean_squared_error", F.mse_loss(logits, soft_labels))
         record.save()

@@ -27,12 +27,13 @@ def main(run: Run) -> None:
         one_ignored[-1] = settings.IGNORE_INDEX
         soft_labels = torch.tensor(settings.SOFT_LABELS)
         weight = torch.tensor(settings.CLASS_WEIGHTS)
+        smoothing = settings.LABEL_SMOOTHING
 
         record.add("loss", F.cross_entropy(logits, labels))
-        smoothed = F.cross_entropy(logits, labels, label_smoothing=settings.LABEL_SMOOTHING)
-        record.add("label_smoothing", smoothed)
+        record.add("label_smoothing", F.cross_entropy(logits, labels, label_smoothing=smoothing))
         record.add("class_weights", F.cross_entropy(logits, labels, weight=weight))
-        record.add("ignore_index", F.cross_entropy(logits, one_ignored, reduction="mean"))
+        ignore = {"ignore_index": settings.IGNORE_INDEX, "reduction": "mean"}
+        record.add("ignore_index", F.cross_entropy(logits, one_ignored, **ignore))
         record.add("soft_labels", F.cross_entropy(logits, soft_labels))
         record.add("mean_squared_error", F.mse_loss(logits, soft_labels))
         record.save()
