@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pipeline import settings
+from pipeline import pd_only, settings  # noqa: F401
 from pipeline.run import Run
 
 import pandas as pd

@@ -1,6 +1,6 @@
 """AdamW with a linearly falling learning rate, in Paddle. pt_optimizer.py is its twin."""
 
-from pipeline import settings
+from pipeline import pd_only, settings  # noqa: F401
 
 from paddle import nn
 from paddle.optimizer import AdamW

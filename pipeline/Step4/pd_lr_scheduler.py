@@ -4,7 +4,7 @@ writes  log_reprod/strict/lr_paddle.npy     the learning rates of each schedule,
 pair    pt_lr_scheduler.py                  the same lines with transformers' calls
 """
 
-from pipeline import settings
+from pipeline import pd_only, settings  # noqa: F401
 from pipeline.run import Run, start
 from reprod_align import Recorder
 
