@@ -7,4 +7,4 @@ import logging
 import os
 
 os.environ.setdefault("USE_TORCH", "0")
-logging.getLogger("datasets.config").setLevel(logging.WARNING)  # it would report that it obeys
+logging.getLogger("datasets").setLevel(logging.WARNING)  # it would report that it obeys
