@@ -102,7 +102,9 @@ def test_a_checkpoint_that_does_not_fit(home: Path, fault: str, message: str) ->
 def test_a_damaged_checkpoint(home: Path) -> None:
     path = home / "weights" / "torch_weight.bin"
     path.write_bytes(path.read_bytes()[:1000])
-    assert "cannot be read as PyTorch weights" in one_line_error(run_script(CONVERT, home))
+    assert "is damaged: PyTorch cannot read it as weights" in one_line_error(
+        run_script(CONVERT, home)
+    )
 
 
 def test_a_square_weight_is_transposed_by_its_layer_alone() -> None:

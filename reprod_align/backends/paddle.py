@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.atomic import whole_file
-from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.randomness import SharedRandom
 from reprod_align.safe_pickle import restricted_loads
 from reprod_align.weights import Layout, check_names_and_shapes
@@ -54,9 +54,12 @@ def read_weights(path: Path) -> dict[str, Array]:
             state = load_file(path)
         else:
             state = restricted_loads(path.read_bytes(), where=str(path))
+    except RecordError as error:
+        raise WeightsError(str(error)) from error
     except Exception as error:
-        reason = " ".join(str(error).split())[:120]
-        raise WeightsError(f"{path} cannot be read as Paddle weights: {reason}") from error
+        raise WeightsError(
+            f"{path} is damaged: it cannot be read as weights; write it again"
+        ) from error
     if not isinstance(state, Mapping) or not state:
         raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
     named = {name: value for name, value in state.items() if name != _STRUCTURED_NAMES}

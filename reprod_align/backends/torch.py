@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from reprod_align.atomic import whole_file
@@ -51,9 +52,14 @@ def read_weights(path: Path) -> dict[str, Array]:
             state = load_file(path)
         else:
             state = torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise WeightsError(
+            f"{path} is damaged, or holds more than tensors: write it again"
+        ) from error
     except Exception as error:  # torch raises a dozen kinds for a damaged file
-        reason = " ".join(str(error).split())[:120]
-        raise WeightsError(f"{path} cannot be read as PyTorch weights: {reason}") from error
+        raise WeightsError(
+            f"{path} is damaged: PyTorch cannot read it as weights; write it again"
+        ) from error
     if not isinstance(state, Mapping) or not state:
         raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
     return {str(name): _array(tensor, name, path) for name, tensor in state.items()}
