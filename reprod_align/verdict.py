@@ -64,9 +64,10 @@ def official_rule(threshold: float) -> Rule:
     """Return reprod_log's rule, mean |a - e| <= threshold, with a guard on each element.
 
     The guard, 100 * threshold relative to max |e|, is there because a mean hides one wrong element
-    among many: a million zeros with one off by 0.9 have a mean below 1e-6.
+    among many: a million zeros with one off by 0.9 have a mean below 1e-6. Its floor is the threshold
+    itself: where no element is further off than that, the mean isn't either.
     """
-    return Rule("official", threshold, 100 * threshold, None)
+    return Rule("official", threshold, 100 * threshold, threshold)
 
 
 @dataclass(frozen=True)

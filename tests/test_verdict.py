@@ -98,7 +98,7 @@ def test_the_reason_of_one_wrong_element() -> None:
     actual = expected.copy()
     actual[5, 3] = 0.9
     assert only(expected, actual).reason == (
-        "max difference 9.0e-01 at (5, 3): expected 0.0, got 0.9; tolerance 1.2e-07 (official)"
+        "max difference 9.0e-01 at (5, 3): expected 0.0, got 0.9; tolerance 1.0e-06 (official)"
     )
     expected[0, 0] = 1
     actual[0, 0] = 1
@@ -255,7 +255,7 @@ def test_json_is_strict() -> None:
     assert read["passed"] is False and read["reason"] == comparison.reason
     assert read["keys"][1]["max_rel"] == "inf" and read["keys"][0]["tolerance"] == "nan"
     assert read["keys"][1]["worst_index"] == [0] and read["keys"][1]["expected_shape"] == [2]
-    assert read["rule"]["name"] == "official" and read["rule"]["floor"] is None
+    assert read["rule"]["name"] == "official" and read["rule"]["floor"] == 1e-6
     assert json.loads(json.dumps(compare_records({}, {}).to_json(), allow_nan=False))["keys"] == []
     json.dumps(compare_records({"a": 1.0}, {"a": 1.0}, rule=STRICT).to_json(), allow_nan=False)
 
@@ -304,3 +304,14 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"torch", "paddl
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_within_the_threshold_everywhere_is_official(dtype: type) -> None:
+    """Also where the expected values are zero, or rounding errors of zero."""
+    for expected in (np.zeros(4), np.array([3e-7, -2e-7, 0, 1e-7])):
+        a, b = expected.astype(dtype), (expected[::-1] * -1.5).astype(dtype) + dtype(1e-7)
+        assert compare_records({"x": a}, {"x": b}).passed
+        assert not compare_records({"x": a}, {"x": b + dtype(2e-6)}).passed
+        strict = compare_records({"x": a}, {"x": b}, rule=STRICT)
+        assert not strict.passed or dtype is np.float32  # 1e-7 is less than its machine epsilon
