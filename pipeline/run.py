@@ -3,6 +3,7 @@
 import argparse
 import json
 import math
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+SPECIAL_TOKENS = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}
 JUDGE = "float64"  # the precision whose records the strict verdict compares
 
 
@@ -69,8 +71,16 @@ class Run:
 
     @property
     def vocab(self) -> Path:
-        """The vocabulary that both tokenizers read."""
-        return self.needed(self.home / "weights" / "vocab.txt", "weights/torch_bert_weight.py")
+        """The vocabulary that both tokenizers read, checked."""
+        script = "weights/torch_bert_weight.py"
+        path = self.needed(self.home / "weights" / "vocab.txt", script)
+        words = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        if not SPECIAL_TOKENS <= set(words) or len(words) > self.config().vocab_size:
+            raise ReprodError(
+                f"{path} is no vocabulary of this model ({len(words)} words, of which it needs "
+                f"{', '.join(sorted(SPECIAL_TOKENS))}): run {self.command(script)} again"
+            )
+        return path
 
     @property
     def do_lower_case(self) -> bool:
@@ -113,7 +123,13 @@ class Run:
 
     def fake_label(self) -> NDArray[np.int64]:
         """Return the labels of the fake batch: int64 of shape (4,)."""
-        return self._fake("fake_label.npy", 1, settings.NUM_LABELS)
+        labels, sentences = self._fake("fake_label.npy", 1, settings.NUM_LABELS), self.fake_data()
+        if len(labels) != len(sentences):
+            raise ReprodError(
+                f"the fake batch has {len(labels)} labels for {len(sentences)} sentences: "
+                f"run {self.command('fake_data/gen_fake_data.py')} again"
+            )
+        return labels
 
     def layer_names(self) -> list[str]:
         """Return the layers whose outputs Step 1 compares, in the order of the forward pass."""
@@ -216,10 +232,15 @@ def start(
     try:
         if writes:
             run.remove_records(writes)
-        sys.exit(main(run))
+        code = main(run)
+        sys.stdout.flush()
+        sys.exit(code)
     except ReprodError as error:
         print(f"{script}: {error}", file=sys.stderr)
         sys.exit(2)
+    except BrokenPipeError:  # whoever read our output, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except OSError as error:
         print(f"{script}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
         sys.exit(2)

@@ -1,6 +1,9 @@
 """How every script starts and ends: missing inputs, bad options, other folders."""
 
 import json
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 from pipeline.align import PREPARATION, STEPS
@@ -99,6 +102,27 @@ def test_fake_data_that_the_model_cannot_take(home: Path, array: np.ndarray) -> 
     np.save(home / "fake_data" / "fake_data.npy", array)
     error = one_line_error(run_script("pipeline/Step1/pd_forward_bert.py", home))
     assert "must hold integers from 0 to 30521 along 2 axes" in error
+
+
+def test_a_label_too_few(home: Path) -> None:
+    np.save(home / "fake_data" / "fake_label.npy", np.array([0, 1, 1]))
+    error = one_line_error(run_script("pipeline/Step3/pt_loss.py", home))
+    assert "3 labels for 4 sentences" in error
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"just\nwords\n"])
+def test_a_damaged_vocabulary(home: Path, content: bytes) -> None:
+    (home / "weights" / "vocab.txt").write_bytes(content)
+    error = one_line_error(run_script("pipeline/Step2/pd_data.py", home))
+    assert "vocab.txt is no vocabulary of this model" in error
+
+
+def test_a_reader_that_leaves_early(aligned_home: Path) -> None:
+    """`check_step1.py | true` is quiet."""
+    words = [sys.executable, str(REPOSITORY / "pipeline/Step1/check_step1.py"), "--profile", "tiny"]
+    command = shlex.join([*words, "--home", str(aligned_home)]) + " | true"
+    finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert finished.stderr == ""
 
 
 def test_a_folder_that_cannot_be_written(aligned_home: Path, tmp_path: Path) -> None:
