@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -106,17 +107,29 @@ def _remove_results(run: Run) -> None:
 
 def _run_steps(run: Run) -> list[Outcome]:
     """Run each side's scripts in order, the sides at the same time; check a step once both are done."""
-    with ThreadPoolExecutor(1) as torch_side, ThreadPoolExecutor(1) as paddle_side:
-        torch_jobs = [torch_side.submit(_run_side, step.side("pt"), run, 0) for step in STEPS]
-        paddle_jobs = [paddle_side.submit(_run_side, step.side("pd"), run, 1) for step in STEPS]
-        jobs = zip(STEPS, torch_jobs, paddle_jobs, strict=True)
-        return [_check(step, pt.result(), pd.result(), run) for step, pt, pd in jobs]
+    sides = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+    jobs = [
+        [side.submit(_run_side, step.side(prefix), run, position) for step in STEPS]
+        for position, (side, prefix) in enumerate(zip(sides, ("pt", "pd"), strict=True))
+    ]
+    try:
+        return [
+            _check(step, pt.result(), pd.result(), run)
+            for step, pt, pd in zip(STEPS, *jobs, strict=True)
+        ]
+    finally:  # after Ctrl-C, what has not begun must not begin
+        _stopped.set()
+        for side in sides:
+            side.shutdown(cancel_futures=True)
+
+
+_stopped = threading.Event()
 
 
 def _run_side(scripts: Sequence[str], run: Run, position: int) -> list[Finished]:
     threads = str(max(1, (os.cpu_count() or 1) // 2))  # the other side needs its share
     environment = {"OMP_NUM_THREADS": threads, "TQDM_POSITION": str(position)}
-    return [_run_script(script, run, environment) for script in scripts]
+    return [_run_script(script, run, environment) for script in scripts if not _stopped.is_set()]
 
 
 def _check(step: Step, pt: list[Finished], pd: list[Finished], run: Run) -> Outcome:

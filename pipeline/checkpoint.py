@@ -47,6 +47,9 @@ def _lower_case(folder: Path | None) -> bool:
     if path is None or not path.is_file():
         return True  # every profile's vocabulary is uncased
     try:
-        return bool(json.loads(path.read_text()).get("do_lower_case", True))
+        lower_case = json.loads(path.read_text()).get("do_lower_case", True)
     except (ValueError, AttributeError) as error:
         raise ReprodError(f"{path} is not a JSON object: {error}") from error
+    if not isinstance(lower_case, bool):
+        raise ReprodError(f"{path}: do_lower_case must be true or false, not {lower_case!r}")
+    return lower_case

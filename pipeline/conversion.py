@@ -71,10 +71,16 @@ def verify(pair: Pair, rows: list[Row]) -> float:
     pd_backend.load_weights(pair.paddle, {row.paddle_name: row.paddle for row in rows})
     vocab_size = pair.torch.get_submodule(_embeddings(rows)).num_embeddings
     input_ids = np.random.default_rng(settings.SEED).integers(1, vocab_size, size=(2, 16))
-    attention_mask = np.ones_like(input_ids)
+    attention_mask, token_type_ids = np.ones_like(input_ids), np.zeros_like(input_ids)
     attention_mask[1, 10:] = 0
-    expected = _outputs(pair.torch, torch.from_numpy, input_ids, attention_mask)
-    actual = _outputs(pair.paddle, paddle.to_tensor, input_ids, attention_mask)
+    token_type_ids[0, 8:] = 1
+    batch = {
+        "input_ids": input_ids,
+        "attention_mask": attention_mask,
+        "token_type_ids": token_type_ids,
+    }
+    expected = _outputs(pair.torch, torch.from_numpy, batch)
+    actual = _outputs(pair.paddle, paddle.to_tensor, batch)
     comparison = compare_records(expected, actual, rule=STRICT)
     if not comparison.passed:
         raise WeightsError(f"the converted weights give another result: {comparison.reason}")
@@ -133,11 +139,11 @@ def _embeddings(rows: list[Row]) -> str:
 
 
 def _outputs(
-    model: Any, tensor: Callable[[Any], Any], input_ids: Any, attention_mask: Any
+    model: Any, tensor: Callable[[Any], Any], batch: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     model.eval()
     with torch.no_grad(), paddle.no_grad():
-        output = model(tensor(input_ids), attention_mask=tensor(attention_mask))
+        output = model(**{name: tensor(array) for name, array in batch.items()})
     parts = output.to_tuple() if hasattr(output, "to_tuple") else output
     parts = parts if isinstance(parts, tuple) else (parts,)
     return {f"output_{i}": part.numpy() for i, part in enumerate(parts) if part is not None}

@@ -37,14 +37,14 @@ def train_epoch(
     return losses
 
 
-def evaluate(model: nn.Layer, batches: Iterable[dict[str, Any]]) -> float:
-    """Return the share of sentences whose label the model predicts."""
-    correct = total = 0
+def evaluate(model: nn.Layer, batches: Iterable[dict[str, Any]]) -> tuple[float, list[list[float]]]:
+    """Return the share of sentences whose label the model predicts, and their logits."""
+    correct, scores = 0, []
     model.eval()
     for batch in batches:
         labels = batch.pop("labels")  # (B,)
         with paddle.no_grad():
-            predictions = model(**batch).argmax(-1)  # (B,)
-        correct += int((predictions == labels).sum())
-        total += len(labels)
-    return correct / total
+            logits = model(**batch)  # (B, num_labels)
+        correct += int((logits.argmax(-1) == labels).sum())
+        scores += logits.tolist()
+    return correct / len(scores), scores

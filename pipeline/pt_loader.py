@@ -25,7 +25,7 @@ def load_examples(path: Path, tokenizer: BertTokenizerFast) -> Dataset:
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
         encoded = tokenizer(
-            example["sentence"],
+            str(example["sentence"]),  # pandas makes numbers of sentences that are all numbers
             max_length=settings.MAX_LENGTH,
             truncation=True,
             return_attention_mask=True,

@@ -54,7 +54,7 @@ class Run:
         path = self.needed(self.home / "weights" / "config.json", script)
         try:
             exported: dict[str, object] = json.loads(path.read_text())
-            found = exported["profile"]
+            found, _ = exported["profile"], exported["do_lower_case"]
         except (ValueError, TypeError, KeyError) as error:
             raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
         if found != self.profile.name:
@@ -66,7 +66,8 @@ class Run:
 
     def config(self) -> BertConfig:
         """Return the shape of the exported BERT, with the two labels of the sentences."""
-        exported = BertConfig.from_dict(dict(self.exported))
+        assert self.exported  # of this profile
+        exported = BertConfig.from_json_file(self.home / "weights" / "config.json")
         return replace(exported, num_labels=settings.NUM_LABELS)
 
     @property
@@ -119,7 +120,30 @@ class Run:
 
     def fake_data(self) -> NDArray[np.int64]:
         """Return the fake batch: token ids, int64 of shape (4, 64)."""
-        return self._fake("fake_data.npy", 2, self.config().vocab_size)
+        batch, longest = self._fake("fake_data.npy", 2, self.config().vocab_size), self.config()
+        if batch.shape[1] > longest.max_position_embeddings:
+            raise ReprodError(
+                f"the fake batch is {batch.shape[1]} tokens long, this model takes "
+                f"{longest.max_position_embeddings}"
+            )
+        return batch
+
+    def padded_batch(self) -> dict[str, NDArray[np.int64]]:
+        """Return the fake batch with padding, a second segment and positions from 1: (4, 64) each.
+
+        What the plain batch leaves at its defaults, so that a model which ignores it is found out.
+        """
+        input_ids = self.fake_data().copy()
+        sentences, length = input_ids.shape
+        columns = np.tile(np.arange(length), (sentences, 1))
+        mask = (columns < length - 5 * np.arange(sentences)[:, None]).astype(np.int64)
+        last = self.config().max_position_embeddings - 1
+        return {
+            "input_ids": np.where(mask == 1, input_ids, self.config().pad_token_id),
+            "attention_mask": mask,
+            "token_type_ids": np.where(columns < length // 2, 0, self.config().type_vocab_size - 1),
+            "position_ids": np.minimum(columns + 1, last),
+        }
 
     def fake_label(self) -> NDArray[np.int64]:
         """Return the labels of the fake batch: int64 of shape (4,)."""
@@ -161,10 +185,12 @@ class Run:
         threshold: float = 1e-6,
         unit: str = "tensor",
         expect_noise: bool = False,
+        required: Sequence[str] = (),
     ) -> Gate:
         """Return what to compare as `name` ("forward") and by which rules.
 
-        `exact` records hold what must not differ at all; they exist in float64 alone.
+        `scripts` write the records, PyTorch's first; `exact` records hold what must not differ at
+        all, and exist in float64 alone; `required` keys must be in the official records.
         """
         strict = self._pair(name, JUDGE)
         return Gate(
@@ -177,6 +203,8 @@ class Run:
             first_run=" and ".join(self.command(script) for script in scripts),
             unit=unit,
             expect_noise=expect_noise,
+            sources=(self._sources("pt", scripts), self._sources("pd", scripts)),
+            required=tuple(required),
         )
 
     def remove_records(self, name: str) -> None:
@@ -193,6 +221,17 @@ class Run:
                 words += [f"--{name.replace('_', '-')}", str(chosen)]
         return shlex.join(words)
 
+    def _sources(self, side: str, scripts: Sequence[str]) -> tuple[Path, ...]:
+        """Return the code and the weights of one side, on which its records depend."""
+        code = [REPOSITORY / script for script in scripts if f"/{side}_" in script]
+        code += [REPOSITORY / "models" / f"{side}_bert.py"]
+        code += (REPOSITORY / "pipeline").glob(f"{side}_*.py")
+        torch_side = (self.torch_weight, self.torch_classifier)
+        return (
+            *code,
+            *(torch_side if side == "pt" else (self.paddle_weight, self.paddle_classifier)),
+        )
+
     def _pair(self, name: str, dtype: str) -> tuple[Path, Path]:
         return self.output(f"{name}_torch", dtype), self.output(f"{name}_paddle", dtype)
 
@@ -203,10 +242,10 @@ class Run:
             array: NDArray[np.int64] = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
             raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
-        fits = array.dtype.kind == "i" and array.ndim == axes and array.size > 0
+        fits = array.dtype == np.int64 and array.ndim == axes and array.size > 0
         if not (fits and array.min() >= 0 and array.max() < below):
             raise ReprodError(
-                f"{path} must hold integers from 0 to {below - 1} along {axes} axes, which this model "
+                f"{path} must hold int64 numbers from 0 to {below - 1} along {axes} axes, which this model "
                 f"takes: run {self.command(script)} again"
             )
         return array
@@ -242,7 +281,10 @@ def start(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
-        print(f"{script}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+        print(
+            f"{script}: cannot use {error.filename or 'the output'}: {error.strerror}",
+            file=sys.stderr,
+        )
         sys.exit(2)
     except KeyboardInterrupt:
         print(f"{script}: interrupted", file=sys.stderr)

@@ -37,6 +37,11 @@ class Gate:
     unit: str = "tensor"
     """what a key is: "layer", "gradient"; for "first layer that differs: ..." """
 
+    sources: tuple[tuple[Path, ...], tuple[Path, ...]] = ((), ())
+    """what each side's records were made with: a record older than one of them is stale"""
+    required: tuple[str, ...] = ()
+    """keys that the official records must have: both may not lack them alike"""
+
     @property
     def result_file(self) -> Path:
         """Where the result goes as JSON."""
@@ -94,6 +99,7 @@ def _remove_old(*paths: Path) -> None:
 def _compare(gate: Gate) -> _Verdict:
     _require_files(gate)
     records = _load_pair(gate.official)
+    _require_keys(gate, records)
     twins = records if gate.strict == gate.official else _load_pair(gate.strict)
     noise = gate.expect_noise
     official = compare_records(*records, gate.threshold, expect_noise=noise)
@@ -108,6 +114,26 @@ def _require_files(gate: Gate) -> None:
         verb = "is" if len(missing) == 1 else "are"
         names = ", ".join(missing)
         raise MissingInputError(f"{names} {verb} missing: first run {gate.first_run}")
+    for pair in (gate.official, gate.strict):
+        for path, sources in zip(pair, gate.sources, strict=True):
+            _require_fresh(Path(path), sources, gate.first_run)
+
+
+def _require_fresh(record: Path, sources: tuple[Path, ...], first_run: str) -> None:
+    """Raise MissingInputError if a script or input changed since the record was written."""
+    for source in sources:
+        if source.exists() and source.stat().st_mtime_ns > record.stat().st_mtime_ns:
+            raise MissingInputError(
+                f"{_shown(record)} is older than {_shown(source)}: run {first_run} again"
+            )
+
+
+def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
+    lacking = [key for key in gate.required if not any(key in record for record in records)]
+    if lacking:
+        raise MissingInputError(
+            f"both records lack {', '.join(lacking)}: run {gate.first_run} again"
+        )
 
 
 def _load_pair(paths: tuple[Path, Path]) -> tuple[Record, Record]:

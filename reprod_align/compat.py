@@ -21,7 +21,6 @@ from reprod_align.record import Array, Recorder, load_record
 from reprod_align.verdict import Comparison, KeyResult, compare_records
 
 import numpy as np
-import numpy.typing as npt
 
 __all__ = ["ReprodDiffHelper", "ReprodLogger"]
 
@@ -74,13 +73,17 @@ class ReprodDiffHelper:
         return not reason
 
 
-def _flat(info: Mapping[str, Any], prefix: str = "") -> dict[str, npt.NDArray[Any]]:
-    flat: dict[str, npt.NDArray[Any]] = {}
+def _flat(info: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
     for key, value in info.items():
-        if isinstance(value, Mapping):
-            flat |= _flat(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = np.asarray(value)
+        name = f"{prefix}{key}"
+        inner = {name: value}
+        if isinstance(value, Mapping):  # an empty one holds nothing to compare, which fails
+            inner = _flat(value, f"{name}.") or {name: np.empty(0)}
+        for inner_name, array in inner.items():
+            while inner_name in flat:  # "a.b" beside {"a": {"b": ...}}: both are compared
+                inner_name += "'"
+            flat[inner_name] = array
     return flat
 
 

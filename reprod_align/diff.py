@@ -65,11 +65,6 @@ def dtype_kind(dtype: np.dtype[Any]) -> str:
     return KINDS.get(dtype.kind, str(dtype))
 
 
-def machine_epsilon(first: np.dtype[Any], second: np.dtype[Any]) -> float:
-    """Return the machine epsilon of the coarser of two float or complex dtypes."""
-    return float(np.finfo(_coarser(first, second)).eps)
-
-
 def compare_arrays(expected: Array, actual: Array) -> Difference:
     """Return how two arrays of equal shape and kind of dtype differ; they must not be empty.
 

@@ -127,13 +127,13 @@ def _checked_key(key: object) -> str:
             key.encode()
         except UnicodeEncodeError:
             raise RecordError(f"the key {key!r} is no text that a file can hold") from None
-    return key
+    return str(key)  # numpy's own text type would be pickled as such
 
 
 def _as_array(key: object, value: object) -> Array:
     """Return a copy of `value` as an array in C order: nothing done to `value` later changes it."""
     try:
-        array = np.array(_on_host(value), order="C", copy=True)
+        array = np.array(on_host(value), order="C", copy=True)
     except (NotImplementedError, RuntimeError, TypeError, ValueError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise RecordError(f"cannot record {key!r}: {reason}") from error
@@ -145,7 +145,7 @@ def _as_array(key: object, value: object) -> Array:
     return array
 
 
-def _on_host(value: Any) -> Any:
+def on_host(value: Any) -> Any:
     """Return a torch or Paddle tensor as a numpy array, anything else as it is.
 
     Told by their methods, so that this module imports neither framework. A float type that numpy

@@ -220,3 +220,17 @@ def test_misuse() -> None:
     for method in ("median", ["mean", "median"], []):
         with pytest.raises(ReprodError, match="diff_method"):
             report({"a": 1.0}, {"a": 1.0}, diff_method=method)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({"a": {"b": 1.0}, "a.b": 5.0}, {"a": {"b": 9.0}, "a.b": 5.0}),
+        ({"a": {}, "c": 1.0}, {"c": 1.0}),
+    ],
+    ids=["the same flat name", "an empty dict"],
+)
+def test_nested_records_lose_nothing(first: dict, second: dict, tmp_path: Path) -> None:
+    helper = ReprodDiffHelper()
+    helper.compare_info(first, second)
+    assert helper.report(path=tmp_path / "diff.txt") is False

@@ -107,6 +107,45 @@ def test_last_batch_dropped(home: Path, script: str) -> None:
     assert ("dataloader_5_" if script == "data" else "batch_5_") in said
 
 
+IGNORE = """
+from models import pd_bert
+forward = pd_bert.BertEmbeddings.forward
+def ignoring(self, input_ids, token_type_ids=None, position_ids=None):
+    return forward(self, input_ids, {arguments})
+pd_bert.BertEmbeddings.forward = ignoring
+"""
+PADDLES_PADDING = """
+from models import pd_bert
+pd_bert.BertWordEmbeddings.forward = pd_bert.nn.Embedding.forward
+"""
+FLOAT32 = """
+from models import pd_bert
+forward = pd_bert.BertPooler.forward
+pd_bert.BertPooler.forward = lambda self, x: forward(self, x).astype("float32").astype(x.dtype)
+"""
+KEEP_FLOAT32 = """
+from models import pd_bert
+forward = pd_bert.BertForSequenceClassification.forward
+pd_bert.BertForSequenceClassification.forward = lambda self, x: forward(self, x).astype("float32")
+"""
+
+
+@pytest.mark.parametrize(
+    ("fault", "first"),
+    [
+        pytest.param(
+            IGNORE.format(arguments="None, position_ids"), "padded_sequence", id="token types"
+        ),
+        pytest.param(IGNORE.format(arguments="token_type_ids"), "padded_sequence", id="positions"),
+        pytest.param(PADDLES_PADDING, "padded_sequence", id="zeros for the pad token"),
+        pytest.param(FLOAT32, "bert.pooler", id="float32 inside"),
+        pytest.param(KEEP_FLOAT32, "logits", id="float32 logits"),
+    ],
+)
+def test_what_defaults_and_float32_would_hide(home: Path, fault: str, first: str) -> None:
+    assert f"first layer that differs: {first}\n" in caught(*STEP1, home, fault)
+
+
 STEP4 = ("pipeline/Step4/pd_bp.py", "pipeline/Step4/check_step4.py")
 
 
@@ -179,6 +218,46 @@ def test_pickle_that_runs_a_command(home: Path, tmp_path: Path) -> None:
     assert checked.returncode == 2
     assert "asks to run" in checked.stderr and "loss_paddle.npy" in checked.stderr
     assert not marker.exists()
+
+
+def test_detached_layer(home: Path) -> None:
+    """The forward pass is the same; the gradient of what lies behind is missing."""
+    fault = """
+from models import pd_bert
+forward = pd_bert.BertIntermediate.forward
+pd_bert.BertIntermediate.forward = lambda self, x: forward(self, x.detach())
+"""
+    said = caught(*STEP4, home, fault)
+    assert "first value that differs: gradient_0.bert.encoder.layer.1." in said
+
+
+def test_trained_on_the_wrong_sentences(home: Path) -> None:
+    """Accuracy is measured on the training sentences, and happens to be the same."""
+    fault = """
+from pipeline import corpus
+find = corpus.find_corpus
+from pipeline import run
+run.find_corpus = lambda d: corpus.Corpus(find(d).demo, find(d).train, find(d).train)
+"""
+    said = caught("pipeline/Step5/pd_train.py", "pipeline/Step5/check_step5.py", home, fault)
+    assert "epoch_0_logits: the shape differs: expected (110, 2), got (330, 2)" in said
+
+
+def test_records_older_than_the_weights(home: Path) -> None:
+    path = home / "weights" / "paddle_weight.pdparams"
+    write_weights(path, read_weights(path))
+    checked = run_script(STEP1[1], home)
+    assert checked.returncode == 2
+    assert "forward_paddle.npy is older than" in checked.stderr
+    assert "run python pipeline/Step1/pt_forward_bert.py" in checked.stderr
+
+
+def test_records_without_what_matters(home: Path) -> None:
+    for folder in ("", "strict/"):
+        for side in ("torch", "paddle"):
+            change_record(home, f"{folder}forward_{side}.npy", logits=None)
+    checked = run_script(STEP1[1], home)
+    assert checked.returncode == 2 and "both records lack logits" in checked.stderr
 
 
 def test_one_changed_loss_in_training(home: Path) -> None:

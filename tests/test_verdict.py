@@ -151,12 +151,10 @@ def test_element_guard_is_relative_to_the_largest_expected_value() -> None:
     assert not only(expected, actual).passed
 
 
-def test_floor_is_the_epsilon_of_the_coarser_dtype() -> None:
+def test_floor_is_the_epsilon_of_float64() -> None:
     zeros = np.zeros(3)
     assert only(zeros, zeros + 2.2e-16, rule=STRICT).passed
     assert not only(zeros, zeros + 2.3e-16, rule=STRICT).passed
-    assert only(zeros.astype(np.float32), zeros + 1.1e-7, rule=STRICT).passed
-    assert not only(zeros.astype(np.float32), zeros + 1.2e-7, rule=STRICT).passed
     assert not only(zeros, zeros + 1e-300, rule=Rule("no floor", 1.0, 1e-9, 0.0)).passed
 
 
@@ -313,6 +311,22 @@ def test_within_the_threshold_everywhere_is_official(dtype: type) -> None:
         a, b = expected.astype(dtype), (expected[::-1] * -1.5).astype(dtype) + dtype(1e-7)
         assert compare_records({"x": a}, {"x": b}).passed
         assert not compare_records({"x": a}, {"x": b + dtype(2e-6)}).passed
+
+
+def test_strict_stays_strict_for_float32() -> None:
+    """A side that lost its precision must not bring its own, coarser, tolerance along."""
+    precise, coarse = np.array([1e-8, 2e-8]), np.array([-5e-8, 9e-8], dtype=np.float32)
+    assert not compare_records({"x": precise}, {"x": coarse}, rule=STRICT).passed
+    assert not compare_records({"x": coarse}, {"x": precise}, rule=STRICT).passed
+
+
+def test_tensors_and_odd_values_are_compared_or_refused() -> None:
+    import torch
+
+    tensor = torch.ones(3, dtype=torch.bfloat16, requires_grad=True)
+    assert compare_records({"x": tensor}, {"x": np.ones(3)}).passed
+    assert not compare_records({"x": [[1], [2, 3]]}, {"x": [[1], [2, 3]]}).passed
+    assert not compare_records({"x": 1.0}, {"x": 1.0, 1: 2.0, "b": 3.0}).passed
 
 
 def test_within_the_threshold_is_not_strict() -> None:

@@ -12,7 +12,7 @@ from reprod_align import check
 def main(run: Run) -> int:
     """Judge the two records."""
     scripts = ("pipeline/Step1/pt_forward_bert.py", "pipeline/Step1/pd_forward_bert.py")
-    return check(run.gate("forward", scripts, unit="layer", expect_noise=True))
+    return check(run.gate("forward", scripts, unit="layer", expect_noise=True, required=["logits"]))
 
 
 if __name__ == "__main__":

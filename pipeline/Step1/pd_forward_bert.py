@@ -3,7 +3,8 @@
 reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
         weights/paddle_weight.pdparams              and the classifier's weights
 writes  log_reprod/forward_paddle.npy               fake batch and logits (4, 2), float32
-        log_reprod/strict/forward_paddle.npy        the same in float64, and every layer's output
+        log_reprod/strict/forward_paddle.npy        the same in float64, every layer's output,
+                                                    and a padded batch of two segments
 pair    pt_forward_bert.py                          the same lines with PyTorch's calls
 """
 
@@ -25,8 +26,13 @@ def main(run: Run) -> None:
         input_ids = paddle.to_tensor(run.fake_data())  # (B, L)
         with paddle.no_grad(), layer_outputs(model, run.layer_names()) as layers:
             logits = model(input_ids)  # (B, num_labels)
+        padded = {name: paddle.to_tensor(array) for name, array in run.padded_batch().items()}
+        with paddle.no_grad():
+            sequence, pooled = model.bert(**padded)  # (B, L, D), (B, D)
         if dtype == JUDGE:
             record.add_all(layers)
+            record.add("padded_sequence", sequence)
+            record.add("padded_pooled", pooled)
         record.add("logits", logits)
         record.save()
 

@@ -7,6 +7,7 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline.run import Run, start
+from pipeline.settings import BP_ITERATIONS
 from reprod_align import check
 
 
@@ -15,7 +16,9 @@ def main(run: Run) -> int:
     lr_scripts = ("pipeline/Step4/pt_lr_scheduler.py", "pipeline/Step4/pd_lr_scheduler.py")
     bp_scripts = ("pipeline/Step4/pt_bp.py", "pipeline/Step4/pd_bp.py")
     lr = check(run.gate("lr", lr_scripts, exact=True, unit="schedule"))
-    bp = check(run.gate("bp_align", bp_scripts, unit="value", expect_noise=True))
+    losses = [f"loss_{iteration}" for iteration in range(BP_ITERATIONS)]
+    bp_gate = run.gate("bp_align", bp_scripts, unit="value", expect_noise=True, required=losses)
+    bp = check(bp_gate)
     return max(lr, bp)
 
 

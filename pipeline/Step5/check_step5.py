@@ -14,7 +14,16 @@ def main(run: Run) -> int:
     """Judge the accuracies by the guide's threshold, and the float64 curves strictly."""
     scripts = ("pipeline/Step5/pt_train.py", "pipeline/Step5/pd_train.py")
     threshold = settings.ACCURACY_THRESHOLD
-    return check(run.gate("train_align", scripts, threshold=threshold, unit="entry"))
+    return check(
+        run.gate(
+            "train_align",
+            scripts,
+            threshold=threshold,
+            unit="entry",
+            expect_noise=True,
+            required=["acc"],
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -44,10 +44,12 @@ def fine_tune(
         order = epoch_order(len(train), settings.SEED, epoch)
         batches = data_loader(train, tokenizer, settings.TRAIN_BATCH_SIZE, order)
         losses = train_epoch(model, batches, optimizer, schedule, epoch)
-        accuracies.append(evaluate(model, data_loader(dev, tokenizer, settings.EVAL_BATCH_SIZE)))
+        accuracy, logits = evaluate(model, data_loader(dev, tokenizer, settings.EVAL_BATCH_SIZE))
+        accuracies.append(accuracy)
         if dtype == JUDGE:
             record.add(f"epoch_{epoch}_losses", losses)
-            record.add(f"epoch_{epoch}_accuracy", accuracies[-1])
+            record.add(f"epoch_{epoch}_logits", logits)
+            record.add(f"epoch_{epoch}_accuracy", accuracy)
     record.add("acc", max(accuracies))
     record.save()
     return accuracies

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
@@ -67,8 +68,10 @@ def read_weights(path: Path) -> dict[str, Array]:
 
 def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
     """Save weights in PyTorch's layout with `torch.save`, whole or not at all."""
+    buffer = BytesIO()
+    torch.save({name: torch.tensor(array) for name, array in weights.items()}, buffer)
     with whole_file(path) as handle:
-        torch.save({name: torch.tensor(array) for name, array in weights.items()}, handle)
+        handle.write(buffer.getbuffer())
 
 
 def weights_of(model: nn.Module) -> dict[str, Array]:
