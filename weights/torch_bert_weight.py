@@ -18,10 +18,10 @@ import torch
 
 @torch.no_grad()
 def _spread_constants(model: BertModel) -> None:
-    """Move biases off 0 and LayerNorm off 1, as training would: as constants they hide a lost one."""
-    for parameter in model.parameters():
-        if parameter.dim() == 1:
-            parameter.add_(torch.randn_like(parameter), alpha=model.config.initializer_range)
+    """Move biases and the pad row off 0 and LayerNorm off 1, as training would: constants hide faults."""
+    pad_row = model.embeddings.word_embeddings.weight[model.config.pad_token_id]
+    for constant in (pad_row, *(p for p in model.parameters() if p.dim() == 1)):
+        constant.add_(torch.randn_like(constant), alpha=model.config.initializer_range)
 
 
 def main(run: Run) -> None:
