@@ -101,7 +101,7 @@ def test_damaged_fake_data(home: Path) -> None:
 def test_fake_data_that_the_model_cannot_take(home: Path, array: np.ndarray) -> None:
     np.save(home / "fake_data" / "fake_data.npy", array)
     error = one_line_error(run_script("pipeline/Step1/pd_forward_bert.py", home))
-    assert "must hold integers from 0 to 30521 along 2 axes" in error
+    assert "must hold int64 numbers from 0 to 30521 along 2 axes" in error
 
 
 def test_a_label_too_few(home: Path) -> None:
