@@ -203,7 +203,7 @@ class Run:
             first_run=" and ".join(self.command(script) for script in scripts),
             unit=unit,
             expect_noise=expect_noise,
-            sources=(self._sources("pt", scripts), self._sources("pd", scripts)),
+            sources=(self._sources("pt", scripts, exact), self._sources("pd", scripts, exact)),
             required=tuple(required),
         )
 
@@ -221,16 +221,18 @@ class Run:
                 words += [f"--{name.replace('_', '-')}", str(chosen)]
         return shlex.join(words)
 
-    def _sources(self, side: str, scripts: Sequence[str]) -> tuple[Path, ...]:
-        """Return the code and the weights of one side, on which its records depend."""
+    def _sources(self, side: str, scripts: Sequence[str], exact: bool) -> tuple[Path, ...]:
+        """Return the code and the weights of one side, on which its records depend.
+
+        Exact records, data and learning rates, are made without a model.
+        """
         code = [REPOSITORY / script for script in scripts if f"/{side}_" in script]
-        code += [REPOSITORY / "models" / f"{side}_bert.py"]
+        if exact:
+            return tuple(code)
         code += (REPOSITORY / "pipeline").glob(f"{side}_*.py")
         torch_side = (self.torch_weight, self.torch_classifier)
-        return (
-            *code,
-            *(torch_side if side == "pt" else (self.paddle_weight, self.paddle_classifier)),
-        )
+        weights = torch_side if side == "pt" else (self.paddle_weight, self.paddle_classifier)
+        return (*code, REPOSITORY / "models" / f"{side}_bert.py", *weights)
 
     def _pair(self, name: str, dtype: str) -> tuple[Path, Path]:
         return self.output(f"{name}_torch", dtype), self.output(f"{name}_paddle", dtype)
