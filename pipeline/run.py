@@ -227,9 +227,9 @@ class Run:
         Exact records, data and learning rates, are made without a model.
         """
         code = [REPOSITORY / script for script in scripts if f"/{side}_" in script]
+        code += (REPOSITORY / "pipeline").glob(f"{side}_*.py")
         if exact:
             return tuple(code)
-        code += (REPOSITORY / "pipeline").glob(f"{side}_*.py")
         torch_side = (self.torch_weight, self.torch_classifier)
         weights = torch_side if side == "pt" else (self.paddle_weight, self.paddle_classifier)
         return (*code, REPOSITORY / "models" / f"{side}_bert.py", *weights)
