@@ -69,11 +69,11 @@ def verify(pair: Pair, rows: list[Row]) -> float:
     """
     pt_backend.load_weights(pair.torch, {row.torch_name: row.torch for row in rows})
     pd_backend.load_weights(pair.paddle, {row.paddle_name: row.paddle for row in rows})
-    vocab_size = pair.torch.get_submodule(_embeddings(rows)).num_embeddings
-    input_ids = np.random.default_rng(settings.SEED).integers(1, vocab_size, size=(2, 16))
+    words, token_types = _table_size(rows, "word"), _table_size(rows, "token_type")
+    input_ids = np.random.default_rng(settings.SEED).integers(1, words, size=(2, 16))
     attention_mask, token_type_ids = np.ones_like(input_ids), np.zeros_like(input_ids)
     attention_mask[1, 10:] = 0
-    token_type_ids[0, 8:] = 1
+    token_type_ids[0, 8:] = token_types - 1
     batch = {
         "input_ids": input_ids,
         "attention_mask": attention_mask,
@@ -131,11 +131,9 @@ def _set_precision(dtype: str) -> None:
     pd_backend.set_precision(dtype)
 
 
-def _embeddings(rows: list[Row]) -> str:
-    suffix = "embeddings.word_embeddings"
-    return next(
-        r.torch_name.removesuffix(".weight") for r in rows if f"{suffix}.weight" in r.torch_name
-    )
+def _table_size(rows: list[Row], kind: str) -> int:
+    name = f"embeddings.{kind}_embeddings.weight"
+    return next(len(row.torch) for row in rows if row.torch_name.endswith(name))
 
 
 def _outputs(

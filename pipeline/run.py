@@ -133,7 +133,7 @@ class Run:
 
         What the plain batch leaves at its defaults, so that a model which ignores it is found out.
         """
-        input_ids = self.fake_data().copy()
+        input_ids = self.fake_data()
         sentences, length = input_ids.shape
         columns = np.tile(np.arange(length), (sentences, 1))
         mask = (columns < length - 5 * np.arange(sentences)[:, None]).astype(np.int64)
