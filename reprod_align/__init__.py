@@ -1,6 +1,9 @@
 """Prove that a PaddlePaddle model is a faithful port of a PyTorch one, or learn where it is not.
 
-    record = Recorder("log_reprod/forward_torch.npy")       # on each side
+    report = align(torch_model, paddle_model, inputs)       # any pair: see docs/align.md
+    print(report)
+
+    record = Recorder("log_reprod/forward_torch.npy")       # the staged way, on each side
     record.add("logits", logits)
     record.save()
 
@@ -10,10 +13,12 @@
 Importing this imports no framework.
 """
 
+from reprod_align.alignment import align
 from reprod_align.check import Gate, check
 from reprod_align.diff import Difference, compare_arrays
 from reprod_align.errors import ReprodError
 from reprod_align.record import Recorder, load_record, save_record
+from reprod_align.report import Finding, Report
 from reprod_align.verdict import (
     EXACT,
     STRICT,
@@ -27,11 +32,14 @@ __all__ = [
     "Comparison",
     "Difference",
     "EXACT",
+    "Finding",
     "Gate",
     "Recorder",
+    "Report",
     "ReprodError",
     "Rule",
     "STRICT",
+    "align",
     "check",
     "compare_arrays",
     "compare_records",

@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from reprod_align import doctor
+from reprod_align import pair_command, pair_file, selftest_command, trace_command
 from reprod_align.errors import ReprodError
 from reprod_align.record import load_record
 from reprod_align.verdict import EXACT, STRICT, compare_records, official_rule
@@ -19,6 +19,9 @@ def main(words: list[str] | None = None) -> int:
     except ReprodError as error:
         print(f"reprod-align: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("reprod-align: interrupted", file=sys.stderr)
+        return 130
     return code
 
 
@@ -26,7 +29,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="reprod-align", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     command = commands.add_parser("doctor", help="print versions, devices and what does not work")
-    command.set_defaults(run=lambda options: doctor.main())
+    command.set_defaults(run=_doctor)
     command = commands.add_parser("compare", help="compare two records (.npy files)")
     command.add_argument("expected", type=Path, help="the reference's record")
     command.add_argument("actual", type=Path, help="the port's record")
@@ -34,7 +37,28 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--rule", choices=("official", "strict", "exact"), default="official")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.set_defaults(run=_compare)
+    command = commands.add_parser(
+        "pair", help="judge the pair of models in a Python file",
+        description=pair_file.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    pair_command.add_arguments(command)
+    command = commands.add_parser(
+        "selftest", help="plant known faults: would the inputs in the pair's file reveal them?",
+        description=selftest_command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    selftest_command.add_arguments(command)
+    command = commands.add_parser(
+        "diff", help="compare two traces recorded with record_trace",
+        description=trace_command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    trace_command.add_arguments(command)
     return parser
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    from reprod_align import doctor  # not above: the other commands do without what it needs
+
+    return doctor.main()
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -1,19 +1,52 @@
-"""One random stream for both frameworks: dropout masks and the order of batches.
+"""One random stream for both frameworks: every random draw of a model and the order of batches.
 
 Each framework has a generator of its own, and no seed makes the two agree. Here both sides draw
 from numpy's Philox, a counter-based generator: a draw depends only on (seed, purpose, epoch, step, call),
 never on what was drawn before, so that a run can be resumed at any step.
 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.)
+
+`Draws` is what a stream offers; `backends.torch_random` and `backends.paddle_random` make a
+framework draw from one. The functions below turn its numbers into the other distributions, in
+float64, so that both sides apply the same arithmetic.
 """
+
+from typing import Protocol
+
+from reprod_align.errors import ReprodError
 
 import numpy as np
 from numpy.typing import NDArray
 
-_DROPOUT, _ORDER = 1, 2  # the purposes; part of the key, so that two purposes never share numbers
+Float64 = NDArray[np.float64]
+Int64 = NDArray[np.int64]
+Shape = tuple[int, ...]
+
+# the purposes; part of the key, so that two purposes never share numbers
+_UNIFORM, _ORDER, _NORMAL, _INTEGERS, _PERMUTATION = 1, 2, 3, 4, 5
+
+
+class UnsharedDrawError(ReprodError):
+    """A framework asked for a distribution that cannot be drawn from a shared stream."""
+
+
+class Draws(Protocol):
+    """A stream of random numbers; every call draws anew."""
+
+    def uniform(self, shape: Shape) -> Float64:
+        """Return float64 of `shape` from [0, 1)."""
+
+    def normal(self, shape: Shape) -> Float64:
+        """Return float64 of `shape` from the standard normal distribution."""
+
+    def integers(self, low: int, high: int, shape: Shape) -> Int64:
+        """Return int64 of `shape` from [low, high)."""
+
+    def permutation(self, n: int) -> Int64:
+        """Return the numbers 0 to n - 1 in random order, int64 (n,)."""
 
 
 class SharedRandom:
-    """The random numbers of one training step, the same in both frameworks.
+    """The random numbers of one training step, the same in both frameworks: a `Draws`.
 
     Within a step the calls are numbered as they come: the two models must ask in the same order,
     which faithful ports do.
@@ -21,19 +54,68 @@ class SharedRandom:
 
     def __init__(self, seed: int, epoch: int, step: int) -> None:
         """Start the stream of the `step`-th step of `epoch` under `seed` (all at least 0)."""
-        self._where, self._call = (seed, _DROPOUT, epoch, step), 0
+        self._seed, self._when, self._call = seed, (epoch, step), 0
 
-    def dropout_mask(self, shape: tuple[int, ...], p: float) -> NDArray[np.float64]:
+    def uniform(self, shape: Shape) -> Float64:
+        """Return the next float64 of `shape` from [0, 1)."""
+        return np.asarray(self._next(_UNIFORM).random(shape))
+
+    def normal(self, shape: Shape) -> Float64:
+        """Return the next float64 of `shape` from the standard normal distribution."""
+        return np.asarray(self._next(_NORMAL).standard_normal(shape))
+
+    def integers(self, low: int, high: int, shape: Shape) -> Int64:
+        """Return the next int64 of `shape` from [low, high)."""
+        return np.asarray(self._next(_INTEGERS).integers(low, high, shape))
+
+    def permutation(self, n: int) -> Int64:
+        """Return the numbers 0 to n - 1 in the next random order, int64 (n,)."""
+        return self._next(_PERMUTATION).permutation(n)
+
+    def dropout_mask(self, shape: Shape, p: float) -> Float64:
         """Return the next mask: 0 with probability `p`, else 1 / (1 - p); float64 of `shape`."""
-        draws = _generator(*self._where, self._call).random(shape)
+        uniform = self.uniform(shape)
+        return bernoulli(uniform, 1.0 - p) / (1.0 - p) if p < 1.0 else np.zeros(shape)
+
+    def _next(self, purpose: int) -> np.random.Generator:
         self._call += 1
-        return (draws >= p) / (1.0 - p) if p < 1.0 else np.zeros(shape)
+        return _generator(self._seed, purpose, *self._when, self._call - 1)
 
 
 def epoch_order(length: int, seed: int, epoch: int) -> list[int]:
     """Return the order in which `length` examples are visited in `epoch`, the same in both frameworks."""
     order: list[int] = _generator(seed, _ORDER, epoch).permutation(length).tolist()
     return order
+
+
+def bernoulli(uniform: Float64, probability: float | Float64) -> NDArray[np.bool_]:
+    """Return where a draw with this probability of success succeeds, given uniform numbers.
+
+    The upper end succeeds: a value is dropped where uniform < p, and kept with probability 1 - p.
+    """
+    return np.asarray(uniform >= 1.0 - probability)
+
+
+def exponential(uniform: Float64, rate: float = 1.0) -> Float64:
+    """Turn uniform numbers into ones from the exponential distribution, same shape."""
+    return -np.log1p(-uniform) / rate
+
+
+def multinomial(draws: Draws, weights: Float64, samples: int, replacement: bool) -> Int64:
+    """Draw `samples` indices per row of `weights` ((K,) or (B, K), not normalised): int64 (..., samples)."""
+    if replacement:
+        return _inverse_cdf(weights, draws.uniform((*weights.shape[:-1], samples)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # a race: the k-th finisher is the k-th index drawn without replacement
+        finish = exponential(draws.uniform(weights.shape)) / weights
+    return np.argsort(finish, axis=-1, kind="stable")[..., :samples]
+
+
+def _inverse_cdf(weights: Float64, uniform: Float64) -> Int64:
+    cumulated = np.cumsum(weights, axis=-1).reshape(-1, weights.shape[-1])
+    targets = uniform.reshape(len(cumulated), -1) * cumulated[:, -1:]  # below the total
+    found = [np.searchsorted(*row, side="right") for row in zip(cumulated, targets, strict=True)]
+    return np.stack(found).reshape(uniform.shape)
 
 
 def _generator(*key: int) -> np.random.Generator:

@@ -1,0 +1,176 @@
+"""Compares single tensors of two traces, and pairs the leaves of two calls."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from reprod_align.diff import index_at
+from reprod_align.trace import Array, Leaf
+
+import numpy as np
+
+JUDGE = 1e-9
+"""relative; in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one tensor is from the other where they are furthest apart."""
+
+    difference: float
+    """max |actual - expected|; inf if one side alone is not finite somewhere"""
+    tolerance: float
+    scale: float
+    """max |expected|"""
+    words: str
+    """the worst place, in words"""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the two agree."""
+        return self.difference <= self.tolerance
+
+    @property
+    def exceed(self) -> float:
+        """The difference over the tolerance; at most 1 if the two agree."""
+        if self.difference == 0:
+            return 0.0
+        return self.difference / self.tolerance if self.tolerance else math.inf
+
+    @property
+    def relative(self) -> float:
+        """The difference over the scale."""
+        if self.scale == 0:
+            return 0.0 if self.difference == 0 else math.inf
+        return self.difference / self.scale
+
+
+def gap(expected: Array, actual: Array, relative: float = JUDGE, floor: float = 0.0) -> Gap:
+    """Compare element by element: |a - e| <= relative * max |e| + floor; NaN and inf by place.
+
+    Integers and booleans must be equal. Another shape or another kind of dtype is infinitely far.
+    """
+    if expected.shape != actual.shape:
+        return Gap(math.inf, 0.0, 0.0, f"shape {expected.shape} expected, got {actual.shape}")
+    if expected.size == 0:
+        return Gap(0.0, 0.0, 0.0, "no elements")
+    inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
+    wide = np.result_type(expected, actual, np.float64) if inexact else np.float64
+    ours, theirs = expected.astype(wide), actual.astype(wide)
+    with np.errstate(all="ignore"):
+        distance = np.abs(theirs - ours)
+    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+    distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+    finite = np.abs(ours[np.isfinite(ours)])
+    scale = float(finite.max()) if finite.size else 0.0
+    tolerance = relative * scale + floor if inexact else 0.0
+    at = int(np.argmax(distance))
+    place = index_at(at, expected.shape)
+    words = f"at {place} expected {expected.flat[at]:.9g}, got {actual.flat[at]:.9g}"
+    return Gap(float(distance.flat[at]), tolerance, scale, words)
+
+
+@dataclass(frozen=True)
+class LeafPair:
+    """A leaf of the reference's call and the leaf of the port's that stands for it."""
+
+    expected: str
+    actual: str
+    axes: tuple[int, ...] | None
+    """transposes the reference's array into the port's layout; None if they are laid out alike"""
+
+    def laid(self, array: Array | None) -> Array | None:
+        """Return the reference's array in the port's layout."""
+        return array if array is None or self.axes is None else array.transpose(self.axes)
+
+
+def pair_leaves(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], alike: bool = False
+) -> list[LeafPair]:
+    """Pair the leaves of two calls: those of equal value first, then by name, shape and order.
+
+    alike: the two take and give the same things in the same order, so that order decides.
+    """
+    pairs: dict[str, LeafPair] = {}
+    free = list(actual)
+    for strict in (False,) if alike else (True, False):
+        for path, leaf in expected.items():
+            if path in pairs or (strict and not leaf.differentiable):
+                continue
+            found = _partner(path, leaf, {at: actual[at] for at in free}, strict)
+            if found is not None:
+                pairs[path] = found
+                free.remove(found.actual)
+    return [pairs[path] for path in expected if path in pairs]
+
+
+def shares(expected: Mapping[str, Leaf], pairs: Sequence[LeafPair]) -> dict[str, Array | None]:
+    """Return the gradient of each paired leaf, with that of unpaired leaves of the same value.
+
+    One side may take a tensor three times, as query, key and value, where the other takes it once.
+    """
+    paired = {pair.expected for pair in pairs}
+    whole = {path: expected[path].gradient for path in paired}
+    for path, leaf in expected.items():
+        if path in paired or leaf.gradient is None:
+            continue
+        for other in paired:
+            if np.array_equal(expected[other].array, leaf.array):
+                sum_so_far = whole[other]
+                whole[other] = leaf.gradient if sum_so_far is None else sum_so_far + leaf.gradient
+                break
+    return whole
+
+
+def unpaired(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
+) -> tuple[str, str] | None:
+    """Return the first float leaf on each side that found no partner for its shape, if both have one."""
+    ours, theirs = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
+    left = [path for path, leaf in expected.items() if path not in ours and leaf.differentiable]
+    over = [
+        path for path, leaf in actual.items() if path not in theirs and leaf.array.dtype.kind == "f"
+    ]
+    return (left[0], over[0]) if left and over else None
+
+
+def same_pattern(expected: Array, actual: Array) -> bool:
+    """Tell whether two masks hide the same places, whatever each writes for shown and hidden."""
+    if expected.size != actual.size:
+        return False
+    ours, theirs = (np.unique(mask.ravel(), return_inverse=True) for mask in (expected, actual))
+    if len(ours[0]) > 2 or len(ours[0]) != len(theirs[0]):
+        return False
+    same = ours[1] == theirs[1]
+    return bool(same.all() or (len(ours[0]) == 2 and not same.any()))
+
+
+def _partner(path: str, leaf: Leaf, free: Mapping[str, Leaf], strict: bool) -> LeafPair | None:
+    named = sorted(free, key=lambda at: at.rpartition(".")[2] != path.rpartition(".")[2])
+    for at in named:
+        axes = _axes(leaf.array, free[at].array)
+        if axes is not None and (not strict or _close(leaf.array, free[at].array, axes)):
+            straight = axes == tuple(range(len(axes)))
+            return LeafPair(path, at, None if straight else axes)
+    return None
+
+
+def _axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
+    """Return the axes that lay `expected` out like `actual`, None if it is another kind or size."""
+    if _kind(expected) != _kind(actual) or sorted(expected.shape) != sorted(actual.shape):
+        return None
+    straight = tuple(range(expected.ndim))
+    if expected.shape == actual.shape:
+        return straight
+    fitting = [axes for axes in permutations(straight)
+               if tuple(expected.shape[axis] for axis in axes) == actual.shape]  # fmt: skip
+    return next((axes for axes in fitting if _close(expected, actual, axes)), fitting[0])
+
+
+def _kind(array: Array) -> str:
+    return "i" if array.dtype.kind in "iu" else array.dtype.kind
+
+
+def _close(expected: Array, actual: Array, axes: tuple[int, ...]) -> bool:
+    return gap(expected.transpose(axes), actual).ok

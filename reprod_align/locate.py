@@ -1,0 +1,335 @@
+"""Finds where two models part, by giving the port the reference's numbers wherever the two meet.
+
+Every paired module of the port gets the reference's inputs, and hands on the reference's outputs;
+in the backward pass the same with gradients. So each call is judged by what it adds itself: a
+module's own output, what a composite's own code does between its children, what a backward pass
+does to a gradient. No fault hides another, and none is inherited.
+
+A value through which no gradient flows (a mask, position ids) may follow another convention on
+each side. Such values are given to the port in one pass and left alone in another: a fault of the
+module itself shows in both, one that only shows when they are left alone was made with them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from reprod_align.leaf import Gap, LeafPair, gap, same_pattern, shares, unpaired
+from reprod_align.pins import ReferencePins
+from reprod_align.trace import Array, Call, Leaf, Trace
+
+import numpy as np
+
+Stage = Literal["forward", "backward"]
+_FLOOR = 1e-13  # of the largest value that the call meets: what rounding leaves where zero is due
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A place at which the port, given the reference's numbers, computes others."""
+
+    stage: Stage
+    torch_path: str
+    paddle_path: str
+    gap: Gap
+    where: str
+    """what differs, in words"""
+    tick: int
+    """when it showed, on the clock of the port's run"""
+    torch_call: Call
+    paddle_call: Call
+    own_code: bool
+    """True: between or after the children of a composite; False: in the module itself"""
+    expected: Array | None = None
+    """the reference's tensor in the port's layout, or its gradient"""
+    actual: Array | None = None
+    made_with: bool = False
+    """True: a mask or index made there is at fault"""
+    stock: bool = False
+    """True: in a layer of the framework's own"""
+    kink: bool = False
+    """True: only where an activation's slope jumps, which each framework settles its own way"""
+
+
+def forward_faults(reference: Trace, free: Trace, given: Trace, pins: ReferencePins) -> list[Fault]:
+    """Return the faults of the forward pass, in the order in which they show.
+
+    free and given: the port's traces with values that carry no gradient left alone, and given.
+    """
+    shown = {_id(fault): fault for fault in _forward(reference, free, pins)}
+    given_too = {_id(fault) for fault in _forward(reference, given, pins)}
+    faults = [fault for key, fault in shown.items() if key in given_too]
+    if len(faults) < len(shown):
+        makers = _makers(reference, free, pins)
+        faults += makers[:1] if makers else [f for k, f in shown.items() if k not in given_too]
+    faults = [_traced_up(fault, reference, free, pins) for fault in faults]
+    return sorted(faults, key=lambda fault: fault.tick)
+
+
+def _traced_up(fault: Fault, reference: Trace, trace: Trace, pins: ReferencePins) -> Fault:
+    """Return the fault moved up from a module that can't be blamed to the one that can.
+
+    A composite that was never given the mask can't be blamed for not using it: the one above that
+    has it can. Nor can the framework's own layer, set as its counterpart is, be blamed for a mask
+    of another kind that it was given.
+    """
+    place = _place(fault, reference, trace)
+    if place is None or fault.made_with or pins.counterpart(place[1]) is not place[0]:
+        return fault
+    own = place[1].path in pins.layers and place[1].path not in pins.altered
+    if own and _constants_differ(*place, pins):
+        return _above_layers(fault, place[1], trace, pins)
+    other, call = place
+    while _missing(other, call) and call.parent is not None and other.parent is not None:
+        above = reference.calls[other.parent], trace.calls[call.parent]
+        if pins.counterpart(above[1]) is not above[0]:
+            return fault
+        if not _missing(*above):
+            where = f"it has a mask or index that it does not hand to {call.path}"
+            return replace(fault, torch_path=above[0].path, paddle_path=above[1].path, where=where)
+        other, call = above
+    return fault
+
+
+def _above_layers(fault: Fault, call: Call, trace: Trace, pins: ReferencePins) -> Fault:
+    """Return the fault moved up to the user's own code that gave the framework's layer its mask."""
+    given = call.path
+    while call.parent is not None:
+        call = trace.calls[call.parent]
+        other = pins.counterpart(call)
+        if call.path not in pins.layers and other is not None:
+            where = f"the mask or index it hands to {given} is not what that layer takes"
+            return replace(fault, torch_path=other.path, paddle_path=call.path, where=where)
+        if call.path in pins.layers:
+            given = call.path
+    return fault
+
+
+def _place(fault: Fault, reference: Trace, trace: Trace) -> tuple[Call, Call] | None:
+    """Return the calls of the module at fault on both sides."""
+    other, call = fault.torch_call, fault.paddle_call
+    if fault.paddle_path == call.path and fault.torch_path == other.path:
+        return other, call
+    if call.parent is None or other.parent is None:
+        return None
+    return reference.calls[other.parent], trace.calls[call.parent]
+
+
+def _constants_differ(other: Call, call: Call, pins: ReferencePins) -> bool:
+    """Tell whether the two were given different masks or indices, or of different kinds."""
+    counts = [sum(not leaf.differentiable for leaf in c.inputs.values()) for c in (other, call)]
+    pairs = [pair for pair in pins.pairs(other, call, "inputs")
+             if not other.inputs[pair.expected].differentiable]  # fmt: skip
+    same = [_gap(pair, other.inputs[pair.expected].array, call.inputs[pair.actual].array, 0.0).ok
+            for pair in pairs]  # fmt: skip
+    return max(counts) > 0 and (len(pairs) < max(counts) or not all(same))
+
+
+def _missing(other: Call, call: Call) -> bool:
+    """Tell whether the reference's call was given more values without gradient than the port's."""
+    counts = [sum(not leaf.differentiable for leaf in c.inputs.values()) for c in (other, call)]
+    return counts[0] > counts[1]
+
+
+def backward_faults(reference: Trace, given: Trace, pins: ReferencePins) -> list[Fault]:
+    """Return the faults of the backward pass, in the order in which it meets them."""
+    return sorted(_backward(reference, given, pins), key=lambda fault: -fault.tick)
+
+
+def _id(fault: Fault) -> tuple[object, ...]:
+    return fault.torch_path, fault.paddle_path, fault.paddle_call.key, fault.where.partition(":")[0]
+
+
+def _met(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[tuple[Call, Call]]:
+    for call in trace.calls:
+        other = pins.counterpart(call)
+        if other is not None:
+            yield other, call
+
+
+def _forward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[Fault]:
+    blind = all(leaf.gradient is None for leaf in reference.outputs.values())
+    for other, call in _met(reference, trace, pins):
+        above = reference.parent_path(other), trace.parent_path(call)
+        floor = _floor(other)
+        for pair in pins.pairs(other, call, "inputs"):
+            leaf, actual = other.inputs[pair.expected], call.inputs[pair.actual].array
+            if leaf.differentiable and call.parent is not None:
+                found = _gap(pair, leaf.array, actual, floor)
+                if not found.ok and (blind or _matters(pair, leaf, actual, found.tolerance)):
+                    where = f"what it hands to {call.path}: {found.words}"
+                    laid = pair.laid(leaf.array)
+                    yield Fault("forward", *above, found, where, call.began, other, call, True,
+                                laid, actual)  # fmt: skip
+        if call.finished >= 0:
+            yield from _output_faults(other, call, floor, trace, pins, blind)
+
+
+def _output_faults(
+    other: Call, call: Call, floor: float, trace: Trace, pins: ReferencePins, blind: bool
+) -> Iterator[Fault]:
+    has_children = any(c.parent is not None and trace.calls[c.parent] is call for c in trace.calls)
+    pairs = pins.pairs(other, call, "outputs")
+    misfit = unpaired(other.outputs, call.outputs, pairs)
+    if misfit is not None and _inputs_fit(other, call, pins):
+        shapes = other.outputs[misfit[0]].array.shape, call.outputs[misfit[1]].array.shape
+        found = Gap(np.inf, 0.0, 0.0, "")
+        where = f"its output: shape {shapes[0]} in PyTorch, {shapes[1]} in Paddle"
+        yield Fault("forward", other.path, call.path, found, where,
+                    call.finished, other, call, has_children)  # fmt: skip
+    stock = call.path in pins.layers
+    for pair in pairs:
+        leaf = other.outputs[pair.expected]
+        actual = call.outputs[pair.actual].array
+        found = _gap(pair, leaf.array, actual, floor)
+        if not found.ok and (blind or _matters(pair, leaf, actual, found.tolerance)):
+            named = f" {pair.expected}" if pair.expected and len(other.outputs) > 1 else ""
+            where = f"its output{named}: {found.words}"
+            laid = pair.laid(leaf.array)
+            yield Fault("forward", other.path, call.path, found, where, call.finished, other, call,
+                        has_children, laid, actual, stock=stock)  # fmt: skip
+
+
+def _inputs_fit(other: Call, call: Call, pins: ReferencePins) -> bool:
+    """Tell whether every input of the one call has a counterpart of its shape among the other's."""
+    pairs = pins.pairs(other, call, "inputs")
+    return len(pairs) == len(other.inputs) == len(call.inputs)
+
+
+def _makers(reference: Trace, trace: Trace, pins: ReferencePins) -> list[Fault]:
+    """Return where a value that carries no gradient is first handed on differently."""
+    faults = []
+    for other, call in _met(reference, trace, pins):
+        if call.parent is None:
+            continue
+        above = reference.parent_path(other), trace.parent_path(call)
+        for pair in pins.pairs(other, call, "inputs"):
+            leaf, actual = other.inputs[pair.expected], call.inputs[pair.actual]
+            found = _gap(pair, leaf.array, actual.array, _floor(other))
+            convention = _is_convention(leaf.array, actual.array)
+            if not leaf.differentiable and not found.ok and not convention:
+                where = f"the mask or index it hands to {call.path}: {found.words}"
+                laid = pair.laid(leaf.array)
+                faults.append(
+                    Fault("forward", *above, found, where, call.began, other, call, True,
+                          laid, actual.array, made_with=True)
+                )  # fmt: skip
+    return faults
+
+
+def _is_convention(expected: Array, actual: Array) -> bool:
+    """Tell whether one mask is of 0 and 1 and the other added, and both hide the same places."""
+    ones = [bool(np.isin(mask, (0, 1)).all()) for mask in (expected, actual)]
+    return ones[0] != ones[1] and same_pattern(expected, actual)
+
+
+def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[Fault]:
+    scale = max((_gradient_scale(call) for call in reference.calls), default=0.0)
+    for other, call in _met(reference, trace, pins):
+        own = (other.path, call.path)
+        above = reference.parent_path(other), trace.parent_path(call)
+        for pair in pins.pairs(other, call, "outputs"):
+            ours, theirs = other.outputs[pair.expected], call.outputs[pair.actual]
+            cut = _cut(ours.differentiable, theirs.differentiable)
+            if cut and _size(ours.gradient) + _size(theirs.gradient) > 0:
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                layer = call.path in pins.layers  # stops no gradient: the code around it does
+                at = above if layer else own
+                where = f"{cut} at {call.path}" if layer else cut
+                yield Fault("backward", *at, found, where, call.finished, other, call, layer)
+            elif call.parent is not None and ours.differentiable:
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                if not found.ok:
+                    where = f"the gradient it gives back to {call.path}: {found.words}"
+                    yield Fault("backward", *above, found, where, call.finished, other, call, True,
+                                pair.laid(ours.gradient), theirs.gradient)  # fmt: skip
+        pairs = pins.pairs(other, call, "inputs")
+        turned = [LeafPair(pair.actual, pair.expected, None) for pair in pairs]
+        expected, actual = shares(other.inputs, pairs), shares(call.inputs, turned)
+        for pair in pairs:
+            ours = replace(other.inputs[pair.expected], gradient=expected[pair.expected])
+            theirs = replace(call.inputs[pair.actual], gradient=actual[pair.actual])
+            cut = _cut(ours.differentiable, theirs.differentiable)
+            if cut and _size(ours.gradient) + _size(theirs.gradient) > 0:
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                where = f"{cut} before {call.path}"
+                yield Fault("backward", *above, found, where, call.began, other, call, True)
+            elif ours.differentiable:
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                if not found.ok:
+                    where = f"the gradient of its input: {found.words}"
+                    stock = call.path in pins.layers
+                    kink = stock and _at_kinks(pair, ours, theirs, found)
+                    yield Fault("backward", *own, found, where, call.began, other, call, False,
+                                pair.laid(ours.gradient), theirs.gradient,
+                                stock=stock, kink=kink)  # fmt: skip
+
+
+def _at_kinks(pair: LeafPair, ours: Leaf, theirs: Leaf, found: Gap) -> bool:
+    """Tell whether the gradients differ only where the input is zero."""
+    expected, values = pair.laid(ours.gradient), pair.laid(ours.array)
+    if expected is None or values is None or theirs.gradient is None:
+        return False
+    apart = np.abs(theirs.gradient - expected) > found.tolerance
+    return bool((np.abs(values[apart]) <= 1e-15 * _size(values)).all())
+
+
+def _cut(expected: bool, actual: bool) -> str:
+    if expected == actual:
+        return ""
+    if expected:
+        return "the gradient is stopped in Paddle (detach or stop_gradient) and not in PyTorch"
+    return "the gradient is stopped in PyTorch (detach or no_grad) and not in Paddle"
+
+
+def _gap(pair: LeafPair, expected: Array, actual: Array, floor: float) -> Gap:
+    laid = pair.laid(expected)
+    return gap(expected if laid is None else laid, actual, floor=floor)
+
+
+def _gradient_gap(
+    pair: LeafPair, expected: Array | None, actual: Array | None, scale: float
+) -> Gap:
+    """Compare two gradients; one that never arrived is zero."""
+    laid = pair.laid(expected)
+    like = laid if laid is not None else actual
+    if like is None:
+        return gap(np.zeros(1), np.zeros(1))
+    zeros = np.zeros(like.shape)
+    return gap(
+        zeros if laid is None else laid, zeros if actual is None else actual, floor=_FLOOR * scale
+    )
+
+
+def _floor(call: Call) -> float:
+    leaves = [*call.inputs.values(), *call.outputs.values()]
+    return _FLOOR * max((_size(leaf.array) for leaf in leaves if leaf.differentiable), default=0.0)
+
+
+def _gradient_scale(call: Call) -> float:
+    leaves = [*call.inputs.values(), *call.outputs.values()]
+    return max((_size(leaf.gradient) for leaf in leaves), default=0.0)
+
+
+def _size(array: Array | None) -> float:
+    """Return the largest finite magnitude, 0 of what is no float."""
+    if array is None or array.dtype.kind not in "fc":
+        return 0.0
+    finite = np.abs(array[np.isfinite(array)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> bool:
+    """Tell whether the difference lies where the outputs depend on it: not in padding, say."""
+    if not leaf.differentiable:
+        return True
+    gradient, expected = pair.laid(leaf.gradient), pair.laid(leaf.array)
+    if gradient is None or expected is None:
+        return False
+    if expected.shape != actual.shape:
+        return True
+    with np.errstate(all="ignore"):
+        distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    apart = ~(distance <= tolerance) & (actual != expected)
+    felt = np.abs(gradient) > 1e-12 * _size(gradient)
+    return bool((apart & felt).any())

@@ -1,0 +1,65 @@
+"""How alike two dotted names are: `encoder.layer.0.attention.self.query` and `layers.0.attn.q_proj`."""
+
+import re
+from functools import cache
+
+# words that stand for the same thing in the model zoos' naming conventions
+_SYNONYMS = {
+    "query": "q", "key": "k", "value": "v", "wq": "q", "wk": "k", "wv": "v", "wo": "o",
+    "attention": "attn", "att": "attn", "mha": "attn",
+    "layers": "layer", "blocks": "layer", "block": "layer", "h": "layer",
+    "layernorm": "norm", "ln": "norm", "bn": "norm", "batchnorm": "norm", "groupnorm": "norm",
+    "embeddings": "embed", "embedding": "embed", "emb": "embed", "wte": "embed",
+    "word": "token", "tok": "token", "positional": "position", "pos": "position", "wpe": "position",
+    "linear": "fc", "dense": "fc", "lin": "fc", "proj": "fc", "projection": "fc",
+    "intermediate": "up", "up": "up", "out": "output", "head": "classifier", "cls": "classifier",
+    "downsample": "shortcut", "conv": "conv", "dropout": "drop", "act": "activation",
+    "relu": "activation", "gelu": "activation", "rnn": "rnn", "lstm": "rnn", "gru": "rnn",
+    "encoder": "encoder", "decoder": "decoder", "model": "", "module": "", "net": "",
+}  # fmt: skip
+
+
+@cache
+def tokens(name: str) -> tuple[str, ...]:
+    """Return the words of a dotted name, in order, in one vocabulary; numbers stay numbers."""
+    spaced = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name)
+    spaced = re.sub(r"([A-Za-z])(\d)", r"\1_\2", spaced)
+    words = re.split(r"[._\-]+", spaced.lower())
+    known = (_SYNONYMS.get(word, word) for word in words)
+    return tuple(word for word in known if word)
+
+
+@cache
+def similarity(first: str, second: str) -> float:
+    """Return how alike two names are, 0 to 1; later words, which say more, weigh more."""
+    if first == second:
+        return 1.0
+    ours, theirs = _weights(tokens(first)), _weights(tokens(second))
+    every = ours.keys() | theirs.keys()
+    if not every:
+        return 1.0
+    shared = sum(min(ours.get(word, 0.0), theirs.get(word, 0.0)) for word in every)
+    total = sum(max(ours.get(word, 0.0), theirs.get(word, 0.0)) for word in every)
+    return shared / total
+
+
+def _weights(words: tuple[str, ...]) -> dict[str, float]:
+    weights: dict[str, float] = {}
+    for place, word in enumerate(reversed(words)):
+        weights[word] = weights.get(word, 0.0) + 1.0 / (1 + place)
+    return weights
+
+
+def is_number(name: str) -> bool:
+    """Tell whether the last part of a dotted name is a number, as in a Sequential."""
+    return name.rpartition(".")[2].isdigit()
+
+
+def parent(name: str) -> str:
+    """Return the dotted name without its last part."""
+    return name.rpartition(".")[0]
+
+
+def is_within(name: str, ancestor: str) -> bool:
+    """Tell whether `name` is `ancestor` or lies below it."""
+    return not ancestor or name == ancestor or name.startswith(f"{ancestor}.")

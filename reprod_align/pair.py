@@ -1,0 +1,39 @@
+"""Makes the two sides of a pair. Imports the frameworks, and nothing else does."""
+
+from collections.abc import Callable
+from typing import Any
+
+from reprod_align.errors import ReprodError
+from reprod_align.side import LocalSide
+
+Function = Callable[[Any], Any] | None
+
+
+def torch_side(
+    model: Any, loss: Function = None, optimizer: Function = None, scheduler: Function = None
+) -> LocalSide:
+    """Return the PyTorch side. Raises ReprodError if `model` is no torch.nn.Module."""
+    from reprod_align.backends import torch_settings
+    from reprod_align.backends import torch_side as framework
+    from reprod_align.backends.torch_random import shared_random
+
+    if not framework.is_module(model):
+        raise ReprodError(f"torch_model is a {_class_of(model)}, not a torch.nn.Module")
+    return LocalSide(framework, torch_settings, shared_random, model, loss, optimizer, scheduler)
+
+
+def paddle_side(
+    model: Any, loss: Function = None, optimizer: Function = None, scheduler: Function = None
+) -> LocalSide:
+    """Return the Paddle side. Raises ReprodError if `model` is no paddle.nn.Layer."""
+    from reprod_align.backends import paddle_settings
+    from reprod_align.backends import paddle_side as framework
+    from reprod_align.backends.paddle_random import shared_random
+
+    if not framework.is_module(model):
+        raise ReprodError(f"paddle_model is a {_class_of(model)}, not a paddle.nn.Layer")
+    return LocalSide(framework, paddle_settings, shared_random, model, loss, optimizer, scheduler)
+
+
+def _class_of(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}"

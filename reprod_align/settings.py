@@ -1,0 +1,259 @@
+"""What a layer or an optimizer is set to, in one vocabulary: PyTorch's.
+
+`backends.torch_settings` and `backends.paddle_settings` read it off a model, `audit` compares it.
+What is known of the two frameworks' conventions stands here, as data.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+Values = Mapping[str, Any]
+Reader = Callable[[Any], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class ModuleSettings:
+    """One layer: the PyTorch class that computes the same, its own class, and its settings.
+
+    `kind` is "" for a class that is no framework layer; `values` are then its own attributes.
+    A setting without effect (the momentum of a layer that tracks nothing) is left out.
+    """
+
+    kind: str
+    class_name: str
+    values: Values
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """One optimizer: its kind, its own class, each parameter's settings, and its gradient clipping.
+
+    `kind` is "" for an unknown class. `parameters` holds the model's parameters that the optimizer
+    holds, by every name in the state dict; "frozen" is True where no step changes the parameter.
+    `clip` is None, or a "kind" in words and its numbers.
+    """
+
+    kind: str
+    class_name: str
+    parameters: Mapping[str, Values]
+    clip: Values | None
+
+
+@dataclass(frozen=True)
+class Convention:
+    """How Paddle writes a setting: its argument ("" if there is none), and PyTorch's value as its own.
+
+    `doubt` says when a difference is none after all; it is "" where a difference always counts.
+    """
+
+    argument: str
+    from_torch: Callable[[Any], Any] | None = None
+    doubt: str = ""
+
+
+def _complement(momentum: Any) -> Any:
+    return None if momentum is None else 1 - momentum
+
+
+def _parameter_attribute(present: Any) -> Any:
+    return None if present else False
+
+
+def _negation(value: Any) -> Any:
+    return not value
+
+
+_RANK: Final = "no fault where both are the same dimension of the tensor"
+_LAYOUT: Final = "no fault where the model transposes its tensors to match"
+_NONE: Final = Convention("")
+
+# Settings whose argument has the same name and values in Paddle are left out.
+CONVENTIONS: Final[Mapping[str, Convention]] = {
+    "add_bias_kv": _NONE,
+    "add_zero_attn": _NONE,
+    "affine": Convention("weight_attr", _parameter_attribute),
+    "approximate": Convention("approximate", lambda name: name == "tanh"),
+    "batch_first": Convention("", None, _LAYOUT),
+    "bias": Convention("bias_attr", _parameter_attribute),
+    "bidirectional": Convention("direction", lambda both: "bidirect" if both else "forward"),
+    "count_include_pad": Convention("exclusive", _negation),
+    "data_format": Convention("data_format", None, _LAYOUT),
+    "dim": Convention("axis", None, _RANK),
+    "elementwise_affine": Convention("weight_attr", _parameter_attribute),
+    "end_dim": Convention("stop_axis", None, _RANK),
+    "eps": Convention("epsilon"),
+    "huber": Convention("is_huber"),
+    "lambd": Convention("threshold"),
+    "max_val": Convention("max"),
+    "min_val": Convention("min"),
+    "momentum": Convention("momentum", _complement),
+    "nonlinearity": Convention("activation"),
+    "norm_first": Convention("normalize_before"),
+    "return_indices": Convention("return_mask"),
+    "start_dim": Convention("start_axis", None, _RANK),
+    "track_running_stats": _NONE,
+    "unflattened_size": Convention("shape"),
+}
+
+# The same for one kind alone, by (kind, setting).
+KIND_CONVENTIONS: Final[Mapping[tuple[str, str], Convention]] = {
+    ("CosineSimilarity", "eps"): Convention("eps"),
+    ("BatchNorm", "affine"): Convention("param_attr", _parameter_attribute),
+    ("SmoothL1Loss", "beta"): Convention("delta"),
+    **{(f"MaxPool{dims}d", "dilation"): _NONE for dims in (1, 2, 3)},
+    **{
+        (kind, "batch_first"): Convention("time_major", _negation, _LAYOUT)
+        for kind in ("LSTM", "GRU", "RNN")
+    },
+    **{
+        (kind, "bias"): Convention("bias_ih_attr=bias_hh_attr", _parameter_attribute)
+        for kind in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
+    },
+}
+
+# Settings that a kind repeats from its own sub-modules: an audit of every module has them already.
+REPEATED: Final[Mapping[str, frozenset[str]]] = {
+    kind: frozenset(
+        {"d_model", "nhead", "dropout", "attn_dropout", "act_dropout", "layer_norm_eps"}
+    )
+    for kind in ("TransformerEncoderLayer", "TransformerDecoderLayer")
+}
+
+_BATCH_NORMS: Final = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+
+# Kinds that compute the same for some inputs and settings.
+MAY_COINCIDE: Final[Sequence[frozenset[str]]] = (
+    frozenset(_BATCH_NORMS),
+    frozenset({"Dropout", "Dropout1d"}),
+    *(frozenset({"Linear", f"Conv{n}d"}) for n in (1, 2, 3)),
+    frozenset({"Softmax", "Softmax2d"}),
+    frozenset({"LayerNorm", "GroupNorm"}),
+    frozenset({"CrossEntropyLoss", "NLLLoss"}),
+    frozenset({"BCELoss", "BCEWithLogitsLoss"}),
+    *(frozenset({f"AvgPool{n}d", f"AdaptiveAvgPool{n}d"}) for n in (1, 2, 3)),
+    *(frozenset({f"MaxPool{n}d", f"AdaptiveMaxPool{n}d"}) for n in (1, 2, 3)),
+    *(frozenset({f"InstanceNorm{n}d", "GroupNorm"}) for n in (1, 2, 3)),
+)
+
+# Names that user-written layers give one thing; "eps" and the like are also framework settings.
+SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
+    "eps": frozenset({"eps", "epsilon", "variance_epsilon", "layer_norm_eps", "layer_norm_epsilon",
+                      "rms_norm_eps", "norm_eps"}),
+    "p": frozenset({"p", "dropout", "dropout_p", "dropout_prob", "dropout_rate", "drop_prob",
+                    "drop_rate", "drop_p"}),
+    "attn_dropout": frozenset({"attn_dropout", "attention_dropout", "attn_drop", "dropout_attn",
+                               "attention_probs_dropout_prob"}),
+    "num_heads": frozenset({"num_heads", "n_heads", "nhead", "n_head", "num_attention_heads",
+                            "heads"}),
+    "head_dim": frozenset({"head_dim", "head_size", "attention_head_size", "d_head", "dim_head"}),
+    "num_layers": frozenset({"num_layers", "n_layers", "n_layer", "num_hidden_layers"}),
+    "momentum": frozenset({"momentum"}),
+    "negative_slope": frozenset({"negative_slope", "slope", "leaky_slope"}),
+    "scale": frozenset({"scale", "scaling", "softmax_scale"}),
+    "norm_first": frozenset({"norm_first", "normalize_before", "pre_norm"}),
+    "stride": frozenset({"stride", "strides"}),
+    "padding": frozenset({"padding", "paddings"}),
+    "dilation": frozenset({"dilation", "dilations"}),
+}  # fmt: skip
+
+# Where the frameworks part although the settings agree; each seen in both frameworks' results.
+NOTES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        _BATCH_NORMS,
+        "Paddle's running variance is the biased one (over n), PyTorch's the unbiased (over n - 1)",
+    ),
+    "CrossEntropyLoss": "with a negative ignore_index (the default, -100) Paddle's mean also counts "
+    "the ignored labels; with label_smoothing Paddle averages class weights differently and "
+    "refuses ignored labels",
+    "Embedding": "Paddle returns zeros for padding_idx whatever its row holds, PyTorch the row",
+    "Hardsigmoid": "Paddle's slope is 0.1666667, PyTorch's 1/6",
+    "MultiheadAttention": "a boolean mask hides what is True in PyTorch and what is False in Paddle",
+    "RReLU": "Paddle keeps the mean slope in float32",
+    "SELU": "Paddle keeps scale and alpha in float32",
+    "Upsample": "with align_corners=True Paddle keeps the ratio of sizes in float32",
+    "RMSprop": "Paddle adds eps inside the square root, PyTorch outside it",
+    "Adamax": "Paddle adds eps to the decayed norm, PyTorch to the gradient's size",
+    "Adagrad": "eps is 1e-06 by default in Paddle, 1e-10 in PyTorch",
+}
+
+# Paddle's argument for an optimizer's setting, where it has another name.
+OPTIMIZER_ARGUMENTS: Final[Mapping[str, str]] = {
+    "alpha": "rho",
+    "betas": "(beta1, beta2)",
+    "eps": "epsilon",
+    "lr": "learning_rate",
+    "nesterov": "use_nesterov",
+}
+
+OPTIMIZER_WORDS: Final[Mapping[tuple[str, Any], str]] = {
+    ("decoupled", True): "the decay is taken off the weights (AdamW)",
+    ("decoupled", False): "the decay is added to the gradient (L2)",
+    ("eps_place", "inside the root"): "inside the square root",
+    ("eps_place", "outside the root"): "outside the square root",
+    ("eps_place", "gradient"): "added to the gradient's size",
+    ("eps_place", "norm"): "added to the decayed norm",
+}
+
+# What no argument of either optimizer changes: only the steps tell whether it matters.
+FIXED_SETTINGS: Final = frozenset({"eps_place"})
+
+_NO_SETTINGS: Final = frozenset(
+    {"training", "name", "device", "dtype", "name_or_path", "is_hf_initialized", "is_initialized",
+     "gradient_checkpointing", "enable_recompute", "is_parallelizable", "model_parallel"}
+)  # fmt: skip
+
+
+def attributes(**names: str) -> Reader:
+    """Return a reader of the named attributes: `attributes(eps="_epsilon")` reads eps off _epsilon."""
+    return lambda layer: {setting: plain(getattr(layer, name)) for setting, name in names.items()}
+
+
+def own_values(own: Values, framework: Sequence[str]) -> dict[str, Any]:
+    """Return a user-written layer's simple attributes, without a leading underscore.
+
+    Left out are the framework's own, private ones (two underscores) and those that set nothing.
+    """
+    simple = {
+        name.removeprefix("_"): plain(value)
+        for name, value in own.items()
+        if name not in framework and not name.startswith("__") and is_simple(value)
+    }
+    return {name: value for name, value in simple.items() if name not in _NO_SETTINGS}
+
+
+def is_simple(value: Any) -> bool:
+    """Say whether the value is a number, a string, a truth value, None, or a sequence of these."""
+    if isinstance(value, list | tuple):
+        return all(is_simple(item) for item in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def plain(value: Any) -> Any:
+    """Return lists as tuples, also inside each other; anything else as it is."""
+    return tuple(plain(item) for item in value) if isinstance(value, list | tuple) else value
+
+
+def per_dimension(value: Any, dims: int) -> tuple[Any, ...]:
+    """Return one value a dimension: 3 in two dimensions is (3, 3)."""
+    values: tuple[Any, ...] = tuple(value) if isinstance(value, list | tuple) else (value,)
+    return values * dims if len(values) == 1 else values
+
+
+def one_if_equal(value: Any) -> Any:
+    """Return 2 for (2, 2) and [2], and other values as `plain` does."""
+    values = plain(value)
+    return values[0] if isinstance(values, tuple) and len(set(values)) == 1 else values
+
+
+def pad_amounts(pairs: Sequence[tuple[int, int]]) -> tuple[Any, ...]:
+    """Return (before, after) pairs as one amount a dimension, or as they are if some differ."""
+    if all(before == after for before, after in pairs):
+        return tuple(before for before, _ in pairs)
+    return tuple(pairs)
+
+
+def same_pad(kernel: Sequence[int], dilation: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the (before, after) pairs that "same" stands for where the stride is 1."""
+    totals = [step * (size - 1) for size, step in zip(kernel, dilation, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]

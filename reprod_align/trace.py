@@ -1,0 +1,80 @@
+"""What a model did: the inputs, outputs and gradients of every module call. Knows numpy only."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Leaf:
+    """One tensor that went into a module or came out of it."""
+
+    array: Array
+    differentiable: bool
+    """whether a gradient can flow through it"""
+    gradient: Array | None = None
+    """of the loss; of an input, this call's share of it alone; None if none arrived"""
+
+
+@dataclass
+class Call:
+    """One call of one module."""
+
+    path: str
+    """the module's dotted name, "" for the model itself"""
+    index: int
+    """0 for the module's first call, 1 for its second, ..."""
+    parent: int | None
+    """number of the call in which it happened; None for the model's own"""
+    inputs: dict[str, Leaf] = field(default_factory=dict)
+    outputs: dict[str, Leaf] = field(default_factory=dict)
+    began: int = 0
+    finished: int = -1
+    """ticks of one clock, which counts beginnings and ends of calls; -1 if it never ended"""
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Module and call index, which name the call on either side."""
+        return self.path, self.index
+
+
+@dataclass
+class Trace:
+    """One forward pass, and the backward pass if there was one."""
+
+    calls: list[Call] = field(default_factory=list)
+    """in the order in which they began"""
+    loss: float | None = None
+    gradients: dict[str, Array] = field(default_factory=dict)
+    """of the parameters, by name, in the framework's own layout; those that got one"""
+    buffers: dict[str, Array] = field(default_factory=dict)
+    """after the pass"""
+    drawn: dict[Any, Any] = field(default_factory=dict)
+    """the random draws: place and number -> shape"""
+
+    @property
+    def outputs(self) -> Mapping[str, Leaf]:
+        """The model's own outputs."""
+        return self.calls[0].outputs if self.calls else {}
+
+    def by_key(self) -> dict[tuple[str, int], Call]:
+        """Return the calls by module and index."""
+        return {call.key: call for call in self.calls}
+
+    def counts(self) -> Counter[str]:
+        """Return how often each module was called."""
+        return Counter(call.path for call in self.calls)
+
+    def ended(self) -> Iterator[Call]:
+        """Yield the calls in the order in which they ended: children before their parents."""
+        done = [call for call in self.calls if call.finished >= 0]
+        yield from sorted(done, key=lambda call: call.finished)
+
+    def parent_path(self, call: Call) -> str:
+        """Return the module in whose forward code the call stands; "" for the model's own."""
+        return "" if call.parent is None else self.calls[call.parent].path

@@ -1,0 +1,90 @@
+"""The tensors inside whatever a module takes or gives: tuples, lists, dicts, dataclasses, None.
+
+Both frameworks' models nest their outputs as they like; here they become a flat list of leaves,
+each with the path at which it stands ("[0]", "logits", "states[1][0]"). Knows no framework:
+`is_tensor` tells what a leaf is.
+"""
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+IsTensor = Callable[[object], bool]
+
+
+def leaves(value: object, is_tensor: IsTensor) -> dict[str, Any]:
+    """Return every tensor in `value` by its path, in order; what is no tensor is passed over."""
+    found: dict[str, Any] = {}
+
+    def keep(path: str, tensor: Any) -> Any:
+        found[path] = tensor
+        return tensor
+
+    replace(value, is_tensor, keep)
+    return found
+
+
+def replace(value: Any, is_tensor: IsTensor, change: Callable[[str, Any], Any]) -> Any:
+    """Return `value` with each tensor replaced by change(path, tensor), the containers copied."""
+    return _replace(value, is_tensor, change, "", ())
+
+
+def _replace(
+    value: Any,
+    is_tensor: IsTensor,
+    change: Callable[[str, Any], Any],
+    path: str,
+    above: tuple[int, ...],
+) -> Any:
+    if is_tensor(value):
+        return change(path, value)
+    if id(value) in above:  # a container that holds itself
+        return value
+
+    def inner(part: Any, key: str) -> Any:
+        return _replace(part, is_tensor, change, path + key, (*above, id(value)))
+
+    if isinstance(value, Mapping):
+        return _filled(value, {k: inner(v, _dotted(path, str(k))) for k, v in value.items()})
+    if isinstance(value, (tuple, list)):
+        return _like(value, [inner(part, f"[{number}]") for number, part in enumerate(value)])
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {f.name: getattr(value, f.name) for f in fields(value)}
+        return _set(value, {k: inner(v, _dotted(path, k)) for k, v in parts.items()})
+    return value
+
+
+def _dotted(path: str, key: str) -> str:
+    return f".{key}" if path else key
+
+
+def _like(value: Any, parts: list[Any]) -> Any:
+    if _same(value, parts):
+        return value
+    if hasattr(value, "_fields"):  # a namedtuple takes its parts one by one
+        return type(value)(*parts)
+    return type(value)(parts)
+
+
+def _filled(value: Mapping[Any, Any], parts: dict[Any, Any]) -> Mapping[Any, Any]:
+    if _same(value.values(), parts.values()):
+        return value
+    filled: Any = copy(value)
+    for key, part in parts.items():
+        filled[key] = part
+    return filled  # type: ignore[no-any-return]
+
+
+def _set(value: Any, parts: dict[str, Any]) -> Any:
+    if _same([getattr(value, name) for name in parts], parts.values()):
+        return value
+    changed = copy(value)
+    for name, part in parts.items():
+        object.__setattr__(changed, name, part)
+    return changed
+
+
+def _same(before: Any, after: Any) -> bool:
+    """Tell whether nothing was replaced: then the caller's own container is given back."""
+    return all(old is new for old, new in zip(before, after, strict=True))

@@ -1,0 +1,1 @@
+"""Model pairs, faithful and broken, that `align` is held against."""

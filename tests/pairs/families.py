@@ -1,0 +1,40 @@
+"""All families of the suite, and what `align` said of a case."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from reprod_align.alignment import align
+from tests.pairs import bert, cnn, conv1d, decoder, embedding, encoder, mlp, norms, rnn, training
+from tests.pairs.case import Case
+
+FAMILIES = {
+    "mlp": mlp, "cnn": cnn, "conv1d": conv1d, "norms": norms, "embedding": embedding,
+    "training": training, "bert": bert, "encoder": encoder, "rnn": rnn, "decoder": decoder,
+}  # fmt: skip
+
+CASES: dict[str, Case] = {
+    f"{family}/{case.name}": case for family, module in FAMILIES.items() for case in module.CASES
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `align` said of a case, against what it should say."""
+
+    passed: bool
+    named: bool
+    """the first finding names a culprit, at a stage where it may stand"""
+    text: str
+
+
+def judged(case: Case) -> Outcome:
+    """Run `align` on a case as a user would."""
+    pair = case.build()
+    report: Any = align(pair.torch_model, pair.paddle_model, pair.inputs, **pair.options)
+    if report.passed:
+        return Outcome(True, False, str(report))
+    first = report.findings[0]
+    here = {first.torch_name, first.paddle_name} & case.culprits
+    staged = not case.stages or first.stage in case.stages
+    worded = all(word in first.message.lower() for word in case.words)
+    return Outcome(False, bool(here) and staged and worded, str(report))

@@ -1,0 +1,397 @@
+"""`reprod-align pair FILE.py`: what it says of a pair, of a bad file, and of a side that dies.
+
+With an interpreter for each side: one in which the other framework is not installed, and a parent
+in which neither is.
+"""
+
+import base64
+import html
+import json
+import os
+import pickle
+import re
+import stat
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from multiprocessing import Pipe
+from pathlib import Path
+from types import SimpleNamespace
+
+from reprod_align import pair_command, progress
+from reprod_align.cli import main
+from reprod_align.errors import ReprodError
+from reprod_align.html_report import page
+from reprod_align.keyed_draws import KeyedDraws
+from reprod_align.report import Check, Finding, Report
+from reprod_align.side import ModelFailure
+from reprod_align.wire import Wire
+from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_python
+from tests.test_isolation import OTHERS
+
+import numpy as np
+import pytest
+
+PAIR = """
+import numpy as np
+
+def torch_model():
+    import torch
+    from torch import nn
+    torch.manual_seed(0)
+    print("a word from the file")
+    return nn.Sequential(nn.Linear(5, 8), nn.LayerNorm(8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 3))
+
+def paddle_model():
+    import warnings
+    from paddle import nn
+    warnings.warn("a library's chatter")
+    return nn.Sequential(nn.Linear(5, 8), nn.LayerNorm(8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 3))
+
+def inputs():
+    return (np.random.default_rng(0).standard_normal((4, 5)),)
+
+def torch_loss(output):
+    return (output**2).mean()
+
+paddle_loss = torch_loss
+steps = 2
+
+def torch_optimizer(model):
+    import torch
+    return torch.optim.Adam(model.parameters(), lr=1e-3)
+
+def paddle_optimizer(model):
+    import paddle
+    return paddle.optimizer.Adam(1e-3, parameters=model.parameters())
+"""
+FAULTY = PAIR.replace("nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, 3))\n\ndef inputs",
+                      "nn.ReLU(), nn.Dropout(0.3), nn.Linear(8, 3))\n\ndef inputs")  # fmt: skip
+BOTH_AT_THE_TOP = "import torch, paddle\n" + PAIR
+PADDLE_RAISES = (
+    PAIR
+    + """
+def paddle_loss(output):
+    raise KeyError("no such word")
+"""
+)
+TORCH_RAISES = PADDLE_RAISES.replace("def paddle_loss", "def torch_loss")
+LINE = PADDLE_RAISES.splitlines().index('    raise KeyError("no such word")') + 1
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def written(folder: Path, text: str, name: str = "pair.py") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def strict_json(text: str) -> dict:
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+# ------------------------------------------------------------------ in one process
+
+
+def test_a_faithful_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pair", written(tmp_path, PAIR)]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("verdict: faithful\n") and "2 training step(s)" in said.out
+    assert said.err == "a word from the file\n"  # and no chatter, no progress: it is no terminal
+
+
+def test_a_faulty_pair_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pair", written(tmp_path, FAULTY), "--json"]) == 1
+    found = strict_json(capsys.readouterr().out)
+    assert not found["passed"] and found["verdict"] == "diverges"
+    assert found["findings"][0]["torch_name"] == "2" and "ReLU" in found["findings"][0]["message"]
+
+
+def test_the_report_of_a_faulty_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = tmp_path / "new" / "page.html"
+    assert main(["pair", written(tmp_path, FAULTY), "--report", str(report)]) == 1
+    text = report.read_text()
+    for word in (
+        "<h2>Summary</h2>",
+        "diverges",
+        "kind: Tanh in PyTorch, ReLU in Paddle",
+        "DIFFERENT",
+    ):
+        assert word in text
+    assert not re.search(r"(src|href)=.(?!data:)", text) and "<script" not in text
+
+
+def test_a_report_that_cannot_be_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pair", written(tmp_path, PAIR), "--report", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("reprod-align: cannot write")
+
+
+def test_modules_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body = PAIR.replace("def inputs():", "def _no_inputs():")
+    written(tmp_path, "import numpy as np\nBATCH = {'input': np.ones((2, 5))}\n", "batch_beside.py")
+    path = written(tmp_path, f"from batch_beside import BATCH as INPUTS\n{body}")
+    assert main(["pair", path]) == 0
+    assert str(tmp_path) not in sys.path
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x = (", "pair.py, line 1: SyntaxError: '(' was never closed"),
+        ("\n\nimport nothing_here", "pair.py, line 3: ModuleNotFoundError"),
+        ("raise SystemExit(3)", "pair.py, line 1: SystemExit: 3"),
+        ("x = '\0'", "null bytes"),
+        ("", "pair.py defines no function torch_model() that returns the PyTorch model"),
+        ("torch_model = 3", "torch_model must be a function, not of type int"),
+        (PAIR + "torch_model = torch_model()", "torch_model must be a function, not of type Sequential"),
+        (PAIR + "def torch_model(config): ...", "torch_model must be a function of no arguments"),
+        (PAIR + "def torch_model(): ...", "torch_model is a builtins.NoneType, not a torch.nn.Module"),
+        (PAIR + "paddle_model = torch_model", "not a paddle.nn.Layer"),
+        (PAIR + "def paddle_model():\n  return 1 / 0", f"line {len(PAIR.splitlines()) + 2}: ZeroDivision"),
+        (PAIR + "def torch_loss(): ...", "torch_loss must be a function of one argument"),
+        (PAIR + "torch_loss = None", "torch_loss and paddle_loss go together"),
+        (PAIR + "def torch_loss(output): raise SystemExit(0)", "SystemExit: 0"),
+        (PAIR + "inputs = None", "gives no inputs: define inputs()"),
+        (PAIR + "inputs = np.ones(3)", "inputs must be a dict of arrays (keywords) or a tuple"),
+        (PAIR + "inputs = ([1.0],)", "inputs: 0 is no array of numbers but list"),
+        (PAIR + "steps = 0", "steps must be a whole number above 0, not '0'"),
+        (PAIR + "steps = True", "steps must be a whole number above 0, not 'True'"),
+        (PAIR + "name_map = {1: 'x'}", "name_map must be a dict from name to name"),
+        (PAIR + "copy_weights = 1", "copy_weights must be True or False"),
+        (TORCH_RAISES, f"pair.py, line {LINE}: the PyTorch loss raised: KeyError: 'no such word'"),
+    ],
+)  # fmt: skip
+def test_a_bad_file(
+    text: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["pair", written(tmp_path, text)]) == 2
+    said = capsys.readouterr()
+    lines = [line for line in said.err.splitlines() if line != "a word from the file"]
+    assert said.out == "" and len(lines) == 1
+    assert lines[0].startswith("reprod-align: ") and words in lines[0]
+
+
+@pytest.mark.parametrize("name", ["nowhere.py", "."])
+def test_no_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pair", str(tmp_path / name)]) == 2
+    assert re.search(r"is missing|is no file", capsys.readouterr().err)
+
+
+def test_a_misspelt_name_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = PAIR.replace("_optimizer(", "_optimiser(")
+    assert main(["pair", written(tmp_path, text)]) == 0
+    assert (
+        "torch_optimiser, which is not used: is torch_optimizer meant?" in capsys.readouterr().out
+    )
+
+
+def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    terminal = SimpleNamespace(isatty=lambda: True, write=shown.append, flush=lambda: None)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    side = SimpleNamespace(name="PyTorch", run=lambda *given: given, remarks=["kept"])
+    watched = progress.told(side, progress.tell)
+    assert watched.run("inputs", True, "draws") == ("inputs", True, "draws")
+    assert watched.remarks == ["kept"]
+    assert shown == ["\r\x1b[KPyTorch: forward and backward, train mode"]
+
+
+def test_names_cannot_steer_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = Report("diverges", remarks=["\x1b[2J a layer's name"])
+    monkeypatch.setattr(pair_command, "judged", lambda options: report)
+    assert main(["pair", "pair.py"]) == 1  # nothing compared is no pass
+    assert "\\x1b[2J a layer's name" in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------ the page
+
+HOSTILE = "<script>alert('$x$')</script>\"'&\u202e{{ 7 * 7 }}\ud800"
+
+
+def test_hostile_names_are_escaped() -> None:
+    report = Report(
+        "diverges",
+        [Finding("forward", HOSTILE, HOSTILE, HOSTILE, float("nan"), float("inf"))],
+        [HOSTILE],
+        [Check("forward", HOSTILE, float("inf"), False), Check("loss", "x", 0.0, True)],
+        {HOSTILE: HOSTILE},
+    )
+    text = page(report, HOSTILE)
+    assert (
+        "<script" not in text
+        and "\u202e" not in text
+        and "49" not in re.sub(r"base64,\S*", "", text)
+    )
+    assert text.count("&lt;script&gt;alert(&#39;$x$&#39;)") == 8
+    picture = re.search(r'src="data:image/svg\+xml;base64,([^"]*)"', text)
+    assert picture is not None
+    assert b"alert" not in base64.b64decode(html.unescape(picture[1]))
+
+
+def test_a_report_without_checks_has_a_page() -> None:
+    assert "<img" not in page(Report(), "empty")
+
+
+# ------------------------------------------------------------------ an interpreter for each side
+
+
+def interpreter(folder: Path, without: tuple[str, ...] = (), only: tuple[str, ...] = ()) -> Path:
+    """Make an interpreter that sees the installed packages but `without`, or `only` some."""
+    packages = folder / "packages"
+    packages.mkdir()
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        name = entry.name.split("-")[0].split(".")[0].lower()
+        if name in only if only else name not in (*without, "__editable__", "reprod_align"):
+            (packages / entry.name).symlink_to(entry)
+    path = folder / "python"
+    base = Path(sys.base_prefix, "bin", "python3")
+    path.write_text(
+        f'#!/bin/sh\nexport PYTHONPATH="$PYTHONPATH:{packages}" PYTHONNOUSERSITE=1\n'
+        f'exec "{base}" -S "$@"\n'  # -S: whatever else is installed there
+    )
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return path
+
+
+@pytest.fixture(scope="module")
+def apart(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Run the command where neither framework is, with a side's framework alone in each interpreter."""
+    pythons = {name: interpreter(tmp_path_factory.mktemp(name), OTHERS[name]) for name in OTHERS}
+    parent = interpreter(tmp_path_factory.mktemp("parent"), only=("numpy", "numpy.libs"))
+    given = ("--torch-python", pythons["pt"], "--paddle-python", pythons["pd"])
+    code = "import sys; from reprod_align.cli import main; code = main(sys.argv[1:]); "
+    code += "assert not {'torch', 'paddle'} & set(sys.modules); sys.exit(code)"
+
+    def run(path: str, *options: str) -> subprocess.CompletedProcess[str]:
+        words = [parent, "-c", code, "pair", path, *given, *options]
+        env = ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)}
+        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=600)
+
+    return run
+
+
+def test_a_faithful_pair_apart(apart: Run, tmp_path: Path) -> None:
+    finished = apart(written(tmp_path, PAIR))
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.startswith("verdict: faithful\n")
+    assert "2 training step(s)" in finished.stdout
+    assert finished.stderr == "a word from the file\n"
+
+
+def test_a_faulty_pair_apart_is_told_as_it_is_here(
+    apart: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, FAULTY)
+    assert main(["pair", path, "--json"]) == 1
+    here = strict_json(capsys.readouterr().out)
+    finished = apart(path, "--json")
+    assert finished.returncode == 1, finished.stderr
+    found = strict_json(finished.stdout)
+    assert [f["message"] for f in found["findings"]] == [f["message"] for f in here["findings"]]
+    assert found["pairs"] == here["pairs"] and len(found["checks"]) == len(here["checks"])
+
+
+def test_a_reference_that_raises_is_placed(apart: Run, tmp_path: Path) -> None:
+    finished = apart(written(tmp_path, TORCH_RAISES))
+    line = one_line_error(without_words(finished))
+    assert f"line {LINE}: the PyTorch loss raised: KeyError" in line
+
+
+def test_the_other_framework_at_the_top_of_the_file(apart: Run, tmp_path: Path) -> None:
+    line = one_line_error(apart(written(tmp_path, BOTH_AT_THE_TOP)))
+    assert line.endswith("pair.py, line 1: ModuleNotFoundError: No module named 'paddle'")
+
+
+def test_a_port_that_raises_is_a_finding_where_both_frameworks_are(tmp_path: Path) -> None:
+    path = written(tmp_path, "import torch, paddle\n" + PADDLE_RAISES)
+    given = ("--torch-python", sys.executable, "--paddle-python", sys.executable)
+    finished = run_python("-m", "reprod_align.cli", "pair", path, *given)
+    assert finished.returncode == 1, finished.stderr
+    assert "the Paddle loss raises KeyError: 'no such word'" in finished.stdout
+    assert finished.stderr == "a word from the file\n"
+
+
+def test_a_side_that_dies(apart: Run, tmp_path: Path) -> None:
+    words = "sys.stderr.write('farewell\\n\\n'); sys.stderr.flush(); os.kill(os.getpid(), 9)"
+    text = PAIR + f"\nimport os, sys\ndef paddle_loss(output):\n    {words}\n"
+    line = one_line_error(without_words(apart(written(tmp_path, text))))
+    assert "the Paddle process (" in line and line.endswith("ended, killed by SIGKILL: farewell")
+
+
+def without_words(finished: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
+    """Leave out what the file itself prints."""
+    finished.stderr = finished.stderr.replace("a word from the file\n", "")
+    return finished
+
+
+def test_interpreters_that_will_not_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, PAIR)
+    assert main(["pair", path, "--torch-python", "no-such-python"]) == 2
+    assert "cannot start no-such-python: No such file" in capsys.readouterr().err
+    bare = str(interpreter(tmp_path, only=("nothing",)))
+    assert main(["pair", path, "--torch-python", bare, "--paddle-python", bare]) == 2
+    error = capsys.readouterr().err
+    assert "the PyTorch process" in error and "No module named 'numpy'" in error
+    assert error.count("\n") == 1
+
+
+# ------------------------------------------------------------------ the wire
+
+
+def sent(message: object) -> object:
+    ours, theirs = Pipe()
+    Wire(ours).send(message)
+    return Wire(theirs).receive()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array(1.5),
+        np.zeros((0, 3)),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(6)[::-2],
+        np.array([True, False]),
+        np.array([1 + 2j], "complex64"),
+        np.broadcast_to(np.float32(2), (2, 2)),
+        np.frombuffer(b"what may only be"),
+    ],
+)
+def test_arrays_arrive_as_they_were(array: np.ndarray) -> None:
+    found = sent({"a": array, "b": array})
+    assert found["a"].dtype == array.dtype and found["a"].flags.writeable
+    np.testing.assert_array_equal(found["a"], array, strict=True)
+    assert found["a"] is found["b"]
+
+
+def test_what_the_parent_cannot_know_arrives_as_text() -> None:
+    import torch
+
+    found = sent([torch.float32, torch.nn.Tanh, np.float64(2), {1, (2, 3)}, KeyedDraws(1, {})])
+    assert found[:4] == ["torch.float32", repr(torch.nn.Tanh), 2.0, {1, (2, 3)}]
+    assert type(found[2]) is np.float64 and found[4].place() == [("", 0)]
+
+
+def test_errors_arrive_as_what_they_are() -> None:
+    error = ModelFailure("PyTorch", "encoder.0", "model", "KeyError: x")
+    error.add_note("pair.py, line 3")
+    found = sent(error)
+    assert isinstance(found, ModelFailure) and str(found) == str(error)
+    assert (found.framework, found.path, found.text) == ("PyTorch", "encoder.0", "KeyError: x")
+    assert found.__notes__ == ["pair.py, line 3"]
+
+
+def test_other_classes_are_refused() -> None:
+    ours, theirs = Pipe()
+    ours.send_bytes(pickle.dumps(os.system))
+    with pytest.raises(ReprodError, match="system, which is no plain data"):
+        Wire(theirs).receive()
