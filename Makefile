@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align setup setup-dev test lint lock doctor clean
+.PHONY: align setup setup-dev test suite lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -15,6 +15,9 @@ setup-dev: $(VENV)/.ready-dev
 
 test: setup-dev  ## run the tests
 	$(BIN)/python -m pytest $(OPTIONS)
+
+suite: setup-dev  ## judge every planted bug and every correct pair with align (about ten minutes)
+	$(BIN)/python -m benchmarks.suite $(OPTIONS)
 
 lint: setup-dev  ## style and types
 	$(BIN)/ruff check .

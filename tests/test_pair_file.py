@@ -152,14 +152,14 @@ def test_modules_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("torch_model = 3", "torch_model must be a function, not of type int"),
         (PAIR + "torch_model = torch_model()", "torch_model must be a function, not of type Sequential"),
         (PAIR + "def torch_model(config): ...", "torch_model must be a function of no arguments"),
-        (PAIR + "def torch_model(): ...", "torch_model is a builtins.NoneType, not a torch.nn.Module"),
+        (PAIR + "def torch_model(): ...", "pair.py: torch_model is a builtins.NoneType, not a torch.nn.Module"),
         (PAIR + "paddle_model = torch_model", "not a paddle.nn.Layer"),
         (PAIR + "def paddle_model():\n  return 1 / 0", f"line {len(PAIR.splitlines()) + 2}: ZeroDivision"),
         (PAIR + "def torch_loss(): ...", "torch_loss must be a function of one argument"),
         (PAIR + "torch_loss = None", "torch_loss and paddle_loss go together"),
         (PAIR + "def torch_loss(output): raise SystemExit(0)", "SystemExit: 0"),
         (PAIR + "inputs = None", "gives no inputs: define inputs()"),
-        (PAIR + "inputs = np.ones(3)", "inputs must be a dict of arrays (keywords) or a tuple"),
+        (PAIR + "inputs = np.ones(3)", "pair.py: inputs must be a dict of arrays (keywords) or a tuple"),
         (PAIR + "inputs = ([1.0],)", "inputs: 0 is no array of numbers but list"),
         (PAIR + "steps = 0", "steps must be a whole number above 0, not '0'"),
         (PAIR + "steps = True", "steps must be a whole number above 0, not 'True'"),
@@ -321,7 +321,9 @@ def test_a_port_that_raises_is_a_finding_where_both_frameworks_are(tmp_path: Pat
 
 
 def test_a_side_that_dies(apart: Run, tmp_path: Path) -> None:
-    words = "sys.stderr.write('farewell\\n\\n'); sys.stderr.flush(); os.kill(os.getpid(), 9)"
+    words = (
+        "sys.stderr.write('hello\\nfarewell\\n\\n'); sys.stderr.flush(); os.kill(os.getpid(), 9)"
+    )
     text = PAIR + f"\nimport os, sys\ndef paddle_loss(output):\n    {words}\n"
     line = one_line_error(without_words(apart(written(tmp_path, text))))
     assert "the Paddle process (" in line and line.endswith("ended, killed by SIGKILL: farewell")

@@ -1,0 +1,94 @@
+"""docs/align.md is true: its Python and its commands run, and both languages show the same ones."""
+
+import re
+import shlex
+from pathlib import Path
+
+import reprod_align
+from reprod_align.cli import _parser, main
+from tests.conftest import REPOSITORY
+
+import pytest
+
+PAGES = ("docs/align.md", "docs/align_cn.md")
+
+
+def blocks(name: str, language: str = r"\w+") -> list[str]:
+    """Return the fenced blocks of a page written in `language`."""
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[str]:
+    return [line for block in blocks(PAGES[0], "bash") for line in block.splitlines()]
+
+
+def columns(text: str) -> list[tuple[str, ...]]:
+    """Return the report's table without its figures: rounding differs between machines."""
+    rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
+    return [(row[0], row[1], row[-1]) for row in rows if len(row) == 4]
+
+
+def findings(text: str) -> list[str]:
+    lines = [line.strip() for line in text.splitlines()]
+    return [line for line in lines if re.match(r"\d+\. ", line)]
+
+
+def test_both_languages_show_the_same_blocks() -> None:
+    assert blocks(PAGES[0]) == blocks(PAGES[1])
+    assert len(blocks(PAGES[0])) == 11
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)]+)\)", text)
+    assert targets
+    for target in targets:
+        assert ((REPOSITORY / name).parent / target).exists(), target
+
+
+def test_every_command_is_one_that_the_shell_takes() -> None:
+    assert len(commands()) == 5
+    for command in commands():
+        words = shlex.split(command.removeprefix("FAULTY=1 "))
+        assert words[0] == "reprod-align"
+        _parser().parse_args(words[1:])  # exits where it can't be
+
+
+@pytest.mark.parametrize("faulty", [False, True])
+def test_the_example_prints_what_the_page_shows(
+    faulty: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv("FAULTY", "1" if faulty else "")
+    command = shlex.split(commands()[0])
+    assert main(command[1:]) == (1 if faulty else 0)
+    printed, shown = capsys.readouterr().out, blocks(PAGES[0], "text")[1 if faulty else 0]
+    assert printed.splitlines()[0] == shown.splitlines()[0]
+    assert columns(printed) == columns(shown) and len(columns(printed)) == 9
+    assert findings(printed) == findings(shown)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_align_in_python(capsys: pytest.CaptureFixture[str]) -> None:
+    exec(blocks(PAGES[0], "python")[0], {})
+    assert capsys.readouterr().out == blocks(PAGES[0], "text")[2]
+
+
+def test_traces_and_their_diff(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(blocks(PAGES[0], "python")[1], {})
+    command = next(line for line in commands() if " diff " in line)
+    assert main(shlex.split(command)[1:]) == 1
+    last, shown = capsys.readouterr().out.splitlines()[-1], blocks(PAGES[0], "text")[3]
+    without_figure = re.compile(r": \S+ \(limit")
+    assert without_figure.split(last) == without_figure.split(shown.strip())
+
+
+def test_the_library_is_where_the_page_says() -> None:
+    from reprod_align.selftest import selftest
+
+    assert callable(selftest) and reprod_align.__version__
