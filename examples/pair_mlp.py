@@ -11,6 +11,7 @@ FAULTY = bool(os.environ.get("FAULTY"))
 
 
 def torch_model():
+    """Return the reference."""
     import torch
     from torch import nn
 
@@ -33,6 +34,7 @@ def torch_model():
 
 
 def paddle_model():
+    """Return its port."""
     import paddle
     from paddle import nn
 
@@ -57,30 +59,35 @@ def paddle_model():
 
 
 def inputs():
+    """Return token ids (4, 6) and the mask of what is no padding, (4, 6)."""
     ids = np.random.default_rng(0).integers(0, 20, (4, 6))
     mask = np.arange(6) < np.array([[6], [4], [5], [2]])  # four sentences, three of them padded
     return {"ids": ids * mask, "mask": mask.astype("float64")}
 
 
 def torch_loss(output):
+    """Return the loss of logits (4, 3)."""
     import torch
 
     return torch.nn.functional.cross_entropy(output, torch.tensor([0, 2, 1, 1]))
 
 
 def paddle_loss(output):
+    """Return the loss of logits (4, 3)."""
     import paddle
 
     return paddle.nn.functional.cross_entropy(output, paddle.to_tensor([0, 2, 1, 1]))
 
 
 def torch_optimizer(model):
+    """Return AdamW."""
     import torch
 
     return torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
 
 
 def paddle_optimizer(model):
+    """Return AdamW; Adam in the faulty port."""
     import paddle
 
     kind = paddle.optimizer.Adam if FAULTY else paddle.optimizer.AdamW  # Adam: L2, not decoupled

@@ -5,6 +5,7 @@ eval mode, in train mode with shared random draws, and through optimizer steps. 
 differ, `locate` finds the module that makes the difference. Afterwards the models are as before.
 """
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
@@ -82,6 +83,8 @@ def _judged(
     dtype: str,
 ) -> Report:
     with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # of libraries about themselves, and errors where -W says so
         stack.enter_context(reference.working(dtype))
         stack.enter_context(port.working(dtype))
         judge = Judge(reference, port, inputs, steps, dtype)

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+# before a framework is imported: on tensors this small a second thread only waits for the first
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 REPOSITORY = Path(__file__).resolve().parent.parent
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
