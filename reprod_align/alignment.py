@@ -84,7 +84,9 @@ def _judged(
 ) -> Report:
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")  # of libraries about themselves, and errors where -W says so
+        warnings.simplefilter(
+            "ignore"
+        )  # of libraries about themselves, and errors where -W says so
         stack.enter_context(reference.working(dtype))
         stack.enter_context(port.working(dtype))
         judge = Judge(reference, port, inputs, steps, dtype)
