@@ -16,8 +16,9 @@ setup-dev: $(VENV)/.ready-dev
 test: setup-dev  ## run the tests
 	$(BIN)/python -m pytest $(OPTIONS)
 
-suite: setup-dev  ## judge every planted bug and every correct pair with align (about ten minutes)
+suite: setup-dev  ## the longer checks: every planted bug and correct pair, and the tests of selftest
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)
+	$(BIN)/python -m pytest -m longer
 
 lint: setup-dev  ## style and types
 	$(BIN)/ruff check .
