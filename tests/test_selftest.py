@@ -254,8 +254,6 @@ def test_nothing_planted_is_no_pass():
 FILE = """
 import numpy as np
 
-pytestmark = pytest.mark.longer  # plants some thirty faults, each judged by align
-
 def torch_model():
     import torch
     return torch.nn.Linear(3, 3)
