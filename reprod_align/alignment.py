@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from reprod_align.bench import Bench
 from reprod_align.errors import ReprodError
-from reprod_align.judge import Judge
+from reprod_align.judge import judged
 from reprod_align.report import Report
 from reprod_align.side import Inputs, ModelFailure, Side
 
@@ -89,8 +90,8 @@ def _judged(
         )  # of libraries about themselves, and errors where -W says so
         stack.enter_context(reference.working(dtype))
         stack.enter_context(port.working(dtype))
-        judge = Judge(reference, port, inputs, steps, dtype)
-        return judge.report(name_map, copy_weights)
+        bench = Bench(reference, port, inputs, steps, dtype)
+        return judged(bench, name_map, copy_weights)
 
 
 def check_inputs(inputs: object) -> None:

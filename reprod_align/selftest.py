@@ -16,8 +16,9 @@ from importlib.util import find_spec
 from typing import Any
 
 from reprod_align.alignment import compare_sides
+from reprod_align.bench import Bench
 from reprod_align.errors import ReprodError
-from reprod_align.judge import Judge
+from reprod_align.judge import judged
 from reprod_align.report import Finding, Report
 from reprod_align.side import Inputs, LocalSide, ModelFailure
 
@@ -172,8 +173,8 @@ class _Pair:
         from reprod_align.backends.paddle_faults import faults
 
         with self.reference.working(dtype), self.port.working(dtype):
-            judge = Judge(_untrained(self.reference), self.port, self.inputs, self.steps, dtype)
-            judge.report(self.name_map, self.copy_weights)
+            bench = Bench(_untrained(self.reference), self.port, self.inputs, self.steps, dtype)
+            judged(bench, self.name_map, self.copy_weights)
             return faults(self.port, self.inputs, self.steps)
 
     def outcome(self, fault: Fault) -> Outcome:

@@ -19,7 +19,7 @@ from reprod_align.trace import Array
 import numpy as np
 
 if TYPE_CHECKING:
-    from reprod_align.judge import Judge
+    from reprod_align.bench import Bench
 
 HORIZON = 1000
 """steps of a schedule that are compared without training"""
@@ -33,7 +33,7 @@ _CALM = 1e-4  # noise above this share of the largest update tells nothing: the 
 Updates = dict[str, tuple[str, Gap]]  # Paddle's name -> PyTorch's name and the gap of one step
 
 
-def compare_training(judge: "Judge") -> None:
+def compare_training(judge: "Bench") -> None:
     """Take the steps on both sides, compare, and add checks and findings to the judge's result."""
     taken = _train(judge, judge.reference)
     natural = _train(judge, judge.port)
@@ -49,7 +49,7 @@ def compare_training(judge: "Judge") -> None:
         _unexplained(judge, taken, natural)
 
 
-def _train(judge: "Judge", side: Side, replay: Sequence[Step] | None = None) -> list[Step]:
+def _train(judge: "Bench", side: Side, replay: Sequence[Step] | None = None) -> list[Step]:
     """Train one side from the common weights; `replay`: with these steps' gradients and rates."""
     reference = side is judge.reference
     judge.restore(side, True)
@@ -71,7 +71,7 @@ def _train(judge: "Judge", side: Side, replay: Sequence[Step] | None = None) -> 
     return taken
 
 
-def _converted(judge: "Judge", gradients: Mapping[str, Array]) -> dict[str, Array]:
+def _converted(judge: "Bench", gradients: Mapping[str, Array]) -> dict[str, Array]:
     """Return PyTorch's gradients as Paddle's parameters would have them."""
     made: dict[str, Array] = {}
     for pair in judge.match.pairs:
@@ -80,7 +80,7 @@ def _converted(judge: "Judge", gradients: Mapping[str, Array]) -> dict[str, Arra
     return made
 
 
-def _compare_rates(judge: "Judge", taken: Sequence[Step], natural: Sequence[Step]) -> bool:
+def _compare_rates(judge: "Bench", taken: Sequence[Step], natural: Sequence[Step]) -> bool:
     """Compare the learning rates of the steps taken, and of the schedules alone far beyond."""
     scheduled = any(side.schedule_known for side in (judge.reference, judge.port))
     ours, theirs = [s.rates for s in taken], [s.rates for s in natural]
@@ -110,7 +110,7 @@ def _comparable(rates: Sequence[Sequence[float]]) -> list[float]:
     return [step[0] for step in rates]
 
 
-def _noise(judge: "Judge", taken: Sequence[Step]) -> list[dict[str, float]]:
+def _noise(judge: "Bench", taken: Sequence[Step]) -> list[dict[str, float]]:
     """Return, by step and PyTorch's name, how far updates move when weights move by a few ulp."""
     values = judge.torch_values
     source = np.random.default_rng(_SEED)
@@ -148,7 +148,7 @@ def _moves(steps: Sequence[Step], number: int, start: Mapping[str, Array]) -> di
 
 
 def _compare_losses(
-    judge: "Judge",
+    judge: "Bench",
     taken: Sequence[Step],
     natural: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
@@ -164,7 +164,7 @@ def _compare_losses(
 
 
 def _compare_updates(
-    judge: "Judge",
+    judge: "Bench",
     taken: Sequence[Step],
     natural: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
@@ -178,7 +178,7 @@ def _compare_updates(
 
 
 def _updates(
-    judge: "Judge",
+    judge: "Bench",
     taken: Sequence[Step],
     other: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
@@ -201,7 +201,7 @@ def _updates(
 
 
 def _explain_updates(
-    judge: "Judge",
+    judge: "Bench",
     taken: Sequence[Step],
     replayed: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
@@ -215,7 +215,7 @@ def _explain_updates(
 
 
 def _name_settings(
-    judge: "Judge", wrong: Mapping[str, tuple[str, Gap]], number: int, every: int
+    judge: "Bench", wrong: Mapping[str, tuple[str, Gap]], number: int, every: int
 ) -> bool:
     """Add findings for updates that differ; False if it is but float32 inside Paddle's kernels."""
     names = {pair.torch[0]: pair.paddle[0] for pair in judge.match.pairs
@@ -239,7 +239,7 @@ def _name_settings(
 
 
 def _add_setting(
-    judge: "Judge",
+    judge: "Bench",
     difference: OptimizerDifference,
     wrong: Mapping[str, tuple[str, Gap]],
     every: int,
@@ -257,7 +257,7 @@ def _add_setting(
     judge.add("optimizer", ours, theirs, difference.message, worst)
 
 
-def _unexplained(judge: "Judge", taken: Sequence[Step], natural: Sequence[Step]) -> None:
+def _unexplained(judge: "Bench", taken: Sequence[Step], natural: Sequence[Step]) -> None:
     for number, (ours, theirs) in enumerate(zip(taken, natural, strict=True)):
         found = gap(np.array(ours.loss), np.array(theirs.loss))
         if not found.ok:

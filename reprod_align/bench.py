@@ -1,0 +1,137 @@
+"""Two sides at work: how they are run, what pairs them, and what has been found about them so far."""
+
+from typing import Any
+
+from reprod_align.audit import compare_settings
+from reprod_align.keyed_draws import KeyedDraws
+from reprod_align.leaf import Gap, gap
+from reprod_align.match import Evidence, Match, TensorPair
+from reprod_align.projection import Projection
+from reprod_align.report import Check, Finding, Report, Stage
+from reprod_align.side import Inputs, Side
+from reprod_align.trace import Array, Trace
+
+SEED = 20211
+LAYER_ROUNDING = 1e-6
+"""relative: what float32 constants inside Paddle's float64 kernels leave (docs/tolerances.md)"""
+CODE_ROUNDING = 2e-7
+"""the same for a composite's own code: one or two such operators"""
+WHOLE_ROUNDING = 1e-4
+"""relative: what that can grow to on its way to the outputs"""
+
+
+class Bench:
+    """Two sides in their working state, their pairing, and the report that is being written."""
+
+    def __init__(self, reference: Side, port: Side, inputs: Inputs, steps: int, dtype: str) -> None:
+        """Take two sides that are in their working state."""
+        self.reference, self.port = reference, port
+        self.inputs, self.steps, self.dtype = inputs, steps, dtype
+        self.result = Report()
+        self.torch_info, self.paddle_info = reference.describe(), port.describe()
+        self.torch_values = reference.values()
+        self.names: dict[str, str] = {}
+        self.places: dict[str, str] = {}
+        self.draws: dict[tuple[object, ...], dict[Any, Any]] = {}
+        self.coarse: list[str] = []
+        self.noise: dict[bool, dict[str, float]] = {}
+        self.wanted: frozenset[str] | None = None
+        self.port_buffers: dict[str, Array] = {}
+        self.expected = self.run_reference(False)
+
+    match: Match
+    torch: Evidence
+    paddle: Evidence
+    pairs: dict[str, str]
+    held: dict[str, Array]
+
+    # ---------------------------------------------------------------- running
+
+    def run_reference(self, training: bool, loss: bool = False) -> Trace:
+        """Return the reference's full trace, with a projection of the outputs as its loss."""
+        draws = KeyedDraws(SEED, {name: name for name in self.places.values()} or {"": ""})
+        objective = None if loss else Projection(only=self.wanted)
+        trace = self.reference.run(self.inputs, training, draws, "all", objective)
+        self.draws[training, loss] = trace.drawn
+        self.restore(self.reference, training)
+        return trace
+
+    def run_port(self, training: bool, keep: Any, pins: Any, loss: bool = False) -> Trace:
+        """Return the port's trace, pinned or free."""
+        draws = KeyedDraws(SEED, self.places, self.draws.get((training, loss), {}))
+        objective = None if loss else Projection(dict(self.expected.outputs), self.wanted)
+        more = {} if pins is None else {"pins": pins}
+        trace = self.port.run(self.inputs, training, draws, keep, objective, **more)
+        self.restore(self.port, training)
+        return trace
+
+    def restore(self, side: Side, training: bool) -> None:
+        """Put the weights and statistics back that a run in train mode has moved."""
+        if not training:
+            return
+        if side is self.reference:
+            side.load(self.torch_values)
+        else:
+            side.load(self.port_buffers)
+            self.load()
+
+    def load(self) -> None:
+        """Load the reference's weights into the port."""
+        for pair in self.match.pairs:
+            if self.is_loaded(pair):
+                self.port.load(pair.to_paddle(self.torch_values))
+
+    def is_loaded(self, pair: TensorPair) -> bool:
+        """Tell whether weights carry this tensor over: a constant outside the state dict they don't.
+
+        One that is the same but for float32 rounding is taken over all the same: both sides then
+        compute with the same constant.
+        """
+        ours = [self.torch_info.tensors[name] for name in pair.torch]
+        theirs = [self.paddle_info.tensors[name] for name in pair.paddle]
+        if all(tensor.is_persistent for tensor in (*ours, *theirs)):
+            return True
+        made = pair.to_paddle(self.torch_values)
+        return all(gap(values, self.held[name], 1e-6).ok for name, values in made.items())
+
+    def port_start(self) -> dict[str, Array]:
+        """Return the port's tensors as every run starts from them."""
+        start = dict(self.port_buffers)
+        for pair in self.match.pairs:
+            if self.is_loaded(pair):
+                start.update(pair.to_paddle(self.torch_values))
+        return start
+
+    def settings_differ(self, ours: str, theirs: str) -> bool:
+        """Tell whether a pair of modules is known to be set differently."""
+        if ours not in self.torch_info.modules or theirs not in self.paddle_info.modules:
+            return False
+        found = compare_settings(self.torch_info.modules[ours], self.paddle_info.modules[theirs])
+        return any(difference.conclusive for difference in found)
+
+    def add(self, stage: Stage, ours: str, theirs: str, message: str, found: Gap) -> None:
+        """Add a finding."""
+        self.result.findings.append(
+            Finding(stage, ours, theirs, message, found.difference, found.tolerance)
+        )
+
+    def check(self, stage: Stage, what: str, relative: float, passed: bool) -> None:
+        """Note a comparison that was made."""
+        self.result.checks.append(Check(stage, what, relative, passed))
+
+    def remark(self, text: str) -> None:
+        """Note something that is no fault, once."""
+        if text not in self.result.remarks:
+            self.result.remarks.append(text)
+
+    def note_coarse(self, place: str, relative: float) -> None:
+        """Note a place at which one side computes with float32 inside."""
+        if place not in self.coarse:
+            self.coarse.append(place)
+            self.remark(
+                f"agrees to float32 only: {place} loses precision (relative {relative:.1e})"
+            )
+
+    def found_at(self, ours: str, theirs: str) -> bool:
+        """Tell whether a place has a finding."""
+        return any((f.torch_name, f.paddle_name) == (ours, theirs) for f in self.result.findings)

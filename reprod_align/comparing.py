@@ -1,0 +1,78 @@
+"""Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
+
+from collections.abc import Mapping
+
+from reprod_align.bench import SEED, Bench
+from reprod_align.leaf import Gap, LeafPair, gap
+from reprod_align.projection import root_pairs
+from reprod_align.trace import Array, Trace
+
+import numpy as np
+
+_NOISE = 100.0  # times what a few ulp in the weights do is still noise
+
+
+def output_gaps(bench: Bench, reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
+    """Compare the models' own outputs."""
+    gaps = []
+    for pair in root_pairs(dict(reference.outputs), dict(trace.outputs)):
+        expected = pair.laid(reference.outputs[pair.expected].array)
+        actual = trace.outputs[pair.actual].array
+        gaps.append((pair, gap(actual if expected is None else expected, actual)))
+    return gaps
+
+
+def gradient_gaps(
+    bench: Bench, reference: Trace, trace: Trace, training: bool
+) -> list[tuple[str, str, Gap]]:
+    """Compare the gradients of all paired parameters, in Paddle's layout; none means zero."""
+    gaps = _measured_gradients(bench, reference, trace, {})
+    if all(found.ok for *_, found in gaps):
+        return gaps
+    if training not in bench.noise:
+        bench.noise[training] = _gradient_noise(bench, reference, training)
+    return _measured_gradients(bench, reference, trace, bench.noise[training])
+
+
+def _gradient_noise(bench: Bench, reference: Trace, training: bool) -> dict[str, float]:
+    """Return how far the reference's gradients move when its weights move by a few ulp."""
+    values, source = bench.torch_values, np.random.default_rng(SEED)
+    ulps = 4 * float(np.finfo(np.float64 if bench.dtype == "float64" else np.float32).eps)
+    for name, array in values.items():
+        if array.dtype.kind == "f":
+            moved = array * (1 + ulps * source.uniform(-1, 1, array.shape))
+            bench.reference.load({name: moved})
+    shaken = bench.run_reference(training).gradients
+    bench.reference.load(values)
+    largest = max((_size(gradient) for gradient in reference.gradients.values()), default=0.0)
+    moves = {name: _size(shaken[name] - gradient)
+             for name, gradient in reference.gradients.items() if name in shaken}  # fmt: skip
+    return {name: move for name, move in moves.items() if move <= 1e-6 * largest}
+
+
+def _measured_gradients(
+    bench: Bench, reference: Trace, trace: Trace, noise: Mapping[str, float]
+) -> list[tuple[str, str, Gap]]:
+    """Compare the gradients, allowing for noise by PyTorch's names."""
+    largest = max((_size(g) for g in reference.gradients.values()), default=0.0)
+    gaps = []
+    for pair in bench.match.pairs:
+        known = {**_torch_zeros(bench, pair.torch), **reference.gradients}
+        for other, expected in pair.to_paddle(known).items():
+            if not bench.paddle_info.tensors[other].is_parameter:
+                continue
+            actual = trace.gradients.get(other, np.zeros(expected.shape))
+            floor = 1e-13 * largest + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
+            found = gap(expected, actual, floor=floor)
+            gaps.append((pair.torch[0], other, found))
+    return gaps
+
+
+def _torch_zeros(bench: Bench, names: tuple[str, ...]) -> dict[str, Array]:
+    """Return zero gradients for the named tensors."""
+    return {name: np.zeros(bench.torch_values[name].shape) for name in names}
+
+
+def _size(array: Array) -> float:
+    finite = np.abs(array[np.isfinite(array)])
+    return float(finite.max()) if finite.size else 0.0

@@ -1,0 +1,106 @@
+"""Pairs the tensors and modules of two sides at work, trying where names do not tell."""
+
+from collections.abc import Mapping
+
+from reprod_align.bench import SEED, Bench
+from reprod_align.comparing import output_gaps
+from reprod_align.keyed_draws import KeyedDraws
+from reprod_align.match import (
+    Match,
+    certain_places,
+    evidence,
+    exchanged,
+    match,
+    module_pairs,
+    orders,
+    pair_by_value,
+)
+from reprod_align.projection import root_pairs
+from reprod_align.side import ModelFailure
+from reprod_align.weights_check import weight_findings
+
+_TRIES = 48  # exchanges of look-alikes that are tried before giving up
+
+
+def pair_models(bench: Bench, name_map: Mapping[str, str] | None, copy_weights: bool) -> None:
+    """Pair tensors and modules, compare the weights if they are not to be copied, load them."""
+    bench.held = held = bench.port.values()
+    first_calls = list(dict.fromkeys(call.path for call in bench.expected.calls))
+    bench.torch = evidence(bench.torch_info, first_calls, bench.torch_values, "PyTorch")
+    bench.paddle = evidence(bench.paddle_info, _port_order(bench), held, "Paddle")
+    _use(bench, match(bench.torch, bench.paddle, name_map))
+    if not copy_weights:
+        for finding in weight_findings(bench.match, bench.torch_values, held):
+            bench.result.findings.append(finding)
+        bench.check("weights", "weights as they came", 0.0, not bench.result.findings)
+    bench.load()
+    _try_exchanges(bench)
+    _by_value(bench)
+
+
+def _port_order(bench: Bench) -> list[str]:
+    """Return the port's modules in calling order; [] if it does not run with its own weights."""
+    try:
+        trace = bench.port.run(bench.inputs, False, KeyedDraws(SEED, {"": ""}), "none")
+    except ModelFailure:
+        return []
+    return list(dict.fromkeys(call.path for call in trace.calls))
+
+
+def _use(bench: Bench, found: Match) -> None:
+    """Take this match as the pairing."""
+    bench.match = found
+    bench.pairs = module_pairs(found, bench.torch, bench.paddle)
+    _named(bench)
+
+
+def _named(bench: Bench) -> None:
+    """Note what follows from the module pairs."""
+    bench.names = {theirs: ours for ours, theirs in bench.pairs.items()}
+    bench.places = certain_places(bench.pairs, bench.torch, bench.paddle)
+    bench.result.pairs = bench.pairs
+
+
+def _try_exchanges(bench: Bench) -> None:
+    """Where look-alikes could be exchanged and the outputs differ, try; keep what agrees."""
+    if not bench.match.doubts or _outputs_agree(bench):
+        return
+    found, tries = bench.match, 0
+    for groups in found.doubts:
+        for order in orders(len(groups[0])):
+            tries += 1
+            if tries > _TRIES:
+                break
+            _use(bench, exchanged(found, groups, order))
+            bench.load()
+            if _outputs_agree(bench):
+                paths = [path for group in groups for path in group]
+                named = ", ".join(f"{path} with {bench.match.owners[path]}" for path in paths)
+                bench.result.remarks.append(f"paired by trying, since names don't tell: {named}")
+                return
+    _use(bench, found)
+    bench.load()
+
+
+def _by_value(bench: Bench) -> None:
+    """Pair what holds no tensors anew by what comes out of it in eval mode."""
+    try:
+        trace = bench.run_port(False, "outputs", None)
+    except ModelFailure:
+        return
+    pair_by_value(bench.pairs, bench.torch, bench.paddle, bench.expected, trace)
+    _named(bench)
+    pairs = root_pairs(dict(bench.expected.outputs), dict(trace.outputs))
+    bench.wanted = frozenset(pair.expected for pair in pairs)
+    missing = [at or "its output" for at in bench.expected.outputs if at not in bench.wanted]
+    if missing:
+        bench.remark(f"outputs of the PyTorch model without a counterpart: {', '.join(missing)}")
+
+
+def _outputs_agree(bench: Bench) -> bool:
+    """Tell whether the port's outputs in eval mode are the reference's."""
+    try:
+        trace = bench.run_port(False, "ends", None)
+    except ModelFailure:
+        return False
+    return all(found.ok for _, found in output_gaps(bench, bench.expected, trace))
