@@ -10,6 +10,7 @@ from reprod_align.projection import Projection
 from reprod_align.report import Check, Finding, Report, Stage
 from reprod_align.side import Inputs, Side
 from reprod_align.trace import Array, Trace
+from reprod_align.watch import Keep
 
 SEED = 20211
 LAYER_ROUNDING = 1e-6
@@ -47,11 +48,11 @@ class Bench:
 
     # ---------------------------------------------------------------- running
 
-    def run_reference(self, training: bool, loss: bool = False) -> Trace:
-        """Return the reference's full trace, with a projection of the outputs as its loss."""
+    def run_reference(self, training: bool, loss: bool = False, keep: Keep = "all") -> Trace:
+        """Return the reference's trace, with a projection of the outputs as its loss."""
         draws = KeyedDraws(SEED, {name: name for name in self.places.values()} or {"": ""})
         objective = None if loss else Projection(only=self.wanted)
-        trace = self.reference.run(self.inputs, training, draws, "all", objective)
+        trace = self.reference.run(self.inputs, training, draws, keep, objective)
         self.draws[training, loss] = trace.drawn
         self.restore(self.reference, training)
         return trace
@@ -115,9 +116,11 @@ class Bench:
             Finding(stage, ours, theirs, message, found.difference, found.tolerance)
         )
 
-    def check(self, stage: Stage, what: str, relative: float, passed: bool) -> None:
+    def check(
+        self, stage: Stage, what: str, relative: float, passed: bool, noise: float | None = None
+    ) -> None:
         """Note a comparison that was made."""
-        self.result.checks.append(Check(stage, what, relative, passed))
+        self.result.checks.append(Check(stage, what, relative, passed, noise))
 
     def remark(self, text: str) -> None:
         """Note something that is no fault, once."""

@@ -1,63 +1,66 @@
 """Finds the places at fault where two sides part, and adds a finding for each to the report."""
 
+from collections.abc import Sequence
+
 from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, WHOLE_ROUNDING, Bench
-from reprod_align.comparing import gradient_gaps
+from reprod_align.comparing import Pass, gradient_gaps
 from reprod_align.explain import cause_of
-from reprod_align.leaf import Gap, LeafPair
+from reprod_align.leaf import Gap
 from reprod_align.locate import Fault, backward_faults, forward_faults
 from reprod_align.naming import parent
 from reprod_align.pins import ReferencePins
+from reprod_align.shares import module_shares
 from reprod_align.side import ModelFailure
 from reprod_align.trace import Trace
 
 import numpy as np
 
 
-def locate(
-    bench: Bench,
-    reference: Trace,
-    natural: Trace,
-    training: bool,
-    outputs_ok: bool,
-    gradients_ok: bool,
-    gaps: list[tuple[LeafPair, Gap]],
-    gradients: list[tuple[str, str, Gap]],
-) -> None:
+def locate(bench: Bench, done: Pass) -> None:
     """Find the modules at fault and add a finding for each."""
-    pins = _reference_pins(bench, reference, natural, False)
-    traces = [bench.run_port(training, "all", pins)]
-    try:
-        giving = _reference_pins(bench, reference, natural, True)
-        traces.append(bench.run_port(training, "all", giving))
-    except ModelFailure:  # a mask of the other convention need not fit
-        traces.append(traces[0])
+    pins = _reference_pins(bench, done, False)
+    traces = _pinned(bench, done, pins)
+    if not done.outputs_ok and not bench.result.shares:
+        alone = bench.run_port(done.training, "all", None)
+        bench.result.shares = module_shares(done.reference, alone, traces[0], pins)
     found = []
-    if not outputs_ok:
-        found += forward_faults(reference, traces[0], traces[1], pins)
-    if not gradients_ok or found:
-        found += backward_faults(reference, traces[0], pins)
+    if not done.outputs_ok:
+        found += forward_faults(done.reference, *traces, pins)
+    if not done.gradients_ok or found:
+        found += backward_faults(done.reference, traces[0], pins)
     before = len(bench.result.findings)
     for fault in found:
         if fault.kink:
             bench.remark(f"{fault.torch_path}: its gradient differs where its input is exactly 0, "
-                        "where each framework settles the slope its own way")  # fmt: skip
-        elif not _is_coarse(bench, fault, training):
-            _add_fault(bench, fault, reference, training)
-    if not gradients_ok:
-        _parameter_faults(bench, reference, traces[0], training)
-    excused = outputs_ok and any(fault.kink for fault in found)
-    worst = max(
-        (g.relative for g in [*(g for _, g in gaps), *(g for *_, g in gradients)]),
-        default=np.inf,
-    )
-    excused |= bool(bench.coarse) and worst <= WHOLE_ROUNDING
-    if len(bench.result.findings) == before and not excused and not _explained(bench, outputs_ok):
-        _unlocated(bench, reference, natural, outputs_ok, gaps, gradients, training)
+                         "where each framework settles the slope its own way")  # fmt: skip
+        elif not _is_coarse(bench, fault):
+            _add_fault(bench, fault, done)
+    if not done.gradients_ok:
+        _parameter_faults(bench, done, traces[0])
+    none_new = len(bench.result.findings) == before
+    if none_new and not _excused(bench, done, found) and not _explained(bench, done.outputs_ok):
+        _unlocated(bench, done)
 
 
-def _reference_pins(
-    bench: Bench, reference: Trace, natural: Trace, constants: bool
-) -> ReferencePins:
+def _pinned(bench: Bench, done: Pass, pins: ReferencePins) -> tuple[Trace, Trace]:
+    """Return the port's runs on the reference's numbers: masks and indices left alone, and given."""
+    free = bench.run_port(done.training, "all", pins)
+    try:
+        giving = _reference_pins(bench, done, True)
+        return free, bench.run_port(done.training, "all", giving)
+    except ModelFailure:  # a mask of the other convention need not fit
+        return free, free
+
+
+def _excused(bench: Bench, done: Pass, found: Sequence[Fault]) -> bool:
+    """Tell whether a slope at 0, or float32 inside a layer, can stand for the whole difference."""
+    if done.outputs_ok and any(fault.kink for fault in found):
+        return True
+    gaps = [*(g for _, g in done.gaps), *(g for *_, g in done.gradients)]
+    return bool(bench.coarse) and all(g.relative <= WHOLE_ROUNDING for g in gaps)
+
+
+def _reference_pins(bench: Bench, done: Pass, constants: bool) -> ReferencePins:
     """Return what gives the port the reference's numbers."""
     modules = bench.torch_info.modules, bench.paddle_info.modules
     same = {
@@ -69,10 +72,10 @@ def _reference_pins(
         theirs for theirs, ours in bench.names.items() if bench.settings_differ(ours, theirs)
     }
     stock = bench.paddle_info.stock
-    return ReferencePins(reference, natural, bench.names, stock, same, altered, constants)
+    return ReferencePins(done.reference, done.natural, bench.names, stock, same, altered, constants)
 
 
-def _is_coarse(bench: Bench, fault: Fault, training: bool) -> bool:
+def _is_coarse(bench: Bench, fault: Fault) -> bool:
     """Tell whether a fault is float32 rounding inside a layer; note it if so."""
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
     at = fault.torch_path, fault.paddle_path
@@ -88,7 +91,7 @@ def _explained(bench: Bench, outputs_ok: bool) -> bool:
     return any(finding.stage in stages for finding in bench.result.findings)
 
 
-def _add_fault(bench: Bench, fault: Fault, reference: Trace, training: bool) -> None:
+def _add_fault(bench: Bench, fault: Fault, done: Pass) -> None:
     """Add a finding for a fault, unless its place has one already."""
     at = fault.torch_path, fault.paddle_path
     if fault.stage == "backward" and _has_frozen(bench, fault.paddle_call.path):
@@ -96,11 +99,14 @@ def _add_fault(bench: Bench, fault: Fault, reference: Trace, training: bool) -> 
     same = [f for f in bench.result.findings if (f.torch_name, f.paddle_name) == at]
     if any(f.stage in ("forward", fault.stage) for f in same):
         return
-    mode = " in train mode" if training else ""
-    message = f"{_describe(fault)}{mode}; {fault.where}"
-    cause = cause_of(fault, reference, bench.torch_info.modules.get(fault.torch_path))
+    message = f"{_describe(fault)}{_mode(done)}; {fault.where}"
+    cause = cause_of(fault, done.reference, bench.torch_info.modules.get(fault.torch_path))
     message += f". {cause}" if cause else ""
     bench.add(fault.stage, *at, message, fault.gap)
+
+
+def _mode(done: Pass) -> str:
+    return " in train mode" if done.training else ""
 
 
 def _describe(fault: Fault) -> str:
@@ -114,9 +120,9 @@ def _describe(fault: Fault) -> str:
     return "its children agree and its own code does not"
 
 
-def _parameter_faults(bench: Bench, reference: Trace, given: Trace, training: bool) -> None:
+def _parameter_faults(bench: Bench, done: Pass, given: Trace) -> None:
     """Add findings for parameters whose gradients differ although all that meets them agrees."""
-    gaps = reversed(gradient_gaps(bench, reference, given, training))
+    gaps = reversed(gradient_gaps(bench, done.reference, given, done.training))
     for name, other, found in sorted(gaps, key=lambda g: not _is_frozen(bench, g[0], g[1])):
         covered = {name, parent(name)} & _places_found(bench)
         if found.ok or covered:
@@ -159,33 +165,26 @@ def _gradient_words(bench: Bench, name: str, other: str, given: Trace, found: Ga
     return f"its gradient differs though all that meets it agrees; {found.words}"
 
 
-def _unlocated(
-    bench: Bench,
-    reference: Trace,
-    natural: Trace,
-    outputs_ok: bool,
-    gaps: list[tuple[LeafPair, Gap]],
-    gradients: list[tuple[str, str, Gap]],
-    training: bool,
-) -> None:
+def _unlocated(bench: Bench, done: Pass) -> None:
     """Add a finding for a difference of which no single place could be found."""
-    mode = " in train mode" if training else ""
-    if not gaps:
-        _unpaired_outputs(bench, reference, natural)
+    if not done.gaps:
+        _unpaired_outputs(bench, done)
         return
-    if not outputs_ok:
-        worst = max((found for _, found in gaps), key=lambda g: g.relative)
-        text = f"the outputs differ{mode}, by no single module: {worst.words}"
+    if not done.outputs_ok:
+        worst = max((found for _, found in done.gaps), key=lambda g: g.relative)
+        text = f"the outputs differ{_mode(done)}, by no single module: {worst.words}"
         bench.add("forward", "", "", text, worst)
         return
-    name, other, worst = max((g for g in gradients if not g[2].ok), key=lambda g: g[2].relative)
-    bench.add("backward", name, other, f"the gradient differs{mode}: {worst.words}", worst)
+    wrong = [gradient for gradient in done.gradients if not gradient[2].ok]
+    name, other, worst = max(wrong, key=lambda g: g[2].relative)
+    bench.add("backward", name, other, f"the gradient differs{_mode(done)}: {worst.words}", worst)
 
 
-def _unpaired_outputs(bench: Bench, reference: Trace, natural: Trace) -> None:
+def _unpaired_outputs(bench: Bench, done: Pass) -> None:
     """Add a finding for outputs of which none can be compared."""
-    shapes = [
-        [leaf.array.shape for leaf in trace.outputs.values()] for trace in (reference, natural)
-    ]
-    text = f"no output can be compared: shapes {shapes[0]} in PyTorch, {shapes[1]} in Paddle"
+    ours, theirs = (
+        [leaf.array.shape for leaf in trace.outputs.values()]
+        for trace in (done.reference, done.natural)
+    )
+    text = f"no output can be compared: shapes {ours} in PyTorch, {theirs} in Paddle"
     bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))

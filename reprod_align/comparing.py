@@ -1,9 +1,10 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from reprod_align.bench import SEED, Bench
-from reprod_align.leaf import Gap, LeafPair, gap
+from reprod_align.leaf import Gap, LeafPair, gap, magnitude, unpaired
 from reprod_align.projection import root_pairs
 from reprod_align.trace import Array, Trace
 
@@ -12,7 +13,51 @@ import numpy as np
 _NOISE = 100.0  # times what a few ulp in the weights do is still noise
 
 
-def output_gaps(bench: Bench, reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
+@dataclass(frozen=True)
+class Pass:
+    """One forward and backward pass of both sides, each from its own inputs, and what differs."""
+
+    training: bool
+    reference: Trace
+    natural: Trace
+    """the port's own run"""
+    gaps: list[tuple[LeafPair, Gap]]
+    """of the models' own outputs"""
+    gradients: list[tuple[str, str, Gap]]
+    """of the parameters: PyTorch's name, Paddle's, and how far the gradients are apart"""
+
+    @property
+    def outputs_ok(self) -> bool:
+        """Whether every output has a counterpart and agrees with it."""
+        misfit = unpaired(self.reference.outputs, self.natural.outputs, self.pairs)
+        return bool(self.gaps) and misfit is None and all(found.ok for _, found in self.gaps)
+
+    @property
+    def gradients_ok(self) -> bool:
+        """Whether every parameter's gradient agrees."""
+        return all(found.ok for *_, found in self.gradients)
+
+    @property
+    def pairs(self) -> list[LeafPair]:
+        """Which output stands for which."""
+        return [pair for pair, _ in self.gaps]
+
+    @property
+    def mode(self) -> str:
+        """The mode, in a word."""
+        return "train" if self.training else "eval"
+
+
+def compared(bench: Bench, reference: Trace, training: bool) -> Pass:
+    """Run the port as it is, and compare."""
+    natural = bench.run_port(training, "outputs", None)
+    gaps = output_gaps(reference, natural)
+    return Pass(
+        training, reference, natural, gaps, gradient_gaps(bench, reference, natural, training)
+    )
+
+
+def output_gaps(reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
     """Compare the models' own outputs."""
     gaps = []
     for pair in root_pairs(dict(reference.outputs), dict(trace.outputs)):
@@ -44,8 +89,8 @@ def _gradient_noise(bench: Bench, reference: Trace, training: bool) -> dict[str,
             bench.reference.load({name: moved})
     shaken = bench.run_reference(training).gradients
     bench.reference.load(values)
-    largest = max((_size(gradient) for gradient in reference.gradients.values()), default=0.0)
-    moves = {name: _size(shaken[name] - gradient)
+    largest = max((magnitude(gradient) for gradient in reference.gradients.values()), default=0.0)
+    moves = {name: magnitude(shaken[name] - gradient)
              for name, gradient in reference.gradients.items() if name in shaken}  # fmt: skip
     return {name: move for name, move in moves.items() if move <= 1e-6 * largest}
 
@@ -54,7 +99,7 @@ def _measured_gradients(
     bench: Bench, reference: Trace, trace: Trace, noise: Mapping[str, float]
 ) -> list[tuple[str, str, Gap]]:
     """Compare the gradients, allowing for noise by PyTorch's names."""
-    largest = max((_size(g) for g in reference.gradients.values()), default=0.0)
+    largest = max((magnitude(g) for g in reference.gradients.values()), default=0.0)
     gaps = []
     for pair in bench.match.pairs:
         known = {**_torch_zeros(bench, pair.torch), **reference.gradients}
@@ -71,8 +116,3 @@ def _measured_gradients(
 def _torch_zeros(bench: Bench, names: tuple[str, ...]) -> dict[str, Array]:
     """Return zero gradients for the named tensors."""
     return {name: np.zeros(bench.torch_values[name].shape) for name in names}
-
-
-def _size(array: Array) -> float:
-    finite = np.abs(array[np.isfinite(array)])
-    return float(finite.max()) if finite.size else 0.0

@@ -84,7 +84,8 @@ def _plot(checks: Sequence[Check]) -> str:
     figure = Figure(figsize=(9, 3), layout="constrained")
     axes = figure.subplots()
     for passed, marker in ((True, "o"), (False, "X")):
-        numbers = [number for number, c in enumerate(checks, 1) if c.passed == passed]
+        numbers = [number for number, c in enumerate(checks, 1)
+                   if c.passed == passed and c.noise is None]  # fmt: skip
         heights = [_height(checks[number - 1].relative) for number in numbers]
         label = "passed" if passed else "different"
         axes.scatter(numbers, heights, color=_COLORS[passed], marker=marker, label=label)

@@ -6,9 +6,11 @@ from reprod_align.audit import SettingDifference, compare_settings
 from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, Bench
 from reprod_align.blame import locate
 from reprod_align.causes import loss_cause
-from reprod_align.comparing import gradient_gaps, output_gaps
+from reprod_align.comparing import Pass, compared
+from reprod_align.consequence import consequences, effect_on_loss
 from reprod_align.errors import ReprodError
-from reprod_align.leaf import JUDGE, Gap, gap, unpaired
+from reprod_align.float32_stage import compare_float32
+from reprod_align.leaf import JUDGE, Gap, gap, magnitude
 from reprod_align.naming import parent
 from reprod_align.pairing import pair_models
 from reprod_align.pins import EndPins
@@ -18,6 +20,14 @@ from reprod_align.side import ModelFailure
 from reprod_align.statistics_check import paddle_statistic
 from reprod_align.trace import Array, Trace
 from reprod_align.training import compare_training
+from reprod_align.vacuity import (
+    empty_inputs,
+    empty_outputs,
+    identical,
+    nothing_finite,
+    uncalled,
+    untested_gradients,
+)
 from reprod_align.weights_check import left_over
 
 import numpy as np
@@ -45,26 +55,52 @@ def judged(bench: Bench, name_map: Mapping[str, str] | None, copy_weights: bool)
 
 def _mode(bench: Bench, training: bool) -> None:
     """Compare one forward and backward pass, in eval or in train mode."""
-    mode = "train" if training else "eval"
     again = training or bench.wanted != frozenset(bench.expected.outputs) or bench.expected.drawn
     reference = bench.run_reference(training) if again else bench.expected
     if not training:
         bench.expected = reference
         bench.port_buffers = bench.port.values()
-    natural = bench.run_port(training, "outputs", None)
-    gaps = output_gaps(bench, reference, natural)
-    gradients = gradient_gaps(bench, reference, natural, training)
-    misfit = unpaired(reference.outputs, natural.outputs, [pair for pair, _ in gaps])
-    outputs_ok = bool(gaps) and misfit is None and all(found.ok for _, found in gaps)
-    gradients_ok = all(found.ok for _, _, found in gradients)
-    bench.check("forward", f"outputs, {mode} mode", _worst([g for _, g in gaps]), outputs_ok)
-    if gradients:
-        bench.check("backward", f"gradients, {mode} mode",
-                   _worst([g for *_, g in gradients]), gradients_ok)  # fmt: skip
-    if not (outputs_ok and gradients_ok):
-        locate(bench, reference, natural, training, outputs_ok, gradients_ok, gaps, gradients)
+    done = compared(bench, reference, training)
+    bench.check("forward", f"outputs, {done.mode} mode",
+                _worst([g for _, g in done.gaps]), done.outputs_ok)  # fmt: skip
+    if done.gradients:
+        bench.check("backward", f"gradients, {done.mode} mode",
+                    _worst([g for *_, g in done.gradients]), done.gradients_ok)  # fmt: skip
+    if not (done.outputs_ok and done.gradients_ok):
+        locate(bench, done)
     if training:
-        _statistics(bench, reference, natural)
+        _statistics(bench, done)
+    else:
+        _meaning(bench, done)
+        if bench.dtype == "float64" and not _has_forward(bench):
+            compare_float32(bench, done)
+
+
+def _meaning(bench: Bench, done: Pass) -> None:
+    """Say what the outputs in eval mode mean to a user, and where their agreement shows little."""
+    outputs, info = done.reference.outputs, bench.torch_info
+    bench.result.consequences += consequences(outputs, done.natural.outputs, done.pairs)
+    if not done.outputs_ok:
+        return
+    if nothing_finite(outputs, done.pairs):
+        text = "no output holds a finite number, on either side: there is nothing to compare"
+        bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
+    if identical(done.reference, done.natural, done.pairs, info):
+        bench.remark("the outputs are bit for bit the same, which two frameworks hardly ever are: "
+                     "do both models really compute?")  # fmt: skip
+    differentiable = any(leaf.differentiable for leaf in outputs.values())
+    for text in (
+        *empty_inputs(bench.inputs),
+        *empty_outputs(outputs, done.pairs),
+        *untested_gradients(done.reference.gradients, info, differentiable),
+        *uncalled(done.reference, info),
+    ):
+        bench.remark(text)
+
+
+def _has_forward(bench: Bench) -> bool:
+    """Tell whether the outputs are known to part."""
+    return any(finding.stage == "forward" for finding in bench.result.findings)
 
 
 def _loss(bench: Bench) -> None:
@@ -73,37 +109,53 @@ def _loss(bench: Bench) -> None:
         return
     reference = bench.run_reference(False, loss=True)
     given = bench.run_port(False, "ends", EndPins(reference), loss=True)
+    if _has_forward(bench):
+        own = bench.run_port(False, "none", None, loss=True)
+        if reference.loss is not None and own.loss is not None:
+            bench.result.consequences.append(effect_on_loss(reference.loss, own.loss))
+    if _loss_value(bench, reference, given):
+        _loss_gradient(bench, reference, given)
+
+
+def _loss_value(bench: Bench, reference: Trace, given: Trace) -> bool:
+    """Compare the losses; True if it makes sense to go on with the gradients."""
     ours, theirs = (np.array(0.0 if t.loss is None else t.loss) for t in (reference, given))
     found = gap(ours, theirs)
     bench.check("loss", "loss on the same outputs", found.exceed * JUDGE, found.ok)
-    if not found.ok and found.relative <= CODE_ROUNDING:
+    if found.ok:
+        return True
+    if found.relative <= CODE_ROUNDING:
         bench.note_coarse("the loss", found.relative)
-    elif not found.ok:
-        outputs = [leaf.array for leaf in reference.outputs.values()]
-        cause = loss_cause(float(ours), float(theirs), outputs)
-        text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "
-                f"{float(ours):.9g} in PyTorch")  # fmt: skip
-        bench.add("loss", "", "", f"{text}. {cause}" if cause else text, found)
-        return
+        return True
+    outputs = [leaf.array for leaf in reference.outputs.values()]
+    cause = loss_cause(float(ours), float(theirs), outputs)
+    text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "
+            f"{float(ours):.9g} in PyTorch")  # fmt: skip
+    bench.add("loss", "", "", f"{text}. {cause}" if cause else text, found)
+    return False
+
+
+def _loss_gradient(bench: Bench, reference: Trace, given: Trace) -> None:
+    """Compare the gradients of the losses with respect to the outputs; none means zero."""
     for pair in root_pairs(dict(reference.outputs), dict(given.outputs)):
-        ours_leaf, theirs_leaf = reference.outputs[pair.expected], given.outputs[pair.actual]
-        expected = pair.laid(ours_leaf.gradient)
-        if expected is None and theirs_leaf.gradient is None:
+        ours, theirs = reference.outputs[pair.expected], given.outputs[pair.actual]
+        if ours.gradient is None and theirs.gradient is None:
             continue
-        zeros = np.zeros(theirs_leaf.array.shape)
-        expected = zeros if expected is None else expected
-        actual = zeros if theirs_leaf.gradient is None else theirs_leaf.gradient
-        found = gap(expected, actual, floor=1e-13 * float(np.abs(expected).max(initial=0.0)))
+        zeros = np.zeros(theirs.array.shape)
+        expected = zeros if ours.gradient is None else pair.turned(ours.gradient)
+        actual = zeros if theirs.gradient is None else theirs.gradient
+        found = gap(expected, actual, floor=1e-13 * magnitude(expected))
         bench.check("loss", "gradient of the loss", found.exceed * JUDGE, found.ok)
         if not found.ok and found.relative <= CODE_ROUNDING:
             bench.note_coarse("the loss", found.relative)
         elif not found.ok:
             bench.add("loss", "", "", "the loss agrees and its gradient with respect to the "
-                     f"outputs does not: {found.words}", found)  # fmt: skip
+                      f"outputs does not: {found.words}", found)  # fmt: skip
 
 
-def _statistics(bench: Bench, reference: Trace, natural: Trace) -> None:
+def _statistics(bench: Bench, done: Pass) -> None:
     """Compare running statistics after one step in train mode."""
+    reference, natural = done.reference, done.natural
     for pair in bench.match.pairs:
         name, other = pair.torch[0], pair.paddle[0]
         if name not in reference.buffers or other not in natural.buffers:

@@ -46,6 +46,14 @@ class Gap:
         return self.difference / self.scale
 
 
+def magnitude(array: Array | None) -> float:
+    """Return the largest finite |element|; 0 for None and for what holds no floats."""
+    if array is None or array.dtype.kind not in "fc":
+        return 0.0
+    finite = np.abs(array[np.isfinite(array)])
+    return float(finite.max()) if finite.size else 0.0
+
+
 def gap(expected: Array, actual: Array, relative: float = JUDGE, floor: float = 0.0) -> Gap:
     """Compare element by element: |a - e| <= relative * max |e| + floor; NaN and inf by place.
 
@@ -81,8 +89,12 @@ class LeafPair:
     """transposes the reference's array into the port's layout; None if they are laid out alike"""
 
     def laid(self, array: Array | None) -> Array | None:
+        """Return the reference's array in the port's layout, None for None."""
+        return None if array is None else self.turned(array)
+
+    def turned(self, array: Array) -> Array:
         """Return the reference's array in the port's layout."""
-        return array if array is None or self.axes is None else array.transpose(self.axes)
+        return array if self.axes is None else array.transpose(self.axes)
 
 
 def pair_leaves(

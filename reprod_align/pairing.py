@@ -103,4 +103,4 @@ def _outputs_agree(bench: Bench) -> bool:
         trace = bench.run_port(False, "ends", None)
     except ModelFailure:
         return False
-    return all(found.ok for _, found in output_gaps(bench, bench.expected, trace))
+    return all(found.ok for _, found in output_gaps(bench.expected, trace))

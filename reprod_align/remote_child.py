@@ -23,7 +23,7 @@ class _Served:
 
     def __init__(self, file: PairFile, framework: Framework) -> None:
         self._file, self._side = file, file.side(framework)
-        self._working = ExitStack()
+        self._working: list[ExitStack] = []
 
     def hello(self) -> Hello:
         given = frozenset(name for name in _FUNCTIONS if getattr(self._side, name) is not None)
@@ -33,11 +33,17 @@ class _Served:
     def answer(self, method: str, arguments: tuple[Any, ...]) -> Any:
         if method in _METHODS:
             return getattr(self._side, method)(*arguments)
-        return {
+        answers: dict[str, Callable[[], Any]] = {
             "remarks": lambda: self._side.remarks,
-            "start_working": lambda: self._working.enter_context(self._side.working(*arguments)),
-            "stop_working": self._working.close,
-        }[method]()
+            "start_working": lambda: self._start(*arguments),
+            "stop_working": lambda: self._working.pop().close(),
+        }
+        return answers[method]()
+
+    def _start(self, dtype: str | None) -> None:
+        stack = ExitStack()
+        stack.enter_context(self._side.working(dtype))
+        self._working.append(stack)
 
 
 def main(path: Path, framework: Framework, wire: Wire) -> None:

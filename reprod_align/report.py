@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from reprod_align.leaf import JUDGE
+
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
     "audit", "weights", "forward", "loss", "backward", "optimizer", "schedule",
 )  # fmt: skip
 Verdict = Literal["faithful", "agrees to float32", "diverges"]
+AMPLIFIES = 10.0
+"""times: a module that makes an inherited difference this much larger is shown"""
+_ROWS = 12  # of the table of modules
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,33 @@ class Check:
     relative: float
     """largest difference over the largest expected value"""
     passed: bool
+    noise: float | None = None
+    """in float32: how far PyTorch's own run is from float64, which is what `relative` is held against"""
+
+
+@dataclass(frozen=True)
+class ModuleShare:
+    """How one call of a module came to differ; each figure is relative to its largest value."""
+
+    torch_name: str
+    paddle_name: str
+    call: int
+    """0 for the module's first call, 1 for its second, ..."""
+    received: float
+    """the difference of its inputs in the port's own run"""
+    introduced: float
+    """what it adds on the reference's own inputs"""
+    inherited: float
+    """what becomes of the difference that it was given"""
+    total: float
+    """the difference of its output in the port's own run"""
+    handed_to: str = ""
+    """not "": the figures are of what its own code hands to this module, not of its output"""
+
+    @property
+    def amplification(self) -> float:
+        """How much larger the inherited difference left than it came; 1 if none came."""
+        return self.inherited / self.received if self.received else 1.0
 
 
 @dataclass
@@ -64,6 +96,10 @@ class Report:
     """everything that was compared"""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """modules: PyTorch's name -> Paddle's"""
+    consequences: list[str] = field(default_factory=list)
+    """what the differences mean for predictions and the loss, in words"""
+    shares: list[ModuleShare] = field(default_factory=list)
+    """if the outputs differ: how each module came to differ, in calling order"""
 
     @property
     def passed(self) -> bool:
@@ -72,8 +108,9 @@ class Report:
 
     @property
     def worst(self) -> Check | None:
-        """The comparison with the largest relative difference."""
-        return max(self.checks, key=lambda check: _order(check.relative), default=None)
+        """The comparison with the largest relative difference, those against noise left out."""
+        checks = [check for check in self.checks if check.noise is None]
+        return max(checks, key=lambda check: _order(check.relative), default=None)
 
     def summary(self) -> str:
         """Return the report as text: the verdict, a table of what was compared, the findings."""
@@ -82,9 +119,31 @@ class Report:
         if self.findings:
             lines += ["", f"{len(self.findings)} finding(s), the first is where the two part:"]
             lines += [f"  {number}. {finding}" for number, finding in enumerate(self.findings, 1)]
+        lines += self._growth()
+        if self.consequences:
+            lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
         if self.remarks:
             lines += ["", "remarks:", *(f"  - {remark}" for remark in self.remarks)]
         return "\n".join(lines)
+
+    def _growth(self) -> list[str]:
+        """Return a table of the modules that make the difference or make it much larger."""
+        if not self.shares:
+            return []
+        rows = ["", f"  {'where the difference grows':<44}  introduced  inherited     total"]
+        for share in self.telling_shares():
+            name = f"{share.torch_name or 'the model'}{_handed(share)}"
+            grown = f"  x{share.amplification:.0f}" if share.amplification >= AMPLIFIES else ""
+            rows.append(f"  {name[-44:]:<44}  {share.introduced:10.1e}  {share.inherited:9.1e}  "
+                        f"{share.total:8.1e}{grown}")  # fmt: skip
+        return rows
+
+    def telling_shares(self) -> list[ModuleShare]:
+        """Return the shares of modules that introduce or amplify a difference, and the model's."""
+        telling = [share for share in self.shares if share.introduced > JUDGE
+                   or (share.total > JUDGE and share.amplification >= AMPLIFIES)]  # fmt: skip
+        last = self.shares[-1:]
+        return telling[:_ROWS] + [share for share in last if share not in telling[:_ROWS]]
 
     def __str__(self) -> str:
         """Return the summary."""
@@ -99,8 +158,14 @@ class Report:
             "remarks": self.remarks,
             "checks": [asdict(check) for check in self.checks],
             "pairs": dict(self.pairs),
+            "consequences": self.consequences,
+            "shares": [asdict(share) for share in self.shares],
         }
         return json.dumps(_strict(plain), indent=2)
+
+
+def _handed(share: ModuleShare) -> str:
+    return f" -> {share.handed_to}" if share.handed_to else ""
 
 
 def _row(check: Check) -> str:

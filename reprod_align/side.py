@@ -245,7 +245,7 @@ class LocalSide:
 
     @contextmanager
     def working(self, dtype: str | None) -> Iterator[None]:
-        """Work in `dtype` (None: each tensor's own); afterwards everything is as it was.
+        """Work in `dtype` (None: each tensor's own); afterwards everything is as it was. May be nested.
 
         Everything: weights, buffers, gradients, dtypes, train and eval modes, attributes, the
         frameworks', numpy's and Python's random states.
@@ -258,8 +258,11 @@ class LocalSide:
             for module in found.modules:
                 stack.enter_context(_attributes(module))
             stack.enter_context(self.fw.precision(found.tensors, dtype))
-            self.dtype = dtype
-            yield
+            before, self.dtype = self.dtype, dtype
+            try:
+                yield
+            finally:
+                self.dtype = before
 
     # ------------------------------------------------------------------ running
 
