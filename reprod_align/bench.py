@@ -4,9 +4,9 @@ from typing import Any
 
 from reprod_align.audit import compare_settings
 from reprod_align.keyed_draws import KeyedDraws
-from reprod_align.leaf import Gap, gap
+from reprod_align.leaf import Gap, LeafPair, gap
 from reprod_align.match import Evidence, Match, TensorPair
-from reprod_align.projection import Projection
+from reprod_align.projection import Projection, known_pairs
 from reprod_align.report import Check, Finding, Report, Stage
 from reprod_align.side import Inputs, Side
 from reprod_align.trace import Array, Trace
@@ -36,7 +36,9 @@ class Bench:
         self.draws: dict[tuple[object, ...], dict[Any, Any]] = {}
         self.coarse: list[str] = []
         self.noise: dict[bool, dict[str, float]] = {}
+        self.eval_agrees = False
         self.wanted: frozenset[str] | None = None
+        self.roots: tuple[LeafPair, ...] = ()
         self.port_buffers: dict[str, Array] = {}
         self.expected = self.run_reference(False)
 
@@ -60,11 +62,19 @@ class Bench:
     def run_port(self, training: bool, keep: Any, pins: Any, loss: bool = False) -> Trace:
         """Return the port's trace, pinned or free."""
         draws = KeyedDraws(SEED, self.places, self.draws.get((training, loss), {}))
-        objective = None if loss else Projection(dict(self.expected.outputs), self.wanted)
+        objective = None if loss else self.objective()
         more = {} if pins is None else {"pins": pins}
         trace = self.port.run(self.inputs, training, draws, keep, objective, **more)
         self.restore(self.port, training)
         return trace
+
+    def objective(self) -> Projection:
+        """Return the scalar of the port's outputs that stands for the reference's."""
+        return Projection(dict(self.expected.outputs), self.wanted, self.roots)
+
+    def output_pairs(self, reference: Trace, trace: Trace) -> list[LeafPair]:
+        """Return which of the models' own outputs stands for which, in every mode the same."""
+        return known_pairs(self.roots, dict(reference.outputs), dict(trace.outputs))
 
     def restore(self, side: Side, training: bool) -> None:
         """Put the weights and statistics back that a run in train mode has moved."""

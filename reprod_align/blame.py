@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, WHOLE_ROUNDING, Bench
+from reprod_align.closer import moved_closer
 from reprod_align.comparing import Pass, gradient_gaps
 from reprod_align.explain import cause_of
 from reprod_align.leaf import Gap
@@ -34,7 +35,7 @@ def locate(bench: Bench, done: Pass) -> None:
             bench.remark(f"{fault.torch_path}: its gradient differs where its input is exactly 0, "
                          "where each framework settles the slope its own way")  # fmt: skip
         elif not _is_coarse(bench, fault):
-            _add_fault(bench, fault, done)
+            _add_fault(bench, moved_closer(fault, bench, done.reference), done)
     if not done.gradients_ok:
         _parameter_faults(bench, done, traces[0])
     none_new = len(bench.result.findings) == before
@@ -56,8 +57,18 @@ def _excused(bench: Bench, done: Pass, found: Sequence[Fault]) -> bool:
     """Tell whether a slope at 0, or float32 inside a layer, can stand for the whole difference."""
     if done.outputs_ok and any(fault.kink for fault in found):
         return True
-    gaps = [*(g for _, g in done.gaps), *(g for *_, g in done.gradients)]
-    return bool(bench.coarse) and all(g.relative <= WHOLE_ROUNDING for g in gaps)
+    if not bench.coarse:
+        return False
+    groups = [found for _, found in done.gaps], [found for *_, found in done.gradients]
+    return all(_is_small(group) for group in groups)
+
+
+def _is_small(gaps: Sequence[Gap]) -> bool:
+    """Tell whether what differs is rounding, next to the largest value of all (or its own, if larger)."""
+    largest = max((found.scale for found in gaps), default=0.0)
+    return all(
+        found.ok or found.difference <= WHOLE_ROUNDING * (found.scale or largest) for found in gaps
+    )
 
 
 def _reference_pins(bench: Bench, done: Pass, constants: bool) -> ReferencePins:
@@ -72,14 +83,17 @@ def _reference_pins(bench: Bench, done: Pass, constants: bool) -> ReferencePins:
         theirs for theirs, ours in bench.names.items() if bench.settings_differ(ours, theirs)
     }
     stock = bench.paddle_info.stock
-    return ReferencePins(done.reference, done.natural, bench.names, stock, same, altered, constants)
+    calm = done.training and bench.eval_agrees
+    return ReferencePins(
+        done.reference, done.natural, bench.names, stock, same, altered, constants, calm
+    )
 
 
 def _is_coarse(bench: Bench, fault: Fault) -> bool:
     """Tell whether a fault is float32 rounding inside a layer; note it if so."""
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
     at = fault.torch_path, fault.paddle_path
-    if not fault.gap.relative <= limit or bench.settings_differ(*at):
+    if fault.cut or not fault.gap.relative <= limit or bench.settings_differ(*at):
         return False
     bench.note_coarse(at[0] or "the model", fault.gap.relative)
     return True

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from reprod_align.bench import SEED, Bench
 from reprod_align.leaf import Gap, LeafPair, gap, magnitude, unpaired
-from reprod_align.projection import root_pairs
 from reprod_align.trace import Array, Trace
 
 import numpy as np
@@ -51,16 +50,16 @@ class Pass:
 def compared(bench: Bench, reference: Trace, training: bool) -> Pass:
     """Run the port as it is, and compare."""
     natural = bench.run_port(training, "outputs", None)
-    gaps = output_gaps(reference, natural)
+    gaps = output_gaps(bench, reference, natural)
     return Pass(
         training, reference, natural, gaps, gradient_gaps(bench, reference, natural, training)
     )
 
 
-def output_gaps(reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
+def output_gaps(bench: Bench, reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
     """Compare the models' own outputs."""
     gaps = []
-    for pair in root_pairs(dict(reference.outputs), dict(trace.outputs)):
+    for pair in bench.output_pairs(reference, trace):
         expected = pair.laid(reference.outputs[pair.expected].array)
         actual = trace.outputs[pair.actual].array
         gaps.append((pair, gap(actual if expected is None else expected, actual)))

@@ -1,6 +1,6 @@
 """Takes two sides through the stages and collects what differs, in causal order."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from reprod_align.audit import SettingDifference, compare_settings
 from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, Bench
@@ -14,7 +14,6 @@ from reprod_align.leaf import JUDGE, Gap, gap, magnitude
 from reprod_align.naming import parent
 from reprod_align.pairing import pair_models
 from reprod_align.pins import EndPins
-from reprod_align.projection import root_pairs
 from reprod_align.report import STAGES, Finding, Report
 from reprod_align.side import ModelFailure
 from reprod_align.statistics_check import paddle_statistic
@@ -61,6 +60,7 @@ def _mode(bench: Bench, training: bool) -> None:
         bench.expected = reference
         bench.port_buffers = bench.port.values()
     done = compared(bench, reference, training)
+    bench.eval_agrees |= done.outputs_ok and not training
     bench.check("forward", f"outputs, {done.mode} mode",
                 _worst([g for _, g in done.gaps]), done.outputs_ok)  # fmt: skip
     if done.gradients:
@@ -137,9 +137,10 @@ def _loss_value(bench: Bench, reference: Trace, given: Trace) -> bool:
 
 def _loss_gradient(bench: Bench, reference: Trace, given: Trace) -> None:
     """Compare the gradients of the losses with respect to the outputs; none means zero."""
-    for pair in root_pairs(dict(reference.outputs), dict(given.outputs)):
+    for pair in bench.output_pairs(reference, given):
         ours, theirs = reference.outputs[pair.expected], given.outputs[pair.actual]
-        if ours.gradient is None and theirs.gradient is None:
+        cut = ours.differentiable and not theirs.differentiable  # by the model, not by the loss
+        if cut or (ours.gradient is None and theirs.gradient is None):
             continue
         zeros = np.zeros(theirs.array.shape)
         expected = zeros if ours.gradient is None else pair.turned(ours.gradient)
@@ -191,8 +192,26 @@ def _leftovers(bench: Bench) -> None:
     """Judge tensors that have no counterpart: at fault if the outputs depend on them."""
     findings, remarks = left_over(bench.match, bench.expected.gradients, bench.torch_info, bench.paddle_info,
                                   _port_gradients(bench), _all_agree(bench))  # fmt: skip
-    bench.result.findings[:0] = findings
+    bench.result.findings[:0] = _by_owner(bench, findings)
     bench.result.remarks += remarks
+
+
+def _by_owner(bench: Bench, findings: Sequence[Finding]) -> list[Finding]:
+    """Put one finding in place of those of a module whose namesake is set differently."""
+    whole: dict[str, Finding] = {}
+    for finding in findings:
+        owner = parent(finding.torch_name)
+        if not bench.settings_differ(owner, owner):
+            owner = ""
+        if owner:
+            found = compare_settings(
+                bench.torch_info.modules[owner], bench.paddle_info.modules[owner]
+            )
+            text = "; ".join(difference.message for difference in found if difference.conclusive)
+            message = f"its weights have no counterpart, since it is set differently: {text}"
+            finding = Finding("weights", owner, owner, message, finding.difference, 0.0)
+        whole.setdefault(owner or finding.torch_name or finding.paddle_name, finding)
+    return list(whole.values())
 
 
 def _port_gradients(bench: Bench) -> Mapping[str, Array]:

@@ -158,6 +158,16 @@ def same_pattern(expected: Array, actual: Array) -> bool:
     return bool(same.all() or (len(ours[0]) == 2 and not same.any()))
 
 
+def hides_otherwise(expected: Array, actual: Array) -> bool:
+    """Tell whether two masks, which may differ in axes of length 1, hide different places."""
+    try:
+        ours, theirs = np.broadcast_arrays(expected, actual)
+    except ValueError:
+        return False
+    kinds = len(np.unique(expected)), len(np.unique(actual))
+    return max(kinds) == 2 and not same_pattern(ours, theirs)
+
+
 def _partner(path: str, leaf: Leaf, free: Mapping[str, Leaf], strict: bool) -> LeafPair | None:
     named = sorted(free, key=lambda at: at.rpartition(".")[2] != path.rpartition(".")[2])
     for at in named:

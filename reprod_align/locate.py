@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reprod_align.leaf import Gap, LeafPair, gap, same_pattern, shares, unpaired
+from reprod_align.leaf import Gap, LeafPair, gap, hides_otherwise, same_pattern, shares, unpaired
 from reprod_align.pins import ReferencePins
 from reprod_align.trace import Array, Call, Leaf, Trace
 
@@ -47,6 +47,8 @@ class Fault:
     """True: a mask or index made there is at fault"""
     stock: bool = False
     """True: in a layer of the framework's own"""
+    cut: bool = False
+    """True: no gradient flows here on one side alone"""
     kink: bool = False
     """True: only where an activation's slope jumps, which each framework settles its own way"""
 
@@ -74,21 +76,68 @@ def _traced_up(fault: Fault, reference: Trace, trace: Trace, pins: ReferencePins
     of another kind that it was given.
     """
     place = _place(fault, reference, trace)
-    if place is None or fault.made_with or pins.counterpart(place[1]) is not place[0]:
+    if place is None or pins.counterpart(place[1]) is not place[0]:
         return fault
-    own = place[1].path in pins.layers and place[1].path not in pins.altered
-    if own and _constants_differ(*place, pins):
+    if place[1].path in pins.altered:  # its own setting is reason enough
+        return fault
+    if pins.masks_agree or (_before_masks(fault) and not fault.made_with):
+        return fault
+    if not fault.made_with and place[1].path in pins.layers and _constants_differ(*place, pins):
         return _above_layers(fault, place[1], trace, pins)
+    if _given_other_mask(*place, pins):
+        return _above_masks(fault, *place, reference, trace, pins)
     other, call = place
-    while _missing(other, call) and call.parent is not None and other.parent is not None:
-        above = reference.calls[other.parent], trace.calls[call.parent]
-        if pins.counterpart(above[1]) is not above[0]:
+    while _missing(other, call):
+        above = _paired_above(other, call, reference, trace, pins)
+        if above is None:
             return fault
         if not _missing(*above):
             where = f"it has a mask or index that it does not hand to {call.path}"
             return replace(fault, torch_path=above[0].path, paddle_path=above[1].path, where=where)
         other, call = above
     return fault
+
+
+def _paired_above(
+    other: Call, call: Call, reference: Trace, trace: Trace, pins: ReferencePins
+) -> tuple[Call, Call] | None:
+    """Return the innermost calls around the two that stand for one another."""
+    around = set()
+    while other.parent is not None:
+        other = reference.calls[other.parent]
+        around.add(id(other))
+    while call.parent is not None:
+        call = trace.calls[call.parent]
+        found = pins.counterpart(call)
+        if found is not None and id(found) in around:
+            return found, call
+    return None
+
+
+def _given_other_mask(other: Call, call: Call, pins: ReferencePins) -> bool:
+    """Tell whether the two were given masks that could not be paired and hide different places."""
+    pairs = pins.pairs(other, call, "inputs")
+    taken = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
+    ours = [leaf.array for at, leaf in other.inputs.items()
+            if at not in taken[0] and not leaf.differentiable]  # fmt: skip
+    theirs = [leaf.array for at, leaf in call.inputs.items()
+              if at not in taken[1] and not leaf.differentiable]  # fmt: skip
+    return any(hides_otherwise(mask, made) for mask in ours for made in theirs)
+
+
+def _above_masks(
+    fault: Fault, other: Call, call: Call, reference: Trace, trace: Trace, pins: ReferencePins
+) -> Fault:
+    """Return the fault moved up to the first module that hands on a mask which hides other places."""
+    while True:
+        given, above = call.path, _paired_above(other, call, reference, trace, pins)
+        if above is None:
+            return fault
+        other, call = above
+        if not _given_other_mask(other, call, pins):
+            where = f"the mask or index it hands to {given} hides other places"
+            return replace(fault, torch_path=other.path, paddle_path=call.path, where=where,
+                           made_with=True)  # fmt: skip
 
 
 def _above_layers(fault: Fault, call: Call, trace: Trace, pins: ReferencePins) -> Fault:
@@ -125,6 +174,12 @@ def _constants_differ(other: Call, call: Call, pins: ReferencePins) -> bool:
     return max(counts) > 0 and (len(pairs) < max(counts) or not all(same))
 
 
+def _before_masks(fault: Fault) -> bool:
+    """Tell whether the fault is in what goes to a module that has yet to use the mask it is given."""
+    handed = fault.own_code and fault.paddle_path != fault.paddle_call.path
+    return handed and any(not leaf.differentiable for leaf in fault.paddle_call.inputs.values())
+
+
 def _missing(other: Call, call: Call) -> bool:
     """Tell whether the reference's call was given more values without gradient than the port's."""
     counts = [sum(not leaf.differentiable for leaf in c.inputs.values()) for c in (other, call)]
@@ -132,8 +187,16 @@ def _missing(other: Call, call: Call) -> bool:
 
 
 def backward_faults(reference: Trace, given: Trace, pins: ReferencePins) -> list[Fault]:
-    """Return the faults of the backward pass, in the order in which it meets them."""
-    return sorted(_backward(reference, given, pins), key=lambda fault: -fault.tick)
+    """Return the faults of the backward pass, in the order in which it meets them.
+
+    Where the code of a module cuts the gradient, layers in it that get none are not at fault.
+    """
+    faults = list(_backward(reference, given, pins))
+    cuts = {fault.paddle_path for fault in faults if fault.cut}
+    own = [
+        f for f in faults if f.cut or not f.stock or given.parent_path(f.paddle_call) not in cuts
+    ]
+    return sorted(own, key=lambda fault: -fault.tick)
 
 
 def _id(fault: Fault) -> tuple[object, ...]:
@@ -171,7 +234,7 @@ def _output_faults(
     has_children = any(c.parent is not None and trace.calls[c.parent] is call for c in trace.calls)
     pairs = pins.pairs(other, call, "outputs")
     misfit = unpaired(other.outputs, call.outputs, pairs)
-    if misfit is not None and _inputs_fit(other, call, pins):
+    if misfit is not None and _inputs_fit(other, call, pins) and not pins.of_two_kinds(call):
         shapes = other.outputs[misfit[0]].array.shape, call.outputs[misfit[1]].array.shape
         found = Gap(np.inf, 0.0, 0.0, "")
         where = f"its output: shape {shapes[0]} in PyTorch, {shapes[1]} in Paddle"
@@ -236,7 +299,8 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[F
                 layer = call.path in pins.layers  # stops no gradient: the code around it does
                 at = above if layer else own
                 where = f"{cut} at {call.path}" if layer else cut
-                yield Fault("backward", *at, found, where, call.finished, other, call, layer)
+                yield Fault("backward", *at, found, where, call.finished, other, call, layer,
+                            cut=True)  # fmt: skip
             elif call.parent is not None and ours.differentiable:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
                 if not found.ok:
@@ -253,7 +317,8 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[F
             if cut and _size(ours.gradient) + _size(theirs.gradient) > 0:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
                 where = f"{cut} before {call.path}"
-                yield Fault("backward", *above, found, where, call.began, other, call, True)
+                yield Fault("backward", *above, found, where, call.began, other, call, True,
+                            cut=True)  # fmt: skip
             elif ours.differentiable:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
                 if not found.ok:

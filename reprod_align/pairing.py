@@ -1,10 +1,11 @@
 """Pairs the tensors and modules of two sides at work, trying where names do not tell."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from reprod_align.bench import SEED, Bench
 from reprod_align.comparing import output_gaps
 from reprod_align.keyed_draws import KeyedDraws
+from reprod_align.leaf import Gap
 from reprod_align.match import (
     Match,
     certain_places,
@@ -18,6 +19,8 @@ from reprod_align.match import (
 from reprod_align.projection import root_pairs
 from reprod_align.side import ModelFailure
 from reprod_align.weights_check import weight_findings
+
+import numpy as np
 
 _TRIES = 48  # exchanges of look-alikes that are tried before giving up
 
@@ -90,11 +93,27 @@ def _by_value(bench: Bench) -> None:
         return
     pair_by_value(bench.pairs, bench.torch, bench.paddle, bench.expected, trace)
     _named(bench)
-    pairs = root_pairs(dict(bench.expected.outputs), dict(trace.outputs))
-    bench.wanted = frozenset(pair.expected for pair in pairs)
-    missing = [at or "its output" for at in bench.expected.outputs if at not in bench.wanted]
+    bench.roots = tuple(root_pairs(dict(bench.expected.outputs), dict(trace.outputs)))
+    paired = frozenset(pair.expected for pair in bench.roots)
+    bench.wanted = paired
+    missing = [at for at in bench.expected.outputs if at not in paired]
+    short = dict.fromkeys(at.rpartition("[")[0] for at in missing if at.endswith("]"))
+    for container in short:
+        if container and any(at.rpartition("[")[0] == container for at in paired):
+            _shorter(bench, container, paired)
     if missing:
-        bench.remark(f"outputs of the PyTorch model without a counterpart: {', '.join(missing)}")
+        named = ", ".join(at or "its output" for at in missing)
+        bench.remark(f"outputs of the PyTorch model without a counterpart: {named}")
+
+
+def _shorter(bench: Bench, container: str, paired: Set[str]) -> None:
+    """Add a finding for a list among the outputs of which the port returns a part only."""
+    held = [at for at in bench.expected.outputs if at.rpartition("[")[0] == container]
+    kept = [at for at in held if at in paired]
+    left = ", ".join(at for at in held if at not in paired)
+    text = (f"{container} holds {len(held)} tensors in PyTorch and {len(kept)} of them in Paddle: "
+            f"{left} is missing")  # fmt: skip
+    bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
 
 
 def _outputs_agree(bench: Bench) -> bool:
@@ -103,4 +122,4 @@ def _outputs_agree(bench: Bench) -> bool:
         trace = bench.run_port(False, "ends", None)
     except ModelFailure:
         return False
-    return all(found.ok for _, found in output_gaps(bench.expected, trace))
+    return all(found.ok for _, found in output_gaps(bench, bench.expected, trace))

@@ -19,14 +19,17 @@ class ReferencePins:
         same_kind: Set[str],
         altered: Set[str],
         constants: bool,
+        masks_agree: bool = False,
     ) -> None:
         """Take the reference's trace and the port's own; `names`: port's module -> reference's.
 
         layers: the port's modules that are the framework's own layers. same_kind: those of them
         whose counterpart is of the same kind. altered: those set otherwise than their counterpart.
-        constants: whether values that carry no gradient are given as well.
+        constants: whether values that carry no gradient are given as well. masks_agree: whether a
+        mask can't be at fault, since all agrees in another mode.
         """
         self.layers, self.altered, self._same_kind = layers, altered, same_kind
+        self.masks_agree = masks_agree
         self._calls, self._names, self._constants = reference.by_key(), names, constants
         ours, theirs = reference.counts(), natural.counts()
         self._alike = {path for path, name in names.items() if theirs[path] == ours[name]}
@@ -37,6 +40,10 @@ class ReferencePins:
         if call.path not in self._alike:
             return None
         return self._calls.get((self._names[call.path], call.index))
+
+    def of_two_kinds(self, call: Call) -> bool:
+        """Tell whether the port has a layer of the framework's own where the reference has another."""
+        return call.path in self.layers and call.path not in self._same_kind
 
     def pairs(self, other: Call, call: Call, which: str) -> list[LeafPair]:
         """Return which leaves of the two calls, inputs or outputs, stand for one another."""

@@ -1,6 +1,6 @@
 """A scalar of all outputs, to run a backward pass from where there is no loss, or not yet."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -21,6 +21,8 @@ class Projection:
     """the reference's outputs, so that the same weight meets the same element; empty: its own"""
     only: frozenset[str] | None = None
     """the reference's outputs that count; None: all"""
+    pairs: tuple[LeafPair, ...] = ()
+    """which output stands for which, where that is known already"""
 
     def __call__(self, framework: ModuleType, outputs: Mapping[str, Any]) -> Any:
         """Return the scalar tensor; None if no gradient can flow from any output."""
@@ -31,13 +33,22 @@ class Projection:
         expected = self.expected or arrays
         tensors, weights = [], []
         places = list(expected)
-        for pair in root_pairs(expected, arrays):
+        for pair in known_pairs(self.pairs, expected, arrays):
             leaf = expected[pair.expected]
             counts = self.only is None or pair.expected in self.only
             if counts and leaf.array.dtype.kind == "f" and arrays[pair.actual].differentiable:
                 tensors.append(outputs[pair.actual])
                 weights.append(_weights(leaf, pair, places.index(pair.expected)))
         return framework.weighted_sum(tensors, weights) if tensors else None
+
+
+def known_pairs(
+    pairs: Sequence[LeafPair], expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]
+) -> list[LeafPair]:
+    """Return `pairs` if both sides have all of them, else what `root_pairs` makes of the outputs."""
+    if pairs and all(pair.expected in expected and pair.actual in actual for pair in pairs):
+        return list(pairs)
+    return root_pairs(expected, actual)
 
 
 def root_pairs(expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]) -> list[LeafPair]:

@@ -165,7 +165,9 @@ class Report:
 
 
 def _handed(share: ModuleShare) -> str:
-    return f" -> {share.handed_to}" if share.handed_to else ""
+    """Return to which module of the same code the values go, by its own name if it has one there."""
+    name = share.handed_to.removeprefix(f"{share.paddle_name}.")
+    return f" -> {name}" if name else ""
 
 
 def _row(check: Check) -> str:

@@ -66,6 +66,8 @@ def _missing(tensor: TensorInfo, found: Match, paddle: ModelInfo) -> Finding:
     twin = paddle.tensors.get(tensor.name)
     if twin is not None and twin.name in found.paddle_left:
         message = f"its shape is {tensor.shape} in PyTorch and {twin.shape} in Paddle"
+        if twin.shape == tensor.shape:
+            message = "not paired with its namesake, since the modules that hold them differ"
         return Finding("weights", tensor.name, twin.name, message, np.inf, 0.0)
     rest = (
         f"; left in Paddle: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
