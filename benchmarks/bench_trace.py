@@ -77,7 +77,7 @@ def _batch() -> tuple[np.ndarray, np.ndarray]:
 
 def main() -> None:
     """Measure, and print the figures."""
-    import pipeline.quiet  # noqa: F401
+    import pipeline  # noqa: F401
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("framework", choices=("torch", "paddle"))

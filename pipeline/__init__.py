@@ -1,5 +1,22 @@
-"""The staged pipeline: what its scripts share. Importing it quietens the libraries (see `quiet`)."""
+"""The staged pipeline: what its scripts share.
 
-from pipeline import quiet
+Importing it, before a framework, quietens the libraries, and makes Ctrl-C while they are being
+imported a line.
+"""
 
-quiet.quieten()
+import sys
+from typing import Any
+
+from reprod_align.quiet import quieten
+
+
+def _short_for_interrupts(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    """Report Ctrl-C in a line, anything else as Python does."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+quieten()
+sys.excepthook = _short_for_interrupts

@@ -1,10 +1,11 @@
-"""The classifier that the pd_* scripts of Steps 1 to 5 run on. pt_model.py is its twin."""
+"""The classifier that the pd_* scripts of Steps 1 to 5 run on, and its loss. pt_model.py is its twin."""
 
 from models.pd_bert import BertForSequenceClassification
 from pipeline.run import Run
 from reprod_align.backends.paddle import load_weights, read_weights, set_precision
 
 import paddle
+import paddle.nn.functional as F
 
 BERT_SCRIPT = "weights/torch2paddle.py"
 CLASSIFIER_SCRIPT = "classifier_weights/generate_classifier_weights.py"
@@ -22,3 +23,8 @@ def load_bert(run: Run, dtype: str) -> BertForSequenceClassification:
     load_weights(model, {f"bert.{name}": array for name, array in bert.items()} | classifier)
     model.eval()
     return model
+
+
+def criterion(logits: paddle.Tensor, labels: paddle.Tensor) -> paddle.Tensor:
+    """Return what the model trains on: the mean cross entropy of logits (B, num_labels), labels (B,)."""
+    return F.cross_entropy(logits, labels)

@@ -1,8 +1,11 @@
-"""The classifier that the pt_* scripts of Steps 1 to 5 run on. pd_model.py is its twin."""
+"""The classifier that the pt_* scripts of Steps 1 to 5 run on, and its loss. pd_model.py is its twin."""
 
 from models.pt_bert import BertForSequenceClassification
 from pipeline.run import Run
 from reprod_align.backends.torch import load_weights, read_weights, set_precision
+
+import torch
+import torch.nn.functional as F
 
 BERT_SCRIPT = "weights/torch_bert_weight.py"
 CLASSIFIER_SCRIPT = "classifier_weights/generate_classifier_weights.py"
@@ -17,3 +20,8 @@ def load_bert(run: Run, dtype: str) -> BertForSequenceClassification:
     load_weights(model, {f"bert.{name}": array for name, array in bert.items()} | classifier)
     model.eval()
     return model
+
+
+def criterion(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return what the model trains on: the mean cross entropy of logits (B, num_labels), labels (B,)."""
+    return F.cross_entropy(logits, labels)

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from pipeline import settings
-from reprod_align.backends.torch import shared_dropout
+from pipeline.pt_model import criterion
+from reprod_align.backends.torch_random import shared_random
 from reprod_align.randomness import SharedRandom
 
 import torch
@@ -21,13 +22,12 @@ def train_epoch(
     schedule: LRScheduler,
     epoch: int,
 ) -> list[float]:
-    """Train on every batch with shared dropout masks; return the loss of every step."""
-    criterion = nn.CrossEntropyLoss()
+    """Train on every batch with shared random draws; return the loss of every step."""
     losses: list[float] = []
     model.train()
     for batch in tqdm(batches, desc=f"torch epoch {epoch}", disable=None):
         labels = batch.pop("labels")  # (B,)
-        with shared_dropout(SharedRandom(settings.SEED, epoch, len(losses))):
+        with shared_random(SharedRandom(settings.SEED, epoch, len(losses))):
             loss = criterion(model(**batch), labels)
         loss.backward()
         optimizer.step()

@@ -8,8 +8,9 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
+from typing import Literal
 
 from models.bert_config import BertConfig
 from pipeline import settings
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SPECIAL_TOKENS = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}
+Part = Literal["forward", "loss", "training"]  # what a step is about; each holds those before it
 JUDGE = "float64"  # the precision whose records the strict verdict compares
 
 
@@ -52,11 +54,8 @@ class Run:
         """What `torch_bert_weight.py` wrote of the checkpoint: its config.json and two entries of ours."""
         script = "weights/torch_bert_weight.py"
         path = self.needed(self.home / "weights" / "config.json", script)
-        try:
-            exported: dict[str, object] = json.loads(path.read_text())
-            found, _ = exported["profile"], exported["do_lower_case"]
-        except (ValueError, TypeError, KeyError) as error:
-            raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
+        exported = _description(path, self.command(script))
+        found = exported["profile"]
         if found != self.profile.name:
             raise ReprodError(
                 f"{path.parent} holds the weights of profile {found}, not {self.profile.name}: "
@@ -186,12 +185,15 @@ class Run:
         unit: str = "tensor",
         expect_noise: bool = False,
         required: Sequence[str] = (),
+        part: Part | None = None,
     ) -> Gate:
         """Return what to compare as `name` ("forward") and by which rules.
 
         `scripts` write the records, PyTorch's first; `exact` records hold what must not differ at
-        all, and exist in float64 alone; `required` keys must be in the official records.
+        all, and exist in float64 alone; `required` keys must be in the official records; if they
+        differ, `align` is asked where the models part, as far as `part`.
         """
+        first_run = " and ".join(self.command(script) for script in scripts)
         strict = self._pair(name, JUDGE)
         return Gate(
             name=name,
@@ -200,11 +202,12 @@ class Run:
             threshold=threshold,
             strict_rule=EXACT if exact else STRICT,
             log=self.home / "log_reprod" / f"{name}_diff.log",
-            first_run=" and ".join(self.command(script) for script in scripts),
+            first_run=first_run,
             unit=unit,
             expect_noise=expect_noise,
             sources=(self._sources("pt", scripts, exact), self._sources("pd", scripts, exact)),
             required=tuple(required),
+            explanation=self._explanation(part, first_run),
         )
 
     def remove_records(self, name: str) -> None:
@@ -220,6 +223,13 @@ class Run:
             if chosen != default:
                 words += [f"--{name.replace('_', '-')}", str(chosen)]
         return shlex.join(words)
+
+    def _explanation(self, part: Part | None, again: str) -> Callable[[], Sequence[str]] | None:
+        if part is None or self.options.no_explain:
+            return None
+        from pipeline.explain import explanation  # not above: it imports this module
+
+        return partial(explanation, self, part, again)
 
     def _sources(self, side: str, scripts: Sequence[str], exact: bool) -> tuple[Path, ...]:
         """Return the code and the weights of one side, on which its records depend.
@@ -251,6 +261,32 @@ class Run:
                 f"takes: run {self.command(script)} again"
             )
         return array
+
+
+def exported_run(home: Path) -> Run:
+    """Return the run of whichever profile's weights lie in `home`; ReprodError if there are none."""
+    run = _run_with(home=home)
+    script = "weights/torch_bert_weight.py"
+    path = run.needed(home / "weights" / "config.json", script)
+    return _run_with(home=home, profile=_description(path, run.command(script))["profile"])
+
+
+def _run_with(**choices: object) -> Run:
+    """Return a run of these choices, every other one at its default."""
+    options = argparse.Namespace(**_DEFAULTS | choices)
+    return Run(PROFILES[options.profile], options.home, options)
+
+
+def _description(path: Path, writer: str) -> Mapping[str, object]:
+    """Read what `writer`, a command line, wrote about the exported checkpoint."""
+    try:
+        description: dict[str, object] = json.loads(path.read_text())
+        known, _ = description["profile"] in PROFILES, description["do_lower_case"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise ReprodError(f"{path} is damaged: run {writer} again") from error
+    if not known:
+        raise ReprodError(f"{path} names no profile of this version: run {writer} again")
+    return description
 
 
 def start(
@@ -326,6 +362,11 @@ def _parser(about: str | None) -> argparse.ArgumentParser:
         type=lambda word: Path(word).resolve(),
         metavar="DIR",
         help="where inputs and results lie (default: the repository)",
+    )
+    parser.add_argument(
+        "--no-explain",
+        action="store_true",
+        help="a check that fails does not go on to look for the place",
     )
     parser.set_defaults(**_DEFAULTS)
     return parser  # fmt: skip

@@ -65,7 +65,7 @@ def compare_sides(
 ) -> Report:
     """Do what `align` does, for two sides that are already made."""
     check_inputs(inputs)
-    _check(steps, reference, port)
+    _check(steps, name_map, copy_weights, reference, port)
     try:
         return _judged(reference, port, inputs, steps, name_map, copy_weights, "float64")
     except ModelFailure as error:
@@ -102,15 +102,37 @@ def check_inputs(inputs: object) -> None:
         )
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
     for name, value in named:
-        if not isinstance(value, np.ndarray) or value.dtype.kind not in "biufc":
-            raise ReprodError(f"inputs: {name!r} is no array of numbers but {type(value).__name__}")
+        if isinstance(inputs, Mapping) and not isinstance(name, str):
+            raise ReprodError(f"inputs: {name!r} is no name of an argument")
+        if not isinstance(value, np.ndarray):
+            advice = ": give its .numpy()" if hasattr(value, "numpy") else ""
+            raise ReprodError(
+                f"inputs: {name!r} is no array of numbers but {_class_of(value)}{advice}"
+            )
+        if value.dtype.kind not in "biufc":
+            raise ReprodError(f"inputs: {name!r} is no array of numbers but one of {value.dtype}")
 
 
-def _check(steps: int, reference: Side, port: Side) -> None:
+def _class_of(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
+
+
+def _check(
+    steps: object, name_map: object, copy_weights: object, reference: Side, port: Side
+) -> None:
     """Raise ReprodError for arguments that can't be meant."""
-    if steps < 1:
-        raise ReprodError(f"steps is {steps}: at least 1 is needed")
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise ReprodError(f"steps must be a whole number above 0, not {str(steps)[:50]!r}")
+    if not isinstance(copy_weights, bool):
+        raise ReprodError(f"copy_weights must be True or False, not {str(copy_weights)[:50]!r}")
+    named = name_map if isinstance(name_map, Mapping) else {None: None} if name_map else {}
+    if not all(isinstance(name, str) for pair in named.items() for name in pair):
+        raise ReprodError("name_map must be a dict from name to name")
     for what in ("loss", "optimizer"):
         first, second = getattr(reference, what), getattr(port, what)
         if (first is None) != (second is None):
             raise ReprodError(f"torch_{what} and paddle_{what} go together: give both or neither")
+    if reference.optimizer is None and (reference.scheduler or port.scheduler):
+        raise ReprodError(
+            "a scheduler needs an optimizer: give torch_optimizer and paddle_optimizer"
+        )

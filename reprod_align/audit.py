@@ -8,6 +8,7 @@ from typing import Any, Final
 from reprod_align.settings import (
     CONVENTIONS,
     FIXED_SETTINGS,
+    FUSED_SIZES,
     KIND_CONVENTIONS,
     MAY_COINCIDE,
     OPTIMIZER_ARGUMENTS,
@@ -57,11 +58,19 @@ class OptimizerDifference:
     conclusive: bool = True
 
 
-def compare_settings(torch: ModuleSettings, paddle: ModuleSettings) -> list[SettingDifference]:
+def compare_settings(
+    torch: ModuleSettings, paddle: ModuleSettings, fused: bool = False
+) -> list[SettingDifference]:
     """Return the settings in which a pair of layers differs; one that a side lacks has no effect there.
 
-    User-written layers are compared by attribute name, where both have the attribute.
+    User-written layers are compared by attribute name, where both have the attribute. fused: one
+    of the layers stands for several of the other side's (query, key and value): sizes are theirs.
     """
+    found = _compare_layers(torch, paddle)
+    return [difference for difference in found if not (fused and difference.name in FUSED_SIZES)]
+
+
+def _compare_layers(torch: ModuleSettings, paddle: ModuleSettings) -> list[SettingDifference]:
     if not torch.kind or not paddle.kind:
         return _compare_attributes(torch, paddle)
     if torch.kind != paddle.kind and not _may_coincide(torch, paddle):
@@ -233,8 +242,8 @@ def _compare_clips(
         message = f"clip: Paddle's optimizer {ours}; PyTorch's side does not"
     else:
         message = (
-            "clip: PyTorch's optimizer has a step pre-hook, which may clip gradients and cannot be "
-            f"compared; Paddle's optimizer {ours}"
+            f"clip: PyTorch's optimizer has a {torch.clip['kind']}, which may clip gradients and "
+            f"cannot be compared; Paddle's optimizer {ours}"
         )
     conclusive = torch.clip is None
     return [OptimizerDifference("clip", torch.clip, paddle.clip, (), (), message, conclusive)]

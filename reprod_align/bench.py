@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from reprod_align.audit import compare_settings
+from reprod_align.audit import SettingDifference, compare_settings
 from reprod_align.keyed_draws import KeyedDraws
 from reprod_align.leaf import Gap, LeafPair, gap
 from reprod_align.match import Evidence, Match, TensorPair
+from reprod_align.naming import parent
 from reprod_align.projection import Projection, known_pairs
 from reprod_align.report import Check, Finding, Report, Stage
 from reprod_align.side import Inputs, Side
@@ -117,8 +118,16 @@ class Bench:
         """Tell whether a pair of modules is known to be set differently."""
         if ours not in self.torch_info.modules or theirs not in self.paddle_info.modules:
             return False
-        found = compare_settings(self.torch_info.modules[ours], self.paddle_info.modules[theirs])
-        return any(difference.conclusive for difference in found)
+        return any(difference.conclusive for difference in self.differences(ours, theirs))
+
+    def differences(self, ours: str, theirs: str) -> list[SettingDifference]:
+        """Return the settings in which a pair of modules differs."""
+        settings = self.torch_info.modules[ours], self.paddle_info.modules[theirs]
+        fused = any(
+            len(pair.torch) != len(pair.paddle) and ours in map(parent, pair.torch)
+            for pair in self.match.pairs
+        )
+        return compare_settings(*settings, fused)
 
     def add(self, stage: Stage, ours: str, theirs: str, message: str, found: Gap) -> None:
         """Add a finding."""

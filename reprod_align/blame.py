@@ -138,7 +138,9 @@ def _parameter_faults(bench: Bench, done: Pass, given: Trace) -> None:
     """Add findings for parameters whose gradients differ although all that meets them agrees."""
     gaps = reversed(gradient_gaps(bench, done.reference, given, done.training))
     for name, other, found in sorted(gaps, key=lambda g: not _is_frozen(bench, g[0], g[1])):
-        covered = {name, parent(name)} & _places_found(bench)
+        place = _called_place(bench, done.reference, given, parent(name))
+        place = parent(name) if _is_frozen(bench, name, other) else place
+        covered = {name, parent(name), place} & _places_found(bench)
         if found.ok or covered:
             continue
         at = parent(name), parent(other)
@@ -146,6 +148,14 @@ def _parameter_faults(bench: Bench, done: Pass, given: Trace) -> None:
             bench.note_coarse(name, found.relative)
             continue
         bench.add("backward", name, other, _gradient_words(bench, name, other, given, found), found)
+
+
+def _called_place(bench: Bench, reference: Trace, given: Trace, path: str) -> str:
+    """Return the module, or that around it if `forward()` was called past the hooks on a side."""
+    called = reference.counts(), given.counts()
+    while path and not (called[0][path] and called[1][bench.pairs.get(path, "")]):
+        path = parent(path)
+    return path
 
 
 def _places_found(bench: Bench) -> set[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from reprod_align.errors import MissingInputError, ReprodError, one_line
 from reprod_align.official import as_text, closing_line, write_log, write_text
 from reprod_align.record import Array, load_record
+from reprod_align.side import in_words
 from reprod_align.verdict import STRICT, Comparison, KeyResult, Rule, compare_records
 
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
@@ -41,6 +43,8 @@ class Gate:
     """what each side's records were made with: a record older than one of them is stale"""
     required: tuple[str, ...] = ()
     """keys that the official records must have: both may not lack them alike"""
+    explanation: Callable[[], Sequence[str]] | None = None
+    """asked, if the sides differ, for lines that say where and why"""
 
     @property
     def result_file(self) -> Path:
@@ -77,6 +81,7 @@ def check(gate: Gate) -> int:
 
     Writes the log and the JSON result (an old one is removed first), prints a summary, or one
     line on stderr if a file is missing or damaged; then the log says why, and ends in failure.
+    If the sides differ, what `gate.explanation` returns is printed too.
     """
     try:
         _remove_old(gate.log, gate.result_file)
@@ -84,8 +89,20 @@ def check(gate: Gate) -> int:
         _write_results(gate, verdict)
     except ReprodError as error:
         return _not_comparable(gate, str(error))
-    print("\n".join(_summary(gate, verdict)))
-    return DIFFERENT if verdict.reason else ALIGNED
+    print("\n".join(_summary(gate, verdict)), flush=True)
+    if not verdict.reason:
+        return ALIGNED
+    print("".join(f"  {one_line(line)}\n" for line in _explained(gate)), end="")
+    return DIFFERENT
+
+
+def _explained(gate: Gate) -> Sequence[str]:
+    """Return the lines that say where and why; whatever is in the way is one, the verdict stands."""
+    try:
+        return gate.explanation() if gate.explanation is not None else []
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        said = str(error) if isinstance(error, ReprodError) else in_words(error)
+        return [f"where and why could not be told: {said}"]
 
 
 def _remove_old(*paths: Path) -> None:

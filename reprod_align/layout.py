@@ -27,7 +27,7 @@ class Lay:
 
     def __call__(self, array: Array) -> Array:
         """Return the array as Paddle keeps it."""
-        turned = array.reshape(_slim(array.shape)).T if self.transposed else array
+        turned = array.reshape(_matrix(array.shape)).T if self.transposed else array
         return np.ascontiguousarray(turned).reshape(self.shape)
 
     @property
@@ -39,19 +39,31 @@ class Lay:
 def lays(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) -> list[Lay]:
     """Return the ways in which a tensor of one shape can lie in the other, the likeliest first.
 
-    The axes of a matrix are "oi" (a torch Linear, a 1x1 convolution), "io" (a Paddle Linear), or
-    "" where nothing tells (a bare parameter). Empty: the tensor does not fit.
+    The axes are "oi" (a torch Linear, a convolution), "io" (a Paddle Linear), or "" where nothing
+    tells (a bare parameter). Empty: the tensor does not fit.
     """
     slim, wanted = _slim(torch), _slim(paddle)
-    flat = len(slim) == 1 or len(wanted) == 1  # Paddle's LayerNorm keeps its weight flat
-    same = slim == wanted or (flat and math.prod(slim) == math.prod(wanted))
-    straight = [Lay(False, paddle)] if same else []
-    if len(slim) != 2 or not (torch_axes or paddle_axes):
+    straight = [Lay(False, paddle)] if _is_merged(slim, wanted) else []
+    if min(len(slim), len(wanted)) < 2 or not (torch_axes or paddle_axes):
         return straight
-    turned = [Lay(True, paddle)] if slim == wanted[::-1] else []
+    turned = [Lay(True, paddle)] if _is_merged(_matrix(slim)[::-1], wanted) else []
     if torch_axes and paddle_axes:
         return straight if torch_axes == paddle_axes else turned
-    return turned + straight if torch_axes == "oi" and paddle_axes else straight + turned
+    return straight + turned
+
+
+def _is_merged(first: Shape, second: Shape) -> bool:
+    """Tell whether the shapes are equal but for neighbouring axes that one of them has as one.
+
+    So a weight of (in, heads, d) fits one of (in, heads * d), and a LayerNorm's of any shape fits
+    Paddle's, which is flat.
+    """
+    if len(first) < len(second):
+        first, second = second, first
+    ends = {math.prod(first[:length]) for length in range(len(first) + 1)}
+    return math.prod(first) == math.prod(second) and all(
+        math.prod(second[:length]) in ends for length in range(len(second))
+    )
 
 
 def _slim(shape: Shape) -> Shape:
@@ -59,12 +71,25 @@ def _slim(shape: Shape) -> Shape:
     return tuple(length for length in shape if length != 1)
 
 
-def cut(array: Array, sizes: Sequence[int]) -> list[Array]:
-    """Return the array cut along its first axis into parts of these lengths."""
-    return np.split(array, np.cumsum(sizes)[:-1], axis=0)
+def _matrix(shape: Shape) -> Shape:
+    """Return the shape with all axes but the first as one, so that a kernel fits a Linear."""
+    slim = _slim(shape) or (1,)
+    return slim[0], math.prod(slim[1:])
 
 
-def interleaved(array: Array, heads: int, parts: int) -> Array:
-    """Return rows stored head by head, (heads, parts, d), in order part by part, (parts, heads, d)."""
-    grouped = array.reshape(heads, parts, -1, *array.shape[1:])
-    return np.ascontiguousarray(grouped.swapaxes(0, 1)).reshape(array.shape)
+def cut(array: Array, sizes: Sequence[int], groups: int = 1) -> list[Array]:
+    """Return the array cut along its first axis into parts of these lengths.
+
+    groups: the rows fall into so many, and each holds its share of every part in order, as where
+    q, k and v are stored head by head: row (group, part, ...) of the array, (part, group, ...) after.
+    """
+    grouped = array.reshape(groups, -1, *array.shape[1:])
+    ends = np.cumsum([size // groups for size in sizes])[:-1]
+    parts = np.split(grouped, ends, axis=1)
+    return [np.ascontiguousarray(part).reshape(-1, *array.shape[1:]) for part in parts]
+
+
+def joined(parts: Sequence[Array], groups: int = 1) -> Array:
+    """Return what `cut` makes these parts of."""
+    grouped = [part.reshape(groups, -1, *part.shape[1:]) for part in parts]
+    return np.concatenate(grouped, axis=1).reshape(-1, *parts[0].shape[1:])

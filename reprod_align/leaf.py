@@ -1,7 +1,7 @@
 """Compares single tensors of two traces, and pairs the leaves of two calls."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 JUDGE = 1e-9
 """relative; in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
+_BLOCK = 2**14  # elements compared at a time: what is in the making stays in the cache
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,7 @@ def magnitude(array: Array | None) -> float:
     """Return the largest finite |element|; 0 for None and for what holds no floats."""
     if array is None or array.dtype.kind not in "fc":
         return 0.0
-    finite = np.abs(array[np.isfinite(array)])
-    return float(finite.max()) if finite.size else 0.0
+    return max(_largest(part) for _, part, _ in _blocks(array, array))
 
 
 def gap(expected: Array, actual: Array, relative: float = JUDGE, floor: float = 0.0) -> Gap:
@@ -64,19 +64,53 @@ def gap(expected: Array, actual: Array, relative: float = JUDGE, floor: float = 
     if expected.size == 0:
         return Gap(0.0, 0.0, 0.0, "no elements")
     inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
-    wide = np.result_type(expected, actual, np.float64) if inexact else np.float64
-    ours, theirs = expected.astype(wide), actual.astype(wide)
-    with np.errstate(all="ignore"):
-        distance = np.abs(theirs - ours)
-    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
-    distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
-    finite = np.abs(ours[np.isfinite(ours)])
-    scale = float(finite.max()) if finite.size else 0.0
+    wide = np.result_type(expected, actual, np.float64) if inexact else np.dtype(np.float64)
+    difference, scale, at = -1.0, 0.0, 0
+    for start, ours, theirs in _blocks(expected, actual):
+        apart, size, position = _furthest(
+            ours.astype(wide, copy=False), theirs.astype(wide, copy=False)
+        )
+        scale = max(scale, size)
+        if apart > difference:
+            difference, at = apart, start + position
     tolerance = relative * scale + floor if inexact else 0.0
-    at = int(np.argmax(distance))
     place = index_at(at, expected.shape)
     words = f"at {place} expected {expected.flat[at]:.9g}, got {actual.flat[at]:.9g}"
-    return Gap(float(distance.flat[at]), tolerance, scale, words)
+    return Gap(difference, tolerance, scale, words)
+
+
+def _blocks(expected: Array, actual: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Yield two arrays of one shape in parts, in C order, each with the number of its first element."""
+    if expected.size <= _BLOCK:
+        yield 0, expected, actual
+    elif expected.flags.c_contiguous and actual.flags.c_contiguous:
+        ours, theirs = expected.reshape(-1), actual.reshape(-1)
+        for start in range(0, ours.size, _BLOCK):
+            yield start, ours[start : start + _BLOCK], theirs[start : start + _BLOCK]
+    else:
+        row = expected[0].size
+        count = max(1, _BLOCK // row)
+        for number in range(0, len(expected), count):
+            yield number * row, expected[number : number + count], actual[number : number + count]
+
+
+def _furthest(ours: Array, theirs: Array) -> tuple[float, float, int]:
+    """Return max |theirs - ours|, max |ours| of what is finite, and where the first is, in C order."""
+    with np.errstate(all="ignore"):
+        distance = np.abs(theirs - ours)
+    at = int(np.argmax(distance))  # of NaN, if there is one
+    if not math.isfinite(distance.flat[at]):
+        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+        at = int(np.argmax(distance))
+    return float(distance.flat[at]), _largest(ours), at
+
+
+def _largest(array: Array) -> float:
+    """Return the largest finite magnitude; 0 if there is none."""
+    sizes = np.abs(array)
+    whole = float(sizes.max(initial=0.0))
+    return whole if math.isfinite(whole) else float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -160,12 +194,17 @@ def same_pattern(expected: Array, actual: Array) -> bool:
 
 def hides_otherwise(expected: Array, actual: Array) -> bool:
     """Tell whether two masks, which may differ in axes of length 1, hide different places."""
+    kinds = len(np.unique(expected)), len(np.unique(actual))
+    if max(kinds) != 2:
+        return False
+    if expected.squeeze().shape == actual.squeeze().shape:
+        return not same_pattern(expected, actual)
+    if expected.ndim != actual.ndim:  # which axis is which, their lengths don't tell
+        return False
     try:
-        ours, theirs = np.broadcast_arrays(expected, actual)
+        return not same_pattern(*np.broadcast_arrays(expected, actual))
     except ValueError:
         return False
-    kinds = len(np.unique(expected)), len(np.unique(actual))
-    return max(kinds) == 2 and not same_pattern(ours, theirs)
 
 
 def _partner(path: str, leaf: Leaf, free: Mapping[str, Leaf], strict: bool) -> LeafPair | None:

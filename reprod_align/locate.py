@@ -14,7 +14,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from reprod_align.leaf import Gap, LeafPair, gap, hides_otherwise, same_pattern, shares, unpaired
+from reprod_align.leaf import (
+    Gap,
+    LeafPair,
+    gap,
+    hides_otherwise,
+    magnitude,
+    same_pattern,
+    shares,
+    unpaired,
+)
 from reprod_align.pins import ReferencePins
 from reprod_align.trace import Array, Call, Leaf, Trace
 
@@ -294,7 +303,7 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[F
         for pair in pins.pairs(other, call, "outputs"):
             ours, theirs = other.outputs[pair.expected], call.outputs[pair.actual]
             cut = _cut(ours.differentiable, theirs.differentiable)
-            if cut and _size(ours.gradient) + _size(theirs.gradient) > 0:
+            if cut and magnitude(ours.gradient) + magnitude(theirs.gradient) > 0:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
                 layer = call.path in pins.layers  # stops no gradient: the code around it does
                 at = above if layer else own
@@ -314,7 +323,7 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[F
             ours = replace(other.inputs[pair.expected], gradient=expected[pair.expected])
             theirs = replace(call.inputs[pair.actual], gradient=actual[pair.actual])
             cut = _cut(ours.differentiable, theirs.differentiable)
-            if cut and _size(ours.gradient) + _size(theirs.gradient) > 0:
+            if cut and magnitude(ours.gradient) + magnitude(theirs.gradient) > 0:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
                 where = f"{cut} before {call.path}"
                 yield Fault("backward", *above, found, where, call.began, other, call, True,
@@ -336,7 +345,7 @@ def _at_kinks(pair: LeafPair, ours: Leaf, theirs: Leaf, found: Gap) -> bool:
     if expected is None or values is None or theirs.gradient is None:
         return False
     apart = np.abs(theirs.gradient - expected) > found.tolerance
-    return bool((np.abs(values[apart]) <= 1e-15 * _size(values)).all())
+    return bool((np.abs(values[apart]) <= 1e-15 * magnitude(values)).all())
 
 
 def _cut(expected: bool, actual: bool) -> str:
@@ -368,20 +377,14 @@ def _gradient_gap(
 
 def _floor(call: Call) -> float:
     leaves = [*call.inputs.values(), *call.outputs.values()]
-    return _FLOOR * max((_size(leaf.array) for leaf in leaves if leaf.differentiable), default=0.0)
+    return _FLOOR * max(
+        (magnitude(leaf.array) for leaf in leaves if leaf.differentiable), default=0.0
+    )
 
 
 def _gradient_scale(call: Call) -> float:
     leaves = [*call.inputs.values(), *call.outputs.values()]
-    return max((_size(leaf.gradient) for leaf in leaves), default=0.0)
-
-
-def _size(array: Array | None) -> float:
-    """Return the largest finite magnitude, 0 of what is no float."""
-    if array is None or array.dtype.kind not in "fc":
-        return 0.0
-    finite = np.abs(array[np.isfinite(array)])
-    return float(finite.max()) if finite.size else 0.0
+    return max((magnitude(leaf.gradient) for leaf in leaves), default=0.0)
 
 
 def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> bool:
@@ -396,5 +399,5 @@ def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> boo
     with np.errstate(all="ignore"):
         distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
     apart = ~(distance <= tolerance) & (actual != expected)
-    felt = np.abs(gradient) > 1e-12 * _size(gradient)
+    felt = np.abs(gradient) > 1e-12 * magnitude(gradient)
     return bool((apart & felt).any())

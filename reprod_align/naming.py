@@ -10,7 +10,8 @@ _SYNONYMS = {
     "layers": "layer", "blocks": "layer", "block": "layer", "h": "layer",
     "layernorm": "norm", "ln": "norm", "bn": "norm", "batchnorm": "norm", "groupnorm": "norm",
     "embeddings": "embed", "embedding": "embed", "emb": "embed", "wte": "embed",
-    "word": "token", "tok": "token", "positional": "position", "pos": "position", "wpe": "position",
+    "word": "token", "tokens": "token", "positions": "position", "visual": "vision",
+    "tok": "token", "positional": "position", "pos": "position", "wpe": "position",
     "linear": "fc", "dense": "fc", "lin": "fc", "proj": "fc", "projection": "fc",
     "intermediate": "up", "up": "up", "out": "output", "head": "classifier", "cls": "classifier",
     "downsample": "shortcut", "conv": "conv", "dropout": "drop", "act": "activation",
@@ -53,6 +54,11 @@ def _weights(words: tuple[str, ...]) -> dict[str, float]:
 def is_number(name: str) -> bool:
     """Tell whether the last part of a dotted name is a number, as in a Sequential."""
     return name.rpartition(".")[2].isdigit()
+
+
+def pattern(name: str) -> str:
+    """Return the dotted name with its numbers left out: what repeats from block to block."""
+    return ".".join("#" if part.isdigit() else part for part in name.split("."))
 
 
 def parent(name: str) -> str:

@@ -19,6 +19,7 @@ def torch_side(
 
     if not framework.is_module(model):
         raise ReprodError(f"torch_model is a {_class_of(model)}, not a torch.nn.Module")
+    _require("torch_model", framework.unfit(model))
     return LocalSide(framework, torch_settings, shared_random, model, loss, optimizer, scheduler)
 
 
@@ -32,7 +33,13 @@ def paddle_side(
 
     if not framework.is_module(model):
         raise ReprodError(f"paddle_model is a {_class_of(model)}, not a paddle.nn.Layer")
+    _require("paddle_model", framework.unfit(model))
     return LocalSide(framework, paddle_settings, shared_random, model, loss, optimizer, scheduler)
+
+
+def _require(name: str, unfit: str) -> None:
+    if unfit:
+        raise ReprodError(f"{name} {unfit}")
 
 
 def _class_of(value: Any) -> str:

@@ -10,8 +10,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from reprod_align.alignment import compare_sides
-from reprod_align.errors import ReprodError, one_line
-from reprod_align.pair_file import opened, placed
+from reprod_align.errors import one_line
+from reprod_align.pair_file import opened, told_at
 from reprod_align.progress import tell, told
 from reprod_align.quiet import quieten, without_warnings
 from reprod_align.remote import RemoteSide
@@ -35,10 +35,10 @@ def run(options: argparse.Namespace) -> int:
     quieten()
     with without_warnings(), redirect_stdout(sys.stderr):  # stdout is the report's alone
         report = judged(options)
-    if options.report:
-        write_page(options.report, report, options.file.name)
     lines = report.summary().splitlines()  # names in it are the user's: no control characters
     print(report.to_json() if options.json else "\n".join(map(one_line, lines)))
+    if options.report:  # last: if it can't be written, the report is not lost
+        write_page(options.report, report, options.file.name)
     return 0 if report.passed else 1
 
 
@@ -50,10 +50,10 @@ def judged(options: argparse.Namespace) -> Report:
         if options.torch_python or options.paddle_python:
             return _judged_apart(path, options.torch_python, options.paddle_python)
         return _judged_here(path)
-    except (Exception, SystemExit) as error:  # the file's exit code must not become ours
-        said = placed(error, path)
-        places = getattr(said, "__notes__", [])
-        raise ReprodError(": ".join([*places, str(said)])) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: the file's exit code must not become ours
+        raise told_at(error, path) from error
     finally:
         tell("")
 

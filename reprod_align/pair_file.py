@@ -20,7 +20,7 @@ name_map and copy_weights are taken from the PyTorch side.
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
@@ -146,13 +146,15 @@ def opened(path: Path) -> Iterator[PairFile]:
     module = ModuleType(_MODULE)
     module.__file__ = str(path.resolve())
     sys.modules[_MODULE] = module  # where dataclasses and pickle look a class up
+    paths = list(sys.path)
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        exec(compile(path.read_bytes(), module.__file__, "exec"), vars(module))
-        yield PairFile(path, module)
+        with chdir("."):  # comes back if the file goes elsewhere
+            exec(compile(path.read_bytes(), module.__file__, "exec"), vars(module))
+            yield PairFile(path, module)
     finally:
-        sys.path.remove(str(path.resolve().parent))
-        del sys.modules[_MODULE]
+        sys.path[:] = paths
+        sys.modules.pop(_MODULE, None)
 
 
 def placed(error: BaseException, path: Path) -> ReprodError:
@@ -170,11 +172,16 @@ def placed(error: BaseException, path: Path) -> ReprodError:
     return ReprodError(f"{place or path}: {_in_words(error)}")
 
 
+def told_at(error: BaseException, path: Path) -> ReprodError:
+    """Return `placed`'s error with its place in the message, for a command to end with."""
+    said = placed(error, path)
+    return ReprodError(": ".join([*getattr(said, "__notes__", []), str(said)]))
+
+
 def _place_in(error: BaseException, path: Path) -> str:
     """Return the file and the line in it through which the error came, "" if it did not."""
     file = str(path.resolve())
-    seen: BaseException | None = error
-    while seen is not None:
+    for seen in _with_causes(error):
         if isinstance(seen, SyntaxError) and Path(seen.filename or "").is_file():
             shown = path if seen.filename == file else seen.filename
             return f"{shown}, line {seen.lineno}"
@@ -182,8 +189,17 @@ def _place_in(error: BaseException, path: Path) -> str:
         lines = [line for frame, line in frames if frame.f_code.co_filename == file]
         if lines:
             return f"{path}, line {lines[-1]}"
-        seen = seen.__cause__
     return ""
+
+
+def _with_causes(error: BaseException) -> list[BaseException]:
+    """Return the error, what it was raised from, and so on; the chain may be a ring."""
+    chain: list[BaseException] = []
+    seen: BaseException | None = error
+    while seen is not None and seen not in chain:
+        chain.append(seen)
+        seen = seen.__cause__
+    return chain
 
 
 @contextmanager

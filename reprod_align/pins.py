@@ -1,10 +1,13 @@
 """The reference's numbers, to be put in place of the port's own as it runs."""
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 
 from reprod_align.leaf import LeafPair, pair_leaves, shares
 from reprod_align.trace import Call, Trace
 from reprod_align.watch import Pin
+
+import numpy as np
 
 
 class ReferencePins:
@@ -33,6 +36,7 @@ class ReferencePins:
         self._calls, self._names, self._constants = reference.by_key(), names, constants
         ours, theirs = reference.counts(), natural.counts()
         self._alike = {path for path, name in names.items() if theirs[path] == ours[name]}
+        self._pairs: dict[tuple[int, int, str], tuple[Call, Call, list[LeafPair]]] = {}
         self._all = not any(leaf.differentiable for leaf in reference.outputs.values())
 
     def counterpart(self, call: Call) -> Call | None:
@@ -47,9 +51,13 @@ class ReferencePins:
 
     def pairs(self, other: Call, call: Call, which: str) -> list[LeafPair]:
         """Return which leaves of the two calls, inputs or outputs, stand for one another."""
-        ours, theirs = getattr(other, which), getattr(call, which)
-        alike = call.path in self._same_kind and len(ours) == len(theirs)
-        return pair_leaves(ours, theirs, alike)
+        key = id(other), id(call), which
+        known = self._pairs.get(key)
+        if known is None or known[0] is not other or known[1] is not call:
+            ours, theirs = getattr(other, which), getattr(call, which)
+            alike = call.path in self._same_kind and len(ours) == len(theirs)
+            known = self._pairs[key] = other, call, pair_leaves(ours, theirs, alike)
+        return known[2]
 
     def inputs(self, call: Call) -> dict[str, Pin]:
         """Return pins for the leaves of call.inputs."""
@@ -71,7 +79,20 @@ class ReferencePins:
             if which == "outputs" or self._wanted(leaf.differentiable):
                 gradient = pair.laid(gradients[pair.expected])
                 pins[pair.actual] = Pin(pair.laid(leaf.array), gradient, leaf.differentiable)
+        if which == "inputs":
+            pins.update(self._copies(call, pairs, pins))
         return pins
+
+    def _copies(self, call: Call, pairs: list[LeafPair], pins: Mapping[str, Pin]) -> dict[str, Pin]:
+        """Return pins for inputs that are a pinned one again: its gradient counts once."""
+        again = {}
+        for at, leaf in call.inputs.items():
+            for pair in pairs if at not in pins and leaf.differentiable else ():
+                pin = pins.get(pair.actual)
+                if pin is not None and np.array_equal(call.inputs[pair.actual].array, leaf.array):
+                    again[at] = replace(pin, gradient=np.zeros(leaf.array.shape))
+                    break
+        return again
 
     def _wanted(self, differentiable: bool) -> bool:
         return differentiable or self._constants or self._all

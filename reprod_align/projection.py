@@ -27,7 +27,7 @@ class Projection:
     def __call__(self, framework: ModuleType, outputs: Mapping[str, Any]) -> Any:
         """Return the scalar tensor; None if no gradient can flow from any output."""
         arrays = {
-            at: Leaf(framework.array(tensor), bool(framework.carries_gradient(tensor)))
+            at: Leaf(framework.view(tensor), bool(framework.carries_gradient(tensor)))
             for at, tensor in outputs.items()
         }
         expected = self.expected or arrays

@@ -22,7 +22,7 @@ from reprod_align.pair_file import FRAMEWORKS, Framework, Settings
 from reprod_align.projection import Projection
 from reprod_align.settings import OptimizerSettings
 from reprod_align.side import Inputs, ModelInfo, Step
-from reprod_align.trace import Array, Trace
+from reprod_align.trace import Array, Trace, unload
 from reprod_align.watch import NO_PINS, Keep, Pins
 from reprod_align.wire import Wire
 
@@ -149,6 +149,7 @@ class RemoteSide:
         pins: Pins = NO_PINS,
     ) -> Trace:
         """Run forward and backward once, as `LocalSide` does."""
+        unload()
         trace: Trace = self._ask("run", inputs, training, draws, keep, objective, pins)
         return trace
 
@@ -162,6 +163,7 @@ class RemoteSide:
         rates: Sequence[Sequence[float]] | None = None,
     ) -> list[Step]:
         """Train for `steps` steps, as `LocalSide` does."""
+        unload()
         taken: list[Step] = self._ask("train", inputs, steps, draws, objective, gradients, rates)
         return taken
 

@@ -5,8 +5,8 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from reprod_align.errors import ReprodError
-from reprod_align.pair_file import opened, placed
+from reprod_align.errors import one_line
+from reprod_align.pair_file import opened, told_at
 from reprod_align.quiet import quieten, without_warnings
 from reprod_align.selftest import SelfTest, selftest_sides
 
@@ -23,7 +23,8 @@ def run(options: argparse.Namespace) -> int:
     quieten()
     with without_warnings(), redirect_stdout(sys.stderr):  # stdout is the result's alone
         result = tested(options.file)
-    print(result.to_json() if options.json else result.summary())
+    lines = result.summary().splitlines()  # names in it are the user's: no control characters
+    print(result.to_json() if options.json else "\n".join(map(one_line, lines)))
     return 0 if result.passed else 1
 
 
@@ -33,7 +34,7 @@ def tested(path: Path) -> SelfTest:
         with opened(path) as file:
             sides = file.side("torch"), file.side("paddle")
             return selftest_sides(*sides, file.inputs(), **file.settings())
-    except Exception as error:
-        said = placed(error, path)
-        places = getattr(said, "__notes__", [])
-        raise ReprodError(": ".join([*places, str(said)])) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit too: the file's exit code must not become ours
+        raise told_at(error, path) from error

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reprod_align.errors import ReprodError
+
 Values = Mapping[str, Any]
 Reader = Callable[[Any], dict[str, Any]]
 
@@ -198,6 +200,9 @@ OPTIMIZER_WORDS: Final[Mapping[tuple[str, Any], str]] = {
 # What no argument of either optimizer changes: only the steps tell whether it matters.
 FIXED_SETTINGS: Final = frozenset({"eps_place"})
 
+# What is another number where one layer does the work of several.
+FUSED_SIZES: Final = frozenset({"in_features", "out_features", "in_channels", "out_channels"})
+
 _NO_SETTINGS: Final = frozenset(
     {"training", "name", "device", "dtype", "name_or_path", "is_hf_initialized", "is_initialized",
      "gradient_checkpointing", "enable_recompute", "is_parallelizable", "model_parallel"}
@@ -207,6 +212,16 @@ _NO_SETTINGS: Final = frozenset(
 def attributes(**names: str) -> Reader:
     """Return a reader of the named attributes: `attributes(eps="_epsilon")` reads eps off _epsilon."""
     return lambda layer: {setting: plain(getattr(layer, name)) for setting, name in names.items()}
+
+
+def require_optimizer(value: object, class_name: str, wanted: Sequence[str]) -> None:
+    """Raise ReprodError unless the value has what the class has: a wrapper of an optimizer will do."""
+    if not all(hasattr(value, name) for name in wanted):
+        framework = class_name.partition(".")[0]
+        kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
+        raise ReprodError(
+            f"{framework}_optimizer must be a function that returns a {class_name}, not a {kind}"
+        )
 
 
 def own_values(own: Values, framework: Sequence[str]) -> dict[str, Any]:
@@ -222,10 +237,13 @@ def own_values(own: Values, framework: Sequence[str]) -> dict[str, Any]:
     return {name: value for name, value in simple.items() if name not in _NO_SETTINGS}
 
 
-def is_simple(value: Any) -> bool:
-    """Say whether the value is a number, a string, a truth value, None, or a sequence of these."""
+def is_simple(value: Any, depth: int = 8) -> bool:
+    """Say whether the value is a number, a string, a truth value, None, or a sequence of these.
+
+    One that is nested deeper than `depth` (it may hold itself) is not simple.
+    """
     if isinstance(value, list | tuple):
-        return all(is_simple(item) for item in value)
+        return depth > 0 and all(is_simple(item, depth - 1) for item in value)
     return value is None or isinstance(value, bool | int | float | str)
 
 

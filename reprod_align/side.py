@@ -4,6 +4,7 @@ Everything that leaves a side is plain data (numpy arrays, names, numbers), and 
 specific comes from its backend, so that the two sides run the very same lines.
 """
 
+import math
 import random as python_random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, Protocol
+from weakref import ReferenceType, ref
 
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.keyed_draws import KeyedDraws
 from reprod_align.projection import Projection
 from reprod_align.reachable import reachable
 from reprod_align.settings import ModuleSettings, OptimizerSettings
-from reprod_align.trace import Array, Trace
+from reprod_align.trace import Array, Trace, kept, unload
 from reprod_align.tree import leaves
 from reprod_align.watch import NO_PINS, Keep, Pins, Watch
 
@@ -36,6 +38,16 @@ class ModelFailure(ReprodError):
         super().__init__(f"the {framework} {what} raised{where}: {text}")
         self.framework, self.path, self.what, self.text = framework, path, what, text
 
+    @property
+    def lacks_kernel(self) -> bool:
+        """Whether it is Paddle that has no float64 kernel: clip_by_norm, for one."""
+        return "kernel" in self.text and "float64" in self.text and "not registered" in self.text
+
+    @property
+    def is_unshared(self) -> bool:
+        """Whether it is a random draw that the two sides cannot share."""
+        return self.text.startswith("UnsharedDrawError: ")
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as what it was made from, notes included."""
         return ModelFailure, (self.framework, self.path, self.what, self.text), self.__dict__
@@ -43,7 +55,11 @@ class ModelFailure(ReprodError):
 
 def in_words(error: BaseException) -> str:
     """Return an error's class and what it says, in one line."""
-    return f"{type(error).__name__}: {first_line(str(error))}"
+    try:
+        said = str(error)
+    except Exception:  # the user's own class cannot say it
+        said = ""
+    return f"{type(error).__name__}: {first_line(said)}"
 
 
 def first_line(text: str) -> str:
@@ -184,6 +200,7 @@ class LocalSide:
         self.optimizer, self.scheduler = optimizer, scheduler
         self.dtype: str | None = None
         self.remarks: list[str] = []
+        self._used: list[ReferenceType[Any]] = []
 
     @property
     def name(self) -> str:
@@ -217,7 +234,7 @@ class LocalSide:
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""
-        return {name: self.fw.array(tensor) for name, _, _, _, tensor, _ in self._tensors()}
+        return {name: kept(self.fw.view(tensor)) for name, _, _, _, tensor, _ in self._tensors()}
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
@@ -227,9 +244,8 @@ class LocalSide:
 
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
-        settings: OptimizerSettings = self.settings.optimizer_settings(
-            self._made("optimizer", self.optimizer, self.model), self.model
-        )
+        optimizer = self._made("optimizer", self.optimizer, self.model)
+        settings: OptimizerSettings = self.settings.optimizer_settings(optimizer, self.model)
         return settings
 
     def _modules(self) -> Iterator[tuple[str, Any]]:
@@ -280,6 +296,22 @@ class LocalSide:
         objective: None: the side's own loss. pins: values that take the place of the model's own as
         it runs. Raises ModelFailure if the model or the loss does.
         """
+        trace = self._passed(inputs, training, draws, keep, objective, pins)
+        trace.gradients = self._gradients()
+        self._clear_gradients()
+        return trace
+
+    def _passed(
+        self,
+        inputs: Inputs,
+        training: bool,
+        draws: KeyedDraws,
+        keep: Keep,
+        objective: Projection | None,
+        pins: Pins = NO_PINS,
+    ) -> Trace:
+        """Run forward and backward once; the parameters have their gradients then."""
+        unload()
         self.fw.set_mode(self.model, training)
         self._clear_gradients()
         watch = Watch(self.fw, keep, pins)
@@ -287,12 +319,12 @@ class LocalSide:
         with watch.on(self._modules()), self.shared_random(draws):
             output = self._called(watch, "model", partial(self._forward, inputs))
             scalar = self._called(watch, "loss", partial(self._objective, output, objective))
-            if scalar is not None and self.fw.carries_gradient(scalar):
+            if scalar is not None:
                 watch.trace.loss = float(self.fw.array(scalar).reshape(-1)[0])
+            if scalar is not None and self.fw.carries_gradient(scalar):
                 total = watch.kept_alive(scalar)
                 self._called(watch, "backward pass", partial(self.fw.backward, total))
         watch.trace.drawn = draws.drawn
-        watch.trace.gradients = self._gradients()
         watch.trace.buffers = self._buffers()
         return watch.trace
 
@@ -312,10 +344,11 @@ class LocalSide:
         for number in range(steps):
             trace = Trace()
             if gradients is None:
-                trace = self.run(inputs, True, draws[number], "none", objective)
+                trace = self._passed(inputs, True, draws[number], "none", objective)
+                trace.gradients = self._gradients()
             else:
                 self._set_gradients(gradients[number])
-            if rates is not None and len(rates[number]) == 1:
+            if rates is not None and len(set(rates[number])) == 1:
                 self.fw.set_rate(optimizer, rates[number][0])
             loss, used = trace.loss or 0.0, self.fw.learning_rates(optimizer)
             self._called(None, "optimizer", partial(self.fw.update, optimizer))
@@ -358,7 +391,14 @@ class LocalSide:
     def _objective(self, output: Any, objective: Projection | None) -> Any:
         if objective is not None:
             return objective(self.fw, leaves(output, self.fw.is_tensor))
-        return None if self.loss is None else self.loss(output)
+        return None if self.loss is None else self._scalar(self.loss(output))
+
+    def _scalar(self, loss: Any) -> Any:
+        if not self.fw.is_tensor(loss):
+            raise TypeError(f"a tensor of one element expected, not a {type(loss).__name__}")
+        if math.prod(loss.shape) != 1:
+            raise TypeError(f"a tensor of one element expected, not of shape {tuple(loss.shape)}")
+        return loss
 
     def _called(self, watch: Watch | None, what: str, function: Callable[[], Any]) -> Any:
         try:
@@ -372,16 +412,33 @@ class LocalSide:
             raise ReprodError(
                 f"the {self.name} side has no {what}: give {what}s to both or neither"
             )
-        return self._called(None, what, lambda: maker(of))
+        made = self._called(None, what, lambda: maker(of))
+        own = self.fw.own_scheduler(made) if what == "optimizer" else None
+        for one, called in ((made, what), (own, "scheduler")):
+            if one is not None and any(one is known() for known in self._used):
+                raise ReprodError(
+                    f"the {self.name} {what} function returned the same {called} twice, and it is "
+                    f"no longer new: make the {called} inside the function"
+                )
+            if one is not None:
+                self._used.append(ref(one))  # weak: an optimizer holds twice the weights
+        return made
 
     def _scheduler(self, optimizer: Any) -> Any:
         if self.scheduler is None:
             return self.fw.own_scheduler(optimizer)
-        scheduler = self._made("scheduler", self.scheduler, optimizer)
-        if self.fw.attach(scheduler, optimizer):
-            self.remarks.append(
-                f"the {self.name} scheduler was not attached to its optimizer: it was attached here"
+        own = self.fw.own_scheduler(optimizer)
+        scheduler = self._called(None, "scheduler", partial(self.scheduler, optimizer))
+        if not hasattr(scheduler, "step"):
+            raise ReprodError(
+                f"the {self.name} scheduler function must return a scheduler with step(), "
+                f"not a {type(scheduler).__name__}"
             )
+        remark = (
+            f"the {self.name} scheduler was not attached to its optimizer: it was attached here"
+        )
+        if scheduler is not own and self.fw.attach(scheduler, optimizer):
+            self.remarks[:] = dict.fromkeys([*self.remarks, remark])
         return scheduler
 
     def _advance(self, scheduler: Any, loss: float) -> None:
@@ -408,11 +465,11 @@ class LocalSide:
 
     def _gradients(self) -> dict[str, Array]:
         found = ((name, self.fw.gradient(tensor)) for name, tensor in self._parameters())
-        return {name: gradient for name, gradient in found if gradient is not None}
+        return {name: kept(gradient) for name, gradient in found if gradient is not None}
 
     def _buffers(self) -> dict[str, Array]:
         named = ((name, tensor) for name, *_, tensor, is_par in self._tensors() if not is_par)
-        return {name: self.fw.array(tensor) for name, tensor in named}
+        return {name: kept(self.fw.view(tensor)) for name, tensor in named}
 
 
 @contextmanager

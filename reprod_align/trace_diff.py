@@ -24,6 +24,7 @@ _WORKS_IN = {"complex128": "float64", "complex64": "float32"}
 _EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 _STATE_NAMES = {"_mean": "running_mean", "_variance": "running_var"}  # Paddle's of its norms
 _SUM_ROUNDING = 4.0  # units of the last place that a sum of a few hundred terms may be off
+_LEAST_SURE = 1e-150  # a smaller norm may have lost squares on the way
 _SHOWN = 20
 
 
@@ -280,9 +281,10 @@ def _exact(expected: Array, actual: Array) -> tuple[float, float]:
     finite = np.isfinite(ours)
     same = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
     if not same or not np.isfinite(theirs[finite]).all():
-        return math.inf, float(np.linalg.norm(ours[finite]))
-    difference = float(np.linalg.norm(theirs[finite] - ours[finite]))
-    return difference, float(np.linalg.norm(ours[finite]))
+        return math.inf, _length(ours[finite])
+    with np.errstate(over="ignore"):
+        difference = _length(theirs[finite] - ours[finite])
+    return difference, _length(ours[finite])
 
 
 def _norm(tensor: TraceTensor) -> float:
@@ -290,7 +292,19 @@ def _norm(tensor: TraceTensor) -> float:
     if not tensor.whole:
         return statistics(_fingerprint(tensor))["norm"]
     wide = tensor.values.astype(np.result_type(tensor.values, np.float64))
-    return float(np.linalg.norm(wide[np.isfinite(wide)]))
+    return _length(wide[np.isfinite(wide)])
+
+
+def _length(values: Array) -> float:
+    """Return the L2 norm; also of elements whose squares are no longer numbers, or no more than 0."""
+    with np.errstate(over="ignore"):
+        norm = float(np.linalg.norm(values))
+    if _LEAST_SURE < norm < math.inf:
+        return norm
+    largest = float(np.abs(values).max(initial=0.0))
+    if not 0 < largest < math.inf:
+        return largest
+    return largest * float(np.linalg.norm(np.divide(values, largest)))
 
 
 def _shape(tensor: TraceTensor) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ Knows numpy only; needs the package safetensors.
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -169,7 +170,7 @@ def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
         raise _Unfit("its metadata is no JSON") from error
     if not isinstance(content, dict):
         raise _Unfit("its metadata is no JSON object")
-    if content.get("version") != VERSION:
+    if type(content.get("version")) is not int or content["version"] != VERSION:
         raise _Unfit(f"format version {VERSION} expected, got {str(content.get('version'))[:20]}")
     return content
 
@@ -182,6 +183,10 @@ def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedT
     if not isinstance(entries, list) or not entries:
         raise _Unfit("it lists no tensors")
     tensors = [_tensor(number, entry, arrays) for number, entry in enumerate(entries)]
+    places = Counter((one.phase, one.module, one.call, one.leaf) for one in tensors)
+    if len(places) < len(tensors):
+        phase, module, *_ = places.most_common(1)[0][0]
+        raise _Unfit(f"it lists the same {phase} of {module or 'the model'} more than once")
     return RecordedTrace(framework, mode, tuple(sorted(tensors, key=lambda one: one.order)))
 
 

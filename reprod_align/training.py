@@ -7,19 +7,19 @@ units in the last place tells.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reprod_align.audit import OptimizerDifference, compare_optimizers
+from reprod_align.bench import WHOLE_ROUNDING, Bench
 from reprod_align.keyed_draws import KeyedDraws
 from reprod_align.leaf import JUDGE, Gap, gap
+from reprod_align.optimizer_effects import Effects, Steps
 from reprod_align.projection import Projection
+from reprod_align.settings import OptimizerSettings
 from reprod_align.side import Side, Step
 from reprod_align.trace import Array
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from reprod_align.bench import Bench
 
 HORIZON = 1000
 """steps of a schedule that are compared without training"""
@@ -30,26 +30,44 @@ _JITTER = 4 * float(np.finfo(np.float64).eps)
 _NOISE = 100.0  # times the noise measured is still noise
 _CALM = 1e-4  # noise above this share of the largest update tells nothing: the run is chaotic
 
+_GROWTH = 100.0  # times in one step is growth; more is a fault of that step
+_ROUNDED = 500  # units of the last place of the largest gradient: a smaller one is but rounding
+
 Updates = dict[str, tuple[str, Gap]]  # Paddle's name -> PyTorch's name and the gap of one step
+Wrong = Mapping[str, tuple[str, Gap]]  # PyTorch's name -> Paddle's name and the gap
 
 
-def compare_training(judge: "Bench") -> None:
-    """Take the steps on both sides, compare, and add checks and findings to the judge's result."""
+def compare_training(judge: Bench) -> None:
+    """Take the steps on both sides, compare, and add checks and findings to the judge's result.
+
+    Raises ReprodError if what the user's function returns is no optimizer.
+    """
+    settings = judge.reference.optimizer_settings(), judge.port.optimizer_settings()
+    differences = _without_schedule(compare_optimizers(*settings, _names(judge)), settings[0])
     taken = _train(judge, judge.reference)
     natural = _train(judge, judge.port)
     rates_ok = _compare_rates(judge, taken, natural)
     noise = _noise(judge, taken)
     losses_ok = _compare_losses(judge, taken, natural, noise)
-    updates_ok = _compare_updates(judge, taken, natural, noise)
-    if updates_ok and losses_ok:
+    updates = _updates_of_all(judge, taken, natural, noise)
+    if _agree(updates) and losses_ok:
+        _check_updates(judge, updates)
+        _remark_on(judge, [d for d in differences if d.conclusive])
         return
     replayed = _train(judge, judge.port, taken)
-    _explain_updates(judge, taken, replayed, noise)
-    if rates_ok and not judge.result.findings and not judge.coarse:
+    effects = Effects(_steps(judge, taken), *settings)
+    again = _updates_of_all(judge, taken, replayed, noise)
+    settled = _settled(judge, taken, natural, updates) if _agree(again) else updates
+    _check_updates(judge, settled)
+    if _agree(settled) and losses_ok:
+        return
+    _explain_updates(judge, again, replayed, differences, effects)
+    drifted = bool(judge.coarse) and _grows(taken, natural, updates)
+    if rates_ok and not judge.result.findings and not drifted:
         _unexplained(judge, taken, natural)
 
 
-def _train(judge: "Bench", side: Side, replay: Sequence[Step] | None = None) -> list[Step]:
+def _train(judge: Bench, side: Side, replay: Sequence[Step] | None = None) -> list[Step]:
     """Train one side from the common weights; `replay`: with these steps' gradients and rates."""
     reference = side is judge.reference
     judge.restore(side, True)
@@ -71,7 +89,7 @@ def _train(judge: "Bench", side: Side, replay: Sequence[Step] | None = None) -> 
     return taken
 
 
-def _converted(judge: "Bench", gradients: Mapping[str, Array]) -> dict[str, Array]:
+def _converted(judge: Bench, gradients: Mapping[str, Array]) -> dict[str, Array]:
     """Return PyTorch's gradients as Paddle's parameters would have them."""
     made: dict[str, Array] = {}
     for pair in judge.match.pairs:
@@ -80,7 +98,7 @@ def _converted(judge: "Bench", gradients: Mapping[str, Array]) -> dict[str, Arra
     return made
 
 
-def _compare_rates(judge: "Bench", taken: Sequence[Step], natural: Sequence[Step]) -> bool:
+def _compare_rates(judge: Bench, taken: Sequence[Step], natural: Sequence[Step]) -> bool:
     """Compare the learning rates of the steps taken, and of the schedules alone far beyond."""
     scheduled = any(side.schedule_known for side in (judge.reference, judge.port))
     ours, theirs = [s.rates for s in taken], [s.rates for s in natural]
@@ -110,7 +128,7 @@ def _comparable(rates: Sequence[Sequence[float]]) -> list[float]:
     return [step[0] for step in rates]
 
 
-def _noise(judge: "Bench", taken: Sequence[Step]) -> list[dict[str, float]]:
+def _noise(judge: Bench, taken: Sequence[Step]) -> list[dict[str, float]]:
     """Return, by step and PyTorch's name, how far updates move when weights move by a few ulp."""
     values = judge.torch_values
     source = np.random.default_rng(_SEED)
@@ -148,7 +166,7 @@ def _moves(steps: Sequence[Step], number: int, start: Mapping[str, Array]) -> di
 
 
 def _compare_losses(
-    judge: "Bench",
+    judge: Bench,
     taken: Sequence[Step],
     natural: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
@@ -163,22 +181,27 @@ def _compare_losses(
     return ok
 
 
-def _compare_updates(
-    judge: "Bench",
+def _updates_of_all(
+    judge: Bench,
     taken: Sequence[Step],
-    natural: Sequence[Step],
+    other: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
-) -> bool:
-    updates = [_updates(judge, taken, natural, noise, number) for number in range(len(taken))]
+) -> list[Updates]:
+    return [_updates(judge, taken, other, noise, number) for number in range(len(taken))]
+
+
+def _agree(updates: Sequence[Updates]) -> bool:
+    return all(found.ok for step in updates for _, found in step.values())
+
+
+def _check_updates(judge: Bench, updates: Sequence[Updates]) -> None:
     gaps = [found for step in updates for _, found in step.values()]
-    ok = all(found.ok for found in gaps)
     worst = max((found.exceed * JUDGE for found in gaps), default=0.0)
-    judge.check("optimizer", f"updates of {len(taken)} step(s)", worst, ok)
-    return ok
+    judge.check("optimizer", f"updates of {len(updates)} step(s)", worst, _agree(updates))
 
 
 def _updates(
-    judge: "Bench",
+    judge: Bench,
     taken: Sequence[Step],
     other: Sequence[Step],
     noise: Sequence[Mapping[str, float]],
@@ -200,48 +223,155 @@ def _updates(
     return found
 
 
-def _explain_updates(
-    judge: "Bench",
+def _settled(
+    judge: Bench,
     taken: Sequence[Step],
+    natural: Sequence[Step],
+    updates: Sequence[Updates],
+) -> list[Updates]:
+    """Return the updates' gaps without the elements whose gradient is but rounding on both sides.
+
+    Some optimizers take a whole step by the sign of such a gradient. Only where the replay agrees:
+    it has the very same gradients, and so judges the optimizer at these elements too.
+    """
+    unsure: dict[str, Array] = {}
+    settled: list[Updates] = []
+    start = judge.port_start()
+    for number, step in enumerate(updates):
+        _add_unsure(judge, unsure, taken[number], natural[number])
+        theirs = _moves(natural, number, start)
+        ours = _converted(judge, _moves(taken, number, judge.torch_values))
+        settled.append({})
+        for name, (torch_name, found) in step.items():
+            if not found.ok and name in unsure:
+                known = ~unsure[name]
+                found = gap(ours[name] * known, theirs[name] * known, floor=found.tolerance)
+            settled[-1][name] = torch_name, found
+    return settled
+
+
+def _add_unsure(judge: Bench, unsure: dict[str, Array], taken: Step, natural: Step) -> None:
+    """Add, by Paddle's name, the elements at which both gradients of this step are but rounding."""
+    largest = max((_size(gradient) for gradient in taken.gradients.values()), default=0.0)
+    floor = _ROUNDED * float(np.finfo(judge.dtype).eps) * largest
+    for name, ours in _converted(judge, taken.gradients).items():
+        theirs = natural.gradients.get(name)
+        if theirs is not None and theirs.shape == ours.shape:
+            size = np.maximum(np.abs(ours), np.abs(theirs))
+            unsure[name] = unsure.get(name, False) | ((size > 0) & (size <= floor))
+
+
+def _explain_updates(
+    judge: Bench,
+    updates: Sequence[Updates],
     replayed: Sequence[Step],
-    noise: Sequence[Mapping[str, float]],
+    differences: Sequence[OptimizerDifference],
+    effects: Effects,
 ) -> None:
     """Given the same gradients and rates, name the setting that makes the updates differ."""
-    for number in range(len(taken)):
-        updates = _updates(judge, taken, replayed, noise, number)
-        wrong = {ours: (theirs, apart) for theirs, (ours, apart) in updates.items() if not apart.ok}
-        if wrong and _name_settings(judge, wrong, number, len(updates)):
-            return
+    idle = [d for d in differences if d.conclusive and effects.of(d, 0)[1] <= JUDGE]
+    for number, step in enumerate(updates):
+        wrong = {ours: (theirs, apart) for theirs, (ours, apart) in step.items() if not apart.ok}
+        if not wrong:
+            continue
+        met = [d for d in differences if _meets(d, wrong)]
+        felt, untold = _by_effect(met, effects, number)
+        if not felt and _is_coarse(judge, wrong, effects, replayed, number):
+            idle += [d for d in untold if d not in idle]
+            continue
+        for difference in felt or untold:
+            _add_setting(judge, difference, wrong, len(step))
+        if not (felt or untold):
+            _unnamed(judge, wrong, number, len(step))
+        idle = [d for d in idle if d not in (felt or untold)]
+        break
+    _remark_on(judge, idle)
 
 
-def _name_settings(
-    judge: "Bench", wrong: Mapping[str, tuple[str, Gap]], number: int, every: int
+def _meets(difference: OptimizerDifference, wrong: Wrong) -> bool:
+    """Tell whether the difference is one of the whole model or of a parameter that is wrong."""
+    concerned = wrong.keys() & set(difference.torch_names)
+    held = {theirs for theirs, _ in wrong.values()} & set(difference.paddle_names)
+    return not difference.torch_names or bool(concerned or held)
+
+
+def _by_effect(
+    differences: Sequence[OptimizerDifference], effects: Effects, number: int
+) -> tuple[list[OptimizerDifference], list[OptimizerDifference]]:
+    """Return what step `number` feels, the largest effect first, and what can't be told."""
+    known = [(effects.of(difference, number), difference) for difference in differences]
+    felt = [(effect, d) for effect, d in known if not effect[1] <= JUDGE]
+    sure = [one for one in felt if one[1].conclusive or np.isfinite(one[0][1])]
+    ordered = sorted(sure, key=lambda one: (one[1].conclusive, one[0]), reverse=True)
+    return [d for _, d in ordered], [d for effect, d in felt if (effect, d) not in sure]
+
+
+def _is_coarse(
+    judge: Bench,
+    wrong: Wrong,
+    effects: Effects,
+    replayed: Sequence[Step],
+    number: int,
 ) -> bool:
-    """Add findings for updates that differ; False if it is but float32 inside Paddle's kernels."""
-    names = {pair.torch[0]: pair.paddle[0] for pair in judge.match.pairs
-             if judge.torch_info.tensors[pair.torch[0]].is_parameter}  # fmt: skip
-    differences = compare_optimizers(
-        judge.reference.optimizer_settings(), judge.port.optimizer_settings(), names
-    )
-    felt = [d for d in differences if not d.torch_names or wrong.keys() & set(d.torch_names)
-            or any(theirs in d.paddle_names for theirs, _ in wrong.values())]  # fmt: skip
-    for difference in felt:
-        _add_setting(judge, difference, wrong, every)
-    if not felt and all(apart.relative <= ROUNDING for _, apart in wrong.values()):
-        judge.note_coarse("the optimizer", max(apart.relative for _, apart in wrong.values()))
-        return False
-    if not felt:
-        name, (other, apart) = next(iter(wrong.items()))
-        name, other = (name, other) if len(wrong) < every else ("", "")
-        text = f"given the same gradients, step {number} changes it differently; {apart.words}"
-        judge.add("optimizer", name, other, text, apart)
-    return True
+    """Tell whether the updates differ by float32 inside Paddle's kernels alone; note it if so."""
+    worst = max(apart.relative for _, apart in wrong.values())
+    expected = effects.as_in_paddle()
+    if worst > ROUNDING and expected is not None:
+        theirs = _moves(replayed, number, judge.port_start())
+        made = _converted(judge, expected[number])
+        names = [name for name, _ in wrong.values()]
+        worst = max(gap(made[n], theirs[n]).relative if n in made else np.inf for n in names)
+        judge.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's clips by a norm do not")
+    if worst <= ROUNDING:
+        judge.note_coarse("the optimizer", worst)
+    return worst <= ROUNDING
+
+
+def _unnamed(judge: Bench, wrong: Wrong, number: int, every: int) -> None:
+    name, (other, apart) = next(iter(wrong.items()))
+    name, other = (name, other) if len(wrong) < every else ("", "")
+    text = f"given the same gradients, step {number} changes it differently; {apart.words}"
+    judge.add("optimizer", name, other, text, apart)
+
+
+def _remark_on(judge: Bench, differences: Sequence[OptimizerDifference]) -> None:
+    """Remark on settings that differ and change no step."""
+    if differences:
+        text = "; ".join(difference.message for difference in differences)
+        judge.remark(f"the optimizer: settings differ without an effect seen here: {text}")
+
+
+def _names(judge: Bench) -> dict[str, str]:
+    """Return the paired parameters, PyTorch's name -> Paddle's."""
+    return {pair.torch[0]: pair.paddle[0] for pair in judge.match.pairs
+            if judge.torch_info.tensors[pair.torch[0]].is_parameter}  # fmt: skip
+
+
+def _without_schedule(
+    differences: Sequence[OptimizerDifference], settings: OptimizerSettings
+) -> list[OptimizerDifference]:
+    """Return the differences without a learning rate that is another for all parameters alike.
+
+    It is compared step by step: a scheduler may set it before the first.
+    """
+    rates = [d for d in differences if d.setting == "lr"]
+    concerned = {name for d in rates for name in d.torch_names}
+    trained = [name for name, values in settings.parameters.items() if not values["frozen"]]
+    ratios = {round(d.paddle_value / (d.torch_value or 1.0), 12) for d in rates}
+    alike = len(ratios) == 1 and concerned >= set(trained)
+    return [d for d in differences if d.setting != "lr" or not alike]
+
+
+def _steps(judge: Bench, taken: Sequence[Step]) -> Steps:
+    start = judge.torch_values
+    moved = [_moves(taken, number, start) for number in range(len(taken))]
+    return Steps(start, [s.gradients for s in taken], [s.rates[0] for s in taken], moved)
 
 
 def _add_setting(
-    judge: "Bench",
+    judge: Bench,
     difference: OptimizerDifference,
-    wrong: Mapping[str, tuple[str, Gap]],
+    wrong: Wrong,
     every: int,
 ) -> None:
     concerned = [name for name in difference.torch_names if name in wrong]
@@ -257,7 +387,22 @@ def _add_setting(
     judge.add("optimizer", ours, theirs, difference.message, worst)
 
 
-def _unexplained(judge: "Bench", taken: Sequence[Step], natural: Sequence[Step]) -> None:
+def _grows(taken: Sequence[Step], natural: Sequence[Step], updates: Sequence[Updates]) -> bool:
+    """Tell whether the two part by and by, as from float32 rounding, and not in one step."""
+    before = ROUNDING
+    for ours, theirs, step in zip(taken, natural, updates, strict=True):
+        sizes = [found.relative for _, found in step.values() if not found.ok]
+        apart = max([gap(np.array(ours.loss), np.array(theirs.loss)).relative, *sizes])
+        if not apart <= max(WHOLE_ROUNDING, _GROWTH * before):
+            return False
+        before = max(before, apart)
+    return True
+
+
+def _unexplained(judge: Bench, taken: Sequence[Step], natural: Sequence[Step]) -> None:
+    """Add a finding for steps that differ though each update agrees."""
+    if _on_same_weights(judge, taken):
+        return
     for number, (ours, theirs) in enumerate(zip(taken, natural, strict=True)):
         found = gap(np.array(ours.loss), np.array(theirs.loss))
         if not found.ok:
@@ -267,6 +412,35 @@ def _unexplained(judge: "Bench", taken: Sequence[Step], natural: Sequence[Step])
             return
     text = "the updates differ though the same gradients give the same updates"
     judge.add("optimizer", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
+
+
+def _on_same_weights(judge: Bench, taken: Sequence[Step]) -> bool:
+    """Run the port from PyTorch's weights of every step; add a finding for a loss that differs."""
+    for number, step in enumerate(taken):
+        draws = KeyedDraws(_SEED + number, judge.places, judge.draws.get(("step", number), {}))
+        objective = None if judge.port.loss else Projection(dict(judge.expected.outputs))
+        judge.restore(judge.port, True)
+        if number:
+            judge.port.load(_loaded(judge, taken[number - 1].tensors))
+        try:
+            trace = judge.port.run(judge.inputs, True, draws, "none", objective)
+        finally:
+            judge.restore(judge.port, True)
+        found = gap(np.array(step.loss), np.array(trace.loss or 0.0), ROUNDING)
+        if not found.ok:
+            text = f"with PyTorch's own weights of step {number} the loss differs; {found.words}"
+            judge.add("optimizer", "", "", text, found)
+            return True
+    return False
+
+
+def _loaded(judge: Bench, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the reference's tensors as the port is given them."""
+    made: dict[str, Array] = {}
+    for pair in judge.match.pairs:
+        if judge.is_loaded(pair):
+            made.update(pair.to_paddle(tensors))
+    return made
 
 
 def _size(array: Any) -> float:

@@ -8,7 +8,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
-from reprod_align.trace import Array, Call, Leaf, Trace
+from reprod_align.trace import Array, Call, Leaf, Shelf, Trace
 from reprod_align.tree import leaves, replace
 
 import numpy as np
@@ -56,6 +56,7 @@ class Watch:
         """Record what `keep` says; `pins` are put in as the values pass by."""
         self.fw, self.keep, self.pins = framework, keep, pins
         self.trace = Trace()
+        self._shelf = Shelf()
         self._stack: list[int] = []
         self._counts: Counter[str] = Counter()
         self._clock = 0
@@ -86,8 +87,8 @@ class Watch:
         """Return `scalar` plus nothing: pinned tensors that it does not reach get a zero gradient."""
         if not self._pinned:
             return scalar
-        zeros = [np.zeros(tuple(tensor.shape)) for tensor in self._pinned]
-        return scalar + self.fw.weighted_sum(self._pinned, zeros)
+        nothing = [np.zeros(())] * len(self._pinned)
+        return scalar + self.fw.weighted_sum(self._pinned, nothing)
 
     def _before(self, path: str, args: Any, kwargs: Any) -> Any:
         parent = self._stack[-1] if self._stack else None
@@ -120,7 +121,7 @@ class Watch:
         return self._clock
 
     def _leaf(self, tensor: Any) -> Leaf:
-        return Leaf(self.fw.array(tensor), bool(self.fw.carries_gradient(tensor)))
+        return Leaf(self._shelf.keep(self.fw.view(tensor)), bool(self.fw.carries_gradient(tensor)))
 
     def _passed(
         self, kept: Mapping[str, Leaf], pins: Mapping[str, Pin], at: str, tensor: Any
@@ -140,7 +141,7 @@ class Watch:
         return tensor
 
     def _gradient(self, leaf: Leaf, pin: Pin | None, gradient: Any) -> Any:
-        leaf.gradient = self.fw.array(gradient)
+        leaf.gradient = self._shelf.keep(self.fw.view(gradient))
         if pin is None or pin.gradient is None:
             return None
         return self.fw.constant(pin.gradient, gradient)

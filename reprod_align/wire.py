@@ -1,7 +1,8 @@
 """Messages between this process and a side's own: plain data and arrays, nothing of a framework.
 
 Both ends are this package and belong to the same user, and the pipe is private. Arrays go as dtype,
-shape and bytes, so that the two ends may have different versions of numpy.
+shape and bytes, so that the two ends may have different versions of numpy; large ones one by one after
+the message, so that neither end holds all of them twice.
 """
 
 import pickle
@@ -12,7 +13,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from reprod_align.errors import ReprodError
-from reprod_align.trace import Array
+from reprod_align.trace import Array, kept
 
 import numpy as np
 
@@ -23,6 +24,7 @@ _EXACT: Final[Mapping[type, Callable[[Any], Any]]] = {
     float: float.__float__,
     str: str.__str__,
 }
+_LARGE: Final = 2**16  # bytes
 _NAMED: Final = (type, FunctionType, BuiltinFunctionType)
 
 
@@ -35,13 +37,29 @@ class Wire:
 
     def send(self, message: object) -> None:
         """Send a message. Raises OSError if the other end is gone."""
-        packed = BytesIO()
-        _Pickler(packed, protocol=5).dump(message)
+        packed, large = BytesIO(), list[memoryview]()
+
+        def within(buffer: pickle.PickleBuffer) -> bool:
+            data = buffer.raw()
+            if data.nbytes >= _LARGE:
+                large.append(data)
+            return data.nbytes < _LARGE
+
+        _Pickler(packed, protocol=5, buffer_callback=within).dump(message)
+        self._connection.send_bytes(len(large).to_bytes(8, "big"))
         self._connection.send_bytes(packed.getbuffer())
+        for data in large:
+            self._connection.send_bytes(data)
 
     def receive(self) -> Any:
         """Wait for a message and return it. Raises EOFError or OSError if the other end is gone."""
-        return _Unpickler(BytesIO(self._connection.recv_bytes())).load()
+        count = int.from_bytes(self._connection.recv_bytes(), "big")
+        packed = BytesIO(self._connection.recv_bytes())
+        large = [self._array() for _ in range(count)]
+        return _Unpickler(packed, buffers=large).load()
+
+    def _array(self) -> Array:
+        return kept(np.frombuffer(self._connection.recv_bytes(), np.uint8))
 
     def close(self) -> None:
         """Close this end."""
@@ -86,7 +104,8 @@ def _packed(array: Array) -> tuple[str, tuple[int, ...], pickle.PickleBuffer]:
 
 
 def _array(dtype: str, shape: tuple[int, ...], data: bytes) -> Array:
-    return np.ndarray(shape, dtype, data).copy()
+    array: Array = np.ndarray(shape, dtype, data)
+    return array if array.flags.writeable else array.copy()
 
 
 def _scalar(dtype: str, shape: tuple[int, ...], data: bytes) -> Any:

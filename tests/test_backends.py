@@ -116,3 +116,8 @@ def test_files_of_the_frameworks_themselves(tmp_path: Path) -> None:
     ours = pd_backend.read_weights(tmp_path / "model.pdparams")
     assert list(ours) == ["0.weight", "1.weight", "1.bias"]
     np.testing.assert_array_equal(ours["1.weight"], paddle_model[1].weight.numpy())
+
+
+def test_a_model_that_is_a_linear_layer_itself_is_laid_out_as_one() -> None:
+    assert pt_backend.layout(torch.nn.Linear(2, 3)).linears == {"weight"}
+    assert pd_backend.layout(paddle.nn.Linear(2, 3)).linears == {"weight"}

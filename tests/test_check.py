@@ -386,3 +386,45 @@ def test_recorder_and_check_fit_together(tmp_path: Path) -> None:
         record.save()
     pair = tmp_path / "torch.npy", tmp_path / "paddle.npy"
     assert check(Gate("loss", pair, pair, tmp_path / "loss_diff.log", "x")) == 0
+
+
+# What a failed check goes on to say
+
+
+def test_the_explanation_is_asked_only_if_the_sides_differ(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lines() -> list[str]:
+        return ["in layer 1:", "  epsilon\r"]
+
+    assert check(gate_of(tmp_path, RECORD, RECORD, explanation=lines)) == 0
+    assert "layer 1" not in capsys.readouterr().out
+    gate = gate_of(tmp_path, RECORD, {**RECORD, "out": RECORD["out"] + 1}, explanation=lines)
+    assert check(gate) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-3:] == [f"  log: {gate.log}", "  in layer 1:", "    epsilon\\r"]
+    gate.strict[0].unlink()
+    assert check(gate) == 2
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ReprodError("no weights"), "no weights"),
+        (ValueError("two\nlines"), "ValueError: two"),
+        (SystemExit(0), "SystemExit: 0"),
+        (KeyboardInterrupt(), "KeyboardInterrupt: no message"),
+    ],
+)
+def test_an_explanation_that_fails_is_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], error: BaseException, said: str
+) -> None:
+    def broken() -> list[str]:
+        raise error
+
+    actual = {**RECORD, "out": RECORD["out"] + 1}
+    assert check(gate_of(tmp_path, RECORD, actual, explanation=broken)) == 1
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1] == f"  where and why could not be told: {said}"
+    assert printed.err == ""

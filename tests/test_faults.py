@@ -44,12 +44,17 @@ def caught(script: str, check: str, home: Path, fault: str) -> str:
     """Run `script` with the fault, then `check`; return what the check said of it."""
     ran = run_script(script, home, fault=fault)
     assert ran.returncode == 0, ran.stderr
-    return failed(run_script(check, home))
+    return failed(checked(check, home))
 
 
-def failed(checked: Finished) -> str:
-    assert checked.returncode == 1, checked.stdout + checked.stderr
-    return checked.stdout
+def checked(check: str, home: Path) -> Finished:
+    """Run a check without what it goes on to say: test_step_explain.py has that."""
+    return run_script(check, home, "--no-explain")
+
+
+def failed(finished: Finished) -> str:
+    assert finished.returncode == 1, finished.stdout + finished.stderr
+    return finished.stdout
 
 
 STEP1 = ("pipeline/Step1/pd_forward_bert.py", "pipeline/Step1/check_step1.py")
@@ -183,24 +188,24 @@ def test_nan(home: Path) -> None:
     logits = load_record(home / "log_reprod" / "forward_paddle.npy")["logits"]
     logits[0, 0] = np.nan
     change_record(home, "forward_paddle.npy", logits=logits)
-    said = failed(run_script(STEP1[1], home))
+    said = failed(checked(STEP1[1], home))
     assert "logits: not finite: the actual side has 1 NaN" in said
     assert "diff check failed" in (home / "log_reprod" / "forward_diff.log").read_text()
 
 
 def test_missing_key(home: Path) -> None:
     change_record(home, "loss_paddle.npy", class_weights=None)
-    said = failed(run_script("pipeline/Step3/check_step3.py", home))
+    said = failed(checked("pipeline/Step3/check_step3.py", home))
     assert "class_weights: missing" in said
 
 
 def test_truncated_record(home: Path) -> None:
     path = home / "log_reprod" / "metric_paddle.npy"
     path.write_bytes(path.read_bytes()[:-7])
-    checked = run_script("pipeline/Step2/check_step2.py", home)
-    assert checked.returncode == 2
-    assert len(checked.stderr.strip().splitlines()) == 1
-    assert "metric_paddle.npy" in checked.stderr
+    finished = checked("pipeline/Step2/check_step2.py", home)
+    assert finished.returncode == 2
+    assert len(finished.stderr.strip().splitlines()) == 1
+    assert "metric_paddle.npy" in finished.stderr
 
 
 def test_pickle_that_runs_a_command(home: Path, tmp_path: Path) -> None:
@@ -214,9 +219,9 @@ def test_pickle_that_runs_a_command(home: Path, tmp_path: Path) -> None:
 
     path = home / "log_reprod" / "loss_paddle.npy"
     np.save(path, {"loss": Attack()}, allow_pickle=True)
-    checked = run_script("pipeline/Step3/check_step3.py", home)
-    assert checked.returncode == 2
-    assert "asks to run" in checked.stderr and "loss_paddle.npy" in checked.stderr
+    finished = checked("pipeline/Step3/check_step3.py", home)
+    assert finished.returncode == 2
+    assert "asks to run" in finished.stderr and "loss_paddle.npy" in finished.stderr
     assert not marker.exists()
 
 
@@ -246,18 +251,18 @@ run.find_corpus = lambda d: corpus.Corpus(find(d).demo, find(d).train, find(d).t
 def test_records_older_than_the_weights(home: Path) -> None:
     path = home / "weights" / "paddle_weight.pdparams"
     write_weights(path, read_weights(path))
-    checked = run_script(STEP1[1], home)
-    assert checked.returncode == 2
-    assert "forward_paddle.npy is older than" in checked.stderr
-    assert "run python pipeline/Step1/pt_forward_bert.py" in checked.stderr
+    finished = checked(STEP1[1], home)
+    assert finished.returncode == 2
+    assert "forward_paddle.npy is older than" in finished.stderr
+    assert "run python pipeline/Step1/pt_forward_bert.py" in finished.stderr
 
 
 def test_records_without_what_matters(home: Path) -> None:
     for folder in ("", "strict/"):
         for side in ("torch", "paddle"):
             change_record(home, f"{folder}forward_{side}.npy", logits=None)
-    checked = run_script(STEP1[1], home)
-    assert checked.returncode == 2 and "both records lack logits" in checked.stderr
+    finished = checked(STEP1[1], home)
+    assert finished.returncode == 2 and "both records lack logits" in finished.stderr
 
 
 def test_one_changed_loss_in_training(home: Path) -> None:
@@ -265,5 +270,5 @@ def test_one_changed_loss_in_training(home: Path) -> None:
     losses = load_record(path)["epoch_0_losses"]
     losses[7] *= 1 + 1e-8
     change_record(home, "strict/train_align_paddle.npy", epoch_0_losses=losses)
-    said = failed(run_script("pipeline/Step5/check_step5.py", home))
+    said = failed(checked("pipeline/Step5/check_step5.py", home))
     assert "epoch_0_losses" in said and "(7,)" in said

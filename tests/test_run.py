@@ -192,7 +192,7 @@ def test_align_fails_if_a_step_does(tmp_path: Path) -> None:
         "settings.EPSILON = 1e-4 if 'pd_bp.py' in ' '.join(sys.orig_argv) else settings.EPSILON\n"
     )
     script = f"{fault}; from pipeline import align, run; run.start(align.main, None)"
-    options = ("--profile", "tiny", "--home", str(tmp_path / "home"))
+    options = ("--profile", "tiny", "--home", str(tmp_path / "home"), "--no-explain")
     finished = run_python("-c", script, *options)
     assert finished.returncode == 1, finished.stdout + finished.stderr
     (row,) = (line for line in finished.stdout.splitlines() if line.startswith("4 bp_align"))

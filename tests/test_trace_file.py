@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pipeline.quiet  # noqa: F401
+import pipeline  # noqa: F401
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from reprod_align.backends import paddle as paddle_backend

@@ -12,7 +12,15 @@ from reprod_align import check
 def main(run: Run) -> int:
     """Judge the two records."""
     scripts = ("pipeline/Step1/pt_forward_bert.py", "pipeline/Step1/pd_forward_bert.py")
-    return check(run.gate("forward", scripts, unit="layer", expect_noise=True, required=["logits"]))
+    gate = run.gate(
+        "forward",
+        scripts,
+        unit="layer",
+        expect_noise=True,
+        required=["logits"],
+        part="forward",
+    )
+    return check(gate)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ pair    pt_loss.py                                  the same lines with PyTorch'
 """
 
 from pipeline import settings
-from pipeline.pd_model import load_bert
+from pipeline.pd_model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
 
@@ -34,7 +34,7 @@ def main(run: Run) -> None:
         # With a negative ignore_index, Paddle's mean divides by all positions, torch's by the counted
         counted = (one_ignored != settings.IGNORE_INDEX).sum().astype(dtype)
 
-        record.add("loss", F.cross_entropy(logits, labels))
+        record.add("loss", criterion(logits, labels))
         record.add("label_smoothing", F.cross_entropy(logits, smoothed_labels, soft_label=True))
         record.add("class_weights", F.cross_entropy(logits, labels, weight=weight))
         ignore = {"ignore_index": settings.IGNORE_INDEX, "reduction": "sum"}

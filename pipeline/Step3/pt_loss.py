@@ -7,7 +7,7 @@ pair    pd_loss.py                                  the same lines with Paddle's
 """
 
 from pipeline import settings
-from pipeline.pt_model import load_bert
+from pipeline.pt_model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
 
@@ -29,7 +29,7 @@ def main(run: Run) -> None:
         weight = torch.tensor(settings.CLASS_WEIGHTS)
         smoothing = settings.LABEL_SMOOTHING
 
-        record.add("loss", F.cross_entropy(logits, labels))
+        record.add("loss", criterion(logits, labels))
         record.add("label_smoothing", F.cross_entropy(logits, labels, label_smoothing=smoothing))
         record.add("class_weights", F.cross_entropy(logits, labels, weight=weight))
         ignore = {"ignore_index": settings.IGNORE_INDEX, "reduction": "mean"}

@@ -17,7 +17,14 @@ def main(run: Run) -> int:
     bp_scripts = ("pipeline/Step4/pt_bp.py", "pipeline/Step4/pd_bp.py")
     lr = check(run.gate("lr", lr_scripts, exact=True, unit="schedule"))
     losses = [f"loss_{iteration}" for iteration in range(BP_ITERATIONS)]
-    bp_gate = run.gate("bp_align", bp_scripts, unit="value", expect_noise=True, required=losses)
+    bp_gate = run.gate(
+        "bp_align",
+        bp_scripts,
+        unit="value",
+        expect_noise=True,
+        required=losses,
+        part="training",
+    )
     bp = check(bp_gate)
     return max(lr, bp)
 

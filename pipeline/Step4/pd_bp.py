@@ -9,7 +9,7 @@ pair    pt_bp.py                                    the same lines with PyTorch'
 """
 
 from pipeline import settings
-from pipeline.pd_model import load_bert
+from pipeline.pd_model import criterion, load_bert
 from pipeline.pd_optimizer import build_optimizer
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
@@ -30,7 +30,6 @@ def train(run: Run, dtype: str) -> None:
     """Train in eval mode, where nothing is random; record in the order in which things are computed."""
     record = Recorder(run.output("bp_align_paddle", dtype))
     model = load_bert(run, dtype)
-    criterion = paddle.nn.CrossEntropyLoss()
     optimizer, schedule = build_optimizer(model, settings.LEARNING_RATE, settings.BP_ITERATIONS)
     input_ids = paddle.to_tensor(run.fake_data())  # (B, L)
     labels = paddle.to_tensor(run.fake_label())  # (B,)

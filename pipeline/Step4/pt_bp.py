@@ -9,7 +9,7 @@ pair    pd_bp.py                                    the same lines with Paddle's
 """
 
 from pipeline import settings
-from pipeline.pt_model import load_bert
+from pipeline.pt_model import criterion, load_bert
 from pipeline.pt_optimizer import build_optimizer
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
@@ -30,7 +30,6 @@ def train(run: Run, dtype: str) -> None:
     """Train in eval mode, where nothing is random; record in the order in which things are computed."""
     record = Recorder(run.output("bp_align_torch", dtype))
     model = load_bert(run, dtype)
-    criterion = torch.nn.CrossEntropyLoss()
     optimizer, schedule = build_optimizer(model, settings.LEARNING_RATE, settings.BP_ITERATIONS)
     input_ids = torch.from_numpy(run.fake_data())  # (B, L)
     labels = torch.from_numpy(run.fake_label())  # (B,)

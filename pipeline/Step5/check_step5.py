@@ -22,6 +22,7 @@ def main(run: Run) -> int:
             unit="entry",
             expect_noise=True,
             required=["acc"],
+            part="training",
         )
     )
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from reprod_align.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError, WeightsError
-from reprod_align.randomness import SharedRandom
 from reprod_align.safe_pickle import restricted_loads
 from reprod_align.weights import Layout, check_names_and_shapes
 
@@ -29,7 +28,7 @@ def set_precision(dtype: str) -> None:
 def linear_weights(model: nn.Layer) -> set[str]:
     """Names of the weights that PyTorch keeps as (out, in) and Paddle as (in, out)."""
     layers = model.named_sublayers(include_self=True)
-    return {f"{name}.weight" for name, layer in layers if isinstance(layer, nn.Linear)}
+    return {f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, nn.Linear)}
 
 
 def layout(model: nn.Layer) -> Layout:
@@ -120,31 +119,6 @@ def layer_outputs(model: nn.Layer, names: Sequence[str]) -> Iterator[dict[str, A
     finally:
         for handle in handles:
             handle.remove()
-
-
-@contextmanager
-def shared_dropout(random: SharedRandom) -> Iterator[None]:
-    """Draw every dropout mask in the block from `random`: the other framework draws the same."""
-    own_dropout = nn.functional.dropout
-
-    def dropout(
-        x: paddle.Tensor,
-        p: float = 0.5,
-        axis: int | None = None,
-        training: bool = True,
-        mode: str = "upscale_in_train",
-        **options: object,
-    ) -> paddle.Tensor:
-        if not training or p == 0.0 or axis is not None or mode != "upscale_in_train":
-            return own_dropout(x, p=p, axis=axis, training=training, mode=mode)
-        mask = paddle.to_tensor(random.dropout_mask(tuple(x.shape), p))
-        return x * mask.astype(x.dtype)
-
-    nn.functional.dropout = dropout
-    try:
-        yield
-    finally:
-        nn.functional.dropout = own_dropout
 
 
 # paddle.save adds this entry: a map from the model's names to Paddle's internal ones

@@ -15,6 +15,7 @@ from reprod_align.settings import (
     pad_amounts,
     per_dimension,
     plain,
+    require_optimizer,
     same_pad,
 )
 
@@ -29,7 +30,12 @@ def module_settings(module: nn.Layer) -> ModuleSettings:
 
 
 def optimizer_settings(optimizer: paddle.optimizer.Optimizer, model: nn.Layer) -> OptimizerSettings:
-    """Return what the optimizer does to each parameter of the model that it holds, at this time."""
+    """Return what the optimizer does to each parameter of the model that it holds, at this time.
+
+    Raises ReprodError if it is none.
+    """
+    wanted = ("_param_groups", "step", "get_lr")
+    require_optimizer(optimizer, "paddle.optimizer.Optimizer", wanted)
     bases = type(optimizer).__mro__
     kind = next((_OPTIMIZERS[base] for base in bases if base in _OPTIMIZERS), "")
     groups = {id(held): group for group in _groups(optimizer) for held in group["params"]}

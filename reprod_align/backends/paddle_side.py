@@ -28,6 +28,23 @@ def is_module(value: object) -> bool:
     return isinstance(value, nn.Layer)
 
 
+def unfit(model: nn.Layer) -> str:
+    """Return why the model cannot be compared, "" if it can."""
+    if not paddle.in_dynamic_mode():
+        return "cannot be run in static mode: call paddle.disable_static()"
+    try:
+        layers = list(model.named_sublayers(include_self=True))
+    except RecursionError:
+        return "holds itself among its own sublayers"
+    for name, layer in layers:
+        at = f" at {name}" if name else ""
+        if isinstance(layer, paddle.jit.TranslatedLayer):
+            return f"is compiled (paddle.jit){at}: give the plain model"
+        if isinstance(layer, nn.Embedding) and layer._sparse:
+            return f"has a sparse embedding{at}: give sparse=False, the gradient is the same"
+    return ""
+
+
 def modules(model: nn.Layer) -> Iterator[tuple[str, nn.Layer]]:
     """Yield every module once, under its first name, parents before their children.
 
@@ -57,18 +74,27 @@ def persistent(module: nn.Layer, name: str) -> bool:
     return name not in module._non_persistable_buffer_names_set
 
 
-def array(tensor: paddle.Tensor) -> Array:
-    """Return a copy of the tensor; bfloat16, which numpy lacks, as float32."""
+def view(tensor: paddle.Tensor) -> Array:
+    """Return the tensor's own memory if numpy can read it; bfloat16, which it lacks, as float32.
+
+    It must be copied before anything can write to the tensor.
+    """
     dense = tensor.detach()
     wide = dense.astype("float32") if dense.dtype == paddle.bfloat16 else dense
-    copied: Array = np.array(wide.numpy())
-    return copied
+    readable = wide.place.is_cpu_place() and hasattr(wide, "__dlpack__")
+    seen: Array = np.from_dlpack(wide) if readable else wide.numpy()
+    return seen
+
+
+def array(tensor: paddle.Tensor) -> Array:
+    """Return a copy of the tensor; bfloat16, which numpy lacks, as float32."""
+    return np.array(view(tensor))
 
 
 def constant(values: Array, like: paddle.Tensor | None = None) -> paddle.Tensor:
     """Return the values as a tensor, of the dtype and on the device of `like`."""
     tensor = paddle.to_tensor(values, place=None if like is None else like.place)
-    return tensor if like is None else tensor.astype(like.dtype)
+    return tensor if like is None or tensor.dtype == like.dtype else tensor.astype(like.dtype)
 
 
 def place(tensor: paddle.Tensor, model: nn.Layer) -> paddle.Tensor:
@@ -101,7 +127,8 @@ def pinned(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if tensor.stop_gradient:
         return values
-    return values + (tensor - tensor.detach())
+    nothing = tensor - tensor.detach()  # but for a NaN, which must not be handed on
+    return values + paddle.where(paddle.isfinite(nothing), nothing, paddle.zeros_like(nothing))
 
 
 def differentiable(tensor: paddle.Tensor) -> paddle.Tensor:
@@ -146,9 +173,9 @@ def weighted_sum(tensors: Iterable[paddle.Tensor], weights: Iterable[Array]) -> 
 
 
 def gradient(parameter: paddle.Tensor) -> Array | None:
-    """Return the parameter's gradient, None if it has none."""
+    """Return the parameter's gradient as `view` does, None if it has none."""
     kept = _grad(parameter)
-    return None if kept is None else array(kept)
+    return None if kept is None else view(kept)
 
 
 def set_gradient(parameter: paddle.Tensor, values: Array | None) -> None:
@@ -159,7 +186,8 @@ def set_gradient(parameter: paddle.Tensor, values: Array | None) -> None:
 def set_values(tensor: paddle.Tensor, values: Array) -> None:
     """Give the tensor these values in its own dtype."""
     with paddle.no_grad():
-        tensor.set_value(constant(values, tensor))
+        same = str(tensor.dtype) == f"paddle.{values.dtype.name}"  # then Paddle copies it once
+        tensor.set_value(np.asarray(values, order="C") if same else constant(values, tensor))
 
 
 def set_mode(model: nn.Layer, training: bool) -> None:
@@ -201,7 +229,7 @@ def attach(scheduler: Any, optimizer: Any) -> bool:
 
 def own_scheduler(optimizer: Any) -> Any:
     """Return the scheduler that the optimizer itself holds, None if its rate is a number."""
-    rate = optimizer._learning_rate
+    rate = getattr(optimizer, "_learning_rate", None)
     return rate if isinstance(rate, paddle.optimizer.lr.LRScheduler) else None
 
 
@@ -232,11 +260,12 @@ def precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Iterator[N
 
 def _as(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
     """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
-    copied = data.detach().clone()
-    if dtype is None or not (data.is_floating_point() or data.is_complex()):
-        return copied
     names = {"float64": "complex128", "float32": "complex64"}
-    return copied.astype(names[dtype] if data.is_complex() else dtype)
+    wanted = names.get(dtype or "") if data.is_complex() else dtype
+    if wanted is None or not (data.is_floating_point() or data.is_complex()):
+        return data.detach().clone()
+    converted = data.detach().astype(wanted)
+    return converted.clone() if converted.dtype == data.dtype else converted
 
 
 def _twin(tensor: paddle.Tensor) -> paddle.Tensor:
@@ -253,11 +282,16 @@ def _is_filled(tensor: paddle.Tensor) -> bool:
 
 def _grad(tensor: paddle.Tensor) -> paddle.Tensor | None:
     """Return the tensor's gradient; Paddle can't be asked for that of a tensor that takes none."""
-    return None if tensor.stop_gradient else tensor.grad
+    return tensor.grad if _takes_gradient(tensor) else None
+
+
+def _takes_gradient(tensor: paddle.Tensor) -> bool:
+    """Tell whether a gradient is kept: not of what is computed, as weight_norm's weight is."""
+    return not tensor.stop_gradient and bool(tensor.is_leaf)
 
 
 def _set_grad(tensor: paddle.Tensor, grad: paddle.Tensor | None) -> None:
-    if not tensor.stop_gradient:
+    if _takes_gradient(tensor):
         tensor.grad = grad
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from reprod_align.atomic import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
-from reprod_align.randomness import SharedRandom
 from reprod_align.weights import Layout, check_names_and_shapes
 
 import numpy as np
@@ -29,7 +28,7 @@ def set_precision(dtype: str) -> None:
 def linear_weights(model: nn.Module) -> set[str]:
     """Names of the weights that PyTorch keeps as (out, in) and Paddle as (in, out)."""
     layers = model.named_modules()
-    return {f"{name}.weight" for name, layer in layers if isinstance(layer, nn.Linear)}
+    return {f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, nn.Linear)}
 
 
 def layout(model: nn.Module) -> Layout:
@@ -118,26 +117,6 @@ def layer_outputs(model: nn.Module, names: Sequence[str]) -> Iterator[dict[str, 
     finally:
         for handle in handles:
             handle.remove()
-
-
-@contextmanager
-def shared_dropout(random: SharedRandom) -> Iterator[None]:
-    """Draw every dropout mask in the block from `random`: the other framework draws the same."""
-    own_dropout = nn.functional.dropout
-
-    def dropout(
-        input: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-    ) -> torch.Tensor:
-        if not training or p == 0.0:
-            return input
-        mask = torch.from_numpy(random.dropout_mask(tuple(input.shape), p))
-        return input * mask.to(input.dtype)
-
-    nn.functional.dropout = dropout
-    try:
-        yield
-    finally:
-        nn.functional.dropout = own_dropout
 
 
 def _cast(array: Array, like: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from inspect import unwrap
 from typing import Any, Final
 
 from reprod_align.settings import (
@@ -15,6 +16,7 @@ from reprod_align.settings import (
     pad_amounts,
     per_dimension,
     plain,
+    require_optimizer,
     same_pad,
 )
 
@@ -29,7 +31,11 @@ def module_settings(module: nn.Module) -> ModuleSettings:
 
 
 def optimizer_settings(optimizer: torch.optim.Optimizer, model: nn.Module) -> OptimizerSettings:
-    """Return what the optimizer does to each parameter of the model that it holds, at this time."""
+    """Return what the optimizer does to each parameter of the model that it holds, at this time.
+
+    Raises ReprodError if it is none.
+    """
+    require_optimizer(optimizer, "torch.optim.Optimizer", ("param_groups", "step"))
     bases = type(optimizer).__mro__
     kind = next((_OPTIMIZERS[base] for base in bases if base in _OPTIMIZERS), "")
     groups = {id(held): group for group in optimizer.param_groups for held in group["params"]}
@@ -536,9 +542,12 @@ def _rprop(group: Values) -> dict[str, Any]:
 
 
 def _clip(optimizer: torch.optim.Optimizer) -> Values | None:
-    # A hook may clip, or do anything else: nothing on the optimizer says what it does.
-    hooks = optimizer._optimizer_step_pre_hooks
-    return {"kind": "step pre-hook"} if hooks else None
+    # A hook or a step() of the user's own may clip, or do anything else: nothing tells what.
+    if getattr(optimizer, "_optimizer_step_pre_hooks", None):
+        return {"kind": "step pre-hook"}
+    stock: Any = next((base for base in type(optimizer).__mro__ if base in _OPTIMIZERS), None)
+    own = stock is not None and unwrap(type(optimizer).step) is not unwrap(stock.step)
+    return {"kind": "step() of its own"} if own else None
 
 
 _GROUP_READERS: Final[Mapping[str, Reader]] = {

@@ -25,6 +25,20 @@ def is_module(value: object) -> bool:
     return isinstance(value, nn.Module)
 
 
+def unfit(model: nn.Module) -> str:
+    """Return why the model cannot be compared, "" if it can."""
+    for name, module in model.named_modules():
+        at = f" at {name}" if name else ""
+        if isinstance(module, torch.jit.ScriptModule):
+            return f"is compiled (torch.jit){at}: give the plain model"
+        for role, tensor, _ in own_tensors(module):
+            if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+                return f"has a {role} of no shape yet{at}: run the model once before"
+            if tensor.is_meta:
+                return f"has a {role} without values{at} (device meta): load its weights before"
+    return ""
+
+
 def modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
     """Yield every module once, under its first name, parents before their children."""
     yield from model.named_modules()
@@ -45,13 +59,21 @@ def persistent(module: nn.Module, name: str) -> bool:
     return name not in module._non_persistent_buffers_set
 
 
-def array(tensor: torch.Tensor) -> Array:
-    """Return a copy of the tensor; bfloat16, which numpy lacks, as float32."""
+def view(tensor: torch.Tensor) -> Array:
+    """Return the tensor's own memory if numpy can read it; bfloat16, which it lacks, as float32.
+
+    It must be copied before anything can write to the tensor.
+    """
     dense = tensor.detach().resolve_conj().resolve_neg()
     dense = dense.to_dense() if dense.layout != torch.strided else dense
     wide = dense.float() if dense.dtype == torch.bfloat16 else dense
-    copied: Array = np.array(wide.cpu().numpy())
-    return copied
+    seen: Array = wide.cpu().numpy()
+    return seen
+
+
+def array(tensor: torch.Tensor) -> Array:
+    """Return a copy of the tensor; bfloat16, which numpy lacks, as float32."""
+    return np.array(view(tensor))
 
 
 def constant(values: Array, like: torch.Tensor | None = None) -> torch.Tensor:
@@ -90,7 +112,8 @@ def pinned(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if not tensor.requires_grad:
         return values
-    return values + (tensor - tensor.detach())
+    nothing = tensor - tensor.detach()  # but for a NaN, which must not be handed on
+    return values + torch.where(torch.isfinite(nothing), nothing, 0.0)
 
 
 def differentiable(tensor: torch.Tensor) -> torch.Tensor:
@@ -133,8 +156,8 @@ def weighted_sum(tensors: Iterable[torch.Tensor], weights: Iterable[Array]) -> t
 
 
 def gradient(parameter: torch.Tensor) -> Array | None:
-    """Return the parameter's gradient, None if it has none."""
-    return None if parameter.grad is None else array(parameter.grad)
+    """Return the parameter's gradient as `view` does, None if it has none."""
+    return None if parameter.grad is None else view(parameter.grad)
 
 
 def set_gradient(parameter: torch.Tensor, values: Array | None) -> None:
@@ -145,7 +168,7 @@ def set_gradient(parameter: torch.Tensor, values: Array | None) -> None:
 def set_values(tensor: torch.Tensor, values: Array) -> None:
     """Give the tensor these values in its own dtype."""
     with torch.no_grad():
-        tensor.copy_(constant(values, tensor))
+        tensor.copy_(torch.from_numpy(np.require(values, requirements=["C", "W"])))
 
 
 def set_mode(model: nn.Module, training: bool) -> None:

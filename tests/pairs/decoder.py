@@ -765,10 +765,6 @@ def _eps_outside(self, x):
     return self.weight * x / (x.pow(2).mean(-1, keepdim=True).sqrt() + self.eps)
 
 
-def _narrow(self, x):
-    return PaddleRmsNorm.forward(self, x.astype("float32")).astype(x.dtype)
-
-
 def _gate_on_up(self, x):
     return self.down_proj(self.gate_proj(x) * PF.silu(self.up_proj(x)))
 
@@ -837,7 +833,6 @@ def _llama_cases() -> Iterator[Case]:
     yield llama_code("norm centred", override(*RMS_NORMS, forward=_centred), *RMS_NORMS)
     yield llama_code("norm's gain above one", override("norm", forward=_gain_above_one), "norm")
     yield llama_code("norm's eps outside", override(*RMS_NORMS, forward=_eps_outside), *RMS_NORMS)
-    yield llama_code("norm in float32", override("norm", forward=_narrow), "norm")
     yield llama_code("norm's eps 1e-6", setting(*RMS_NORMS, eps=1e-6), *RMS_NORMS)
     yield llama_code("norm's eps 1e-6 in the last", setting("norm", eps=1e-6), "norm")
     yield llama_code("gate on the other half", override(*GATED, forward=_gate_on_up), *GATED)

@@ -1,0 +1,31 @@
+"""Step 5, Paddle side: what BERT starts from, before any weights are loaded.
+
+reads   weights/config.json                     the shape, written by weights/torch_bert_weight.py
+writes  log_reprod/strict/init_paddle.npy       samples of every parameter, over eight seeds
+pair    pt_init.py                              the same lines with PyTorch's calls
+"""
+
+from functools import partial
+
+import pipeline  # noqa: F401  (quietens what follows)
+from models.pd_bert import BertForSequenceClassification
+from pipeline.run import Run, start
+from reprod_align.backends.paddle import set_precision
+from reprod_align.backends.paddle_init import sample_parameters
+from reprod_align.initialisation_sample import SEEDS, as_record
+from reprod_align.record import save_record
+
+import paddle
+
+
+def main(run: Run) -> None:
+    """Build the model with every seed and keep what its parameters start from."""
+    paddle.set_device("cpu")
+    set_precision("float32")
+    samples = sample_parameters(partial(BertForSequenceClassification, run.config()))
+    save_record(run.output("init_paddle"), as_record(samples))
+    print(f"paddle: {len(samples)} parameters, drawn with {len(SEEDS)} seeds")
+
+
+if __name__ == "__main__":
+    start(main, __doc__, writes="init_paddle")

@@ -1,0 +1,28 @@
+"""Step 5, PyTorch side: what BERT starts from, before any weights are loaded.
+
+reads   weights/config.json                     the shape, written by weights/torch_bert_weight.py
+writes  log_reprod/strict/init_torch.npy        samples of every parameter, over eight seeds
+pair    pd_init.py                              the same lines with Paddle's calls
+"""
+
+from functools import partial
+
+import pipeline  # noqa: F401  (quietens what follows)
+from models.pt_bert import BertForSequenceClassification
+from pipeline.run import Run, start
+from reprod_align.backends.torch import set_precision
+from reprod_align.backends.torch_init import sample_parameters
+from reprod_align.initialisation_sample import SEEDS, as_record
+from reprod_align.record import save_record
+
+
+def main(run: Run) -> None:
+    """Build the model with every seed and keep what its parameters start from."""
+    set_precision("float32")
+    samples = sample_parameters(partial(BertForSequenceClassification, run.config()))
+    save_record(run.output("init_torch"), as_record(samples))
+    print(f"torch: {len(samples)} parameters, drawn with {len(SEEDS)} seeds")
+
+
+if __name__ == "__main__":
+    start(main, __doc__, writes="init_torch")
