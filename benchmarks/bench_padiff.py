@@ -34,8 +34,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from models.bert_config import BertConfig
-
 import numpy as np
 
 TOOLS = ("align", "padiff", "padiff strict")
@@ -61,12 +59,12 @@ def judge(tool: str, pair: Any) -> dict[str, Any]:
 def _with_align(pair: Any) -> dict[str, Any]:
     from reprod_align.alignment import align
 
-    began = time.perf_counter()
+    began = _clocks()
     report = align(pair.torch_model, pair.paddle_model, pair.inputs, **pair.options)
-    seconds = time.perf_counter() - began
+    taken = _since(began)
     first = report.findings[0] if report.findings else None
     places = [first.torch_name, first.paddle_name] if first else []
-    return {"seconds": seconds, "flagged": not report.passed, "places": places}
+    return {**taken, "flagged": not report.passed, "places": places}
 
 
 def _with_padiff(pair: Any, rule: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +75,7 @@ def _with_padiff(pair: Any, rule: dict[str, Any]) -> dict[str, Any]:
     losses = [pair.options.get(f"{side}_loss") for side in ("paddle", "torch")]
     named, places, said = _named_inputs(pair), [], io.StringIO()
     with _places_into(places), redirect_stdout(said):
-        began = time.perf_counter()
+        began = _clocks()
         same = auto_diff(
             pair.paddle_model,
             pair.torch_model,
@@ -86,10 +84,20 @@ def _with_padiff(pair: Any, rule: dict[str, Any]) -> dict[str, Any]:
             options=dict(rule),  # PaDiff writes into it
             loss_fn=losses if None not in losses else None,
         )
-        seconds = time.perf_counter() - began
+        taken = _since(began)
     paths = {id(layer): path for path, layer in pair.paddle_model.named_sublayers()}
     named_places = [p if isinstance(p, str) else _path_of(p, paths) for p in places]
-    return {"seconds": seconds, "flagged": not same, "places": named_places[:1]}
+    return {**taken, "flagged": not same, "places": named_places[:1]}
+
+
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _since(began: tuple[float, float]) -> dict[str, float]:
+    """Return the seconds passed since, and those that the processor worked: a busy machine shows."""
+    now = _clocks()
+    return {"seconds": now[0] - began[0], "work": now[1] - began[1]}
 
 
 def _named_inputs(pair: Any) -> list[dict[str, Any]]:
@@ -142,6 +150,7 @@ def _path_of(node: Any, paths: dict[int, str]) -> str:
 def bert_base(layers: int) -> Any:
     """Return the project's BERT pair in bert-base's shape, of so many layers, with random weights."""
     from models import pd_bert, pt_bert
+    from models.bert_config import BertConfig
     from tests.pairs.case import Pair
 
     import paddle
@@ -246,16 +255,22 @@ def time_bert(rounds: int, layers: int) -> None:
         f"bert-base with {layers} layers, random weights, {BATCH} x {LENGTH}, {rounds} turn(s) each:"
     )
     for tool, results in taken.items():
-        seconds = statistics.median(one["seconds"] for one in results)
-        peak = statistics.median(one["peak"] for one in results)
-        before = statistics.median(one["before"] for one in results)
-        ratio = statistics.median(
-            one["seconds"] / other["seconds"]
-            for one, other in zip(results, taken["padiff"], strict=True)
+        seconds, work, before, peak = (
+            statistics.median(one[key] for one in results)
+            for key in ("seconds", "work", "before", "peak")
         )
+        ratio = _ratio(results, taken["padiff"])
         said = "flags it" if results[0]["flagged"] else "passes it"
-        print(f"  {tool:<14} {seconds:7.1f} s ({ratio:.1f} x padiff)  peak {peak:.1f} GiB, "
-              f"of which before the call {before:.1f}; {said}")  # fmt: skip
+        print(f"  {tool:<14} {seconds:7.1f} s, {work:7.1f} s of work ({ratio:.1f} x padiff)  "
+              f"peak {peak:.1f} GiB, of which before the call {before:.1f}; {said}")  # fmt: skip
+    print(f"  load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores, one thread each")
+
+
+def _ratio(results: list[dict[str, Any]], others: list[dict[str, Any]]) -> float:
+    """Return the median ratio of the work of two tools on the same parts, each of the same turn."""
+    return statistics.median(
+        one["work"] / other["work"] for one, other in zip(results, others, strict=True)
+    )
 
 
 def compare_suite(every: int) -> None:
@@ -264,34 +279,36 @@ def compare_suite(every: int) -> None:
     for family in FAMILIES:
         for tool in TOOLS:
             found[tool] += turn(tool, family, every)
+        print(f"so far, with {family}:", file=sys.stderr)
+        for tool, results in found.items():
+            print(f"  {tool:<14} {_summary(results)}", file=sys.stderr)
     print(f"\nevery {every}th case of {', '.join(FAMILIES)}, where PaDiff can run it:")
     for tool, results in found.items():
-        faulty = [one for one in results if one["faulty"]]
-        correct = [one for one in results if not one["faulty"]]
-        print(f"  {tool:<14} {_counts(faulty, correct)}")
+        print(f"  {tool:<14} {_summary(results)}")
     for tool, results in found.items():
         print(f"  {tool:<14} {_times(results, found['padiff'])}")
     for tool, results in found.items():
         _exceptions(tool, results)
 
 
-def _counts(faulty: list[dict[str, Any]], correct: list[dict[str, Any]]) -> str:
+def _summary(results: list[dict[str, Any]]) -> str:
+    faulty = [one for one in results if one["faulty"]]
+    correct = [one for one in results if not one["faulty"]]
     caught, named, flagged = (sum(bool(one.get(key)) for one in some) for some, key in
                               ((faulty, "flagged"), (faulty, "named"), (correct, "flagged")))  # fmt: skip
-    errors = sum("error" in one for one in faulty + correct)
+    errors = sum("error" in one for one in results)
     return (f"bugs caught {caught} of {len(faulty)}, culprit named first {named}, correct pairs "
             f"flagged {flagged} of {len(correct)}, cases it can't judge {errors}")  # fmt: skip
 
 
 def _times(results: list[dict[str, Any]], padiff: list[dict[str, Any]]) -> str:
-    both = [(one["seconds"], other["seconds"]) for one, other in zip(results, padiff, strict=True)
+    both = [(one, other) for one, other in zip(results, padiff, strict=True)
             if "error" not in one and "error" not in other]  # fmt: skip
     if not both:
         return "no case that both can judge"
-    ratio = statistics.median(own / other for own, other in both)
-    return (
-        f"{statistics.median(own for own, _ in both):.2f} s a case (median), {ratio:.1f} x padiff"
-    )
+    own, others = [one for one, _ in both], [other for _, other in both]
+    work = statistics.median(one["work"] for one in own)
+    return f"{work:.2f} s of work a case (median), {_ratio(own, others):.1f} x padiff"
 
 
 def _exceptions(tool: str, results: list[dict[str, Any]]) -> None:

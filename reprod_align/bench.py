@@ -1,5 +1,6 @@
 """Two sides at work: how they are run, what pairs them, and what has been found about them so far."""
 
+from dataclasses import replace
 from typing import Any
 
 from reprod_align.audit import SettingDifference, compare_settings
@@ -10,7 +11,7 @@ from reprod_align.naming import parent
 from reprod_align.projection import Projection, known_pairs
 from reprod_align.report import Check, Finding, Report, Stage
 from reprod_align.side import Inputs, Side
-from reprod_align.trace import Array, Trace
+from reprod_align.trace import Array, Trace, kept
 from reprod_align.watch import Keep
 
 SEED = 20211
@@ -20,6 +21,9 @@ CODE_ROUNDING = 2e-7
 """the same for a composite's own code: one or two such operators"""
 WHOLE_ROUNDING = 1e-4
 """relative: what that can grow to on its way to the outputs"""
+
+
+_AT_ONCE = 2**26  # bytes of weights that are converted before they are loaded
 
 
 class Bench:
@@ -60,10 +64,14 @@ class Bench:
         self.restore(self.reference, training)
         return trace
 
-    def run_port(self, training: bool, keep: Any, pins: Any, loss: bool = False) -> Trace:
-        """Return the port's trace, pinned or free."""
+    def run_port(
+        self, training: bool, keep: Any, pins: Any, loss: bool = False, backward: bool = True
+    ) -> Trace:
+        """Return the port's trace, pinned or free; without gradients if `backward` is False."""
         draws = KeyedDraws(SEED, self.places, self.draws.get((training, loss), {}))
         objective = None if loss else self.objective()
+        if objective is not None and not backward:
+            objective = replace(objective, only=frozenset())
         more = {} if pins is None else {"pins": pins}
         trace = self.port.run(self.inputs, training, draws, keep, objective, **more)
         self.restore(self.port, training)
@@ -88,10 +96,20 @@ class Bench:
             self.load()
 
     def load(self) -> None:
-        """Load the reference's weights into the port."""
+        """Load the reference's weights into the port, some at a time."""
+        made: dict[str, Array] = {}
         for pair in self.match.pairs:
             if self.is_loaded(pair):
-                self.port.load(pair.to_paddle(self.torch_values))
+                made.update(pair.to_paddle(self.torch_values))
+            if sum(array.nbytes for array in made.values()) > _AT_ONCE:
+                self.port.load(made)
+                made = {}
+        self.port.load(made)
+
+    def not_loaded(self) -> dict[str, Array]:
+        """Return those of the port's tensors that keep values of their own."""
+        loaded = {name for pair in self.match.pairs if self.is_loaded(pair) for name in pair.paddle}
+        return {name: array for name, array in self.port.values().items() if name not in loaded}
 
     def is_loaded(self, pair: TensorPair) -> bool:
         """Tell whether weights carry this tensor over: a constant outside the state dict they don't.
@@ -111,7 +129,8 @@ class Bench:
         start = dict(self.port_buffers)
         for pair in self.match.pairs:
             if self.is_loaded(pair):
-                start.update(pair.to_paddle(self.torch_values))
+                made = pair.to_paddle(self.torch_values)
+                start.update({name: kept(array) for name, array in made.items()})
         return start
 
     def settings_differ(self, ours: str, theirs: str) -> bool:

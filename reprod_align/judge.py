@@ -71,7 +71,7 @@ def _mode(bench: Bench, training: bool) -> None:
     reference = bench.run_reference(training) if again else bench.expected
     if not training:
         bench.expected = reference
-        bench.port_buffers = bench.port.values()
+        bench.port_buffers = bench.not_loaded()
     done = compared(bench, reference, training)
     bench.eval_agrees |= done.outputs_ok and not training
     bench.check("forward", f"outputs, {done.mode} mode",

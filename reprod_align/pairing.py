@@ -90,7 +90,7 @@ def _try_alternatives(bench: Bench) -> None:
 
 def _common_draws(bench: Bench) -> None:
     """Tell random draws apart only by modules that hold the same of them on both sides."""
-    bench.port_buffers = bench.port.values()
+    bench.port_buffers = bench.not_loaded()
     try:
         ours = bench.run_reference(True, keep="none").drawn
         theirs = bench.run_port(True, "none", None).drawn
@@ -102,7 +102,7 @@ def _common_draws(bench: Bench) -> None:
 def _by_value(bench: Bench) -> None:
     """Pair what holds no tensors anew by what comes out of it in eval mode."""
     try:
-        trace = bench.run_port(False, "outputs", None)
+        trace = bench.run_port(False, "outputs", None, backward=False)
     except ModelFailure:
         return
     pair_by_value(bench.pairs, bench.torch, bench.paddle, bench.expected, trace)
@@ -133,7 +133,7 @@ def _shorter(bench: Bench, container: str, paired: Set[str]) -> None:
 def _apart(bench: Bench) -> float:
     """Return how far the port's outputs in eval mode are from the reference's, relative."""
     try:
-        trace = bench.run_port(False, "ends", None)
+        trace = bench.run_port(False, "ends", None, backward=False)
     except ModelFailure:
         return np.inf
     gaps = output_gaps(bench, bench.expected, trace)

@@ -6,18 +6,18 @@ optimizer makes a large step of it; how large, the reference's own run from weig
 units in the last place tells.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from reprod_align.audit import OptimizerDifference, compare_optimizers
 from reprod_align.bench import WHOLE_ROUNDING, Bench
 from reprod_align.keyed_draws import KeyedDraws
-from reprod_align.leaf import JUDGE, Gap, gap
+from reprod_align.leaf import JUDGE, Gap, gap, magnitude
 from reprod_align.optimizer_effects import Effects, Steps
 from reprod_align.projection import Projection
 from reprod_align.settings import OptimizerSettings
 from reprod_align.side import Side, Step
-from reprod_align.trace import Array
+from reprod_align.trace import Array, kept
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def _converted(judge: Bench, gradients: Mapping[str, Array]) -> dict[str, Array]
     made: dict[str, Array] = {}
     for pair in judge.match.pairs:
         if all(name in gradients for name in pair.torch):
-            made.update(pair.to_paddle(gradients))
+            made.update({n: kept(array) for n, array in pair.to_paddle(gradients).items()})
     return made
 
 
@@ -133,7 +133,7 @@ def _noise(judge: Bench, taken: Sequence[Step]) -> list[dict[str, float]]:
     values = judge.torch_values
     source = np.random.default_rng(_SEED)
     moved = {
-        name: array * (1 + _JITTER * source.uniform(-1, 1, array.shape))
+        name: kept(array * (1 + _JITTER * source.uniform(-1, 1, array.shape)))
         for name, array in values.items()
         if array.dtype.kind == "f"
     }
@@ -147,22 +147,42 @@ def _noise(judge: Bench, taken: Sequence[Step]) -> list[dict[str, float]]:
     for number, (step, other) in enumerate(zip(taken, shaken, strict=True)):
         ours = _moves(taken, number, values)
         theirs = _moves(shaken, number, {**values, **moved})
-        largest = max((_size(move) for move in ours.values()), default=0.0)
-        found = {name: _size(theirs[name] - ours[name]) for name in ours}
+        largest = max((magnitude(move) for move in ours.values()), default=0.0)
+        found = {name: magnitude(theirs[name] - ours[name]) for name in ours}
         calm = {name: size if size <= _CALM * largest else 0.0 for name, size in found.items()}
         calm[""] = abs(step.loss - other.loss)
         noise.append(calm)
     return noise
 
 
-def _moves(steps: Sequence[Step], number: int, start: Mapping[str, Array]) -> dict[str, Array]:
+def _moves(steps: Sequence[Step], number: int, start: Mapping[str, Array]) -> Mapping[str, Array]:
     """Return what step `number` added to each float tensor."""
-    before = start if number == 0 else steps[number - 1].tensors
-    return {
-        name: array - before[name]
-        for name, array in steps[number].tensors.items()
-        if array.dtype.kind == "f" and name in before
-    }
+    return _Moves(start if number == 0 else steps[number - 1].tensors, steps[number].tensors)
+
+
+@dataclass(frozen=True)
+class _Moves(Mapping[str, Array]):
+    """Differences of the float tensors, each made when it is asked for: all would not fit memory."""
+
+    before: Mapping[str, Array]
+    after: Mapping[str, Array]
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self:
+            raise KeyError(name)
+        moved: Array = self.after[name] - self.before[name]
+        return moved
+
+    def __contains__(self, name: object) -> bool:
+        return (
+            name in self.before and name in self.after and self.after[str(name)].dtype.kind == "f"
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.after if name in self)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 def _compare_losses(
@@ -217,7 +237,7 @@ def _updates(
         floor = _NOISE * max(noise[number].get(name, 0.0) for name in pair.torch)
         for name, expected in pair.to_paddle(ours).items():
             if judge.paddle_info.tensors[name].is_parameter:
-                rounding = 8 * np.finfo(np.float64).eps * _size(start[name])
+                rounding = 8 * np.finfo(np.float64).eps * magnitude(start[name])
                 apart = gap(expected, theirs[name], floor=floor + rounding)
                 found[name] = pair.torch[0], apart
     return found
@@ -252,7 +272,7 @@ def _settled(
 
 def _add_unsure(judge: Bench, unsure: dict[str, Array], taken: Step, natural: Step) -> None:
     """Add, by Paddle's name, the elements at which both gradients of this step are but rounding."""
-    largest = max((_size(gradient) for gradient in taken.gradients.values()), default=0.0)
+    largest = max((magnitude(gradient) for gradient in taken.gradients.values()), default=0.0)
     floor = _ROUNDED * float(np.finfo(judge.dtype).eps) * largest
     for name, ours in _converted(judge, taken.gradients).items():
         theirs = natural.gradients.get(name)
@@ -441,9 +461,3 @@ def _loaded(judge: Bench, tensors: Mapping[str, Array]) -> dict[str, Array]:
         if judge.is_loaded(pair):
             made.update(pair.to_paddle(tensors))
     return made
-
-
-def _size(array: Any) -> float:
-    values = np.asarray(array)
-    finite = np.abs(values[np.isfinite(values)])
-    return float(finite.max()) if finite.size else 0.0
