@@ -7,7 +7,8 @@ differ, `locate` finds the module that makes the difference. Afterwards the mode
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from typing import Any
 
 from reprod_align.bench import Bench
@@ -18,6 +19,8 @@ from reprod_align.side import Inputs, ModelFailure, Side
 
 import numpy as np
 
+_WIDENED = "judged with float64 in place of the float32 that the models ask for"
+_NAMED = 6  # places in one remark
 Function = Callable[[Any], Any]
 
 
@@ -66,32 +69,73 @@ def compare_sides(
     """Do what `align` does, for two sides that are already made."""
     check_inputs(inputs)
     _check(steps, name_map, copy_weights, reference, port)
+    pair = _Pair(reference, port, inputs, steps, name_map, copy_weights)
     try:
-        return _judged(reference, port, inputs, steps, name_map, copy_weights, "float64")
+        report = pair.judged("float64")
     except ModelFailure as error:
-        report = _judged(reference, port, inputs, steps, name_map, copy_weights, "float32")
-        report.remarks.insert(0, f"judged in float32, since float64 does not run: {error}")
-        return report
+        return _elsewhere(pair, error)
+    if report.verdict != "faithful" and (reference.asked_float32 or port.asked_float32):
+        return _without_float32(pair, report)
+    return report
 
 
-def _judged(
-    reference: Side,
-    port: Side,
-    inputs: Inputs,
-    steps: int,
-    name_map: Mapping[str, str] | None,
-    copy_weights: bool,
-    dtype: str,
-) -> Report:
-    with ExitStack() as stack:
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter(
-            "ignore"
-        )  # of libraries about themselves, and errors where -W says so
-        stack.enter_context(reference.working(dtype))
-        stack.enter_context(port.working(dtype))
-        bench = Bench(reference, port, inputs, steps, dtype)
-        return judged(bench, name_map, copy_weights)
+@dataclass(frozen=True)
+class _Pair:
+    """What is compared."""
+
+    reference: Side
+    port: Side
+    inputs: Inputs
+    steps: int
+    name_map: Mapping[str, str] | None
+    copy_weights: bool
+
+    def judged(self, dtype: str, throughout: bool = False) -> Report:
+        """Compare in `dtype`; throughout: also where the models ask for float32."""
+        with ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors
+            stack.enter_context(self.reference.working(dtype, throughout))
+            stack.enter_context(self.port.working(dtype, throughout))
+            bench = Bench(self.reference, self.port, self.inputs, self.steps, dtype)
+            return judged(bench, self.name_map, self.copy_weights)
+
+
+def _elsewhere(pair: _Pair, error: ModelFailure) -> Report:
+    """Judge a pair of which the PyTorch side does not run in float64 as it is."""
+    if pair.reference.asked_float32:
+        with suppress(ModelFailure):
+            report = pair.judged("float64", throughout=True)
+            report.remarks.insert(0, _WIDENED)
+            return report
+    report = pair.judged("float32")
+    report.remarks.insert(0, f"judged in float32, since float64 does not run: {error}")
+    return report
+
+
+def _without_float32(pair: _Pair, mixed: Report) -> Report:
+    """Judge a pair that asks for float32 inside once more, with float64 in its place.
+
+    mixed: the report on the models as they are. If that run finds nothing, they differ by rounding.
+    """
+    try:
+        wide = pair.judged("float64", throughout=True)
+    except ModelFailure:
+        return mixed
+    if wide.port_raised:
+        return mixed
+    if wide.findings:
+        wide.remarks.insert(0, _WIDENED)
+        return wide
+    wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
+    places = list(dict.fromkeys(finding.place for finding in mixed.findings))
+    if places:
+        more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        named = ", ".join(places[:_NAMED])
+        wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}{more}; "
+                            "with float64 in its place all agrees")  # fmt: skip
+    wide.verdict = "agrees to float32"
+    return wide
 
 
 def check_inputs(inputs: object) -> None:

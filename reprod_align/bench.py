@@ -10,7 +10,7 @@ from reprod_align.match import Evidence, Match, TensorPair
 from reprod_align.naming import parent
 from reprod_align.projection import Projection, known_pairs
 from reprod_align.report import Check, Finding, Report, Stage
-from reprod_align.side import Inputs, Side
+from reprod_align.side import Inputs, ModelFailure, Side
 from reprod_align.trace import Array, Trace, kept
 from reprod_align.watch import Keep
 
@@ -42,10 +42,12 @@ class Bench:
         self.coarse: list[str] = []
         self.noise: dict[bool, dict[str, float]] = {}
         self.eval_agrees = False
+        self.eval_backward = True
+        self.untied: frozenset[str] = frozenset()
         self.wanted: frozenset[str] | None = None
         self.roots: tuple[LeafPair, ...] = ()
         self.port_buffers: dict[str, Array] = {}
-        self.expected = self.run_reference(False)
+        self.expected = self._first_run()
 
     match: Match
     torch: Evidence
@@ -55,10 +57,22 @@ class Bench:
 
     # ---------------------------------------------------------------- running
 
+    def _first_run(self) -> Trace:
+        """Return the reference's trace in eval mode, without gradients if the model refuses them."""
+        try:
+            return self.run_reference(False)
+        except ModelFailure as error:
+            if error.what != "backward pass":
+                raise
+            self.eval_backward = False
+            self.remark(f"gradients are compared in train mode only: {error}")
+            return self.run_reference(False)
+
     def run_reference(self, training: bool, loss: bool = False, keep: Keep = "all") -> Trace:
         """Return the reference's trace, with a projection of the outputs as its loss."""
         draws = KeyedDraws(SEED, {name: name for name in self.places.values()} or {"": ""})
-        objective = None if loss else Projection(only=self.wanted)
+        backward = training or self.eval_backward
+        objective = None if loss else Projection(only=self.wanted if backward else frozenset())
         trace = self.reference.run(self.inputs, training, draws, keep, objective)
         self.draws[training, loss] = trace.drawn
         self.restore(self.reference, training)
@@ -70,6 +84,7 @@ class Bench:
         """Return the port's trace, pinned or free; without gradients if `backward` is False."""
         draws = KeyedDraws(SEED, self.places, self.draws.get((training, loss), {}))
         objective = None if loss else self.objective()
+        backward &= training or self.eval_backward
         if objective is not None and not backward:
             objective = replace(objective, only=frozenset())
         more = {} if pins is None else {"pins": pins}

@@ -28,7 +28,7 @@ def locate(bench: Bench, done: Pass) -> None:
     if not done.outputs_ok:
         found += forward_faults(done.reference, *traces, pins)
     if not done.gradients_ok or found:
-        found += backward_faults(done.reference, traces[0], pins)
+        found += backward_faults(done.reference, traces[0], pins, done.noise)
     before = len(bench.result.findings)
     for fault in found:
         if fault.kink:
@@ -136,12 +136,12 @@ def _describe(fault: Fault) -> str:
 
 def _parameter_faults(bench: Bench, done: Pass, given: Trace) -> None:
     """Add findings for parameters whose gradients differ although all that meets them agrees."""
-    gaps = reversed(gradient_gaps(bench, done.reference, given, done.training))
+    gaps = reversed(gradient_gaps(bench, done.reference, given, done.training, done.noise))
     for name, other, found in sorted(gaps, key=lambda g: not _is_frozen(bench, g[0], g[1])):
         place = _called_place(bench, done.reference, given, parent(name))
         place = parent(name) if _is_frozen(bench, name, other) else place
         covered = {name, parent(name), place} & _places_found(bench)
-        if found.ok or covered:
+        if found.ok or covered or name in bench.untied:
             continue
         at = parent(name), parent(other)
         if found.relative <= LAYER_ROUNDING and not bench.settings_differ(*at):

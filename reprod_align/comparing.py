@@ -1,10 +1,10 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reprod_align.bench import SEED, Bench
-from reprod_align.leaf import Gap, LeafPair, gap, magnitude, unpaired
+from reprod_align.leaf import PASSED_ON, Gap, LeafPair, gap, magnitude, unpaired
 from reprod_align.trace import Array, Trace
 
 import numpy as np
@@ -42,18 +42,30 @@ class Pass:
         return [pair for pair, _ in self.gaps]
 
     @property
+    def noise(self) -> float:
+        """How far the outputs are apart where they agree, relative."""
+        return outputs_noise(self.gaps)
+
+    @property
     def mode(self) -> str:
         """The mode, in a word."""
         return "train" if self.training else "eval"
+
+
+def outputs_noise(gaps: Sequence[tuple[LeafPair, Gap]]) -> float:
+    """Return the largest relative difference of outputs that agree."""
+    return max((found.relative for _, found in gaps if found.ok and found.scale), default=0.0)
 
 
 def compared(bench: Bench, reference: Trace, training: bool) -> Pass:
     """Run the port as it is, and compare."""
     natural = bench.run_port(training, "outputs", None)
     gaps = output_gaps(bench, reference, natural)
-    return Pass(
-        training, reference, natural, gaps, gradient_gaps(bench, reference, natural, training)
-    )
+    if not (training or bench.eval_backward):
+        return Pass(training, reference, natural, gaps, [])
+    noise = outputs_noise(gaps)
+    gradients = gradient_gaps(bench, reference, natural, training, noise)
+    return Pass(training, reference, natural, gaps, gradients)
 
 
 def output_gaps(bench: Bench, reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
@@ -67,15 +79,18 @@ def output_gaps(bench: Bench, reference: Trace, trace: Trace) -> list[tuple[Leaf
 
 
 def gradient_gaps(
-    bench: Bench, reference: Trace, trace: Trace, training: bool
+    bench: Bench, reference: Trace, trace: Trace, training: bool, outputs: float = 0.0
 ) -> list[tuple[str, str, Gap]]:
-    """Compare the gradients of all paired parameters, in Paddle's layout; none means zero."""
-    gaps = _measured_gradients(bench, reference, trace, {})
+    """Compare the gradients of all paired parameters, in Paddle's layout; none means zero.
+
+    outputs: how far the outputs are apart, relative; gradients can't agree better.
+    """
+    gaps = _measured_gradients(bench, reference, trace, {}, outputs)
     if all(found.ok for *_, found in gaps):
         return gaps
     if training not in bench.noise:
         bench.noise[training] = _gradient_noise(bench, reference, training)
-    return _measured_gradients(bench, reference, trace, bench.noise[training])
+    return _measured_gradients(bench, reference, trace, bench.noise[training], outputs)
 
 
 def _gradient_noise(bench: Bench, reference: Trace, training: bool) -> dict[str, float]:
@@ -95,10 +110,11 @@ def _gradient_noise(bench: Bench, reference: Trace, training: bool) -> dict[str,
 
 
 def _measured_gradients(
-    bench: Bench, reference: Trace, trace: Trace, noise: Mapping[str, float]
+    bench: Bench, reference: Trace, trace: Trace, noise: Mapping[str, float], outputs: float
 ) -> list[tuple[str, str, Gap]]:
     """Compare the gradients, allowing for noise by PyTorch's names."""
     largest = max((magnitude(g) for g in reference.gradients.values()), default=0.0)
+    share = max(1e-13, PASSED_ON * outputs)
     gaps = []
     for pair in bench.match.pairs:
         known = {**_torch_zeros(bench, pair.torch), **reference.gradients}
@@ -106,7 +122,7 @@ def _measured_gradients(
             if not bench.paddle_info.tensors[other].is_parameter:
                 continue
             actual = trace.gradients.get(other, np.zeros(expected.shape))
-            floor = 1e-13 * largest + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
+            floor = share * largest + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
             found = gap(expected, actual, floor=floor)
             gaps.append((pair.torch[0], other, found))
     return gaps

@@ -14,7 +14,7 @@ from reprod_align.leaf import JUDGE, Gap, gap, magnitude
 from reprod_align.naming import parent
 from reprod_align.pairing import pair_models
 from reprod_align.pins import EndPins
-from reprod_align.report import STAGES, Finding, Report, Stage
+from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 from reprod_align.side import ModelFailure
 from reprod_align.statistics_check import paddle_statistic
 from reprod_align.trace import Array, Trace
@@ -27,7 +27,7 @@ from reprod_align.vacuity import (
     uncalled,
     untested_gradients,
 )
-from reprod_align.weights_check import left_over
+from reprod_align.weights_check import left_over, tie_findings
 
 import numpy as np
 
@@ -47,6 +47,7 @@ def judged(bench: Bench, name_map: Mapping[str, str] | None, copy_weights: bool)
     if not bench.expected.outputs:
         raise ReprodError("the PyTorch model returns no tensor: nothing can be compared")
     pair_models(bench, name_map, copy_weights)
+    _ties(bench)
     try:
         _mode(bench, False)
         _loss(bench)
@@ -63,6 +64,15 @@ def judged(bench: Bench, name_map: Mapping[str, str] | None, copy_weights: bool)
     _leftovers(bench)
     _settings(bench)
     return _finished(bench)
+
+
+def _ties(bench: Bench) -> None:
+    """Add findings for parameters that are one on one side and two on the other."""
+    findings = tie_findings(bench.match, bench.torch_info, bench.paddle_info)
+    bench.result.findings += findings
+    ties = {bench.torch_info.tensors[finding.torch_name].tie for finding in findings}
+    tensors = bench.torch_info.tensors.values()
+    bench.untied = frozenset(tensor.name for tensor in tensors if tensor.tie in ties)
 
 
 def _mode(bench: Bench, training: bool) -> None:
@@ -120,10 +130,11 @@ def _loss(bench: Bench) -> None:
     """Compare the losses, and their gradients, on the reference's own outputs."""
     if bench.reference.loss is None:
         return
-    reference = bench.run_reference(False, loss=True)
-    given = bench.run_port(False, "ends", EndPins(reference), loss=True)
+    training = not bench.eval_backward
+    reference = bench.run_reference(training, loss=True)
+    given = bench.run_port(training, "ends", EndPins(reference), loss=True)
     if _has_forward(bench):
-        own = bench.run_port(False, "none", None, loss=True)
+        own = bench.run_port(training, "none", None, loss=True)
         if reference.loss is not None and own.loss is not None:
             bench.result.consequences.append(effect_on_loss(reference.loss, own.loss))
     if _loss_value(bench, reference, given):
@@ -264,7 +275,7 @@ def _failed(bench: Bench, error: ModelFailure) -> None:
     ours = next((name for name in _upwards(error.path) if name in bench.names), "")
     text = f"the Paddle {error.what} raises {error.text}"
     stage = _FAILED_IN.get(error.what, "forward")
-    bench.check(stage, "the port runs", np.inf, False)
+    bench.check(stage, PORT_RUNS, np.inf, False)
     bench.add(stage, bench.names.get(ours, ""), error.path, text, Gap(np.inf, 0.0, 0.0, ""))
 
 

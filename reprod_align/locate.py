@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from reprod_align.leaf import (
+    PASSED_ON,
     Gap,
     LeafPair,
     gap,
@@ -195,12 +196,15 @@ def _missing(other: Call, call: Call) -> bool:
     return counts[0] > counts[1]
 
 
-def backward_faults(reference: Trace, given: Trace, pins: ReferencePins) -> list[Fault]:
+def backward_faults(
+    reference: Trace, given: Trace, pins: ReferencePins, noise: float = 0.0
+) -> list[Fault]:
     """Return the faults of the backward pass, in the order in which it meets them.
 
+    noise: how far the outputs are apart where they agree, relative; gradients can't agree better.
     Where the code of a module cuts the gradient, layers in it that get none are not at fault.
     """
-    faults = list(_backward(reference, given, pins))
+    faults = list(_backward(reference, given, pins, noise))
     cuts = {fault.paddle_path for fault in faults if fault.cut}
     own = [
         f for f in faults if f.cut or not f.stock or given.parent_path(f.paddle_call) not in cuts
@@ -295,8 +299,9 @@ def _is_convention(expected: Array, actual: Array) -> bool:
     return ones[0] != ones[1] and same_pattern(expected, actual)
 
 
-def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[Fault]:
-    scale = max((_gradient_scale(call) for call in reference.calls), default=0.0)
+def _backward(reference: Trace, trace: Trace, pins: ReferencePins, noise: float) -> Iterator[Fault]:
+    largest = max((_gradient_scale(call) for call in reference.calls), default=0.0)
+    floor = max(_FLOOR, PASSED_ON * noise) * largest
     for other, call in _met(reference, trace, pins):
         own = (other.path, call.path)
         above = reference.parent_path(other), trace.parent_path(call)
@@ -304,14 +309,14 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[F
             ours, theirs = other.outputs[pair.expected], call.outputs[pair.actual]
             cut = _cut(ours.differentiable, theirs.differentiable)
             if cut and magnitude(ours.gradient) + magnitude(theirs.gradient) > 0:
-                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)
                 layer = call.path in pins.layers  # stops no gradient: the code around it does
                 at = above if layer else own
                 where = f"{cut} at {call.path}" if layer else cut
                 yield Fault("backward", *at, found, where, call.finished, other, call, layer,
                             cut=True)  # fmt: skip
             elif call.parent is not None and ours.differentiable:
-                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)
                 if not found.ok:
                     where = f"the gradient it gives back to {call.path}: {found.words}"
                     yield Fault("backward", *above, found, where, call.finished, other, call, True,
@@ -324,12 +329,12 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[F
             theirs = replace(call.inputs[pair.actual], gradient=actual[pair.actual])
             cut = _cut(ours.differentiable, theirs.differentiable)
             if cut and magnitude(ours.gradient) + magnitude(theirs.gradient) > 0:
-                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)
                 where = f"{cut} before {call.path}"
                 yield Fault("backward", *above, found, where, call.began, other, call, True,
                             cut=True)  # fmt: skip
             elif ours.differentiable:
-                found = _gradient_gap(pair, ours.gradient, theirs.gradient, scale)
+                found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)
                 if not found.ok:
                     where = f"the gradient of its input: {found.words}"
                     stock = call.path in pins.layers
@@ -362,7 +367,7 @@ def _gap(pair: LeafPair, expected: Array, actual: Array, floor: float) -> Gap:
 
 
 def _gradient_gap(
-    pair: LeafPair, expected: Array | None, actual: Array | None, scale: float
+    pair: LeafPair, expected: Array | None, actual: Array | None, floor: float
 ) -> Gap:
     """Compare two gradients; one that never arrived is zero."""
     laid = pair.laid(expected)
@@ -370,9 +375,7 @@ def _gradient_gap(
     if like is None:
         return gap(np.zeros(1), np.zeros(1))
     zeros = np.zeros(like.shape)
-    return gap(
-        zeros if laid is None else laid, zeros if actual is None else actual, floor=_FLOOR * scale
-    )
+    return gap(zeros if laid is None else laid, zeros if actual is None else actual, floor=floor)
 
 
 def _floor(call: Call) -> float:

@@ -42,7 +42,8 @@ def _candidates(
     paired = found.paired()
     left = [paddle.info.tensors[name] for name in paddle.tensor_names() if name not in paired]
     for ours in torch.info.tensors.values():
-        if ours.name in paired or ours.owner not in torch.owners:
+        owner = torch.owners.get(ours.owner)
+        if ours.name in paired or owner is None or ours not in owner.tensors.values():
             continue
         for theirs in left:
             if theirs.owner not in paddle.owners or ours.is_parameter != theirs.is_parameter:

@@ -90,6 +90,11 @@ class RemoteSide:
         return said
 
     @property
+    def asked_float32(self) -> bool:
+        """Whether the model asked for float32 while float64 was at work."""
+        return bool(self._ask("asked_float32"))
+
+    @property
     def loss(self) -> object | None:
         """None if there is no loss."""
         return self._function("loss")
@@ -129,9 +134,9 @@ class RemoteSide:
         return settings
 
     @contextmanager
-    def working(self, dtype: str | None) -> Iterator[None]:
+    def working(self, dtype: str | None, throughout: bool = False) -> Iterator[None]:
         """Work in `dtype`; afterwards everything is as it was."""
-        self._ask("start_working", dtype)
+        self._ask("start_working", dtype, throughout)
         try:
             yield
         except Exception:  # at any other, such as an interrupt, the process is ended anyway

@@ -35,14 +35,15 @@ class _Served:
             return getattr(self._side, method)(*arguments)
         answers: dict[str, Callable[[], Any]] = {
             "remarks": lambda: self._side.remarks,
+            "asked_float32": lambda: self._side.asked_float32,
             "start_working": lambda: self._start(*arguments),
             "stop_working": lambda: self._working.pop().close(),
         }
         return answers[method]()
 
-    def _start(self, dtype: str | None) -> None:
+    def _start(self, dtype: str | None, throughout: bool) -> None:
         stack = ExitStack()
-        stack.enter_context(self._side.working(dtype))
+        stack.enter_context(self._side.working(dtype, throughout))
         self._working.append(stack)
 
 

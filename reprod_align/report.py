@@ -15,6 +15,7 @@ STAGES: tuple[Stage, ...] = (
 Verdict = Literal["faithful", "agrees to float32", "diverges"]
 AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
+PORT_RUNS = "the port runs"
 _ROWS = 12  # of the table of modules
 
 
@@ -105,6 +106,11 @@ class Report:
     def passed(self) -> bool:
         """True if the port is faithful, as far as it was run."""
         return not self.findings and bool(self.checks)
+
+    @property
+    def port_raised(self) -> bool:
+        """True if the Paddle side raised an error somewhere."""
+        return any(check.what == PORT_RUNS and not check.passed for check in self.checks)
 
     @property
     def worst(self) -> Check | None:

@@ -8,7 +8,7 @@ import math
 import random as python_random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -152,7 +152,11 @@ class Side(Protocol):
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
 
-    def working(self, dtype: str | None) -> AbstractContextManager[None]:
+    @property
+    def asked_float32(self) -> bool:
+        """Whether the model asked for float32 while float64 was at work."""
+
+    def working(self, dtype: str | None, throughout: bool = False) -> AbstractContextManager[None]:
         """Work in `dtype`; afterwards everything is as it was."""
 
     def run(
@@ -199,6 +203,8 @@ class LocalSide:
         self.model, self.loss = model, loss
         self.optimizer, self.scheduler = optimizer, scheduler
         self.dtype: str | None = None
+        self.throughout = False
+        self.asked_float32 = False
         self.remarks: list[str] = []
         self._used: list[ReferenceType[Any]] = []
 
@@ -260,9 +266,10 @@ class LocalSide:
     # ------------------------------------------------------------------ working state
 
     @contextmanager
-    def working(self, dtype: str | None) -> Iterator[None]:
+    def working(self, dtype: str | None, throughout: bool = False) -> Iterator[None]:
         """Work in `dtype` (None: each tensor's own); afterwards everything is as it was. May be nested.
 
+        throughout: in float64 also where the model asks for float32 by name.
         Everything: weights, buffers, gradients, dtypes, train and eval modes, attributes, the
         frameworks', numpy's and Python's random states.
         """
@@ -274,11 +281,12 @@ class LocalSide:
             for module in found.modules:
                 stack.enter_context(_attributes(module))
             stack.enter_context(self.fw.precision(found.tensors, dtype))
-            before, self.dtype = self.dtype, dtype
+            before = self.dtype, self.throughout
+            self.dtype, self.throughout = dtype, throughout
             try:
                 yield
             finally:
-                self.dtype = before
+                self.dtype, self.throughout = before
 
     # ------------------------------------------------------------------ running
 
@@ -316,7 +324,7 @@ class LocalSide:
         self._clear_gradients()
         watch = Watch(self.fw, keep, pins)
         draws.place = watch.place
-        with watch.on(self._modules()), self.shared_random(draws):
+        with watch.on(self._modules()), self.shared_random(draws), self._float32():
             output = self._called(watch, "model", partial(self._forward, inputs))
             scalar = self._called(watch, "loss", partial(self._objective, output, objective))
             if scalar is not None:
@@ -376,6 +384,17 @@ class LocalSide:
     def schedule_known(self) -> bool:
         """Whether a scheduler was given."""
         return self.scheduler is not None
+
+    def _float32(self) -> AbstractContextManager[None]:
+        if self.dtype != "float64":
+            return nullcontext()
+        seen: AbstractContextManager[None] = self.fw.float32_requests(
+            self._note_float32, self.throughout
+        )
+        return seen
+
+    def _note_float32(self) -> None:
+        self.asked_float32 = True
 
     def _forward(self, inputs: Inputs) -> Any:
         if isinstance(inputs, Mapping):

@@ -31,6 +31,23 @@ def weight_findings(
     return findings
 
 
+def tie_findings(found: Match, torch: ModelInfo, paddle: ModelInfo) -> list[Finding]:
+    """Return a finding for each trained parameter that is tied to another on one side alone."""
+    findings, first = [], dict[str, tuple[str, str]]()
+    for pair in found.pairs:
+        ours, theirs = torch.tensors[pair.torch[0]], paddle.tensors[pair.paddle[0]]
+        if len(pair.torch) + len(pair.paddle) > 2 or not (
+            ours.is_trainable and theirs.is_trainable
+        ):
+            continue
+        other, tie = first.setdefault(ours.tie, (ours.name, theirs.tie))
+        if tie != theirs.tie:
+            message = (f"tied to {other} in PyTorch, a parameter of its own in Paddle: "
+                       "equal at first, they are trained apart")  # fmt: skip
+            findings.append(Finding("weights", ours.name, theirs.name, message, np.inf, 0.0))
+    return findings
+
+
 def left_over(
     found: Match,
     gradients: Mapping[str, Array],

@@ -368,3 +368,12 @@ def test_places_with_the_same_draws_stay() -> None:
 def test_where_a_draw_is_missing_all_places_stay() -> None:
     ours, theirs = drawn("block.attn", "block.attn", "block"), drawn("block.attn", "block")
     assert common_places(PLACES, ours, theirs) == PLACES
+
+
+def test_a_counter_of_batches_is_no_candidate_for_what_is_left_over() -> None:
+    ours = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.BatchNorm1d(3))
+    theirs = paddle.nn.Sequential(paddle.nn.Linear(3, 3), paddle.nn.BatchNorm1D(3))
+    theirs.extra = theirs.create_parameter([1])
+    theirs.register_buffer("count", paddle.zeros([1]))
+    rows = np.random.default_rng(0).standard_normal((4, 3))
+    assert align(ours, theirs, (rows,)).passed

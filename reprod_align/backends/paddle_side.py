@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reprod_align.backends.paddle_float32 import float32_requests as float32_requests
+
 import numpy as np
 import paddle
 from numpy.typing import NDArray

@@ -1,0 +1,112 @@
+"""Models that compute in float32 inside: judged with float64 in its place, and named as such."""
+
+from reprod_align import align
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+ROWS = np.random.default_rng(4).standard_normal((5, 16)) * 40
+
+
+class TorchNormed(torch.nn.Module):
+    """An RMS norm that computes in float32 whatever it is given, as Llama's does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = torch.nn.Linear(16, 16), torch.nn.Linear(16, 4)
+        self.norm = TorchRmsNorm()
+
+    def forward(self, x):
+        return self.last(self.norm(self.first(x)))
+
+
+class TorchRmsNorm(torch.nn.Module):
+    def __init__(self, eps: float = 1e-6) -> None:
+        super().__init__()
+        self.weight, self.eps = torch.nn.Parameter(torch.ones(16)), eps
+
+    def forward(self, x):
+        wide = x.to(torch.float32)
+        scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
+        return self.weight * torch.softmax(scaled.float(), -1, dtype=torch.float32).to(x.dtype)
+
+
+class PaddleNormed(paddle.nn.Layer):
+    def __init__(self, **options) -> None:
+        super().__init__()
+        self.first, self.last = paddle.nn.Linear(16, 16), paddle.nn.Linear(16, 4)
+        self.norm = PaddleRmsNorm(**options)
+
+    def forward(self, x):
+        return self.last(self.norm(self.first(x)))
+
+
+class PaddleRmsNorm(paddle.nn.Layer):
+    def __init__(self, eps: float = 1e-6, root=paddle.rsqrt) -> None:
+        super().__init__()
+        self.weight = self.create_parameter(
+            [16], default_initializer=paddle.nn.initializer.Constant(1.0)
+        )
+        self.eps, self.root = eps, root
+
+    def forward(self, x):
+        wide = x.astype("float32")
+        scaled = wide * self.root((wide**2).mean(-1, keepdim=True) + self.eps)
+        soft = paddle.nn.functional.softmax(scaled.cast(paddle.float32), -1, dtype="float32")
+        return self.weight * soft.astype(x.dtype)
+
+
+def test_a_faithful_pair_agrees_to_float32_and_the_place_is_named() -> None:
+    report = align(TorchNormed(), PaddleNormed(), (ROWS,))
+    assert report.passed and report.verdict == "agrees to float32"
+    assert report.worst is not None and report.worst.relative < 1e-12
+    assert any("agrees to float32 only" in text and "norm" in text for text in report.remarks)
+
+
+@pytest.mark.parametrize("eps", [1.1e-6, 1e-5])
+def test_a_fault_smaller_than_float32_rounding_is_found_behind_it(eps) -> None:
+    report = align(TorchNormed(), PaddleNormed(eps=eps), (ROWS / 40,))
+    assert not report.passed
+    assert report.findings[0].torch_name == "norm"
+    assert "judged with float64 in place of the float32" in report.remarks[0]
+
+
+def test_a_float32_table_of_the_model_s_own_is_float64_too() -> None:
+    class TorchTable(torch.nn.Module):
+        def forward(self, x):
+            angles = torch.arange(16, dtype=torch.float32) / 7.0
+            return torch.nn.functional.linear(
+                x, torch.cos(angles) * torch.ones(1, dtype=torch.float32)
+            )
+
+    class PaddleTable(paddle.nn.Layer):
+        def forward(self, x):
+            angles = paddle.arange(16, dtype="float32") / 7.0
+            return paddle.matmul(x, paddle.cos(angles) * paddle.full([1], 1.0, "float32"))
+
+    report = align(TorchTable(), PaddleTable(), (ROWS,))
+    assert report.passed, str(report)
+
+
+def test_a_port_that_runs_in_no_float64_is_judged_all_the_same() -> None:
+    class PaddleNarrow(PaddleNormed):
+        def forward(self, x):
+            table = paddle.full([16, 16], 0.0, "float32")
+            return super().forward(x) + paddle.matmul(x, table)[:, :4]
+
+    class TorchNarrow(TorchNormed):
+        def forward(self, x):
+            return super().forward(x) + torch.zeros(16)[:4] * x[:, :4]
+
+    report = align(TorchNarrow(), PaddleNarrow(), (ROWS,))
+    assert report.passed, str(report)
+
+
+def test_the_frameworks_are_left_as_they_were() -> None:
+    before = paddle._C_ops.cast, paddle._C_ops.full, paddle.to_tensor
+    align(TorchNormed(), PaddleNormed(), (ROWS,))
+    assert (paddle._C_ops.cast, paddle._C_ops.full, paddle.to_tensor) == before
+    assert torch.ones(1).to(torch.float32).dtype == torch.float32
+    assert paddle.ones([1]).astype("float32").dtype == paddle.float32
