@@ -26,10 +26,9 @@ from models.bert_config import BertConfig
 import numpy as np
 
 Run = Callable[[AbstractContextManager[None]], float]
-BATCH, LENGTH = 4, 64
 
 
-def torch_run(layers: int) -> tuple[Any, Run]:
+def torch_run(layers: int, batch: int, length: int) -> tuple[Any, Run]:
     """Return a PyTorch model and the function that runs it forward and backward."""
     from models.pt_bert import BertForSequenceClassification
 
@@ -37,7 +36,7 @@ def torch_run(layers: int) -> tuple[Any, Run]:
 
     torch.manual_seed(0)
     model = BertForSequenceClassification(BertConfig(num_hidden_layers=layers)).eval()
-    ids, labels = (torch.tensor(array) for array in _batch())
+    ids, labels = (torch.tensor(array) for array in _batch(batch, length))
 
     def run(block: AbstractContextManager[None]) -> float:
         model.zero_grad()
@@ -49,7 +48,7 @@ def torch_run(layers: int) -> tuple[Any, Run]:
     return model, run
 
 
-def paddle_run(layers: int) -> tuple[Any, Run]:
+def paddle_run(layers: int, batch: int, length: int) -> tuple[Any, Run]:
     """Return a Paddle model and the function that runs it forward and backward."""
     from models.pd_bert import BertForSequenceClassification
 
@@ -58,7 +57,7 @@ def paddle_run(layers: int) -> tuple[Any, Run]:
     paddle.seed(0)
     model = BertForSequenceClassification(BertConfig(num_hidden_layers=layers))
     model.eval()
-    ids, labels = (paddle.to_tensor(array) for array in _batch())
+    ids, labels = (paddle.to_tensor(array) for array in _batch(batch, length))
 
     def run(block: AbstractContextManager[None]) -> float:
         model.clear_gradients(set_to_zero=False)
@@ -70,9 +69,9 @@ def paddle_run(layers: int) -> tuple[Any, Run]:
     return model, run
 
 
-def _batch() -> tuple[np.ndarray, np.ndarray]:
+def _batch(batch: int, length: int) -> tuple[np.ndarray, np.ndarray]:
     source = np.random.default_rng(0)
-    return source.integers(1, 30522, (BATCH, LENGTH)), np.arange(BATCH) % 2
+    return source.integers(1, 30522, (batch, length)), np.arange(batch) % 2
 
 
 def main() -> None:
@@ -84,9 +83,12 @@ def main() -> None:
     parser.add_argument("--mode", choices=("sketch", "whole"), default="sketch")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--layers", type=int, default=12)
+    parser.add_argument("--batch", type=int, default=8)
+    parser.add_argument("--length", type=int, default=128)
     parser.add_argument("--peak", choices=("plain", "recorded"), help="one run; print its peak")
     options = parser.parse_args()
-    model, run = (torch_run if options.framework == "torch" else paddle_run)(options.layers)
+    build = torch_run if options.framework == "torch" else paddle_run
+    model, run = build(options.layers, options.batch, options.length)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.trace"
         if options.peak:
@@ -125,7 +127,10 @@ def _compare(
         plain.append(_seconds(run, nullcontext()))
         during.append(_seconds(run, recording()))
     ratios = [b / a for a, b in zip(plain, during, strict=True)]
-    print(f"{options.framework}, {options.mode}, {options.layers} layers, {BATCH} x {LENGTH}")
+    print(
+        f"{options.framework}, {options.mode}, {options.layers} layers, "
+        f"{options.batch} x {options.length}"
+    )
     print(f"forward and backward      {statistics.median(plain):8.2f} s")
     print(f"recorded, median ratio    {statistics.median(ratios):8.3f}  (least {min(ratios):.2f})")
     print(f"recorded, fastest         {min(during) / min(plain):8.3f}  ({min(during):.2f} s)")
@@ -146,7 +151,9 @@ def _seconds(run: Run, block: AbstractContextManager[None]) -> float:
 
 
 def _peak(options: argparse.Namespace, what: str) -> float:
-    words = [options.framework, "--mode", options.mode, "--layers", str(options.layers)]
+    shape = {"layers": options.layers, "batch": options.batch, "length": options.length}
+    words = [options.framework, "--mode", options.mode]
+    words += [word for name, size in shape.items() for word in (f"--{name}", str(size))]
     command = [sys.executable, __file__, *words, "--peak", what]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
     return float(done.stdout.split()[-1])

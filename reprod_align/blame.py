@@ -17,8 +17,8 @@ from reprod_align.trace import Trace
 import numpy as np
 
 
-def locate(bench: Bench, done: Pass) -> None:
-    """Find the modules at fault and add a finding for each."""
+def locate(bench: Bench, done: Pass) -> Trace:
+    """Find the modules at fault and add a finding for each; return the run on the reference's numbers."""
     pins = _reference_pins(bench, done, False)
     traces = _pinned(bench, done, pins)
     if not done.outputs_ok and not bench.result.shares:
@@ -41,6 +41,7 @@ def locate(bench: Bench, done: Pass) -> None:
     none_new = len(bench.result.findings) == before
     if none_new and not _excused(bench, done, found) and not _explained(bench, done.outputs_ok):
         _unlocated(bench, done)
+    return traces[0]
 
 
 def _pinned(bench: Bench, done: Pass, pins: ReferencePins) -> tuple[Trace, Trace]:

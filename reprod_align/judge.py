@@ -17,6 +17,7 @@ from reprod_align.pins import EndPins
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 from reprod_align.side import ModelFailure
 from reprod_align.statistics_check import paddle_statistic
+from reprod_align.tensor_pair import TensorPair
 from reprod_align.trace import Array, Trace
 from reprod_align.training import compare_training
 from reprod_align.vacuity import (
@@ -89,10 +90,9 @@ def _mode(bench: Bench, training: bool) -> None:
     if done.gradients:
         bench.check("backward", f"gradients, {done.mode} mode",
                     _worst([g for *_, g in done.gradients]), done.gradients_ok)  # fmt: skip
-    if not (done.outputs_ok and done.gradients_ok):
-        locate(bench, done)
-    if training:
-        _statistics(bench, done)
+    given = None if done.outputs_ok and done.gradients_ok else locate(bench, done)
+    if training:  # what a fault before it does to a statistic is not the statistic's
+        _statistics(bench, reference, done.natural if given is None else given)
     else:
         _meaning(bench, done)
         if bench.dtype == "float64" and not _has_forward(bench):
@@ -178,31 +178,43 @@ def _loss_gradient(bench: Bench, reference: Trace, given: Trace) -> None:
                       f"outputs does not: {found.words}", found)  # fmt: skip
 
 
-def _statistics(bench: Bench, done: Pass) -> None:
+def _statistics(bench: Bench, reference: Trace, port: Trace) -> None:
     """Compare running statistics after one step in train mode."""
-    reference, natural = done.reference, done.natural
+    gaps = []
     for pair in bench.match.pairs:
         name, other = pair.torch[0], pair.paddle[0]
-        if name not in reference.buffers or other not in natural.buffers:
-            continue
-        before = bench.torch_values[name]
-        if before.dtype.kind != "f":
-            continue
-        after, actual = reference.buffers[name], natural.buffers[other]
-        found = gap(pair.to_paddle({name: after})[other], actual)
-        own = paddle_statistic(name, before, reference, bench.torch_info)
-        if not found.ok and own is not None:
-            if gap(own, actual).ok and name.endswith("var"):
-                bench.remark("Paddle's batch norm keeps the biased running variance where "
-                            "PyTorch keeps the unbiased one: a faithful port differs there")  # fmt: skip
-            found = gap(own, actual)
-        bench.check("forward", f"{name} after a step", found.exceed * JUDGE, found.ok)
-        owner = parent(name), parent(other)
-        if not found.ok and found.relative <= LAYER_ROUNDING and not bench.settings_differ(*owner):
-            bench.note_coarse(owner[0], found.relative)
-        elif not found.ok and not bench.found_at(*owner):
-            bench.add("forward", *owner, f"running statistic {name.rpartition('.')[2]} differs "
-                     f"after one step in train mode: {found.words}", found)  # fmt: skip
+        is_float = bench.torch_values[name].dtype.kind == "f"
+        if name in reference.buffers and other in port.buffers and is_float:
+            found = _statistic(bench, pair, reference, port)
+            gaps.append(found)
+            if not found.ok:
+                _add_statistic(bench, name, other, found)
+    if gaps:
+        what = f"{len(gaps)} running statistic(s) after a step"
+        bench.check("forward", what, _worst(gaps), all(found.ok for found in gaps))
+
+
+def _statistic(bench: Bench, pair: TensorPair, reference: Trace, port: Trace) -> Gap:
+    """Compare one; where Paddle's layers keep another, with what a faithful port has."""
+    name, actual = pair.torch[0], port.buffers[pair.paddle[0]]
+    found = gap(pair.to_paddle({name: reference.buffers[name]})[pair.paddle[0]], actual)
+    own = paddle_statistic(name, bench.torch_values[name], reference, bench.torch_info)
+    if found.ok or own is None:
+        return found
+    if gap(own, actual).ok and name.endswith("var"):
+        bench.remark("Paddle's batch norm keeps the biased running variance where "
+                     "PyTorch keeps the unbiased one: a faithful port differs there")  # fmt: skip
+    return gap(own, actual)
+
+
+def _add_statistic(bench: Bench, name: str, other: str, found: Gap) -> None:
+    owner = parent(name), parent(other)
+    if found.relative <= LAYER_ROUNDING and not bench.settings_differ(*owner):
+        bench.note_coarse(owner[0], found.relative)
+    elif not bench.found_at(*owner):
+        text = (f"running statistic {name.rpartition('.')[2]} differs "
+                f"after one step in train mode: {found.words}")  # fmt: skip
+        bench.add("forward", *owner, text, found)
 
 
 def _steps(bench: Bench) -> None:
