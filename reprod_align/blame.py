@@ -109,7 +109,8 @@ def _explained(bench: Bench, outputs_ok: bool) -> bool:
 def _add_fault(bench: Bench, fault: Fault, done: Pass) -> None:
     """Add a finding for a fault, unless its place has one already."""
     at = fault.torch_path, fault.paddle_path
-    if fault.stage == "backward" and _has_frozen(bench, fault.paddle_call.path):
+    places = {fault.paddle_call.path, *([fault.paddle_path] if fault.cut else [])}
+    if fault.stage == "backward" and any(_has_frozen(bench, path) for path in places):
         return  # the frozen parameter has a finding of its own
     same = [f for f in bench.result.findings if (f.torch_name, f.paddle_name) == at]
     if any(f.stage in ("forward", fault.stage) for f in same):
