@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 # before a framework is imported: on tensors this small a second thread only waits for the first
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -46,10 +47,14 @@ def one_line_error(finished: Finished) -> str:
 @pytest.fixture(scope="session")
 def aligned_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the whole pipeline has run on the `tiny` profile. Read only: see `home`."""
-    home = tmp_path_factory.mktemp("aligned")
-    finished = run_python("-m", "pipeline.align", "--profile", "tiny", "--home", home)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    (home / "align.txt").write_text(finished.stdout)
+    common = tmp_path_factory.getbasetemp()
+    common = common.parent if "PYTEST_XDIST_WORKER" in os.environ else common
+    home = common / "aligned"
+    with FileLock(common / "aligned.lock"):  # the first process makes it, for all
+        if not (home / "align.txt").exists():
+            finished = run_python("-m", "pipeline.align", "--profile", "tiny", "--home", home)
+            assert finished.returncode == 0, finished.stdout + finished.stderr
+            (home / "align.txt").write_text(finished.stdout)
     return home
 
 
