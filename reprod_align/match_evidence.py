@@ -1,5 +1,6 @@
 """What matching sees of a model: its tensors by the module that holds them, in calling order."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +14,10 @@ import numpy as np
 _ROLES = {"_mean": "running_mean", "_variance": "running_var", "_weight": "weight"}
 _SCALED = "InstanceNorm"  # Paddle calls its weight `scale`
 _COUNTER = "num_batches_tracked"  # Paddle keeps none
+_PARAMETRIZED = re.compile(r"(?:(.*)\.)?parametrizations\.(\w+?)(?:\.0)?")
+"""torch's parametrizations hold in modules of their own what Paddle's layers hold themselves"""
+_PARTS = {"original0": "g", "original1": "v", "original": "orig", "_u": "u", "_v": "v"}
+_MATRICES = ("weight", "weight_v", "weight_orig")
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,8 @@ class Evidence:
 
     def axes(self, tensor: TensorInfo) -> str:
         """Return the axes of a tensor that an owner holds."""
-        return self.owners[tensor.owner].axes[_role(self.info, tensor)]
+        path, role = _home(self.info, tensor)
+        return self.owners[path].axes[role]
 
     def in_order(self, children: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Return each module's children in calling order."""
@@ -70,7 +76,8 @@ def evidence(
     grouped: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
     for tensor in info.tensors.values():
         if tensor.role != _COUNTER:
-            grouped[tensor.owner][_role(info, tensor)] = tensor
+            path, role = _home(info, tensor)
+            grouped[path][role] = tensor
     owners = {path: _owner(info, path, tensors, framework) for path, tensors in grouped.items()}
     places = _places(info, order)
     ordered = dict(sorted(owners.items(), key=lambda item: places[item[0]]))
@@ -90,19 +97,25 @@ def opened(side: Evidence, other: Evidence) -> Evidence:
     return replace(side, owners=owners)
 
 
-def _role(info: ModelInfo, tensor: TensorInfo) -> str:
+def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
+    """Return the layer that a tensor belongs to, and its role there in PyTorch's words.
+
+    weight_norm's and spectral_norm's parts go by the names of Paddle and of torch's older functions:
+    weight_g, weight_v; weight_orig, weight_u, weight_v.
+    """
+    inside = _PARAMETRIZED.fullmatch(tensor.owner)
+    if inside is not None and tensor.role in _PARTS:
+        return inside[1] or "", f"{inside[2]}_{_PARTS[tensor.role]}"
     kind = info.modules[tensor.owner].kind
     if tensor.role == "scale" and kind.startswith(_SCALED):
-        return "weight"
-    return _ROLES.get(tensor.role, tensor.role)
+        return tensor.owner, "weight"
+    return tensor.owner, _ROLES.get(tensor.role, tensor.role)
 
 
 def _owner(info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework: str) -> Owner:
     settings = info.modules[path]
-    axes = {role: "" for role in tensors}
-    weight = tensors.get("weight")
-    if weight is not None:
-        axes["weight"] = _axes(settings.kind, settings.class_name, framework)
+    laid = _axes(settings.kind, settings.class_name, framework)
+    axes = {role: laid if role in _MATRICES else "" for role in tensors}
     return Owner(path, settings.kind, tensors, axes)
 
 

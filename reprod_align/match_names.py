@@ -15,10 +15,15 @@ from reprod_align.tensor_pair import Match, TensorPair
 def by_map(found: Match, torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]) -> None:
     """Pair what the map names. Raises ReprodError if it names what isn't there or does not fit."""
     _check_map(torch, paddle, name_map)
-    for path in torch.owners:
+    sources: dict[str, str] = {}
+    for path, owner in torch.owners.items():
         target = mapped(path, name_map)
         if target is not None and target in paddle.owners:
-            join(found, torch.owners[path], paddle.owners[target])
+            if owner.is_own and sources.setdefault(target, path) != path:
+                raise ReprodError(f"name_map sends both {sources[target]} and {path} to {target}")
+            join(found, owner, paddle.owners[target])
+            if path in name_map and path not in found.owners:
+                raise ReprodError(f"name_map pairs {path} with {target}: their tensors do not fit")
     paired = found.by_torch()
     for name, target in name_map.items():
         first, second = torch.info.tensors.get(name), paddle.info.tensors.get(target)

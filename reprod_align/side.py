@@ -251,6 +251,7 @@ class LocalSide:
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
         optimizer = self._made("optimizer", self.optimizer, self.model)
+        self._scheduler(optimizer)  # OneCycleLR, for one, sets the momentum too
         settings: OptimizerSettings = self.settings.optimizer_settings(optimizer, self.model)
         return settings
 

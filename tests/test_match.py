@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reprod_align import align
+from reprod_align import ReprodError, align
 from reprod_align.layout import cut, joined, lays
 from reprod_align.match import (
     Match,
@@ -377,3 +377,43 @@ def test_a_counter_of_batches_is_no_candidate_for_what_is_left_over() -> None:
     theirs.register_buffer("count", paddle.zeros([1]))
     rows = np.random.default_rng(0).standard_normal((4, 3))
     assert align(ours, theirs, (rows,)).passed
+
+
+NORMED = [torch.nn.utils.parametrizations.weight_norm]  # the older function warns that it is old
+
+
+@pytest.mark.parametrize("wrap", NORMED)
+@pytest.mark.parametrize("linear", [True, False])
+def test_weight_norm_is_paired_by_its_parts(wrap, linear: bool) -> None:
+    kinds = (tnn.Linear, pnn.Linear) if linear else (tnn.Conv1d, pnn.Conv1D)
+    more = () if linear else (1,)
+    ours = tnn.Sequential(wrap(kinds[0](3, 5, *more)), wrap(kinds[0](5, 5, *more)))
+    port = [
+        paddle.nn.utils.weight_norm(kinds[1](size, 5, *more), dim=int(linear)) for size in (3, 5)
+    ]
+    rows = np.random.default_rng(0).standard_normal((2, 3, 3))
+    assert align(ours, pnn.Sequential(*port), (rows,)).passed
+    port[1].weight_g.set_value(port[1].weight_g * 2)
+    report = align(ours, pnn.Sequential(*port), (rows,), copy_weights=False)
+    assert not report.passed and report.findings[0].stage == "weights"
+
+
+def test_spectral_norm_is_paired_by_its_parts() -> None:
+    ours = tnn.Sequential(torch.nn.utils.parametrizations.spectral_norm(tnn.Conv1d(3, 5, 1)))
+    port = pnn.Sequential(paddle.nn.utils.spectral_norm(pnn.Conv1D(3, 5, 1)))
+    rows = np.random.default_rng(0).standard_normal((2, 3, 3))
+    report = align(ours, port, (rows,))
+    first = report.checks[0]
+    assert (
+        first.passed and "eval" in first.what
+    )  # in training torch's newer one iterates in another order
+
+
+@pytest.mark.parametrize(
+    ("name_map", "words"),
+    [({"0": "0", "2": "0"}, "sends both 0 and 2 to 0"), ({"0": "2"}, "their tensors do not fit")],
+)
+def test_a_map_that_cannot_be_meant_is_refused(name_map, words) -> None:
+    ours, theirs = (fw.Sequential(fw.Linear(3, 4), fw.ReLU(), fw.Linear(4, 5)) for fw in (tnn, pnn))
+    with pytest.raises(ReprodError, match=words):
+        align(ours, theirs, (np.ones((2, 3)),), name_map=name_map)
