@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import pd_only, settings  # noqa: F401
+from pipeline.corpus import task_file
 from pipeline.run import Run
 
 import pandas as pd
@@ -30,32 +31,83 @@ class PunctuationTokenizer(BasicTokenizer):
         return "".join(f" {char} " if _is_punctuation(char) else char for char in text).split()
 
 
+class PairTokenizer(BertTokenizer):
+    """PaddleNLP's tokenizer, but pairs that are too long are cut as Hugging Face's fast one cuts them.
+
+    Both cut the longer text first. Once both are equally long and one token must still go, PaddleNLP
+    takes it from the second text, Hugging Face from the one that was shorter at first (the first, if none).
+    """
+
+    def truncate_sequences(
+        self,
+        ids: list[int],
+        pair_ids: list[int] | None = None,
+        num_tokens_to_remove: int = 0,
+        *options: Any,
+        **named: Any,
+    ) -> tuple[list[int], list[int] | None, list[int]]:
+        """Return the ids that stay, of the text and of its pair, and none that overflow."""
+        if pair_ids is None or num_tokens_to_remove <= 0:
+            return super().truncate_sequences(
+                ids, pair_ids, num_tokens_to_remove, *options, **named
+            )
+        budget = len(ids) + len(pair_ids) - num_tokens_to_remove
+        shorter = min(len(ids), len(pair_ids), budget // 2)
+        first = budget - shorter if len(ids) > len(pair_ids) else shorter
+        return ids[:first], pair_ids[: budget - first], []
+
+
 def load_tokenizer(run: Run) -> BertTokenizer:
     """Return the tokenizer of the exported checkpoint."""
-    tokenizer = BertTokenizer(str(run.vocab), do_lower_case=run.do_lower_case)
+    tokenizer = PairTokenizer(str(run.vocab), do_lower_case=run.do_lower_case)
     tokenizer.basic_tokenizer = PunctuationTokenizer(do_lower_case=run.do_lower_case)
     return tokenizer
 
 
 def load_examples(path: Path, tokenizer: BertTokenizer) -> MapDataset:
-    """Read a TSV file and tokenize it: KEYS for every example, sentences cut but not padded."""
+    """Read a TSV file of `run.corpus` and tokenize it: KEYS for every example, texts cut but not padded.
+
+    A plain path is read as SST-2's. The examples of a test file lack the labels.
+    """
+    texts = task_file(path).layout.texts
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
-        encoded = tokenizer(
-            str(example["sentence"]),  # pandas makes numbers of sentences that are all numbers
-            max_length=settings.MAX_LENGTH,
-            truncation=True,
-            return_attention_mask=True,
-        )
-        return {**encoded, "labels": example["label"]}
+        encoded = encode(tokenizer, [example[name] for name in texts])
+        return {**encoded, "labels": example["label"]} if "label" in example else encoded
 
     examples = load_dataset(read_tsv, path=path, lazy=False)
     return examples.map(convert, lazy=False)
 
 
+def encode(tokenizer: BertTokenizer, texts: Sequence[str]) -> dict[str, list[int]]:
+    """Tokenize one text or a pair; of a pair that is too long, the longer one is cut first."""
+    encoded = tokenizer(
+        *texts,
+        max_length=settings.MAX_LENGTH,
+        truncation=True,
+        return_attention_mask=True,
+    )
+    return dict(encoded)
+
+
 def read_tsv(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the sentences as they stand: a quote is a character, and the word `null` is no missing value."""
-    rows = pd.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE, keep_default_na=False)
+    """Read the texts as they stand: a quote is a character, and the word `null` is no missing value.
+
+    Keys: the texts (str) by the names in the layout, and `label` (int, or float scores).
+    """
+    file = task_file(path)
+    converters = dict.fromkeys(file.layout.texts, str) | {"label": file.task.number}
+    rows = pd.read_csv(
+        path,
+        sep="\t",
+        header=None,
+        skiprows=list(file.skipped),
+        usecols=list(file.layout.read.values()),
+        names=list(file.layout.read),
+        converters={name: converters[name] for name in file.layout.read},
+        quoting=csv.QUOTE_NONE,
+        keep_default_na=False,
+    )
     yield from rows.to_dict("records")
 
 

@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import settings
+from pipeline.corpus import task_file
 from pipeline.run import Run
 
 from datasets import Dataset
@@ -21,27 +22,49 @@ def load_tokenizer(run: Run) -> BertTokenizerFast:
 
 
 def load_examples(path: Path, tokenizer: BertTokenizerFast) -> Dataset:
-    """Read a TSV file and tokenize it: KEYS for every example, sentences cut but not padded."""
+    """Read a TSV file of `run.corpus` and tokenize it: KEYS for every example, texts cut but not padded.
+
+    A plain path is read as SST-2's. The examples of a test file lack the labels.
+    """
+    texts = task_file(path).layout.texts
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
-        encoded = tokenizer(
-            str(example["sentence"]),  # pandas makes numbers of sentences that are all numbers
-            max_length=settings.MAX_LENGTH,
-            truncation=True,
-            return_attention_mask=True,
-        )
-        return {**encoded, "labels": example["label"]}
+        encoded = encode(tokenizer, [example[name] for name in texts])
+        return {**encoded, "labels": example["label"]} if "label" in example else encoded
 
     examples = read_tsv(path)
     return examples.map(convert, remove_columns=examples.column_names)
 
 
+def encode(tokenizer: BertTokenizerFast, texts: Sequence[str]) -> dict[str, list[int]]:
+    """Tokenize one text or a pair; of a pair that is too long, the longer one is cut first."""
+    encoded = tokenizer(
+        *(
+            [text] for text in texts
+        ),  # a batch of one: on its own, an empty second text counts as none
+        max_length=settings.MAX_LENGTH,
+        truncation=True,
+        return_attention_mask=True,
+    )
+    return {key: rows[0] for key, rows in encoded.items()}
+
+
 def read_tsv(path: Path) -> Dataset:
-    """Read the sentences as they stand: a quote is a character, and the word `null` is no missing value."""
+    """Read the texts as they stand: a quote is a character, and the word `null` is no missing value.
+
+    Columns: the texts (str) by the names in the layout, and `label` (int64, or float64 scores).
+    """
+    file = task_file(path)
+    converters = dict.fromkeys(file.layout.texts, str) | {"label": file.task.number}
     with TemporaryDirectory() as cache:
         return Dataset.from_csv(
             str(path),
             sep="\t",
+            header=None,
+            skiprows=list(file.skipped),
+            usecols=list(file.layout.read.values()),
+            column_names=list(file.layout.read),
+            converters={name: converters[name] for name in file.layout.read},
             quoting=3,
             keep_default_na=False,
             keep_in_memory=True,

@@ -1,23 +1,58 @@
-"""AdamW with a linearly falling learning rate, in torch. pd_optimizer.py is its twin."""
+"""AdamW and the schedules of its learning rate, in torch. pd_optimizer.py is its twin."""
 
 from pipeline import settings
 
+import torch
 from torch import nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import get_linear_schedule_with_warmup
+from transformers import (
+    get_constant_schedule_with_warmup,
+    get_cosine_schedule_with_warmup,
+    get_linear_schedule_with_warmup,
+    get_polynomial_decay_schedule_with_warmup,
+)
 
 
 def build_optimizer(
-    model: nn.Module, learning_rate: float, steps: int, warmup: int = 0
+    model: nn.Module,
+    learning_rate: float,
+    steps: int,
+    warmup: int = 0,
+    scheduler: str = "linear",
+    weight_decay: float = settings.WEIGHT_DECAY,
 ) -> tuple[AdamW, LambdaLR]:
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
     named = dict(model.named_parameters())
     decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
     groups = [
-        {"params": [named[name] for name in decay], "weight_decay": settings.WEIGHT_DECAY},
+        {"params": [named[name] for name in decay], "weight_decay": weight_decay},
         {"params": [named[name] for name in named if name not in decay], "weight_decay": 0.0},
     ]
     optimizer = AdamW(groups, lr=learning_rate, betas=settings.BETAS, eps=settings.EPSILON)
-    schedule = get_linear_schedule_with_warmup(optimizer, warmup, steps)
-    return optimizer, schedule
+    return optimizer, build_schedule(optimizer, steps, warmup, scheduler)
+
+
+def build_schedule(optimizer: AdamW, steps: int, warmup: int, scheduler: str) -> LambdaLR:
+    """Return the schedule of that name, which rises for `warmup` steps first."""
+    if scheduler == "constant":
+        return get_constant_schedule_with_warmup(optimizer, warmup)
+    if scheduler == "cosine":
+        return get_cosine_schedule_with_warmup(optimizer, warmup, steps)
+    if scheduler == "polynomial":
+        return get_polynomial_decay_schedule_with_warmup(optimizer, warmup, steps)
+    return get_linear_schedule_with_warmup(optimizer, warmup, steps)
+
+
+def clip_gradients(model: nn.Module, largest: float) -> float:
+    """Scale the gradients by `largest / max(norm, largest)`; return their global norm before.
+
+    Added up in float64, and no epsilon beside the norm: torch's clip_grad_norm_ adds 1e-6 to it.
+    """
+    gradients = [each.grad for each in model.parameters() if each.grad is not None]
+    squares = torch.stack([gradient.double().square().sum() for gradient in gradients])
+    norm = squares.sum().sqrt().item()
+    if not norm <= largest:  # nor where it is no number
+        for gradient in gradients:
+            gradient.mul_(torch.tensor(largest / norm, dtype=gradient.dtype))
+    return norm

@@ -14,8 +14,9 @@ from typing import Literal
 
 from models.bert_config import BertConfig
 from pipeline import settings
-from pipeline.corpus import Corpus, find_corpus
+from pipeline.corpus import Corpus, fetch_corpus, find_corpus, find_task_corpus
 from pipeline.profiles import PROFILES, Profile
+from pipeline.tasks import SST2, TASKS, Task
 from reprod_align import EXACT, STRICT, Gate
 from reprod_align.errors import MissingInputError, ReprodError
 
@@ -44,10 +45,18 @@ class Run:
         """The checkpoint folder of --weights, None for the profile's own."""
         return self.options.weights
 
+    @property
+    def task(self) -> Task:
+        """The task of --task, which Steps 2 and 5 are about."""
+        return TASKS[self.options.task]
+
     @cached_property
     def corpus(self) -> Corpus:
         """The sentences of Steps 2 and 5, checked."""
-        return find_corpus(self.options.data_dir)
+        folder = self.options.data_dir
+        if self.options.from_hub:
+            folder = fetch_corpus(self.task, self.home)
+        return find_corpus(folder) if self.task is SST2 else find_task_corpus(self.task, folder)
 
     @cached_property
     def exported(self) -> Mapping[str, object]:
@@ -64,10 +73,10 @@ class Run:
         return exported
 
     def config(self) -> BertConfig:
-        """Return the shape of the exported BERT, with the two labels of the sentences."""
+        """Return the shape of the exported BERT, with as many labels as the task has."""
         assert self.exported  # of this profile
         exported = BertConfig.from_json_file(self.home / "weights" / "config.json")
-        return replace(exported, num_labels=settings.NUM_LABELS)
+        return replace(exported, num_labels=self.task.num_labels)
 
     @property
     def vocab(self) -> Path:
@@ -105,12 +114,12 @@ class Run:
     @property
     def torch_classifier(self) -> Path:
         """The classifier's weight and bias in PyTorch's layout."""
-        return self.home / "classifier_weights" / "torch_classifier_weights.bin"
+        return self._classifier("torch_classifier_weights")
 
     @property
     def paddle_classifier(self) -> Path:
         """The classifier's weight and bias in Paddle's layout."""
-        return self.home / "classifier_weights" / "paddle_classifier_weights.bin"
+        return self._classifier("paddle_classifier_weights")
 
     def training_steps(self, examples: int) -> tuple[int, int]:
         """Return how many optimizer steps Step 5 takes, and how many of them warm up."""
@@ -146,6 +155,11 @@ class Run:
 
     def fake_label(self) -> NDArray[np.int64]:
         """Return the labels of the fake batch: int64 of shape (4,)."""
+        if self.task.num_labels != settings.NUM_LABELS:
+            raise ReprodError(
+                f"the fake batch has {settings.NUM_LABELS} labels, {self.task.title} "
+                f"{self.task.num_labels}: run this step without --task"
+            )
         labels, sentences = self._fake("fake_label.npy", 1, settings.NUM_LABELS), self.fake_data()
         if len(labels) != len(sentences):
             raise ReprodError(
@@ -166,10 +180,15 @@ class Run:
             raise MissingInputError(f"{path} is missing: first run {self.command(script)}")
         return path
 
-    def output(self, name: str, dtype: str = JUDGE) -> Path:
-        """Return where the record `name` ("forward_torch") lies: float32 in log_reprod/, else strict/."""
+    @property
+    def results(self) -> Path:
+        """The folder of records and logs; a task other than SST-2 has its own."""
         folder = self.home / "log_reprod"
-        return (folder / "strict" if dtype == JUDGE else folder) / f"{name}.npy"
+        return folder if self.task is SST2 else folder / self.task.name
+
+    def output(self, name: str, dtype: str = JUDGE) -> Path:
+        """Return where the record `name` ("forward_torch") lies: float32 in `results`, else strict/."""
+        return (self.results / "strict" if dtype == JUDGE else self.results) / f"{name}.npy"
 
     def demo_record(self, number: int) -> Path:
         """Return where reprod_log_demo keeps its two records."""
@@ -201,7 +220,7 @@ class Run:
             strict=strict,
             threshold=threshold,
             strict_rule=EXACT if exact else STRICT,
-            log=self.home / "log_reprod" / f"{name}_diff.log",
+            log=self.results / f"{name}_diff.log",
             first_run=first_run,
             unit=unit,
             expect_noise=expect_noise,
@@ -221,8 +240,15 @@ class Run:
         for name, default in _DEFAULTS.items():
             chosen = getattr(self.options, name)
             if chosen != default:
-                words += [f"--{name.replace('_', '-')}", str(chosen)]
+                option = f"--{name.replace('_', '-')}"
+                words += [option] if chosen is True else [option, str(chosen)]
         return shlex.join(words)
+
+    def _classifier(self, name: str) -> Path:
+        """Return the file of classifier weights; there is one for each number of labels."""
+        labels = self.task.num_labels
+        suffix = "" if labels == settings.NUM_LABELS else f"_{labels}"
+        return self.home / "classifier_weights" / f"{name}{suffix}.bin"
 
     def _explanation(self, part: Part | None, again: str) -> Callable[[], Sequence[str]] | None:
         if part is None or self.options.no_explain:
@@ -332,7 +358,9 @@ def start(
 _DEFAULTS = {
     "profile": "minilm",
     "weights": None,
+    "task": SST2.name,
     "data_dir": None,
+    "from_hub": False,
     "epochs": None,
     "home": REPOSITORY,
 }
@@ -351,10 +379,19 @@ def _parser(about: str | None) -> argparse.ArgumentParser:
         help="a Hugging Face BERT checkpoint to export instead of the profile's own",
     )
     parser.add_argument(
+        "--task", choices=TASKS, help="what Steps 2 and 5 read and measure (default: sst2)"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
         "--data-dir",
         type=_folder,
         metavar="DIR",
-        help="SST-2's train.tsv and dev.tsv, instead of the built-in sentences",
+        help="the task's train.tsv and dev.tsv, instead of SST-2's built-in sentences",
+    )
+    source.add_argument(
+        "--from-hub",
+        action="store_true",
+        help="the task's files from the Hugging Face hub, kept in data/ under --home",
     )
     parser.add_argument("--epochs", type=_positive, metavar="N", help="epochs of Step 5")
     parser.add_argument(

@@ -7,18 +7,20 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline.run import Run, start
+from pipeline.tasks import SST2
 from reprod_align import check
 
-METRICS = ("accuracy", "precision", "recall", "f1", "auc")
+SST2_METRICS = ("accuracy", "precision", "recall", "f1", "auc")
 
 
 def main(run: Run) -> int:
     """Judge the data first: metrics on other data would say nothing."""
     data_scripts = ("pipeline/Step2/pt_data.py", "pipeline/Step2/pd_data.py")
     metric_scripts = ("pipeline/Step2/pt_metric.py", "pipeline/Step2/pd_metric.py")
+    metrics = SST2_METRICS if run.task is SST2 else run.task.metric_names
     data = check(run.gate("data", data_scripts, exact=True, unit="entry"))
     metric = check(
-        run.gate("metric", metric_scripts, unit="entry", expect_noise=True, required=METRICS)
+        run.gate("metric", metric_scripts, unit="entry", expect_noise=True, required=metrics)
     )
     return max(data, metric)
 

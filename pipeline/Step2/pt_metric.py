@@ -2,14 +2,15 @@
 
 reads   pipeline/Step2/demo_sst2_sentence/demo.tsv  or dev.tsv of --data-dir
         weights/torch_weight.bin                    and the classifier's weights
-writes  log_reprod/metric_torch.npy                 accuracy, precision, recall, F1, AUC
+writes  log_reprod/metric_torch.npy                 accuracy, precision, recall, F1, AUC,
+                                                    or the metrics of --task
         log_reprod/strict/metric_torch.npy          what they are made of: logits (float64), counts
 pair    pd_metric.py                                the same lines with Paddle's calls
 """
 
 from pipeline import settings
 from pipeline.pt_loader import data_loader, load_examples, load_tokenizer
-from pipeline.pt_metrics import Metrics
+from pipeline.pt_metrics import task_metrics
 from pipeline.pt_model import load_bert
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
@@ -24,12 +25,12 @@ def main(run: Run) -> None:
     for dtype in run.dtypes:
         record = Recorder(run.output("metric_torch", dtype))
         model = load_bert(run, dtype)
-        metrics = Metrics()
+        metrics = task_metrics(run.task)
         for index, batch in enumerate(data_loader(demo, tokenizer, settings.EVAL_BATCH_SIZE)):
             labels = batch.pop("labels")  # (B,)
             with torch.no_grad():
                 logits = model(**batch)  # (B, num_labels)
-            metrics.update(torch.softmax(logits, dim=-1), labels)
+            metrics.update(logits, labels)
             if dtype == JUDGE:
                 record.add_all({f"batch_{index}_logits": logits, f"batch_{index}_labels": labels})
         record.add_all(metrics.counts() if dtype == JUDGE else metrics.values())

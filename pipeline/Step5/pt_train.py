@@ -7,12 +7,16 @@ writes  log_reprod/train_align_torch.npy            the best accuracy on dev.tsv
 pair    pd_train.py                                 the same lines with Paddle's calls
 """
 
+from pathlib import Path
+
 from pipeline import settings
+from pipeline.pt_checkpoint import build_learner
 from pipeline.pt_loader import data_loader, load_examples, load_tokenizer
 from pipeline.pt_model import load_bert
-from pipeline.pt_optimizer import build_optimizer
 from pipeline.pt_train_loop import evaluate, train_epoch
 from pipeline.run import JUDGE, Run, start
+from pipeline.training_options import TrainingOptions, add_options, training_options
+from pipeline.training_session import Session
 from reprod_align import Recorder
 from reprod_align.randomness import epoch_order
 
@@ -22,38 +26,42 @@ from transformers import BertTokenizerFast
 
 def main(run: Run) -> None:
     """Train once in each precision: both sides see the same batches and the same dropout masks."""
+    options = training_options(run)
+    settings.MAX_LENGTH = options.max_length  # where the loader looks for it
     tokenizer = load_tokenizer(run)
     train = load_examples(run.corpus.train, tokenizer)
     dev = load_examples(run.corpus.dev, tokenizer)
-    for dtype in run.dtypes:
-        accuracies = fine_tune(run, dtype, tokenizer, train, dev)
+    for dtype in options.dtypes:
+        accuracies = fine_tune(run, options, dtype, tokenizer, train, dev)
         print(f"torch {dtype}: best accuracy {max(accuracies):.4f}")
 
 
 def fine_tune(
-    run: Run, dtype: str, tokenizer: BertTokenizerFast, train: Dataset, dev: Dataset
+    run: Run,
+    options: TrainingOptions,
+    dtype: str,
+    tokenizer: BertTokenizerFast,
+    train: Dataset,
+    dev: Dataset,
 ) -> list[float]:
     """Train for all epochs and record losses and accuracies; return the accuracy after each epoch."""
+    learner = build_learner(load_bert(run, dtype), options, options.steps(len(train)))
+    with Session(run, options, Path("torch", dtype), learner) as session:
+        for epoch in session.epochs():
+            order = epoch_order(len(train), options.seed, epoch)[session.examples_done :]
+            train_epoch(
+                learner, data_loader(train, tokenizer, options.examples_per_step, order), session
+            )
+            batches = session.watched(data_loader(dev, tokenizer, settings.EVAL_BATCH_SIZE))
+            session.end_epoch(*evaluate(learner.model, batches, options.device))
     record = Recorder(run.output("train_align_torch", dtype))
-    model = load_bert(run, dtype)
-    optimizer, schedule = build_optimizer(
-        model, run.profile.learning_rate, *run.training_steps(len(train))
-    )
-    accuracies = []
-    for epoch in range(run.epochs):
-        order = epoch_order(len(train), settings.SEED, epoch)
-        batches = data_loader(train, tokenizer, settings.TRAIN_BATCH_SIZE, order)
-        losses = train_epoch(model, batches, optimizer, schedule, epoch)
-        accuracy, logits = evaluate(model, data_loader(dev, tokenizer, settings.EVAL_BATCH_SIZE))
-        accuracies.append(accuracy)
-        if dtype == JUDGE:
-            record.add(f"epoch_{epoch}_losses", losses)
-            record.add(f"epoch_{epoch}_logits", logits)
-            record.add(f"epoch_{epoch}_accuracy", accuracy)
-    record.add("acc", max(accuracies))
+    if dtype == JUDGE:
+        for name, values in session.curves.items():
+            record.add(name, values)
+    record.add("acc", max(session.accuracies))
     record.save()
-    return accuracies
+    return session.accuracies
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="train_align_torch")
+    start(main, __doc__, add_options, writes="train_align_torch")

@@ -1,0 +1,45 @@
+"""Step 5, Paddle side: how long does a training step take, and which part of it?
+
+reads   weights/paddle_weight.pdparams              and the classifier's weights
+writes  log_reprod/strict/perf_paddle.json          milliseconds of every phase of every step
+pair    pt_perf.py                                  the same lines with PyTorch's calls
+"""
+
+from contextlib import nullcontext
+
+from models.pd_fast import contiguous_tensors, faster
+from pipeline.pd_loader import data_loader, load_tokenizer
+from pipeline.pd_model import criterion, load_bert
+from pipeline.pd_optimizer import build_optimizer
+from pipeline.perf import Stopwatch, add_options, examples, save_speed
+from pipeline.run import Run, start
+
+from paddlenlp.datasets import MapDataset
+
+
+def main(run: Run) -> None:
+    """Train on random sentences, dropout on, and time it; with --fast, by the layers of pd_fast.py."""
+    model = load_bert(run, "float32")
+    model.train()
+    data = MapDataset(examples(run))
+    batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
+    optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
+    if run.options.fast:
+        faster(model)
+    watch = Stopwatch()
+    with contiguous_tensors() if run.options.fast else nullcontext():
+        for batch in watch.data(batches):
+            labels = batch.pop("labels")  # (B,)
+            with watch.phase("forward"):
+                loss = criterion(model(**batch), labels)
+            with watch.phase("backward"):
+                loss.backward()
+            with watch.phase("optimizer"):
+                optimizer.step()
+                schedule.step()
+                optimizer.clear_grad()
+    print(save_speed(run, "perf_paddle", watch).line("paddle"))
+
+
+if __name__ == "__main__":
+    start(main, __doc__, add_options)

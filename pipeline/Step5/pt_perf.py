@@ -1,0 +1,51 @@
+"""Step 5, PyTorch side: how long does a training step take, and which part of it?
+
+reads   weights/torch_weight.bin                    and the classifier's weights
+writes  log_reprod/strict/perf_torch.json           milliseconds of every phase of every step
+pair    pd_perf.py                                  the same lines with Paddle's calls
+"""
+
+from contextlib import nullcontext
+
+from pipeline.perf import Stopwatch, add_options, examples, save_speed
+from pipeline.pt_loader import data_loader, load_tokenizer
+from pipeline.pt_model import criterion, load_bert
+from pipeline.pt_optimizer import build_optimizer
+from pipeline.run import Run, start
+
+from datasets import Dataset
+from torch.optim import AdamW
+
+
+def faster(optimizer: AdamW) -> None:
+    """Let AdamW update each group of parameters in one fused operator."""
+    for group in optimizer.param_groups:
+        group["fused"] = True
+
+
+def main(run: Run) -> None:
+    """Train on random sentences, dropout on, and time it; with --fast, by PyTorch's fused AdamW."""
+    model = load_bert(run, "float32")
+    model.train()
+    data = Dataset.from_list(examples(run))
+    batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
+    optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
+    if run.options.fast:
+        faster(optimizer)
+    watch = Stopwatch()
+    with nullcontext():
+        for batch in watch.data(batches):
+            labels = batch.pop("labels")  # (B,)
+            with watch.phase("forward"):
+                loss = criterion(model(**batch), labels)
+            with watch.phase("backward"):
+                loss.backward()
+            with watch.phase("optimizer"):
+                optimizer.step()
+                schedule.step()
+                optimizer.zero_grad()
+    print(save_speed(run, "perf_torch", watch).line("torch"))
+
+
+if __name__ == "__main__":
+    start(main, __doc__, add_options)
