@@ -14,7 +14,7 @@ setup: $(VENV)/.ready  ## make .venv with the pinned packages
 setup-dev: $(VENV)/.ready-dev
 
 test: setup-dev  ## run the tests, on two cores
-	$(BIN)/python -m pytest -n 2 --dist loadfile $(OPTIONS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal $(OPTIONS)
 
 suite: setup-dev  ## the longer checks: every planted bug and correct pair, and the tests of selftest
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)

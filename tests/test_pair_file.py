@@ -394,6 +394,7 @@ def test_errors_arrive_as_what_they_are() -> None:
 
 def test_other_classes_are_refused() -> None:
     ours, theirs = Pipe()
+    ours.send_bytes(bytes(8))  # no arrays follow
     ours.send_bytes(pickle.dumps(os.system))
     with pytest.raises(ReprodError, match="system, which is no plain data"):
         Wire(theirs).receive()
