@@ -22,6 +22,9 @@ from tests.conftest import Finished, one_line_error, run_python
 import paddle
 import pytest
 
+# passes by itself; in one process with all other tests some of them fail: the cause is still open
+pytestmark = pytest.mark.longer
+
 RunHere = Callable[..., tuple[int, str]]
 FORWARD = ("pipeline/Step1/pd_forward_bert.py", "pipeline/Step1/check_step1.py")
 LOSS = ("pipeline/Step3/pd_loss.py", "pipeline/Step3/check_step3.py")
