@@ -2,6 +2,7 @@
 
 from pipeline import settings
 
+import numpy as np
 import torch
 from torch import nn
 from torch.optim import AdamW
@@ -25,8 +26,9 @@ def build_optimizer(
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
     named = dict(model.named_parameters())
     decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
+    kept = float(np.float32(weight_decay))  # by Paddle, for whom 0.01 is another number
     groups = [
-        {"params": [named[name] for name in decay], "weight_decay": weight_decay},
+        {"params": [named[name] for name in decay], "weight_decay": kept},
         {"params": [named[name] for name in named if name not in decay], "weight_decay": 0.0},
     ]
     optimizer = AdamW(groups, lr=learning_rate, betas=settings.BETAS, eps=settings.EPSILON)
