@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, WHOLE_ROUNDING, Bench
 from reprod_align.closer import moved_closer
-from reprod_align.comparing import Pass, gradient_gaps
+from reprod_align.comparing import Pass, compared, gradient_gaps
 from reprod_align.explain import cause_of
 from reprod_align.leaf import Gap
 from reprod_align.locate import Fault, backward_faults, forward_faults
@@ -30,18 +30,35 @@ def locate(bench: Bench, done: Pass) -> Trace:
     if not done.gradients_ok or found:
         found += backward_faults(done.reference, traces[0], pins, done.noise)
     before = len(bench.result.findings)
-    for fault in found:
-        if fault.kink:
-            bench.remark(f"{fault.torch_path}: its gradient differs where its input is exactly 0, "
-                         "where each framework settles the slope its own way")  # fmt: skip
-        elif not _is_coarse(bench, fault):
-            _add_fault(bench, moved_closer(fault, bench, done.reference), done)
+    _add_faults(bench, found, done)
     if not done.gradients_ok:
         _parameter_faults(bench, done, traces[0])
     none_new = len(bench.result.findings) == before
     if none_new and not _excused(bench, done, found) and not _explained(bench, done.outputs_ok):
         _unlocated(bench, done)
     return traces[0]
+
+
+def search(bench: Bench) -> bool:
+    """Add findings for modules at fault in train mode whose fault the outputs hide; True if any is."""
+    done = compared(bench, bench.run_reference(True), True)
+    pins = _reference_pins(bench, done, False)
+    traces = _pinned(bench, done, pins)
+    found = forward_faults(done.reference, *traces, pins)
+    found += backward_faults(done.reference, traces[0], pins, done.noise)
+    before = len(bench.result.findings)
+    _add_faults(bench, found, done)
+    return len(bench.result.findings) > before
+
+
+def _add_faults(bench: Bench, found: Sequence[Fault], done: Pass) -> None:
+    """Add a finding for each fault that is more than rounding, or a remark."""
+    for fault in found:
+        if fault.kink:
+            bench.remark(f"{fault.torch_path}: its gradient differs where its input is exactly 0, "
+                         "where each framework settles the slope its own way")  # fmt: skip
+        elif not _is_coarse(bench, fault):
+            _add_fault(bench, moved_closer(fault, bench, done.reference), done)
 
 
 def _pinned(bench: Bench, done: Pass, pins: ReferencePins) -> tuple[Trace, Trace]:
@@ -94,7 +111,7 @@ def _is_coarse(bench: Bench, fault: Fault) -> bool:
     """Tell whether a fault is float32 rounding inside a layer; note it if so."""
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
     at = fault.torch_path, fault.paddle_path
-    if fault.cut or not fault.gap.relative <= limit or bench.settings_differ(*at):
+    if fault.cut or not fault.gap.relative <= limit or not bench.may_round(*at):
         return False
     bench.note_coarse(at[0] or "the model", fault.gap.relative)
     return True
@@ -146,7 +163,7 @@ def _parameter_faults(bench: Bench, done: Pass, given: Trace) -> None:
         if found.ok or covered or name in bench.untied:
             continue
         at = parent(name), parent(other)
-        if found.relative <= LAYER_ROUNDING and not bench.settings_differ(*at):
+        if found.relative <= LAYER_ROUNDING and bench.may_round(*at):
             bench.note_coarse(name, found.relative)
             continue
         bench.add("backward", name, other, _gradient_words(bench, name, other, given, found), found)

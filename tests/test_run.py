@@ -117,10 +117,10 @@ def test_a_damaged_vocabulary(home: Path, content: bytes) -> None:
     assert "vocab.txt is no vocabulary of this model" in error
 
 
-def test_a_reader_that_leaves_early(aligned_home: Path) -> None:
+def test_a_reader_that_leaves_early(home: Path) -> None:
     """`check_step1.py | true` is quiet."""
     words = [sys.executable, str(REPOSITORY / "pipeline/Step1/check_step1.py"), "--profile", "tiny"]
-    command = shlex.join([*words, "--home", str(aligned_home)]) + " | true"
+    command = shlex.join([*words, "--home", str(home)]) + " | true"
     finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
     assert finished.stderr == ""
 

@@ -124,8 +124,8 @@ def test_two_names_for_one_tensor_are_refused() -> None:
         convert(weights, layout, Layout({"c": (1,)}, set()), lambda name: "c")
 
 
-def test_weights_of_another_profile_are_refused(aligned_home: Path) -> None:
-    finished = run_script("pipeline/Step1/pt_forward_bert.py", aligned_home, "--profile", "minilm")
+def test_weights_of_another_profile_are_refused(home: Path) -> None:
+    finished = run_script("pipeline/Step1/pt_forward_bert.py", home, "--profile", "minilm")
     assert "holds the weights of profile tiny, not minilm" in one_line_error(finished)
 
 
