@@ -21,6 +21,8 @@ CODE_ROUNDING = 2e-7
 """the same for a composite's own code: one or two such operators"""
 WHOLE_ROUNDING = 1e-4
 """relative: what that can grow to on its way to the outputs"""
+FAINT = 1e-12
+"""relative: what faithful outputs stay below in float64, as a rule; above it no module goes unseen"""
 _PRODUCTS = {"Linear", "Embedding", "Bilinear"} | {
     f"Conv{transpose}{axes}d" for transpose in ("", "Transpose") for axes in (1, 2, 3)
 }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, WHOLE_ROUNDING, Bench
 from reprod_align.closer import moved_closer
-from reprod_align.comparing import Pass, compared, gradient_gaps
+from reprod_align.comparing import Pass, gradient_gaps
 from reprod_align.explain import cause_of
 from reprod_align.leaf import Gap
 from reprod_align.locate import Fault, backward_faults, forward_faults
@@ -39,9 +39,8 @@ def locate(bench: Bench, done: Pass) -> Trace:
     return traces[0]
 
 
-def search(bench: Bench) -> bool:
-    """Add findings for modules at fault in train mode whose fault the outputs hide; True if any is."""
-    done = compared(bench, bench.run_reference(True), True)
+def search(bench: Bench, done: Pass) -> bool:
+    """Add findings for modules at fault whose fault outputs and gradients hide; True if any is."""
     pins = _reference_pins(bench, done, False)
     traces = _pinned(bench, done, pins)
     found = forward_faults(done.reference, *traces, pins)

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from reprod_align.audit import SettingDifference
-from reprod_align.bench import CODE_ROUNDING, LAYER_ROUNDING, Bench
-from reprod_align.blame import locate
+from reprod_align.bench import CODE_ROUNDING, FAINT, LAYER_ROUNDING, Bench
+from reprod_align.blame import locate, search
 from reprod_align.causes import loss_cause
 from reprod_align.comparing import Pass, compared
 from reprod_align.consequence import consequences, effect_on_loss
@@ -91,12 +91,19 @@ def _mode(bench: Bench, training: bool) -> None:
         bench.check("backward", f"gradients, {done.mode} mode",
                     _worst([g for *_, g in done.gradients]), done.gradients_ok)  # fmt: skip
     given = None if done.outputs_ok and done.gradients_ok else locate(bench, done)
+    if given is None and bench.dtype == "float64" and _is_faint(done):
+        search(bench, done)
     if training:  # what a fault before it does to a statistic is not the statistic's
         _statistics(bench, reference, done.natural if given is None else given)
     else:
         _meaning(bench, done)
         if bench.dtype == "float64" and not _has_forward(bench):
             compare_float32(bench, done)
+
+
+def _is_faint(done: Pass) -> bool:
+    """Tell whether outputs that pass are further apart than those of faithful models are."""
+    return any(found.exceed * JUDGE > FAINT for _, found in done.gaps)
 
 
 def _meaning(bench: Bench, done: Pass) -> None:
