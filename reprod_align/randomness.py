@@ -7,7 +7,8 @@ never on what was drawn before, so that a run can be resumed at any step.
 
 `Draws` is what a stream offers; `backends.torch_random` and `backends.paddle_random` make a
 framework draw from one. The functions below turn its numbers into the other distributions, in
-float64, so that both sides apply the same arithmetic.
+float64, so that both sides apply the same arithmetic. Which of two equal values `topk` takes is left
+to chance too, each framework's own: `leading` settles it for both.
 """
 
 from typing import Protocol
@@ -109,6 +110,19 @@ def multinomial(draws: Draws, weights: Float64, samples: int, replacement: bool)
         # a race: the k-th finisher is the k-th index drawn without replacement
         finish = exponential(draws.uniform(weights.shape)) / weights
     return np.argsort(finish, axis=-1, kind="stable")[..., :samples]
+
+
+def leading(values: Float64, count: int, axis: int, largest: bool, tied: float = 2.0**-30) -> Int64:
+    """Return the indices of the `count` largest (or smallest) along an axis, the lower index first at a tie.
+
+    What differs by rounding alone is tied too: by less than about `tied` of the largest finite size
+    along the axis. NaN must not be among the values.
+    """
+    sizes = np.where(np.isfinite(values), np.abs(values), 0.0)
+    unit = np.maximum(sizes.max(axis=axis, keepdims=True), np.finfo(np.float64).tiny) * tied
+    steps = np.round(values / unit) if tied else values
+    order = np.argsort(-steps if largest else steps, axis=axis, kind="stable")
+    return np.take(order, range(count), axis=axis)
 
 
 def _inverse_cdf(weights: Float64, uniform: Float64) -> Int64:

@@ -49,6 +49,18 @@ def test_parameters_and_gradients_in_one_layout() -> None:
             np.testing.assert_allclose(actual[name], array, rtol=1e-5, atol=1e-6)
 
 
+def test_running_statistics_are_no_parameters() -> None:
+    torch_model = torch.nn.Sequential(torch.nn.Conv1d(2, 3, 1), torch.nn.BatchNorm1d(3))
+    paddle_model = paddle.nn.Sequential(paddle.nn.Conv1D(2, 3, 1), paddle.nn.BatchNorm1D(3))
+    assert "1._mean" in dict(paddle_model.named_parameters())  # to Paddle they are
+    names = [name for name, _ in pt_backend.parameters(torch_model)]
+    assert [name for name, _ in pd_backend.parameters(paddle_model)] == names
+    assert [name for name, _ in pd_backend.parameters(paddle.nn.BatchNorm2D(3))] == [
+        "weight",
+        "bias",
+    ]
+
+
 def test_a_parameter_without_a_gradient_is_left_out() -> None:
     torch_model, paddle_model = models()
     assert not list(pt_backend.gradients(torch_model))

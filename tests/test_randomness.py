@@ -12,6 +12,7 @@ from reprod_align.randomness import (
     bernoulli,
     epoch_order,
     exponential,
+    leading,
     multinomial,
 )
 
@@ -507,6 +508,41 @@ def own_draws() -> list[list[float]]:
         paddle.poisson(x),
     ]
     return [tensor.flatten().tolist() for tensor in (*torch_layers, *paddle_layers)]
+
+
+def test_leading_takes_the_lower_index_where_values_are_tied() -> None:
+    values = np.array([[1.0, 3.0 - 1e-15, 3.0, 2.0, 3.0], [0.0, -np.inf, 0.0, np.inf, 5.0]])
+    assert leading(values, 3, 1, largest=True).tolist() == [[1, 2, 4], [3, 4, 0]]
+    assert leading(values, 2, 1, largest=False).tolist() == [[0, 3], [1, 0]]
+    assert leading(values, 3, 1, largest=True, tied=0.0).tolist() == [[2, 4, 1], [3, 4, 0]]
+    assert leading(np.zeros((2, 3)), 2, 0, largest=True).tolist() == [[0] * 3, [1] * 3]
+    assert leading(np.array([1.0, 1.0 + 1e-6]), 1, 0, largest=True).tolist() == [1]  # no tie
+
+
+@pytest.mark.parametrize("options", [(7, -1, True), (3, 0, True), (7, 1, False)])
+def test_topk_takes_the_same_of_values_that_rounding_alone_sets_apart(options: Any) -> None:
+    x = np.random.default_rng(1).integers(0, 4, (8, 40)) * 0.1
+    rounded = x * (1 + 1e-15 * np.random.default_rng(2).integers(-1, 2, x.shape))
+    ours, theirs = (torch.tensor(x, requires_grad=True), paddle.to_tensor(rounded))
+    theirs.stop_gradient = False
+    apart = np.array(torch.topk(ours, *options)[1]) != paddle.topk(theirs, *options)[1].numpy()
+    assert apart.any()  # what each framework takes by itself
+    with torch_random.shared_random(Counting()), paddle_random.shared_random(Counting()):
+        expected, actual = torch.topk(ours, *options), paddle.topk(theirs, *options)
+    assert (expected[1].numpy() == actual[1].numpy()).all()
+    np.testing.assert_array_equal(expected[0].detach(), torch.topk(ours, *options)[0].detach())
+    expected[0].square().sum().backward()
+    actual[0].square().sum().backward()
+    assert ours.grad is not None and ours.grad.any()
+    np.testing.assert_allclose(theirs.grad.numpy(), ours.grad, atol=1e-14)
+
+
+def test_topk_of_nan_and_of_integers_is_the_frameworks_own() -> None:
+    with torch_random.shared_random(Counting()), paddle_random.shared_random(Counting()):
+        assert torch.topk(torch.tensor([1.0, float("nan"), 2.0]), 1)[1].tolist() == [1]
+        assert torch.topk(torch.tensor([1, 3, 2]), 2)[1].tolist() == [1, 2]
+        assert paddle.topk(paddle.to_tensor([1, 3, 2]), 2)[1].tolist() == [1, 2]
+        assert paddle.topk(paddle.to_tensor([1.0, 3.0, 2.0]), paddle.to_tensor(2))[1].shape == [2]
 
 
 def test_everything_is_put_back_also_after_an_error() -> None:

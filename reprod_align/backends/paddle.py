@@ -88,10 +88,13 @@ def load_weights(model: nn.Layer, weights: Mapping[str, Array]) -> None:
 def parameters(model: nn.Layer) -> Iterator[tuple[str, Array]]:
     """Yield every parameter's name and value, in definition order and PyTorch's layout.
 
-    The arrays may share the model's memory: use them before the next update.
+    The arrays may share the model's memory: use them before the next update. A batch norm's running
+    statistics, for Paddle parameters, are none here: PyTorch counts them among the buffers.
     """
-    transposed = linear_weights(model)
+    transposed, statistics = linear_weights(model), _running_statistics(model)
     for name, parameter in model.named_parameters():
+        if name in statistics:
+            continue
         yield name, _torch_layout(parameter, name in transposed)
 
 
@@ -121,8 +124,16 @@ def layer_outputs(model: nn.Layer, names: Sequence[str]) -> Iterator[dict[str, A
             handle.remove()
 
 
+_BATCH_NORMS = (nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.SyncBatchNorm)
+
 # paddle.save adds this entry: a map from the model's names to Paddle's internal ones
 _STRUCTURED_NAMES = "StructuredToParameterName@@"
+
+
+def _running_statistics(model: nn.Layer) -> set[str]:
+    layers = model.named_sublayers(include_self=True)
+    norms = [name for name, layer in layers if isinstance(layer, _BATCH_NORMS)]
+    return {f"{name}.{last}".lstrip(".") for name in norms for last in ("_mean", "_variance")}
 
 
 def _torch_layout(tensor: paddle.Tensor, transposed: bool) -> Array:

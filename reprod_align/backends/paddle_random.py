@@ -8,7 +8,8 @@ Shared: dropout of every kind, rrelu, gumbel_softmax, the dropouts of scaled_dot
 nn.MultiHeadAttention, rand, randn, randint (and their _like), randperm, bernoulli, multinomial, normal,
 uniform_, normal_, log_normal_, exponential_, random_, and all that is made of them. The dropouts between
 the layers of nn.LSTM, GRU and SimpleRNN are drawn as PyTorch's are: (T, B, C), or packed, (sum of
-lengths, C), where the sequences' lengths are given.
+lengths, C), where the sequences' lengths are given. `topk` takes the lower index where values are equal up
+to rounding.
 In eval mode Paddle's RNN operator keeps nothing for the backward pass, which then raises. In the block it
 runs as in training, without dropout: the same outputs, and gradients too.
 Refused with UnsharedDrawError: poisson, binomial, gamma, Dirichlet, complex numbers.
@@ -29,6 +30,7 @@ from reprod_align.randomness import (
     UnsharedDrawError,
     bernoulli,
     exponential,
+    leading,
     multinomial,
 )
 
@@ -161,6 +163,24 @@ def _multinomial(
 ) -> Tensor:
     indices = multinomial(draws, _float64(x), samples, replacement)
     return _created(indices, paddle.int64, out=out)
+
+
+def _topk(
+    draws: Draws,
+    x: Tensor,
+    k: int | Tensor,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    out: Any = None,
+) -> tuple[Tensor, Tensor]:
+    values = _float64(x.detach())
+    floating = x.dtype in _EPSILONS and x.ndim > 0 and int(k) > 0 and out is None
+    if not floating or np.isnan(values).any():
+        return _own_topk(x, k, axis, largest, sorted, out=out)  # type: ignore[no-any-return]
+    tied = 2.0**-30 if x.dtype == paddle.float64 else 8 * _EPSILONS[x.dtype]
+    indices = paddle.to_tensor(leading(values, int(k), axis, largest, tied), place=x.place)
+    return paddle.take_along_axis(x, indices, axis, broadcast=False), indices
 
 
 def _rrelu(draws: Draws, x: Tensor, low: float, high: float, is_test: bool) -> Tensor:
@@ -337,6 +357,11 @@ def _refused(name: str) -> Function:
 
 
 _operators: Any = paddle._C_ops
+_own_topk = _operators.topk
+_EPSILONS = {
+    dtype: float(paddle.finfo(dtype).eps)
+    for dtype in (paddle.float64, paddle.float32, paddle.float16, paddle.bfloat16)
+}
 _own_dropout, _own_dropout_, _own_rnn = _operators.dropout, _operators.dropout_, _operators.rnn
 _own_dropout_function = common.dropout
 _own_alpha_dropout = common._feature_alpha_dropout_impl
@@ -352,6 +377,7 @@ _DRAWING: dict[str, Function] = {
     "random_": _integers_,
     "randperm": _permutation,
     "multinomial": _multinomial,
+    "topk": _topk,
     "rrelu": _rrelu,
     "gumbel_softmax": _gumbel_softmax,
     "dropout": _dropout,

@@ -8,7 +8,7 @@ these operators however the function was imported; all other arithmetic stays Py
 Shared: dropout of every kind, rrelu, gumbel_softmax, rand, randn, randint (and their _like), randperm,
 bernoulli, multinomial, normal, uniform_, normal_, log_normal_, exponential_, random_, and all that is
 made of them (nn.init, torch.distributions.Normal, Bernoulli, Categorical, ...). A `generator` argument
-is ignored: the stream takes its place.
+is ignored: the stream takes its place. `topk` takes the lower index where values are equal up to rounding.
 Refused with UnsharedDrawError: poisson, binomial, gamma, Dirichlet, Cauchy, geometric, complex numbers.
 Not seen: kernels that torch.compile has generated, the fused attention and RNN kernels of GPUs, worker
 processes. Not repeated: the second forward pass of torch.utils.checkpoint draws new numbers, and the
@@ -26,6 +26,7 @@ from reprod_align.randomness import (
     UnsharedDrawError,
     bernoulli,
     exponential,
+    leading,
     multinomial,
 )
 
@@ -59,6 +60,8 @@ class _SharedDraws(TorchDispatchMode):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Given | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        if func is torch.ops.aten.topk.default:
+            return _topk(func, _given(func, args, kwargs))
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **kwargs)
         if func.overloadpacket in _VALUES:
@@ -169,6 +172,16 @@ def _native_dropout(draws: Draws, func: Any, given: Given) -> Any:
         return func(x, p, train)
     keep = torch.from_numpy(bernoulli(draws.uniform(tuple(x.shape)), 1.0 - p)).to(x.device)
     return x * (keep.to(x.dtype) / (1.0 - p)), keep
+
+
+def _topk(func: Any, given: Given) -> Any:
+    x, k, axis, largest, _ = given.values()
+    values = _float64(x.detach())
+    if not x.is_floating_point() or x.ndim == 0 or k == 0 or np.isnan(values).any():
+        return func(**given)
+    tied = 2.0**-30 if x.dtype == torch.float64 else 8 * torch.finfo(x.dtype).eps
+    indices = torch.from_numpy(leading(values, k, axis, largest, tied)).to(x.device)
+    return torch.gather(x, axis, indices), indices
 
 
 _aten = torch.ops.aten

@@ -1,0 +1,18 @@
+"""Check: do both DataLoaders yield the same batches, in the same order?
+
+reads   strict/data_torch.npy and data_paddle.npy
+writes  data_diff.log
+exit    0 aligned, 1 different, 2 cannot be compared
+"""
+
+from informer_run import Run, start
+from reprod_align import check
+
+
+def main(run: Run) -> int:
+    """Judge the two records."""
+    return check(run.gate("data", exact=True, unit="entry", required=("train_windows",)))
+
+
+if __name__ == "__main__":
+    start(main, __doc__)

@@ -1,0 +1,100 @@
+"""What the PyTorch scripts share. informer_pd.py is its twin."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from informer_run import Batch, Run
+from informer_settings import LEARNING_RATE, SEED
+from models import pt_informer
+from reprod_align.backends.torch import load_weights, read_weights, set_precision
+from reprod_align.backends.torch_random import shared_random
+from reprod_align.randomness import SharedRandom
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
+
+
+class Windows(Dataset):
+    """A part of the series, as PyTorch's DataLoader takes it."""
+
+    def __init__(self, run: Run, split: str) -> None:
+        """Take "train", "val" or "test"."""
+        self.split = run.splits[split]
+
+    def __len__(self) -> int:
+        """Return how many windows there are."""
+        return len(self.split)
+
+    def __getitem__(self, index: int) -> Batch:
+        """Return x, y and the marks of both."""
+        return self.split[index]
+
+
+def data_loader(run: Run, split: str, epoch: int = 0) -> Iterator[list[Tensor]]:
+    """Yield batches of x, y and the marks of both, (B, length, columns) each."""
+    loader = DataLoader(Windows(run, split), batch_sampler=run.order(split, epoch))
+    for batch in loader:
+        yield [tensor.to(torch.get_default_dtype()) for tensor in batch]
+
+
+def build_model(run: Run) -> nn.Module:
+    """Return a new model."""
+    return getattr(pt_informer, run.model_name)(**run.arguments)
+
+
+def load_model(run: Run, dtype: str) -> nn.Module:
+    """Return the trained model in eval mode."""
+    set_precision(dtype)
+    model = build_model(run)
+    load_weights(model, read_weights(run.needed(run.checkpoint, "pt_checkpoint.py")))
+    return model.eval()
+
+
+def tensors(batch: Batch) -> list[Tensor]:
+    """Return the arrays in the precision that was set."""
+    return [torch.from_numpy(array).to(torch.get_default_dtype()) for array in batch]
+
+
+def forecast(model: nn.Module, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return forecast and truth, (B, out_len, 7) each."""
+    x, y, x_mark, y_mark = batch
+    out_len = model.arguments.out_len
+    zeros = torch.zeros_like(y[:, -out_len:])  # (B, out_len, 7)
+    x_dec = torch.cat([y[:, :-out_len], zeros], dim=1)  # (B, label_len + out_len, 7)
+    return model(x, x_mark, x_dec, y_mark), y[:, -out_len:]
+
+
+def metrics(forecasts: list[Tensor], truths: list[Tensor]) -> dict[str, Tensor]:
+    """Return MSE and MAE over all batches."""
+    actual, expected = torch.cat(forecasts), torch.cat(truths)
+    return {"mse": F.mse_loss(actual, expected), "mae": F.l1_loss(actual, expected)}
+
+
+def evaluate(model: nn.Module, run: Run, split: str) -> dict[str, Tensor]:
+    """Return MSE and MAE on a part of the series."""
+    model.eval()
+    pairs = []
+    for step, batch in enumerate(data_loader(run, split)):
+        with (
+            torch.no_grad(),
+            shared(0, step),
+        ):  # PyTorch's DataLoader draws too: not within the block
+            pairs.append(forecast(model, batch))
+    return metrics(*map(list, zip(*pairs, strict=True)))
+
+
+def build_optimizer(model: nn.Module) -> torch.optim.Adam:
+    """Return Adam."""
+    return torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+
+
+def build_schedule(optimizer: torch.optim.Adam) -> Any:
+    """Return the schedule that halves the rate each time it is stepped."""
+    return torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+
+
+def shared(epoch: int, step: int) -> Any:
+    """Let both frameworks take the same random numbers in the block."""
+    return shared_random(SharedRandom(SEED, epoch, step))

@@ -1,0 +1,35 @@
+"""Loss, Paddle side: of one batch, in train mode, with dropout.
+
+reads   model_state.pdparams
+writes  loss_paddle.npy             the mean squared error, and with each reduction; float32, and its
+                                    float64 twin in strict/
+pair    pt_loss.py                  the same lines with PyTorch's calls
+"""
+
+import informer_pd
+from informer_run import Run, start
+from informer_settings import DTYPES, JUDGE
+from reprod_align import Recorder
+
+import paddle
+import paddle.nn.functional as F
+
+
+def main(run: Run) -> None:
+    """Record the losses, once in each precision."""
+    for dtype in DTYPES:
+        record = Recorder(run.output("loss_paddle", dtype))
+        model = informer_pd.load_model(run, dtype)
+        model.train()
+        with paddle.no_grad(), informer_pd.shared(0, 0):
+            pair = informer_pd.forecast(model, informer_pd.tensors(run.first_batch()))
+        record.add("loss", F.mse_loss(*pair))
+        record.add("absolute", F.l1_loss(*pair))
+        record.add("of_each_value", F.mse_loss(*pair, reduction="none"))
+        if dtype == JUDGE:  # a sum of thousands is never within the official 1e-6 in float32
+            record.add("summed", F.mse_loss(*pair, reduction="sum"))
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__, writes="loss_paddle")

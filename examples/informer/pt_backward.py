@@ -1,0 +1,45 @@
+"""Backward pass, PyTorch side: ten Adam iterations on one batch, in eval mode.
+
+reads   checkpoint.pth
+writes  backward_torch.npy          loss and learning rate of each iteration, float32
+        strict/backward_torch.npy   the same in float64, every gradient and every updated value
+pair    pd_backward.py              the same lines with Paddle's calls
+"""
+
+import informer_pt
+from informer_run import Run, start
+from informer_settings import DTYPES, ITERATIONS, JUDGE
+from reprod_align import Recorder
+from reprod_align.backends.torch import gradients, parameters
+from reprod_align.sketch import backward_order
+
+import torch.nn.functional as F
+
+
+def main(run: Run) -> None:
+    """Train once in each precision; the rate is halved after every third iteration."""
+    for dtype in DTYPES:
+        record = Recorder(run.output("backward_torch", dtype))
+        model = informer_pt.load_model(run, dtype)
+        optimizer = informer_pt.build_optimizer(model)
+        schedule = informer_pt.build_schedule(optimizer)
+        batch = informer_pt.tensors(run.first_batch())
+        for iteration in range(ITERATIONS):
+            with informer_pt.shared(0, iteration):
+                loss = F.mse_loss(*informer_pt.forecast(model, batch))
+            loss.backward()
+            record.add(f"loss_{iteration}", loss)
+            record.add(f"lr_{iteration}", schedule.get_last_lr()[0])
+            if dtype == JUDGE:
+                record.add_all(backward_order(f"gradient_{iteration}", gradients(model)))
+            optimizer.step()
+            optimizer.zero_grad()
+            if iteration % 3 == 2:
+                schedule.step()
+            if dtype == JUDGE:
+                record.add_all(backward_order(f"parameter_{iteration}", parameters(model)))
+        record.save()
+
+
+if __name__ == "__main__":
+    start(main, __doc__, writes="backward_torch")
