@@ -1,8 +1,10 @@
 """What an optimizer step changes, saved and restored, in Paddle. pt_checkpoint.py is its twin."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from pipeline.pd_optimizer import build_optimizer
+from pipeline.ranks import Ranks
 from pipeline.saved_state import Array, Arrays, Facts, model_weights, part
 from pipeline.training_options import TrainingOptions
 from reprod_align.backends.paddle import load_weights
@@ -25,6 +27,19 @@ class Learner:
     optimizer: AdamW
     schedule: LRScheduler
     scaler: GradScaler
+    world: int = 1
+
+    def __post_init__(self) -> None:
+        """Train in this process alone, until `join`."""
+        self.forward = self.model
+
+    def join(self, ranks: Ranks) -> None:
+        """From here on, a backward pass leaves the mean of all processes' gradients."""
+        self.world, self.forward = ranks.world, ranks.wrapped(self.model)
+
+    def gradients_stay_here(self, unless: bool) -> AbstractContextManager[object]:
+        """Add gradients up in this process; they are exchanged by the backward pass that ends a step."""
+        return nullcontext() if unless or self.world == 1 else self.forward.no_sync()
 
     def state(self) -> tuple[Arrays, Facts]:
         """Return the arrays of model and optimizer, and the rest as JSON."""

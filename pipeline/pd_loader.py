@@ -6,11 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import pd_only, settings  # noqa: F401
+from pipeline.batch_rows import Shard, Shards
 from pipeline.corpus import task_file
+from pipeline.ranks import ALONE, Ranks
 from pipeline.run import Run
 
+import numpy as np
+import paddle
 import pandas as pd
-from paddle.io import BatchSampler, DataLoader, SequenceSampler
+from paddle.io import BatchSampler, DataLoader, RandomSampler, SequenceSampler
 from paddlenlp.data import DataCollatorWithPadding
 from paddlenlp.datasets import MapDataset, load_dataset
 from paddlenlp.transformers import BasicTokenizer, BertTokenizer
@@ -64,7 +68,9 @@ def load_tokenizer(run: Run) -> BertTokenizer:
     return tokenizer
 
 
-def load_examples(path: Path, tokenizer: BertTokenizer) -> MapDataset:
+def load_examples(
+    path: Path, tokenizer: BertTokenizer, max_length: int = settings.MAX_LENGTH
+) -> MapDataset:
     """Read a TSV file of `run.corpus` and tokenize it: KEYS for every example, texts cut but not padded.
 
     A plain path is read as SST-2's. The examples of a test file lack the labels.
@@ -72,18 +78,20 @@ def load_examples(path: Path, tokenizer: BertTokenizer) -> MapDataset:
     texts = task_file(path).layout.texts
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
-        encoded = encode(tokenizer, [example[name] for name in texts])
+        encoded = encode(tokenizer, [example[name] for name in texts], max_length)
         return {**encoded, "labels": example["label"]} if "label" in example else encoded
 
     examples = load_dataset(read_tsv, path=path, lazy=False)
     return examples.map(convert, lazy=False)
 
 
-def encode(tokenizer: BertTokenizer, texts: Sequence[str]) -> dict[str, list[int]]:
+def encode(
+    tokenizer: BertTokenizer, texts: Sequence[str], max_length: int = settings.MAX_LENGTH
+) -> dict[str, list[int]]:
     """Tokenize one text or a pair; of a pair that is too long, the longer one is cut first."""
     encoded = tokenizer(
         *texts,
-        max_length=settings.MAX_LENGTH,
+        max_length=max_length,
         truncation=True,
         return_attention_mask=True,
     )
@@ -127,3 +135,60 @@ def data_loader(
         ),
         collate_fn=DataCollatorWithPadding(tokenizer),
     )
+
+
+def native_order(examples: MapDataset, seed: int) -> list[int]:
+    """Return `examples` in Paddle's own random order, which it draws from NumPy."""
+    np.random.seed(seed)
+    return list(RandomSampler(examples))
+
+
+class ShardLoader:
+    """This process's rows of every batch, each with the `Shard` that says which they are.
+
+    They are padded to the longest sentence of the whole batch, so that dropout masks are rows of its own.
+    """
+
+    def __init__(
+        self,
+        examples: MapDataset,
+        tokenizer: BertTokenizer,
+        batch_size: int,
+        order: Sequence[int] | None = None,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        """Split batches of `batch_size` in `order` (default: as they stand) over the processes."""
+        self._shards = Shards(range(len(examples)) if order is None else order, batch_size, ranks)
+        self._lengths = (
+            [len(example["input_ids"]) for example in examples] if ranks.world > 1 else []
+        )
+        self._pad = tokenizer.pad_token_id
+        self._batches = DataLoader(
+            examples,
+            batch_sampler=self._shards,
+            collate_fn=DataCollatorWithPadding(tokenizer),
+        )
+
+    def __len__(self) -> int:
+        """Return how many batches there are."""
+        return len(self._shards)
+
+    def __iter__(self) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        """Yield shard and rows of each batch."""
+        whole = zip(self._shards.shards(), self._shards.batches(), strict=True)
+        for (shard, indices), batch in zip(whole, self._batches, strict=True):
+            if self._lengths:
+                longest = max(self._lengths[index] for index in indices)
+                batch = {name: self._widened(name, rows, longest) for name, rows in batch.items()}
+            yield shard, batch
+
+    def _widened(self, name: str, rows: paddle.Tensor, length: int) -> paddle.Tensor:
+        if rows.ndim == 1:  # labels
+            return rows
+        return _padded(rows, length, self._pad if name == "input_ids" else 0)
+
+
+def _padded(tensor: paddle.Tensor, length: int, value: int) -> paddle.Tensor:
+    """Return (B, L) as (B, length), with `value` in the new columns."""
+    missing = length - tensor.shape[1]
+    return paddle.concat([tensor, paddle.full([len(tensor), missing], value, tensor.dtype)], axis=1)

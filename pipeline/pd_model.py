@@ -26,5 +26,10 @@ def load_bert(run: Run, dtype: str) -> BertForSequenceClassification:
 
 
 def criterion(logits: paddle.Tensor, labels: paddle.Tensor) -> paddle.Tensor:
-    """Return what the model trains on: the mean cross entropy of logits (B, num_labels), labels (B,)."""
+    """Return what the model trains on: the mean cross entropy of logits (B, num_labels), labels (B,).
+
+    Of one output per example, a score, it is the mean squared error.
+    """
+    if logits.shape[-1] == 1:
+        return F.mse_loss(logits[:, 0], labels.astype(logits.dtype))
     return F.cross_entropy(logits, labels)

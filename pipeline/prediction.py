@@ -1,12 +1,16 @@
 """What predicts labels, on both sides: which sentences, and which weights."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from pipeline.run import Run
 from pipeline.saved_state import Arrays, model_weights, read_state
+from pipeline.tasks import SST2, Task
 from pipeline.training_options import add_model_options
 from reprod_align.errors import MissingInputError, ReprodError
+
+import numpy as np
 
 NAMES = ("last.safetensors", "best.safetensors")  # the better one last
 
@@ -24,13 +28,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def sentences(run: Run) -> list[str]:
-    """Return the sentences of --file, and those of the command line; ReprodError if there are none."""
+def sentences(run: Run) -> list[list[str]]:
+    """Return the texts of --file, and those of the command line: one, or the task's two, each.
+
+    Raises ReprodError if there are none, or not as many as the task needs.
+    """
     lines = _lines(run.options.file) if run.options.file else []
     found = [line.strip() for line in (*lines, *run.options.sentences) if line.strip()]
     if not found:
         raise ReprodError("no sentence: give some on the command line, or in --file")
-    return found
+    return [_texts(run.task, line) for line in found]
+
+
+def answer(task: Task, logits: Sequence[float]) -> list[str]:
+    """Return what one example's logits (num_labels,) say: label and probability, or the score alone."""
+    if not task.labels:
+        return [f"{logits[0]:.6f}"]
+    powers = np.exp(np.subtract(logits, max(logits)))
+    label = int(task.predictions(logits))
+    return [task.labels[label], f"{powers[label] / powers.sum():.6f}"]
+
+
+def _texts(task: Task, line: str) -> list[str]:
+    names = task.train.texts
+    texts = [text.strip() for text in line.split("\t")] if len(names) > 1 else [line]
+    if len(texts) != len(names):
+        raise ReprodError(
+            f"{task.title} takes {len(names)} texts with a tab between, not {line[:40]!r}"
+        )
+    return texts
 
 
 def trained_weights(run: Run, side: str) -> Arrays | None:
@@ -39,8 +65,8 @@ def trained_weights(run: Run, side: str) -> Arrays | None:
         return None
     path = _checkpoint(run.options.checkpoint, side)
     arrays, facts = read_state(path)
-    made_with = facts["made_with"]
-    wanted = {"side": side, "--profile": run.profile.name}
+    made_with = {"--task": SST2.name, **facts["made_with"]}
+    wanted = {"side": side, "--profile": run.profile.name, "--task": run.task.name}
     for name, value in wanted.items():
         if made_with[name] != value:
             raise ReprodError(

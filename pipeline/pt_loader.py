@@ -1,16 +1,19 @@
 """From a TSV file to batches, with Hugging Face datasets and tokenizer. pd_loader.py is its twin."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import settings
+from pipeline.batch_rows import Shard, Shards
 from pipeline.corpus import task_file
+from pipeline.ranks import ALONE, Ranks
 from pipeline.run import Run
 
+import torch
 from datasets import Dataset
-from torch.utils.data import DataLoader, SequentialSampler
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
 from transformers import BertTokenizerFast, DataCollatorWithPadding
 
 KEYS = ("input_ids", "token_type_ids", "attention_mask", "labels")
@@ -21,7 +24,9 @@ def load_tokenizer(run: Run) -> BertTokenizerFast:
     return BertTokenizerFast(str(run.vocab), do_lower_case=run.do_lower_case)
 
 
-def load_examples(path: Path, tokenizer: BertTokenizerFast) -> Dataset:
+def load_examples(
+    path: Path, tokenizer: BertTokenizerFast, max_length: int = settings.MAX_LENGTH
+) -> Dataset:
     """Read a TSV file of `run.corpus` and tokenize it: KEYS for every example, texts cut but not padded.
 
     A plain path is read as SST-2's. The examples of a test file lack the labels.
@@ -29,20 +34,22 @@ def load_examples(path: Path, tokenizer: BertTokenizerFast) -> Dataset:
     texts = task_file(path).layout.texts
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
-        encoded = encode(tokenizer, [example[name] for name in texts])
+        encoded = encode(tokenizer, [example[name] for name in texts], max_length)
         return {**encoded, "labels": example["label"]} if "label" in example else encoded
 
     examples = read_tsv(path)
     return examples.map(convert, remove_columns=examples.column_names)
 
 
-def encode(tokenizer: BertTokenizerFast, texts: Sequence[str]) -> dict[str, list[int]]:
+def encode(
+    tokenizer: BertTokenizerFast, texts: Sequence[str], max_length: int = settings.MAX_LENGTH
+) -> dict[str, list[int]]:
     """Tokenize one text or a pair; of a pair that is too long, the longer one is cut first."""
     encoded = tokenizer(
         *(
             [text] for text in texts
         ),  # a batch of one: on its own, an empty second text counts as none
-        max_length=settings.MAX_LENGTH,
+        max_length=max_length,
         truncation=True,
         return_attention_mask=True,
     )
@@ -86,3 +93,57 @@ def data_loader(
         drop_last=False,
         collate_fn=DataCollatorWithPadding(tokenizer),
     )
+
+
+def native_order(examples: Dataset, seed: int) -> list[int]:
+    """Return `examples` in PyTorch's own random order."""
+    return list(RandomSampler(examples, generator=torch.Generator().manual_seed(seed)))
+
+
+class ShardLoader:
+    """This process's rows of every batch, each with the `Shard` that says which they are.
+
+    They are padded to the longest sentence of the whole batch, so that dropout masks are rows of its own.
+    """
+
+    def __init__(
+        self,
+        examples: Dataset,
+        tokenizer: BertTokenizerFast,
+        batch_size: int,
+        order: Sequence[int] | None = None,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        """Split batches of `batch_size` in `order` (default: as they stand) over the processes."""
+        self._shards = Shards(range(len(examples)) if order is None else order, batch_size, ranks)
+        self._lengths = [len(ids) for ids in examples["input_ids"]] if ranks.world > 1 else []
+        self._pad = tokenizer.pad_token_id
+        self._batches = DataLoader(
+            examples,
+            batch_sampler=self._shards,
+            collate_fn=DataCollatorWithPadding(tokenizer),
+        )
+
+    def __len__(self) -> int:
+        """Return how many batches there are."""
+        return len(self._shards)
+
+    def __iter__(self) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        """Yield shard and rows of each batch."""
+        whole = zip(self._shards.shards(), self._shards.batches(), strict=True)
+        for (shard, indices), batch in zip(whole, self._batches, strict=True):
+            if self._lengths:
+                longest = max(self._lengths[index] for index in indices)
+                batch = {name: self._widened(name, rows, longest) for name, rows in batch.items()}
+            yield shard, batch
+
+    def _widened(self, name: str, rows: torch.Tensor, length: int) -> torch.Tensor:
+        if rows.ndim == 1:  # labels
+            return rows
+        return _padded(rows, length, self._pad if name == "input_ids" else 0)
+
+
+def _padded(tensor: torch.Tensor, length: int, value: int) -> torch.Tensor:
+    """Return (B, L) as (B, length), with `value` in the new columns."""
+    missing = length - tensor.shape[1]
+    return torch.cat([tensor, tensor.new_full((len(tensor), missing), value)], dim=1)

@@ -1,17 +1,19 @@
 """One epoch of training and of evaluation, in torch. pd_train_loop.py is its twin."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pipeline.batch_rows import rows_of
+from pipeline.batch_rows import Shard, in_order
+from pipeline.native import NATIVE, native_seed
 from pipeline.pt_checkpoint import Learner, place
 from pipeline.pt_model import criterion
 from pipeline.pt_optimizer import clip_gradients
+from pipeline.ranks import ALONE, Ranks
 from pipeline.training_options import TrainingOptions
 from pipeline.training_session import Session
 from reprod_align.backends.torch_random import shared_random
-from reprod_align.randomness import SharedRandom
+from reprod_align.randomness import Draws, SharedRandom
 
 import torch
 from torch import nn
@@ -20,13 +22,15 @@ from tqdm import tqdm
 Batch = dict[str, Any]
 
 
-def train_epoch(learner: Learner, batches: Iterable[Batch], session: Session) -> None:
+def train_epoch(learner: Learner, batches: Sequence[tuple[Shard, Batch]], session: Session) -> None:
     """Train on every batch with shared random draws; tell the session the loss of every step."""
     learner.model.train()
-    for batch in tqdm(batches, desc=f"torch epoch {session.epoch}", disable=None):
+    quiet = True if session.ranks.rank else None  # None: unless the screen is a terminal
+    for shard, batch in tqdm(batches, desc=f"torch epoch {session.epoch}", disable=quiet):
         numbers = {"lr": learner.learning_rate}
         draws = (session.options.seed, session.epoch, session.step_of_epoch)
-        loss = backward(learner, batch, session.options, draws)
+        loss = backward(learner, batch, session.options, draws, shard)
+        (loss,) = session.ranks.total([loss])
         if session.options.clip is not None:
             learner.scaler.unscale_(learner.optimizer)
             numbers["grad_norm"] = clip_gradients(learner.model, session.options.clip)
@@ -38,23 +42,38 @@ def train_epoch(learner: Learner, batches: Iterable[Batch], session: Session) ->
 
 
 def backward(
-    learner: Learner, batch: Batch, options: TrainingOptions, draws: tuple[int, int, int]
+    learner: Learner,
+    batch: Batch,
+    options: TrainingOptions,
+    draws: tuple[int, int, int],
+    shard: Shard | None = None,
 ) -> float:
     """Add up the gradients of a batch's parts, each by its share of the examples; return the loss.
 
     `draws` is seed, epoch and step: every part draws its rows of what the whole batch would draw.
+    `batch` is the rows of `shard`, and the loss is their share in the whole batch's (default: it is whole).
     """
     batch = {name: tensor.to(place(options.device)) for name, tensor in batch.items()}
     labels = batch.pop("labels")  # (B,)
-    examples, total = len(labels), 0.0
-    for rows in options.parts(examples):
+    shard = shard or Shard(slice(0, len(labels)), len(labels))
+    if options.randomness == NATIVE:
+        torch.manual_seed(native_seed(*draws, shard.rows.start))
+    total = 0.0
+    for rows in options.parts(len(labels)):
         inputs = {name: tensor[rows] for name, tensor in batch.items()}
-        with shared_random(rows_of(SharedRandom(*draws), rows, examples)), autocast(options):
-            loss = criterion(learner.model(**inputs), labels[rows])
-        share = (rows.stop - rows.start) / examples
-        learner.scaler.scale(loss * share).backward()
+        share = shard.share(rows)
+        with learner.gradients_stay_here(unless=rows.stop == len(labels)):
+            drawn = shard.draws(SharedRandom(*draws), rows)
+            with random_draws(options, drawn), autocast(options):
+                loss = criterion(learner.forward(**inputs), labels[rows])
+            learner.scaler.scale(loss * (share * learner.world)).backward()
         total += loss.item() * share
     return total
+
+
+def random_draws(options: TrainingOptions, draws: Draws) -> AbstractContextManager[object]:
+    """Draw dropout masks from `draws`, or in native mode from PyTorch's own generator."""
+    return nullcontext() if options.randomness == NATIVE else shared_random(draws)
 
 
 def autocast(options: TrainingOptions) -> AbstractContextManager[object]:
@@ -66,16 +85,20 @@ def autocast(options: TrainingOptions) -> AbstractContextManager[object]:
 
 
 def evaluate(
-    model: nn.Module, batches: Iterable[Batch], device: str = "cpu"
-) -> tuple[float, list[list[float]]]:
-    """Return the share of sentences whose label the model predicts, and their logits."""
-    correct, scores = 0, []
+    model: nn.Module,
+    batches: Iterable[tuple[Shard, Batch]],
+    device: str = "cpu",
+    ranks: Ranks = ALONE,
+) -> tuple[list[list[float]], list[float]]:
+    """Return the logits of all sentences and their labels, in the order of the data."""
+    found = []  # of every batch, this process's rows
     model.eval()
-    for batch in batches:
+    for shard, batch in batches:
         batch = {name: tensor.to(place(device)) for name, tensor in batch.items()}
         labels = batch.pop("labels")  # (B,)
         with torch.no_grad():
             logits = model(**batch)  # (B, num_labels)
-        correct += int((logits.argmax(-1) == labels).sum())
-        scores += logits.tolist()
-    return correct / len(scores), scores
+        rows = zip(logits.tolist(), labels.tolist(), strict=True)
+        found.append(list(rows) if shard.counts else [])
+    scores, labels = zip(*in_order(ranks.gathered(found)), strict=True)
+    return list(scores), list(labels)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ Array = NDArray[np.generic]
 Arrays = dict[str, Array]
 Facts = dict[str, Any]
 
+PROCESSES = "processes"  # the fact that says how many of them trained together
 _KEY = "reprod_align"  # the metadata's entry
 _KINDS = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "bool": "BOOL"}
 
@@ -46,6 +48,22 @@ def read_state(path: Path) -> tuple[Arrays, Facts]:
             return {name: file.get_tensor(name) for name in file.keys()}, facts
     except (SafetensorError, KeyError, ValueError) as error:
         raise ReprodError(f"{path} is damaged, or no checkpoint of Step 5") from error
+
+
+def keep_step(folder: Path, step: int, keep: int) -> None:
+    """Let the last checkpoint, which is of `step`, stay beside the next ones; drop all but `keep`."""
+    if keep:
+        path = folder / f"step_{step}.safetensors"
+        path.unlink(missing_ok=True)
+        os.link(folder / "last.safetensors", path)  # the next one replaces the name, not the file
+        for _, old in list(kept_steps(folder).items())[:-keep]:
+            old.unlink()
+
+
+def kept_steps(folder: Path) -> dict[int, Path]:
+    """Return the checkpoints that were kept, by their steps, rising."""
+    found = {path.stem.removeprefix("step_"): path for path in folder.glob("step_*.safetensors")}
+    return {int(step): found[step] for step in sorted(filter(str.isdecimal, found), key=int)}
 
 
 def model_weights(arrays: Mapping[str, Array]) -> Arrays:
@@ -79,5 +97,5 @@ def _differences(found: Facts, wanted: Facts) -> Iterator[str]:
     for name in dict.fromkeys([*wanted, *found]):
         mine, theirs = wanted.get(name), found.get(name)
         if mine != theirs:
-            told = name.startswith("--")  # of a file there are only digests
+            told = name.startswith("--") or name == PROCESSES  # of a file there are only digests
             yield f"{name} {theirs} instead of {mine}" if told else f"another {name}"

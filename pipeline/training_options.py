@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import settings
+from pipeline.native import NATIVE
+from pipeline.ranks import quiet_unless_first
 from pipeline.run import Run
 from reprod_align.errors import ReprodError
 
 SCHEDULERS = ("linear", "constant", "cosine", "polynomial")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("off", "bf16", "fp16")  # of --amp
+RANDOMNESS = ("shared", NATIVE)
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class TrainingOptions:
     scheduler: str
     warmup: int | float  # steps, or a share below 1 of all of them
     seed: int
+    randomness: str  # "native": each framework draws by itself
     grad_accum: int
     clip: float | None  # the largest global norm of the gradients
     device: str
@@ -35,6 +39,7 @@ class TrainingOptions:
     dtypes: tuple[str, ...]
     log_every: int
     save_every: int | None  # steps; None: at the end of each epoch alone
+    keep: int  # so many checkpoints stay beside the last one
     output: Path | None
     resume: bool
     visualdl: Path | None
@@ -71,6 +76,7 @@ class TrainingOptions:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of training; `--epochs` is every script's already."""
+    quiet_unless_first(parser)
     add_model_options(parser)
     numbers: dict[str, tuple[Callable[[str], Any], Any, str]] = {
         "lr": (_above_zero, None, "learning rate (default: the profile's)"),
@@ -81,10 +87,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "clip": (_above_zero, None, "largest global norm of the gradients (default: any)"),
         "log-every": (_count, 1, "steps to a line of the log (default: %(default)s)"),
         "save-every": (_count, None, "steps from one checkpoint to the next (default: an epoch's)"),
+        "keep": (_whole, 0, "checkpoints that stay beside the last, for `curves --explain`"),
     }
     for name, (kind, default, text) in numbers.items():
         parser.add_argument(f"--{name}", type=kind, default=default, metavar="N", help=text)
     parser.add_argument("--scheduler", choices=SCHEDULERS, default="linear")
+    parser.add_argument("--randomness", choices=RANDOMNESS, default=RANDOMNESS[0],
+                        help="native: each framework's own, recorded in log_reprod/native/")  # fmt: skip
     parser.add_argument("--amp", choices=PRECISIONS, default="off", help="needs --device gpu")
     parser.add_argument("--dtype", choices=("float32", "float64", "both"), default="both")
     parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True)
@@ -115,6 +124,8 @@ def training_options(run: Run) -> TrainingOptions:
     check_length(run)
     names = TrainingOptions.__dataclass_fields__.keys() - {"epochs", "lr", "dtypes"}
     dtypes = run.dtypes if chosen["dtype"] == "both" else (chosen["dtype"],)
+    if chosen["randomness"] == NATIVE and len(dtypes) > 1:
+        dtypes = ("float32",)  # there is one record for each seed, and nothing to judge strictly
     return TrainingOptions(
         epochs=run.epochs,
         lr=chosen["lr"] or run.profile.learning_rate,

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reprod_align.api import table
+from reprod_align.api.entry import Convention
 from reprod_align.settings import (
     CONVENTIONS,
     FIXED_SETTINGS,
@@ -14,14 +16,13 @@ from reprod_align.settings import (
     OPTIMIZER_ARGUMENTS,
     OPTIMIZER_WORDS,
     SYNONYMS,
-    Convention,
     ModuleSettings,
     OptimizerSettings,
     Values,
     one_if_equal,
 )
 
-_RELATIVE: Final = 1e-12  # 1 - 0.9 is not 0.1
+_RELATIVE: Final = 2.0**-24  # Paddle keeps most settings as float32; and 1 - 0.9 is not 0.1
 _DIMENSIONS: Final = {"dim", "start_dim", "end_dim"}
 _SHOWN: Final = 3  # parameter names in a message
 _ONE_SIDED: Final = ("eps", "p", "attn_dropout", "num_heads", "negative_slope")
@@ -33,6 +34,7 @@ class SettingDifference:
     """One setting of a pair of layers, in PyTorch's vocabulary, that is not the same on both sides.
 
     `conclusive` is False where the models may still compute the same; the message says when.
+    `entry` names the entry of `reprod-align api` that has the convention; "" if none does.
     """
 
     name: str
@@ -40,6 +42,7 @@ class SettingDifference:
     paddle_value: Any
     message: str
     conclusive: bool = True
+    entry: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,21 @@ class OptimizerDifference:
     paddle_names: tuple[str, ...]
     message: str
     conclusive: bool = True
+
+    @property
+    def entry(self) -> str:
+        """The entry of `reprod-align api` that tells of the setting; "" if none does."""
+        return table.optimizer_settings().get(self.setting, "")
+
+
+def told(differences: Iterable[SettingDifference | OptimizerDifference], already: str = "") -> str:
+    """Return the messages in one line, and which entries of the table of APIs to read.
+
+    already: the text that stands before, whose entries are not named again.
+    """
+    found = list(differences)
+    text = "; ".join(difference.message for difference in found)
+    return text + table.reference([difference.entry for difference in found], already)
 
 
 def compare_settings(
@@ -147,7 +165,13 @@ def _setting_difference(
         doubt = ""
     message = _setting_message(name, convention, torch_value, paddle_value)
     message += f" ({doubt})" if doubt else ""
-    return SettingDifference(name, torch_value, paddle_value, message, not doubt)
+    entry = _entry_of(kind, name)
+    return SettingDifference(name, torch_value, paddle_value, message, not doubt, entry)
+
+
+def _entry_of(kind: str, name: str) -> str:
+    known = table.conventions()
+    return known.get((kind, name), known.get(("", name), (None, "")))[1]
 
 
 def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
@@ -209,7 +233,8 @@ def _attribute_difference(
         theirs, ours = f"{torch_name}={theirs}", f"{paddle_name}={ours}"
     doubt = _attribute_doubt(setting, torch_value, paddle_value)
     message = f"{setting}: PyTorch {theirs}, Paddle {ours}" + (f" ({doubt})" if doubt else "")
-    return SettingDifference(setting, torch_value, paddle_value, message, not doubt)
+    entry = _entry_of("", setting)
+    return SettingDifference(setting, torch_value, paddle_value, message, not doubt, entry)
 
 
 def _attribute_doubt(setting: str, torch_value: Any, paddle_value: Any) -> str:

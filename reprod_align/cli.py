@@ -7,7 +7,14 @@ import os
 import sys
 from pathlib import Path
 
-from reprod_align import curves_command, pair_command, pair_file, selftest_command, trace_command
+from reprod_align import (
+    api_command,
+    curves_command,
+    pair_command,
+    pair_file,
+    selftest_command,
+    trace_command,
+)
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.record import load_record
 from reprod_align.verdict import EXACT, STRICT, compare_records, official_rule
@@ -97,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
         description=curves_command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     curves_command.add_arguments(command)
+    command = commands.add_parser(
+        "api", help="show where PyTorch's and Paddle's APIs differ, and run it here",
+        description=api_command.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    api_command.add_arguments(command)
     return parser
 
 

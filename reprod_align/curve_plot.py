@@ -1,53 +1,42 @@
 """Two training logs drawn: both curves, and their difference beside the noise band."""
 
 import os
-from base64 import b64encode
 from collections.abc import Sequence
-from io import BytesIO
-from pathlib import Path
+from functools import partial
 from typing import Any, Final
 
-from reprod_align.atomic import whole_file
+from reprod_align.curve_explained import Explanation
 from reprod_align.curve_report import CurveReport, CurveResult
-from reprod_align.errors import ReprodError, one_line
+from reprod_align.errors import one_line
+from reprod_align.web_page import (
+    Axes,
+    Figure,
+    MaxNLocator,
+    data_address,
+    drawn,
+    rendered,
+    write_report,
+)
+from reprod_align.web_page import require_kind as require_kind
 
 import numpy as np
 import numpy.typing as npt
 
-try:
-    from jinja2 import Environment, StrictUndefined
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-except ModuleNotFoundError as error:
-    raise ReprodError(
-        f"--report needs {error.name}: python -m pip install jinja2 matplotlib"
-    ) from error
-
 Array = npt.NDArray[Any]
 
-_KINDS: Final = (".html", ".png", ".svg")
 _MOST_CURVES: Final = 12  # in one picture; those that part come first
 _POINTS: Final = 2000  # of one curve: more than a picture has columns
 _LEAST, _MOST = 1e-20, 1e100  # where a difference of exactly 0 is drawn, and what no axis reaches
 
 
-def require_kind(path: str | os.PathLike[str]) -> None:
-    """Raise ReprodError unless `path` ends in .html, .png or .svg."""
-    if Path(path).suffix.lower() not in _KINDS:
-        raise ReprodError(f"--report {path}: the name must end in {', '.join(_KINDS)}")
-
-
-def write_plot(path: str | os.PathLike[str], report: CurveReport) -> None:
-    """Write a picture, or a web page with its table, whole or not at all.
+def write_plot(
+    path: str | os.PathLike[str], report: CurveReport, explanation: Explanation | None = None
+) -> None:
+    """Write a picture, or a web page with its tables, whole or not at all.
 
     Raises ReprodError for another kind of file, or if it cannot be written.
     """
-    require_kind(path)
-    kind = Path(path).suffix.lower()
-    data = page(report).encode() if kind == ".html" else picture(report, kind[1:])
-    with whole_file(path) as handle:
-        handle.write(data)
+    write_report(path, partial(picture, report), partial(page, report, explanation))
 
 
 def picture(report: CurveReport, kind: str) -> bytes:
@@ -58,24 +47,20 @@ def picture(report: CurveReport, kind: str) -> bytes:
     for axes, result in zip(rows, results, strict=False):
         _draw_values(axes[0], result)
         _draw_difference(axes[1], result)
-    image = BytesIO()
-    figure.savefig(image, format=kind, metadata={"Date": None} if kind == "svg" else None)
-    return image.getvalue()
+    return drawn(figure, kind)
 
 
-def page(report: CurveReport) -> str:
+def page(report: CurveReport, explanation: Explanation | None = None) -> str:
     """Return the web page as text; it needs no network and runs no script."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_printable
+    return rendered(
+        _BODY,
+        title=f"curves: {report.headline}",
+        width="72rem",
+        report=report,
+        explanation=explanation,
+        plot=data_address(picture(report, "svg")),
+        drawn=len(_drawn(report.results)),
     )
-    image = b64encode(picture(report, "svg")).decode()
-    return environment.from_string(_PAGE).render(
-        report=report, plot=f"data:image/svg+xml;base64,{image}", drawn=len(_drawn(report.results))
-    )
-
-
-def _printable(value: object) -> object:
-    return one_line(value) if isinstance(value, str) else value
 
 
 def _drawn(results: Sequence[CurveResult]) -> list[CurveResult]:
@@ -106,9 +91,25 @@ def _draw_difference(axes: Axes, result: CurveResult) -> None:
         color="#1f2328",
         label="|difference|",
     )
-    axes.set(yscale="log", ylim=_height(gaps, limit))
+    drawn_too = _draw_rounding(axes, result)
+    axes.set(yscale="log", ylim=_height(np.concatenate([gaps, drawn_too]), limit))
     _finish(axes, result, "|difference|")
     axes.legend(frameon=False)
+
+
+def _draw_rounding(axes: Axes, result: CurveResult) -> Array:
+    """Draw how far the first log is from its float64 run, and where that begins; return it."""
+    rounding = result.rounding
+    if rounding is None:
+        return np.empty(0)
+    starts = np.unique(np.linspace(0, len(rounding.steps), _POINTS + 1).astype(np.int64))[:-1]
+    gaps = _drawable(np.maximum.reduceat(np.maximum(rounding.gaps, _LEAST), starts))
+    label = f"first log's {rounding.precision} - float64"
+    axes.plot(rounding.steps[starts], gaps, color="#8250df", linewidth=1, label=label)
+    if rounding.onset is not None:
+        label = f"rounding grows: step {rounding.onset}"
+        axes.axvline(rounding.onset, color="#8250df", linestyle="-.", linewidth=1, label=label)
+    return gaps
 
 
 def _drawable(values: Array) -> Array:
@@ -139,29 +140,7 @@ def _text(name: str) -> str:
     return one_line(name)[:40].replace("$", r"\$")
 
 
-_PAGE: Final = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
-      content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>curves: {{ report.headline }}</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; }
-body { max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
-th, td { border-bottom: 1px solid #d0d7de; padding: .25rem .8rem .25rem 0; }
-th, td { text-align: left; vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-code { font-size: .92em; overflow-wrap: anywhere; }
-li { overflow-wrap: anywhere; margin-bottom: .4rem; }
-.passed { color: #1a7f37; } .failed { color: #cf222e; font-weight: 600; }
-img { max-width: 100%; }
-</style>
-</head>
-<body>
+_BODY: Final = """\
 <h1 class="{{ 'passed' if report.passed else 'failed' }}">{{ report.headline }}</h1>
 <p>First log: <code>{{ report.reference.source }}</code> ({{ report.reference.kind }}).
 Second log: <code>{{ report.other.source }}</code> ({{ report.other.kind }}).
@@ -176,11 +155,32 @@ Band: {{ report.rule }}.</p>
 <td class="{{ 'passed' if result.verdict == 'agrees' else 'failed' }}">{{ result.verdict }}</td></tr>
 {% endfor %}
 </table>
+{% for result in report.results if result.rounding %}
+<p><code>{{ result.name }}</code>: {{ result.rounding.words }}.</p>
+{% endfor %}
 {% if report.hints %}
 <h2>What it points to</h2>
 <ul>
 {% for hint in report.hints %}
 <li>{{ hint }}</li>
+{% endfor %}
+</ul>
+{% endif %}
+{% if explanation %}
+<h2>Who makes the gap of {{ explanation.curve }} at step {{ explanation.step }}</h2>
+<table>
+<tr><th>part swapped</th><th class="number">gap left with PyTorch's</th>
+<th class="number">gap that Paddle's makes alone</th></tr>
+{% for row in explanation.rows %}
+<tr><td class="{{ 'failed' if row.part in explanation.guilty }}">{{ row.part }}</td>
+<td class="number">{{ '%.1e' % row.left }}</td>
+<td class="number{{ ' failed' if row.part in explanation.guilty }}">{{ '%.1e' % row.made }}</td></tr>
+{% endfor %}
+</table>
+<p>{{ explanation.sentence }}.</p>
+<ul>
+{% for line in explanation.notes %}
+<li>{{ line }}</li>
 {% endfor %}
 </ul>
 {% endif %}
@@ -207,6 +207,4 @@ Band: {{ report.rule }}.</p>
 {% endfor %}
 </ul>
 {% endif %}
-</body>
-</html>
 """

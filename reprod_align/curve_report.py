@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reprod_align.curve_log import CurveLog
 from reprod_align.curve_names import GRAD_NORM, LOSS, LR
+from reprod_align.curve_rounding import Rounding
 from reprod_align.curve_track import AGREES, NOTHING, PARTS, SPIKE, UNSTEADY, Track
 from reprod_align.errors import one_line
 
@@ -30,6 +31,8 @@ class CurveResult:
     remarks: tuple[str, ...]
     shift: int
     """what has to be added to the other's steps for the two to agree; 0 if nothing helps"""
+    rounding: Rounding | None = None
+    """how rounding grows in the reference, where its float64 run is known"""
 
     @property
     def verdict(self) -> str:
@@ -107,6 +110,7 @@ class CurveResult:
             "at_first_step_outside": {name: _plain(value) for name, value in at.items()},
             "verdict": self.verdict,
             "agrees_when_shifted_by": self.shift,
+            "rounding": None if self.rounding is None else self.rounding.to_json(),
             "hints": list(self.hints),
             "remarks": list(self.remarks),
         }
@@ -158,6 +162,11 @@ class CurveReport:
         """Return the verdict, a table of the curves, and the details."""
         rows = [_row(result) for result in self.results]
         parts = [f"verdict: {self.headline}", "", *_table(rows), "", f"band: {self.rule}"]
+        parts += [
+            f"{one_line(result.name)}: {result.rounding.words}"
+            for result in self.results
+            if result.rounding is not None
+        ]
         parts += [f"points to: {hint}" for hint in self.hints]
         detailed = [result for result in self.results if result.verdict != AGREES or result.remarks]
         for result in detailed:

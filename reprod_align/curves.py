@@ -16,6 +16,7 @@ from reprod_align.curve_hints import hints
 from reprod_align.curve_log import Curve, CurveError, CurveLog
 from reprod_align.curve_names import GRAD_NORM, LOSS, LR, canonical, pair_names
 from reprod_align.curve_report import CurveReport, CurveResult
+from reprod_align.curve_rounding import rounding_of
 from reprod_align.curve_track import AGREES, ENOUGH, Track, agree_when_shifted, follow
 from reprod_align.errors import one_line
 
@@ -25,6 +26,7 @@ Log = CurveLog | str | os.PathLike[str] | Mapping[str, Sequence[float]]
 """A log, its file, or {name: one value a step, from step 1 on}."""
 
 _SHIFTS: Final = (1, -1)
+_OTHER_RUN: Final = 1000.0  # units in the last place: no first step loses so many
 _NARROW: Final = 30.0  # times the band: so far off can still be noise that the one twin lacks
 
 
@@ -38,24 +40,29 @@ def compare_curves(
     offset: int = 0,
     multiple: float = MULTIPLE,
     tolerance: float = TOLERANCE,
+    float64: Log | None = None,
 ) -> CurveReport:
     """Return where `other` leaves the noise band around `reference`.
 
     `twin`: one or more runs of the reference with perturbed weights, whose differences from it,
     times `multiple`, are the band; without one it is `tolerance` of the largest value so far.
     `name_map`: curve of the reference -> curve of the other; `only`: the curves to compare;
-    `offset` is added to the other's steps. Raises CurveError if a log cannot be read or no curve
-    is in both.
+    `offset` is added to the other's steps; `float64`: the reference's run in float64, one more twin,
+    which tells too when rounding begins to grow. Raises CurveError if a log cannot be read or no
+    curve is in both.
     """
     limits = Limits(_not_negative(multiple, "multiple"), _not_negative(tolerance, "tolerance"))
     ours, theirs = _log(reference, "reference"), _log(other, "other")
-    twins = [_log(one, "twin") for one in _as_list(twin)]
+    exact = None if float64 is None else _log(float64, "float64")
+    twins = [_log(one, "twin") for one in _as_list(twin)] + ([] if exact is None else [exact])
     limits = replace(limits, bits=min(_precision(ours), _precision(theirs)))
     names = pair_names(list(ours.curves), list(theirs.curves), name_map, only)
     results = tuple(
         _result(ours, theirs.curves[b].shifted(offset), ours.curves[a], twins, limits)
         for a, b in names.pairs.items()
     )
+    if exact is not None:
+        results = tuple(_with_rounding(result, ours, exact) for result in results)
     return CurveReport(
         ours,
         theirs,
@@ -67,6 +74,7 @@ def compare_curves(
             *names.remarks,
             *_precision_remarks(ours, theirs, bool(twins)),
             *_vacuous(results, twins),
+            *_unlike_float64(ours, exact),
         ),
     )
 
@@ -123,6 +131,48 @@ def _result(
         remarks,
         shift,
     )
+
+
+def _with_rounding(result: CurveResult, log: CurveLog, exact: CurveLog) -> CurveResult:
+    """Return the result with how rounding grows in its curve."""
+    name = _partner(exact, log, result.name)
+    if name is None or result.quantity == LR:  # which is computed on the host, in float64
+        return result
+    if result.quantity == LOSS:
+        _require_same_run(log, exact, log.curves[result.name], exact.curves[name])
+    rounding = rounding_of(log.curves[result.name], exact.curves[name], result.track)
+    return replace(result, rounding=rounding)
+
+
+def _require_same_run(log: CurveLog, exact: CurveLog, ours: Curve, theirs: Curve) -> None:
+    """Raise CurveError if rounding cannot make the difference of the first step."""
+    steps, mine, other = np.intersect1d(
+        ours.steps, theirs.steps, assume_unique=True, return_indices=True
+    )
+    if not len(steps):
+        return
+    value, precise = float(ours.values[mine[0]]), float(theirs.values[other[0]])
+    if abs(value - precise) > _OTHER_RUN * 2.0 ** (1 - _precision(log)) * abs(precise):
+        raise CurveError(
+            f"{exact.source} is not {log.source} in float64: at step {steps[0]} the loss is "
+            f"{precise:.9g} and {value:.9g}, further apart than rounding makes it"
+        )
+
+
+def _unlike_float64(ours: CurveLog, exact: CurveLog | None) -> list[str]:
+    """Return why --float64 shows no onset of rounding."""
+    if exact is None:
+        return []
+    if _precision(exact) < DOUBLE:
+        kind = MANTISSAS[_precision(exact)]
+        return [
+            f"{one_line(exact.source)}: the loss has {kind} precision: is this the float64 run?"
+        ]
+    if _precision(ours) == DOUBLE:
+        return [
+            "the reference's own log is in float64: there is no rounding to be measured by --float64"
+        ]
+    return []
 
 
 def _partner(twin: CurveLog, reference: CurveLog, name: str) -> str | None:

@@ -4,16 +4,22 @@ Reads JSON lines, a Trainer's trainer_state.json, CSV or TSV, printed lines, Ten
 and this library's records, told by their content. The noise band comes from --twin: the log of the
 reference run with its weights perturbed by a rounding error; without it, a fixed tolerance.
 
+With both models at hand, --explain FILE.py says which part of a step makes the gap: FILE.py holds
+the two trainings (docs/curves.md says how), whose steps are taken again with parts exchanged.
+
 exit 0 the logs agree, 1 they part, 2 they cannot be compared
 """
 
 import argparse
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from reprod_align.curve_band import MULTIPLE, TOLERANCE
+from reprod_align.curve_explained import Explanation
 from reprod_align.curve_log import CurveError
+from reprod_align.curve_report import CurveReport
 from reprod_align.curves import compare_curves
 from reprod_align.errors import MissingInputError, ReprodError
 
@@ -25,6 +31,10 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--twin", type=Path, action="append", metavar="LOG",
         help="log of a perturbed run of the reference: measures the noise band; may be repeated",
+    )  # fmt: skip
+    command.add_argument(
+        "--float64", type=Path, metavar="LOG",
+        help="log of the reference run in float64: one more twin, and when does rounding grow?",
     )  # fmt: skip
     command.add_argument(
         "--multiple", type=float, default=MULTIPLE,
@@ -48,6 +58,18 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         "--report", type=Path, metavar="FILE",
         help="draw the curves, their difference and the band: .html, .png or .svg",
     )  # fmt: skip
+    command.add_argument(
+        "--explain", type=Path, metavar="FILE.py",
+        help="take the steps again with the trainings in FILE.py, parts exchanged: who did it?",
+    )  # fmt: skip
+    command.add_argument(
+        "--at", type=int, metavar="STEP",
+        help="with --explain: this step, instead of the first outside the band",
+    )  # fmt: skip
+    command.add_argument(
+        "--replay", type=int, default=200, metavar="N",
+        help="with --explain: steps at most from a checkpoint to the gap (default: %(default)s)",
+    )  # fmt: skip
     command.add_argument("--json", action="store_true", help="print the result as JSON")
     command.set_defaults(run=_run)
 
@@ -66,11 +88,34 @@ def _run(options: argparse.Namespace) -> int:
         offset=options.offset,
         multiple=options.multiple,
         tolerance=options.tolerance,
+        float64=options.float64,
     )
+    if not options.json:
+        print(report.summary(), flush=True)  # before the explanation, which may fail
+    try:
+        explanation = _explanation(options, report) if options.explain else None
+    except ReprodError:
+        if options.report:
+            curve_plot.write_plot(options.report, report)  # it can be drawn all the same
+        raise
+    if options.json:
+        found = {} if explanation is None else {"explanation": explanation.to_json()}
+        print(json.dumps(report.to_json() | found, indent=2))
+    elif explanation is not None:
+        print(f"\n{explanation.text()}")
     if options.report:
-        curve_plot.write_plot(options.report, report)
-    print(json.dumps(report.to_json(), indent=2) if options.json else report.summary())
+        curve_plot.write_plot(options.report, report, explanation)
     return report.exit_code
+
+
+def _explanation(options: argparse.Namespace, report: CurveReport) -> Explanation | None:
+    """Return who makes the gap; None if there is none."""
+    if report.first is None:
+        print("--explain: no curve leaves its band: nothing to explain", file=sys.stderr)
+        return None
+    from reprod_align.curve_explain import explained  # not above: it needs both frameworks
+
+    return explained(options.explain, report, options.at, options.replay)
 
 
 def _name_map(path: Path) -> Mapping[str, str]:

@@ -1,16 +1,21 @@
 """Why a fault's numbers differ: the known mistakes are tried on what the module had at hand."""
 
 from reprod_align.causes import forward_cause, gradient_cause, mask_cause
+from reprod_align.causes_entries import with_entry
 from reprod_align.locate import Fault
 from reprod_align.settings import ModuleSettings
 from reprod_align.trace import Array, Call, Trace
 
 
 def cause_of(fault: Fault, reference: Trace, settings: ModuleSettings | None) -> str:
-    """Return the cause of a fault in a sentence, "" if no known mistake explains the numbers.
+    """Return the cause of a fault in a sentence, and where it is told of; "" if no known mistake explains it.
 
     settings: of the module on the PyTorch side, None if it has none of that name.
     """
+    return with_entry(_cause(fault, reference, settings))
+
+
+def _cause(fault: Fault, reference: Trace, settings: ModuleSettings | None) -> str:
     if fault.expected is None or fault.actual is None:
         return ""
     if fault.stage == "backward":

@@ -2,25 +2,14 @@
 
 import math
 import os
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Final
 
 from reprod_align.atomic import whole_file
-from reprod_align.errors import ReprodError, one_line
 from reprod_align.leaf import JUDGE
 from reprod_align.report import STAGES, Check, Report
-
-try:
-    from jinja2 import Environment, StrictUndefined
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import MaxNLocator
-except ModuleNotFoundError as error:
-    raise ReprodError(
-        f"--report needs {error.name}: python -m pip install jinja2 matplotlib"
-    ) from error
+from reprod_align.web_page import Figure, MaxNLocator, data_address, drawn, rendered
 
 _LEAST: Final = 1e-20  # where a difference of exactly 0 is drawn
 _LARGEST: Final = 1e3  # where inf, nan and what is larger are drawn
@@ -48,19 +37,19 @@ def write_page(path: str | os.PathLike[str], report: Report, title: str) -> None
 
 def page(report: Report, title: str) -> str:
     """Return the page as text."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_printable
-    )
     rows = [
         row for row in map(lambda stage: _row(report, stage), STAGES) if row.checks or row.findings
     ]
-    return environment.from_string(_PAGE).render(
-        title=title, report=report, rows=rows, plot=_plot(report.checks), judge=JUDGE
+    return rendered(
+        _BODY,
+        title=f"{title}: {report.verdict}",
+        width="62rem",
+        name=title,
+        report=report,
+        rows=rows,
+        plot=_plot(report.checks),
+        judge=JUDGE,
     )
-
-
-def _printable(value: object) -> object:
-    return one_line(value) if isinstance(value, str) else value
 
 
 def _row(report: Report, stage: str) -> StageRow:
@@ -95,9 +84,7 @@ def _plot(checks: Sequence[Check]) -> str:
     )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside right upper", frameon=False)
-    image = BytesIO()
-    figure.savefig(image, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + b64encode(image.getvalue()).decode()
+    return data_address(drawn(figure))
 
 
 def _height(relative: float) -> float:
@@ -105,30 +92,8 @@ def _height(relative: float) -> float:
     return _LARGEST if math.isnan(relative) else min(max(relative, _LEAST), _LARGEST)
 
 
-_PAGE: Final = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
-      content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}: {{ report.verdict }}</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; }
-body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
-th, td { border-bottom: 1px solid #d0d7de; padding: .25rem .8rem .25rem 0; }
-th, td { text-align: left; vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-code { font-size: .92em; overflow-wrap: anywhere; }
-li { overflow-wrap: anywhere; margin-bottom: .4rem; }
-.passed { color: #1a7f37; } .failed { color: #cf222e; font-weight: 600; }
-img { max-width: 100%; }
-</style>
-</head>
-<body>
-<h1>{{ title }}: <span class="{{ 'passed' if report.passed else 'failed' }}">{{ report.verdict }}</span></h1>
+_BODY: Final = """\
+<h1>{{ name }}: <span class="{{ 'passed' if report.passed else 'failed' }}">{{ report.verdict }}</span></h1>
 <h2>Summary</h2>
 <table>
 <tr><th>stage</th><th class="number">checks</th><th class="number">different</th>
@@ -181,6 +146,4 @@ img { max-width: 100%; }
 <td class="{{ 'passed' if check.passed else 'failed' }}">{{ 'ok' if check.passed else 'DIFFERENT' }}</td></tr>
 {% endfor %}
 </table>
-</body>
-</html>
 """

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from reprod_align.audit import SettingDifference
+from reprod_align.audit import SettingDifference, told
 from reprod_align.bench import CODE_ROUNDING, FAINT, LAYER_ROUNDING, Bench
 from reprod_align.blame import locate, search
 from reprod_align.causes import loss_cause
@@ -248,7 +248,7 @@ def _by_owner(bench: Bench, findings: Sequence[Finding]) -> list[Finding]:
             owner = ""
         if owner:
             found = bench.differences(owner, owner)
-            text = "; ".join(difference.message for difference in found if difference.conclusive)
+            text = told(difference for difference in found if difference.conclusive)
             message = f"its weights have no counterpart, since it is set differently: {text}"
             finding = Finding("weights", owner, owner, message, finding.difference, 0.0)
         whole.setdefault(owner or finding.torch_name or finding.paddle_name, finding)
@@ -280,12 +280,13 @@ def _settings(bench: Bench) -> None:
 
 def _explain(bench: Bench, ours: str, theirs: str, found: list[SettingDifference]) -> None:
     """Add the settings that differ to the module's finding; else remark on them."""
-    text = "; ".join(difference.message for difference in found)
     for number, finding in enumerate(bench.result.findings):
         if (finding.torch_name, finding.paddle_name) == (ours, theirs):
+            text = told(found, finding.message)
             message = f"{finding.message}. Settings differ: {text}"
             bench.result.findings[number] = _with(finding, message)
             return
+    text = told(found)
     bench.remark(f"{ours or 'the model'}: settings differ without an effect seen here: {text}")
 
 

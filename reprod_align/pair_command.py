@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reprod_align.alignment import compare_sides
 from reprod_align.errors import one_line
-from reprod_align.pair_file import opened, told_at
+from reprod_align.pair_file import PairFile, opened, told_at
 from reprod_align.progress import tell, told
 from reprod_align.quiet import quieten, without_warnings
 from reprod_align.remote import RemoteSide
@@ -59,7 +59,7 @@ def judged(options: argparse.Namespace) -> Report:
 
 
 def _judged_here(path: Path) -> Report:
-    with opened(path) as file:
+    with opened(path, PairFile) as file:
         sides = told(file.side("torch"), tell), told(file.side("paddle"), tell)
         report = compare_sides(*sides, file.inputs(), **file.settings())
         report.remarks += file.remarks()

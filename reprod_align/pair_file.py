@@ -25,7 +25,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, Final, Literal, TypedDict, cast
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
 from reprod_align.alignment import check_inputs
 from reprod_align.errors import ReprodError
@@ -35,6 +35,7 @@ Framework = Literal["torch", "paddle"]
 FRAMEWORKS: Final[Mapping[Framework, str]] = {"torch": "PyTorch", "paddle": "Paddle"}
 _MODULE: Final = "pair_file_of_the_user"  # its own name could be that of a package: torch.py
 _FUNCTIONS: Final = ("model", "loss", "optimizer", "scheduler")
+_COUNTS: Final = {0: "no arguments", 1: "one argument"}
 
 
 class Settings(TypedDict, total=False):
@@ -130,13 +131,16 @@ class PairFile:
             what = type(found).__name__
             raise ReprodError(f"{self.path}: {name} must be a function, not of type {what}")
         if not _takes(found, arguments):
-            wanted = "one argument" if arguments else "no arguments"
+            wanted = _COUNTS.get(arguments, f"{arguments} arguments")
             raise ReprodError(f"{self.path}: {name} must be a function of {wanted}")
         return found  # type: ignore[no-any-return]
 
 
+File = TypeVar("File", bound=PairFile)
+
+
 @contextmanager
-def opened(path: Path) -> Iterator[PairFile]:
+def opened(path: Path, kind: type[File]) -> Iterator[File]:
     """Yield the loaded file; while the block runs, modules that lie beside it can be imported.
 
     Raises ReprodError if there is no such file, and whatever its code does.
@@ -151,7 +155,7 @@ def opened(path: Path) -> Iterator[PairFile]:
     try:
         with chdir("."):  # comes back if the file goes elsewhere
             exec(compile(path.read_bytes(), module.__file__, "exec"), vars(module))
-            yield PairFile(path, module)
+            yield kind(path, module)
     finally:
         sys.path[:] = paths
         sys.modules.pop(_MODULE, None)

@@ -18,6 +18,7 @@ KNOWN_CHATTER: Final = (
 )
 ENVIRONMENT: Final = {
     "GLOG_minloglevel": "2",
+    "TORCH_CPP_LOG_LEVEL": "ERROR",
     "TRANSFORMERS_VERBOSITY": "error",
     "TOKENIZERS_PARALLELISM": "false",
     "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",

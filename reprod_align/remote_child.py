@@ -52,7 +52,7 @@ def main(path: Path, framework: Framework, wire: Wire) -> None:
     with ExitStack() as stack:
 
         def made() -> _Served:
-            return _Served(stack.enter_context(opened(path)), framework)
+            return _Served(stack.enter_context(opened(path, PairFile)), framework)
 
         served = _tried(path, made)
         if isinstance(served, ReprodError):

@@ -6,7 +6,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 
 from reprod_align.errors import one_line
-from reprod_align.pair_file import opened, told_at
+from reprod_align.pair_file import PairFile, opened, told_at
 from reprod_align.quiet import quieten, without_warnings
 from reprod_align.selftest import SelfTest, selftest_sides
 
@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
 def tested(path: Path) -> SelfTest:
     """Return the self-test of the pair in the file. Raises ReprodError for whatever is in the way."""
     try:
-        with opened(path) as file:
+        with opened(path, PairFile) as file:
             sides = file.side("torch"), file.side("paddle")
             return selftest_sides(*sides, file.inputs(), **file.settings())
     except KeyboardInterrupt:

@@ -1,13 +1,15 @@
 """What a layer or an optimizer is set to, in one vocabulary: PyTorch's.
 
 `backends.torch_settings` and `backends.paddle_settings` read it off a model, `audit` compares it.
-What is known of the two frameworks' conventions stands here, as data.
+What is known of the two frameworks' conventions is data of the entries of `api`, gathered here.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reprod_align.api.entry import Convention
+from reprod_align.api.table import conventions, notes, optimizer_arguments
 from reprod_align.errors import ReprodError
 
 Values = Mapping[str, Any]
@@ -42,77 +44,15 @@ class OptimizerSettings:
     clip: Values | None
 
 
-@dataclass(frozen=True)
-class Convention:
-    """How Paddle writes a setting: its argument ("" if there is none), and PyTorch's value as its own.
-
-    `doubt` says when a difference is none after all; it is "" where a difference always counts.
-    """
-
-    argument: str
-    from_torch: Callable[[Any], Any] | None = None
-    doubt: str = ""
-
-
-def _complement(momentum: Any) -> Any:
-    return None if momentum is None else 1 - momentum
-
-
-def _parameter_attribute(present: Any) -> Any:
-    return None if present else False
-
-
-def _negation(value: Any) -> Any:
-    return not value
-
-
-_RANK: Final = "no fault where both are the same dimension of the tensor"
-_LAYOUT: Final = "no fault where the model transposes its tensors to match"
-_NONE: Final = Convention("")
-
-# Settings whose argument has the same name and values in Paddle are left out.
 CONVENTIONS: Final[Mapping[str, Convention]] = {
-    "add_bias_kv": _NONE,
-    "add_zero_attn": _NONE,
-    "affine": Convention("weight_attr", _parameter_attribute),
-    "approximate": Convention("approximate", lambda name: name == "tanh"),
-    "batch_first": Convention("", None, _LAYOUT),
-    "bias": Convention("bias_attr", _parameter_attribute),
-    "bidirectional": Convention("direction", lambda both: "bidirect" if both else "forward"),
-    "count_include_pad": Convention("exclusive", _negation),
-    "data_format": Convention("data_format", None, _LAYOUT),
-    "dim": Convention("axis", None, _RANK),
-    "elementwise_affine": Convention("weight_attr", _parameter_attribute),
-    "end_dim": Convention("stop_axis", None, _RANK),
-    "eps": Convention("epsilon"),
-    "huber": Convention("is_huber"),
-    "lambd": Convention("threshold"),
-    "max_val": Convention("max"),
-    "min_val": Convention("min"),
-    "momentum": Convention("momentum", _complement),
-    "nonlinearity": Convention("activation"),
-    "norm_first": Convention("normalize_before"),
-    "return_indices": Convention("return_mask"),
-    "start_dim": Convention("start_axis", None, _RANK),
-    "track_running_stats": _NONE,
-    "unflattened_size": Convention("shape"),
+    setting: convention for (kind, setting), (convention, _) in conventions().items() if not kind
 }
+"""How Paddle writes a setting; left out are those with the same name and values there."""
 
-# The same for one kind alone, by (kind, setting).
 KIND_CONVENTIONS: Final[Mapping[tuple[str, str], Convention]] = {
-    ("CosineSimilarity", "eps"): Convention("eps"),
-    ("BatchNorm", "affine"): Convention("param_attr", _parameter_attribute),
-    ("SmoothL1Loss", "beta"): Convention("delta"),
-    **{(f"MaxPool{dims}d", "dilation"): _NONE for dims in (1, 2, 3)},
-    **{
-        (kind, "batch_first"): Convention("time_major", _negation, _LAYOUT)
-        for kind in ("LSTM", "GRU", "RNN")
-    },
-    **{
-        (kind, "bias"): Convention("bias_ih_attr=bias_hh_attr", _parameter_attribute)
-        for kind in ("LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell")
-    },
+    place: convention for place, (convention, _) in conventions().items() if place[0]
 }
+"""The same for one kind alone, by (kind, setting)."""
 
 # Settings that a kind repeats from its own sub-modules: an audit of every module has them already.
 REPEATED: Final[Mapping[str, frozenset[str]]] = {
@@ -159,34 +99,11 @@ SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
     "dilation": frozenset({"dilation", "dilations"}),
 }  # fmt: skip
 
-# Where the frameworks part although the settings agree; each seen in both frameworks' results.
-NOTES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(
-        _BATCH_NORMS,
-        "Paddle's running variance is the biased one (over n), PyTorch's the unbiased (over n - 1)",
-    ),
-    "CrossEntropyLoss": "with a negative ignore_index (the default, -100) Paddle's mean also counts "
-    "the ignored labels; with label_smoothing Paddle averages class weights differently and "
-    "refuses ignored labels",
-    "Embedding": "Paddle returns zeros for padding_idx whatever its row holds, PyTorch the row",
-    "Hardsigmoid": "Paddle's slope is 0.1666667, PyTorch's 1/6",
-    "MultiheadAttention": "a boolean mask hides what is True in PyTorch and what is False in Paddle",
-    "RReLU": "Paddle keeps the mean slope in float32",
-    "SELU": "Paddle keeps scale and alpha in float32",
-    "Upsample": "with align_corners=True Paddle keeps the ratio of sizes in float32",
-    "RMSprop": "Paddle adds eps inside the square root, PyTorch outside it",
-    "Adamax": "Paddle adds eps to the decayed norm, PyTorch to the gradient's size",
-    "Adagrad": "eps is 1e-06 by default in Paddle, 1e-10 in PyTorch",
-}
+NOTES: Final[Mapping[str, str]] = {kind: entry.differs for kind, entry in notes().items()}
+"""Where the frameworks part although the settings agree, by kind of layer or optimizer."""
 
-# Paddle's argument for an optimizer's setting, where it has another name.
-OPTIMIZER_ARGUMENTS: Final[Mapping[str, str]] = {
-    "alpha": "rho",
-    "betas": "(beta1, beta2)",
-    "eps": "epsilon",
-    "lr": "learning_rate",
-    "nesterov": "use_nesterov",
-}
+OPTIMIZER_ARGUMENTS: Final[Mapping[str, str]] = optimizer_arguments()
+"""Paddle's argument for an optimizer's setting, where it has another name."""
 
 OPTIMIZER_WORDS: Final[Mapping[tuple[str, Any], str]] = {
     ("decoupled", True): "the decay is taken off the weights (AdamW)",

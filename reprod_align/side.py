@@ -310,6 +310,19 @@ class LocalSide:
         self._clear_gradients()
         return trace
 
+    def passed(
+        self,
+        inputs: Inputs,
+        draws: KeyedDraws,
+        objective: Projection | None = None,
+        pins: Pins = NO_PINS,
+    ) -> Trace:
+        """Do what `run` does in train mode; the gradients stay with the parameters, uncopied.
+
+        The trace holds the model's own outputs alone.
+        """
+        return self._passed(inputs, True, draws, "ends", objective, pins)
+
     def _passed(
         self,
         inputs: Inputs,

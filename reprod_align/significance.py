@@ -147,18 +147,23 @@ class NativeReport:
     """The verdict on runs with each framework's own randomness."""
 
     pairs: tuple[PairedResult, ...]
-    """seed by seed, as long as both sides have one"""
+    """seed by seed, as long as both sides have one; none where no predictions are known"""
     seeds: SeedsResult
     exchange: ExchangeResult | None
     """None unless both sides have two runs"""
     alpha: float
+    names: tuple[str, ...] = ()
+    """of the pairs; () for numbers"""
 
     @property
     def different(self) -> bool:
         """Whether a difference was seen: by Welch's test or the permutation test, each at alpha / 2.
 
-        With a single run of either side, by McNemar's test, Holm-adjusted over the pairs.
+        With a single run of either side, by McNemar's test, Holm-adjusted over the pairs; without
+        predictions by Welch's test at alpha.
         """
+        if not self.pairs:
+            return self.seeds.p is not None and self.seeds.p <= self.alpha
         if self.exchange is None:
             return min(pair.p for pair in self.pairs) * len(self.pairs) <= self.alpha
         found = [p for p in (self.seeds.p, self.exchange.p) if p is not None]
@@ -193,7 +198,7 @@ class NativeReport:
 
     def text(self) -> str:
         """Return everything as a table and sentences."""
-        return "\n".join([*_pair_lines(self.pairs), *_seed_lines(self), self.words])
+        return "\n".join([*_pair_lines(self.pairs, self.names), *_seed_lines(self), self.words])
 
     def to_json(self) -> dict[str, Any]:
         """Return everything in types of JSON."""
@@ -206,11 +211,13 @@ def compare_runs(
     paddle: npt.ArrayLike,
     margins: Sequence[float] = MARGINS,
     alpha: float = ALPHA,
+    names: Sequence[str] = (),
 ) -> NativeReport:
     """Judge the predicted classes of several runs of each side on the same examples.
 
-    labels: (N,) classes; torch: (S, N), paddle: (T, N), or (N,) for a single run. Raises ReprodError
-    for other shapes, no examples, or an alpha or margin out of range.
+    labels: (N,) classes; torch: (S, N), paddle: (T, N), or (N,) for a single run. names: of the first
+    runs of both sides, which alone are paired then; without them as many are as both sides have.
+    Raises ReprodError for other shapes, no examples, or an alpha or margin out of range.
     """
     expected = np.asarray(labels)
     ours, theirs = _runs("PyTorch", torch, expected), _runs("Paddle", paddle, expected)
@@ -218,11 +225,24 @@ def compare_runs(
     pairs = [
         compare_predictions(expected, one, other, alpha)
         for one, other in zip(ours, theirs, strict=False)  # the longer side's rest stays unpaired
-    ]
+    ][: len(names) or None]
     accuracies = [list(map(float, (side == expected).mean(axis=1))) for side in (ours, theirs)]
     seeds = compare_seeds(accuracies[0], accuracies[1], margins, alpha)
     exchange = _exchange(ours, theirs) if min(len(ours), len(theirs)) > 1 else None
-    return NativeReport(tuple(pairs), seeds, exchange, alpha)
+    return NativeReport(tuple(pairs), seeds, exchange, alpha, tuple(names))
+
+
+def compare_accuracies(
+    torch: Sequence[float],
+    paddle: Sequence[float],
+    margins: Sequence[float] = MARGINS,
+    alpha: float = ALPHA,
+) -> NativeReport:
+    """Judge accuracies, 0 to 1, one for each seed, where no predictions are known.
+
+    Raises ReprodError if a side has none, one is no share, or an alpha or margin is out of range.
+    """
+    return NativeReport((), compare_seeds(torch, paddle, margins, alpha), None, alpha)
 
 
 def compare_predictions(
@@ -318,7 +338,8 @@ def _side(name: str, accuracies: Sequence[float], alpha: float) -> SideResult:
     if count == 1:
         return SideResult((mean,), mean, 0.0, None)
     std = float(values.std(ddof=1)) if np.ptp(values) else 0.0  # a mean's rounding is no spread
-    interval = _around(mean, std / math.sqrt(count), count - 1, alpha)
+    wide = _around(mean, std / math.sqrt(count), count - 1, alpha)
+    interval = Interval(max(0.0, wide.low), min(1.0, wide.high))
     return SideResult(tuple(map(float, values)), mean, std, interval)
 
 
@@ -396,10 +417,13 @@ def _undecided(report: NativeReport) -> str:
     if seeds.interval is None:
         few = min(len(seeds.torch.accuracies), len(seeds.paddle.accuracies)) < 2
         why = "a single run says nothing about others" if few else "the seeds show no spread"
+        more = "; train at least two seeds a side, and better five" if few else ""
+        if not report.pairs:
+            return f"no difference seen, and {why}{more}"
         interval = report.pairs[0].interval
         return (
             f"no difference seen, and {why}; for the first pair anything from {_points(interval.low)} to "
-            f"{_points(interval.high)} is compatible"
+            f"{_points(interval.high)} is compatible{more}"
         )
     needed = "; ".join(
         f"about {m.seeds_needed} seeds a side could show {_points(m.margin)}" for m in seeds.margins
@@ -410,15 +434,23 @@ def _undecided(report: NativeReport) -> str:
     )
 
 
-def _pair_lines(pairs: Sequence[PairedResult]) -> list[str]:
-    head = "pair  PyTorch  Paddle   only PyTorch  only Paddle  disagree  McNemar p"
+def _pair_lines(pairs: Sequence[PairedResult], names: Sequence[str]) -> list[str]:
+    if not pairs:
+        return []
+    labels = list(names) or [str(number) for number in range(len(pairs))]
+    width = max(4, *map(len, labels))
+    head = "pair".rjust(width)
     rows = [
-        f"{number:>4}  {ours:.4f}   {theirs:.4f}   {pair.only_torch:>12}  {pair.only_paddle:>11}  "
+        f"{label:>{width}}  {ours:.4f}   {theirs:.4f}   {pair.only_torch:>12}  {pair.only_paddle:>11}  "
         f"{pair.disagreeing:>8}  {pair.p:.3g}"
-        for number, pair in enumerate(pairs)
+        for label, pair in zip(labels, pairs, strict=True)
         for ours, theirs in [pair.accuracies]
     ]
-    return [head, *rows, f"first pair: {pairs[0].words}"]
+    return [
+        f"{head}  PyTorch  Paddle   only PyTorch  only Paddle  disagree  McNemar p",
+        *rows,
+        f"first pair: {pairs[0].words}",
+    ]
 
 
 def _seed_lines(report: NativeReport) -> list[str]:

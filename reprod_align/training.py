@@ -9,7 +9,7 @@ units in the last place tells.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from reprod_align.audit import OptimizerDifference, compare_optimizers
+from reprod_align.audit import OptimizerDifference, compare_optimizers, told
 from reprod_align.bench import WHOLE_ROUNDING, Bench
 from reprod_align.blame import search
 from reprod_align.comparing import compared
@@ -359,7 +359,7 @@ def _unnamed(judge: Bench, wrong: Wrong, number: int, every: int) -> None:
 def _remark_on(judge: Bench, differences: Sequence[OptimizerDifference]) -> None:
     """Remark on settings that differ and change no step."""
     if differences:
-        text = "; ".join(difference.message for difference in differences)
+        text = told(differences)
         judge.remark(f"the optimizer: settings differ without an effect seen here: {text}")
 
 
@@ -406,7 +406,7 @@ def _add_setting(
     else:
         ours, theirs = concerned[0], wrong[concerned[0]][0]
         worst = wrong[concerned[0]][1]
-    judge.add("optimizer", ours, theirs, difference.message, worst)
+    judge.add("optimizer", ours, theirs, told([difference]), worst)
 
 
 def _grows(taken: Sequence[Step], natural: Sequence[Step], updates: Sequence[Updates]) -> bool:

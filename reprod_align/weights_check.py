@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from reprod_align.causes_entries import with_entry
 from reprod_align.leaf import gap
 from reprod_align.match import Match, TensorPair
 from reprod_align.report import Finding
@@ -23,7 +24,10 @@ def weight_findings(
         for name, expected in pair.to_paddle(torch).items():
             apart = gap(expected, paddle[name], relative=_CONVERTED)
             if not apart.ok and not _fits_another_way(pair, torch, paddle, name):
-                message = _cause(name, expected, paddle) or f"the weight differs; {apart.words}"
+                message = (
+                    with_entry(_cause(name, expected, paddle))
+                    or f"the weight differs; {apart.words}"
+                )
                 ours = " + ".join(pair.torch)
                 findings.append(
                     Finding("weights", ours, name, message, apart.difference, apart.tolerance)

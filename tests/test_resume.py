@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.corpus import DEMO_FOLDER
+from pipeline.measures import Measured
 from pipeline.saved_state import Arrays, Facts, read_state, write_state
 from pipeline.training_options import training_options
 from pipeline.training_session import Session
@@ -166,7 +167,9 @@ def train(aligned_home: Path, tmp_path: Path) -> Train:
                         return learner
                     learner.steps += 1
                     session.end_step(1 / learner.steps, lr=0.1)
-                session.end_epoch(learner.steps / 100, [[0.0, 1.0]])
+                session.end_epoch(
+                    Measured({"logits": [[0.0, 1.0]]}, {"accuracy": learner.steps / 100})
+                )
         return learner
 
     return train

@@ -623,14 +623,14 @@ FAULTS = {
         "mrpc",
         "data",
         "pipeline.pd_loader.encode",
-        "lambda tokenizer, texts: encode(tokenizer, texts[::-1])",
+        "lambda tokenizer, texts, *cut: encode(tokenizer, texts[::-1], *cut)",
         r"dataset_\d+_input_ids",
     ),
     "the second text is forgotten": (
         "qnli",
         "data",
         "pipeline.pd_loader.encode",
-        "lambda tokenizer, texts: encode(tokenizer, texts[:1])",
+        "lambda tokenizer, texts, *cut: encode(tokenizer, texts[:1], *cut)",
         r"dataset_\d+_token_type_ids",
     ),
     "the labels of Hugging Face's data set": (

@@ -348,6 +348,7 @@ def test_command_lines_are_identical() -> None:
         texts = [(folder / f"{side}_{name}.py").read_text() for side in SIDES]
         assert all("add_options" in text and "add_argument" not in text for text in texts)
     shells = [(folder / f"train_{side}.sh").read_text() for side in SIDES]
+    shells[0] = shells[0].replace("torch.distributed.run", "paddle.distributed.launch")
     assert shells[0].replace("torch", "paddle").replace("pt", "pd") == shells[1].replace("pt", "pd")
 
 
@@ -369,6 +370,10 @@ def test_train_sh(place: Path, sentences: Path, tmp_path: Path) -> None:
     assert Path(path).name == "pd_train.py"
     options = training_options(tiny_run(place, *words))
     assert (options.epochs, options.clip, options.batch_size) == (1, 2.0, 32)
+    several = env | {"NPROC": "2", "LAUNCH": "--nnodes 3"}
+    done = subprocess.run([script], env=several, capture_output=True, text=True, check=True)
+    launcher = "-m paddle.distributed.launch --nproc_per_node 2 --nnodes 3 "
+    assert done.stdout.startswith(launcher + path) and done.stdout.split()[7:] == words[:-4]
 
 
 def predicted(side: str, capsys: pytest.CaptureFixture[str], home: Path, *words: str) -> str:

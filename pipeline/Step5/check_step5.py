@@ -6,12 +6,13 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline import settings
+from pipeline.measures import official
 from pipeline.run import Run, start
 from reprod_align import check
 
 
 def main(run: Run) -> int:
-    """Judge the accuracies by the guide's threshold, and the float64 curves strictly."""
+    """Judge accuracies, or the task's metrics, by the guide's threshold; the float64 curves strictly."""
     scripts = ("pipeline/Step5/pt_train.py", "pipeline/Step5/pd_train.py")
     threshold = settings.ACCURACY_THRESHOLD
     return check(
@@ -21,8 +22,8 @@ def main(run: Run) -> int:
             threshold=threshold,
             unit="entry",
             expect_noise=True,
-            required=["acc"],
-            part="training",
+            required=[official(name) for name in run.task.metric_names],
+            part="training" if run.task.num_labels == settings.NUM_LABELS else None,
         )
     )
 

@@ -1,22 +1,20 @@
-"""Label and probability of sentences, Paddle side.
+"""Label and probability of sentences, or the score of pairs, Paddle side.
 
-reads   sentences of the command line, or of --file, one a line
+reads   sentences of the command line, or of --file, one a line; a task's two texts with a tab between
         weights/paddle_weight.pdparams            and the classifier's weights, or --checkpoint
-prints  label, its probability and the sentence, with tabs between them
+prints  label, its probability (of STS-B the score) and the sentence, with tabs between them
 pair    pt_predict.py                           the same lines with PyTorch's calls
 """
 
-from pipeline import settings
 from pipeline.pd_checkpoint import place
-from pipeline.pd_loader import data_loader, load_tokenizer
+from pipeline.pd_loader import data_loader, encode, load_tokenizer
 from pipeline.pd_model import load_bert
-from pipeline.prediction import add_options, sentences, trained_weights
+from pipeline.prediction import add_options, answer, sentences, trained_weights
 from pipeline.run import JUDGE, Run, start
 from pipeline.training_options import check_length
 from reprod_align.backends.paddle import load_weights
 
 import paddle
-import paddle.nn.functional as F
 from paddlenlp.datasets import MapDataset
 
 
@@ -28,16 +26,15 @@ def main(run: Run) -> None:
     if trained is not None:
         load_weights(model, trained)
     model = model.to(place(run.options.device))
-    cut = {"max_length": run.options.max_length, "truncation": True, "return_attention_mask": True}
-    examples = MapDataset([dict(tokenizer(sentence, **cut)) for sentence in found])
+    longest = run.options.max_length
+    examples = MapDataset([encode(tokenizer, texts, longest) for texts in found])
     rows = []
     for batch in data_loader(examples, tokenizer, run.options.batch_size):
         batch = {name: tensor.to(place(run.options.device)) for name, tensor in batch.items()}
         with paddle.no_grad():
-            rows += F.softmax(model(**batch), axis=-1).tolist()  # (B, num_labels)
-    for sentence, probabilities in zip(found, rows, strict=True):
-        label = max(range(settings.NUM_LABELS), key=probabilities.__getitem__)
-        print(f"{label}\t{probabilities[label]:.6f}\t{sentence}")
+            rows += model(**batch).tolist()  # (B, num_labels)
+    for texts, logits in zip(found, rows, strict=True):
+        print("\t".join([*answer(run.task, logits), *texts]))
 
 
 if __name__ == "__main__":

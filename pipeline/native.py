@@ -1,0 +1,31 @@
+"""Native mode of Step 5: each framework's own dropout and shuffling, for runs over several seeds.
+
+Every step seeds the framework's generator anew, by a number made of the run's seed and the place: so a
+run can go on at any step without the generator's state.
+"""
+
+from pathlib import Path
+
+from pipeline.run import Run
+
+import numpy as np
+
+NATIVE = "native"  # of --randomness
+
+
+def native_seed(*place: int) -> int:
+    """Return the seed below 2**32 of a place: the run's seed, the epoch, and perhaps step and row."""
+    return int(np.random.SeedSequence(place).generate_state(1)[0])
+
+
+def native_record(run: Run, side: str) -> Path:
+    """Return where the run of this seed is recorded; the official files are another run's."""
+    return run.results / NATIVE / f"train_align_{side}_seed{run.options.seed}.npy"
+
+
+def remove_records(run: Run, side: str) -> None:
+    """Remove what an earlier run like this one recorded, so that a failure can't leave it to be judged."""
+    if run.options.randomness == NATIVE:
+        native_record(run, side).unlink(missing_ok=True)
+    else:
+        run.remove_records(f"train_align_{side}")

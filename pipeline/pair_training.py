@@ -1,0 +1,264 @@
+"""Step 5's two trainings, for `reprod-align curves A B --explain pipeline/pair_training.py`.
+
+A and B are the log.jsonl of the two sides in a folder of --output. How they trained is read from the
+checkpoints beside them; --save-every and --keep leave some near the step in question. The weights are
+those of this repository, or of PIPELINE_HOME=DIR, and the sentences the built-in ones, or those of
+PIPELINE_DATA_DIR=DIR.
+"""
+
+import argparse
+import json
+import os
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from pathlib import Path
+
+from pipeline.run import REPOSITORY, Run, exported_run
+from pipeline.saved_state import PROCESSES, Facts, kept_steps, read_state, require_same
+from pipeline.training_options import TrainingOptions
+from pipeline.training_session import made_with
+from reprod_align.errors import MissingInputError, ReprodError
+from reprod_align.randomness import SharedRandom
+
+from numpy.typing import NDArray
+
+copy_weights = False
+
+
+@dataclass
+class Trained:
+    """The two runs."""
+
+    run: Run
+    options: TrainingOptions
+    dtype: str
+    saved: dict[str, dict[int, Path]]  # "torch" or "paddle" -> step -> checkpoint
+
+
+trained: Trained
+
+
+def logs(reference, other):
+    """Find out from the checkpoints beside the two logs how the runs trained; refuse other inputs."""
+    global trained
+    sides = {"torch": reference.parent, "paddle": other.parent}
+    facts = {side: _last(folder)[1] for side, folder in sides.items()}
+    made = facts["torch"]["made_with"]
+    home = Path(os.environ.get("PIPELINE_HOME", REPOSITORY)).resolve()
+    run = _run(home, made)
+    for side, folder in sides.items():
+        _require_same(run, side, folder / "last.safetensors", facts[side]["made_with"])
+    saved = {side: _saved(folder, facts[side]) for side, folder in sides.items()}
+    options = replace(_options(made), device="cpu", amp="off")
+    trained = Trained(run, options, made["--dtype"], saved)
+
+
+def checkpoints():
+    """Return the steps after which both sides have a checkpoint."""
+    return sorted(trained.saved["torch"].keys() & trained.saved["paddle"].keys())
+
+
+def draws(step):
+    """Return the random numbers of a step, as both trainings drew them."""
+    return SharedRandom(trained.options.seed, *_place(step))
+
+
+def torch_batch(step):
+    """Return the token ids of a step and its labels, as PyTorch's side reads them."""
+    from pipeline.pt_loader import ShardLoader
+    from pipeline.Step5.pt_train import visited
+
+    data = _torch_data()
+    rows = _rows(visited, data, step)
+    ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
+    return _split({name: tensor.numpy() for name, tensor in batch.items()})
+
+
+def paddle_batch(step):
+    """Return the token ids of a step and its labels, as Paddle's side reads them."""
+    from pipeline.pd_loader import ShardLoader
+    from pipeline.Step5.pd_train import visited
+
+    data = _paddle_data()
+    rows = _rows(visited, data, step)
+    ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
+    return _split({name: tensor.numpy() for name, tensor in batch.items()})
+
+
+def torch_model():
+    """Return PyTorch's model as its training begins."""
+    from pipeline.pt_model import load_bert
+
+    return load_bert(trained.run, trained.dtype)
+
+
+def paddle_model():
+    """Return Paddle's model as its training begins."""
+    from pipeline.pd_model import load_bert
+
+    return load_bert(trained.run, trained.dtype)
+
+
+def torch_loss(logits, labels):
+    """Return the loss of a batch."""
+    from pipeline.pt_model import criterion
+
+    return criterion(logits, labels)
+
+
+def paddle_loss(logits, labels):
+    """Return the loss of a batch."""
+    from pipeline.pd_model import criterion
+
+    return criterion(logits, labels)
+
+
+def torch_optimizer(model):
+    """Return AdamW, which clips the gradients first if the run did; its learner is kept with it."""
+    from pipeline.pt_checkpoint import build_learner
+    from pipeline.pt_optimizer import clip_gradients
+
+    learner = build_learner(model, trained.options, _steps())
+    return _with_clip(learner, clip_gradients)
+
+
+def paddle_optimizer(model):
+    """Return AdamW, which clips the gradients first if the run did; its learner is kept with it."""
+    from pipeline.pd_checkpoint import build_learner
+    from pipeline.pd_optimizer import clip_gradients
+
+    learner = build_learner(model, trained.options, _steps())
+    return _with_clip(learner, clip_gradients)
+
+
+def torch_scheduler(optimizer):
+    """Return the schedule that was made with the optimizer."""
+    return optimizer.learner.schedule
+
+
+def paddle_scheduler(optimizer):
+    """Return the schedule that was made with the optimizer."""
+    return optimizer.learner.schedule
+
+
+def torch_restore(model, optimizer, step):
+    """Load PyTorch's checkpoint of a step."""
+    _restore("torch", optimizer, step)
+
+
+def paddle_restore(model, optimizer, step):
+    """Load Paddle's checkpoint of a step."""
+    _restore("paddle", optimizer, step)
+
+
+def _restore(side: str, optimizer, step: int) -> None:
+    arrays, facts = read_state(trained.saved[side][step])
+    optimizer.learner.restore(arrays, facts["learner"])
+
+
+def _with_clip(learner, clip_gradients):
+    optimizer, largest = learner.optimizer, trained.options.clip
+    optimizer.learner = learner
+    if largest is not None:
+        step = optimizer.step
+
+        def clipped_step():
+            clip_gradients(learner.model, largest)
+            step()
+
+        optimizer.step = clipped_step
+    return optimizer
+
+
+def _last(folder: Path):
+    path = folder / "last.safetensors"
+    if not path.is_file():
+        raise MissingInputError(
+            f"{path} is missing: the logs must be log.jsonl of the sides' folders in --output"
+        )
+    return read_state(path)
+
+
+def _saved(folder: Path, facts: Facts) -> dict[int, Path]:
+    return {facts["position"][1]: folder / "last.safetensors", **kept_steps(folder)}
+
+
+def _run(home: Path, made: Facts) -> Run:
+    """Return the run of the weights in `home`, with the choices that tell where the inputs are."""
+    run = exported_run(home)
+    folder = os.environ.get("PIPELINE_DATA_DIR")
+    chosen = {
+        "data_dir": Path(folder).resolve() if folder else None,
+        "task": made.get("--task", run.options.task),
+        "epochs": made["--epochs"],
+    }
+    return replace(run, options=argparse.Namespace(**vars(run.options) | chosen))
+
+
+def _options(made: Facts) -> TrainingOptions:
+    """Return the options that a checkpoint was made with; what it does not tell is None."""
+    names = [field.name for field in fields(TrainingOptions)]
+    options = TrainingOptions(**{name: made.get(f"--{name.replace('_', '-')}") for name in names})
+    return replace(options, dtypes=(made["--dtype"],))
+
+
+def _require_same(run: Run, side: str, path: Path, found: Facts) -> None:
+    """Raise ReprodError unless the checkpoint is of this side, these options and these files."""
+    if found.get("--randomness") == "native":
+        raise ReprodError(
+            f"{path}: trained with --randomness native, whose draws cannot be repeated"
+        )
+    made = json.loads(json.dumps(made_with(run, _options(found), Path(side, found["--dtype"]))))
+    told = {name: found[name] for name in (PROCESSES, "--randomness") if name in found}
+    try:
+        require_same(path, found, made | told)
+    except ReprodError as error:
+        what = str(error).partition(": give what it was made with")[0]
+        raise ReprodError(
+            f"{what}: PIPELINE_HOME and PIPELINE_DATA_DIR must be where that run's files are"
+        ) from error
+
+
+def _place(step: int) -> tuple[int, int]:
+    """Return the epoch of a step, and its number in it."""
+    return divmod(step - 1, _steps() // trained.options.epochs)
+
+
+def _steps() -> int:
+    return trained.options.steps(len(_torch_data().train))
+
+
+def _rows(visited, data, step: int) -> list[int]:
+    """Return which sentences a step trains on, by the order in which a side visits them."""
+    epoch, number = _place(step)
+    size = trained.options.examples_per_step
+    rows = visited(data, trained.options, epoch)[number * size : (number + 1) * size]
+    if not rows:
+        raise IndexError(f"the training has no step {step}")
+    return rows
+
+
+def _split(batch: dict[str, NDArray]) -> tuple[dict[str, NDArray], NDArray]:
+    return batch, batch.pop("labels")
+
+
+@cache
+def _torch_data():
+    from pipeline.pt_loader import load_examples, load_tokenizer
+    from pipeline.Step5.pt_train import Data
+
+    run, tokenizer = trained.run, load_tokenizer(trained.run)
+    return Data(
+        tokenizer, load_examples(run.corpus.train, tokenizer, trained.options.max_length), {}
+    )
+
+
+@cache
+def _paddle_data():
+    from pipeline.pd_loader import load_examples, load_tokenizer
+    from pipeline.Step5.pd_train import Data
+
+    run, tokenizer = trained.run, load_tokenizer(trained.run)
+    return Data(
+        tokenizer, load_examples(run.corpus.train, tokenizer, trained.options.max_length), {}
+    )

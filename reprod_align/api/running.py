@@ -1,0 +1,184 @@
+"""Runs an entry on the installed frameworks: do the two sides agree, and does the plain call differ?"""
+
+import importlib.metadata
+import importlib.util
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.api.entry import Entry
+from reprod_align.quiet import quieten, without_warnings
+
+import numpy as np
+
+EQUAL: Final = "equal"
+DIFFERS: Final = "differs as described"
+OUT_OF_DATE: Final = "the description is out of date"
+NOT_RUN: Final = "not run"
+
+PACKAGES: Final = ("torch", "paddlepaddle")
+_VISIBLE: Final = 1e-10  # a smaller difference between the plain call and PyTorch is none
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What running an entry gave: one of the four results, and what was measured, in words."""
+
+    result: str
+    measured: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether the entry describes the installed versions."""
+        return self.result in (EQUAL, DIFFERS)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the frameworks that are installed; "" for one that is not."""
+    return {package: _version(package) for package in PACKAGES}
+
+
+def run(entry: Entry) -> Outcome:
+    """Run both sides and the plain call; an error on either side is an outcome, never raised."""
+    missing = [name for name in ("torch", "paddle") if importlib.util.find_spec(name) is None]
+    if missing:
+        return Outcome(NOT_RUN, f"{' and '.join(missing)} not installed here")
+    quieten()
+    with without_warnings(), _without_log(), _float64():
+        sides = [_called(entry, side) for side in ("torch_side", "paddle_side")]
+        errors = [
+            f"{side}: {words}" for side, (_, words) in zip(_SIDES, sides, strict=True) if words
+        ]
+        if errors:
+            return Outcome(OUT_OF_DATE, "; ".join(errors))
+        apart = difference(sides[0][0], sides[1][0])
+        if not apart <= entry.tolerance:
+            return Outcome(OUT_OF_DATE, f"the equivalent code differs by {_order(apart)}")
+        return _plain_outcome(entry, sides[0][0]) if entry.has_trap else Outcome(EQUAL, "")
+
+
+def _plain_outcome(entry: Entry, expected: Any) -> Outcome:
+    found, words = _called(entry, "plain")
+    if entry.raises or words:
+        return _error_outcome(entry, words)
+    apart = difference(expected, found)
+    if not apart > max(_VISIBLE, 5 * entry.tolerance):
+        return Outcome(OUT_OF_DATE, "the plain call gives the same")
+    if not entry.as_described(expected, found):
+        return Outcome(OUT_OF_DATE, f"the plain call differs by {_order(apart)}, not as described")
+    return Outcome(DIFFERS, _amount(apart))
+
+
+def _error_outcome(entry: Entry, words: str) -> Outcome:
+    name, _, part = entry.raises.partition(": ")
+    if not entry.raises:
+        return Outcome(OUT_OF_DATE, f"the plain call: {words}")
+    if not words:
+        return Outcome(OUT_OF_DATE, f"the plain call does not raise {name}")
+    if not words.startswith(f"{name}:") or part not in words:
+        return Outcome(OUT_OF_DATE, f"the plain call raises something else: {words}")
+    return Outcome(DIFFERS, f"the plain call raises {name}")
+
+
+_SIDES: Final = ("PyTorch", "Paddle")
+
+
+def _called(entry: Entry, side: str) -> tuple[Any, str]:
+    """Return what a side computes, and "" or its error in one line."""
+    import paddle
+    import torch
+
+    torch.manual_seed(0)
+    paddle.seed(0)
+    np.random.seed(0)
+    try:
+        return as_numpy(getattr(entry, side)()), ""
+    except Exception as error:  # whatever the frameworks raise is what is asked for
+        lines = [line for line in str(error).splitlines() if line.strip()] or [""]
+        told = next((line for line in lines if "Error: " in line), lines[-1]).strip()
+        return None, f"{type(error).__name__}: {told}"
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Keep the frameworks' log lines off the screen."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+@contextmanager
+def _float64() -> Iterator[None]:
+    """Make float64 the default dtype of both frameworks, and dynamic graphs Paddle's mode."""
+    import paddle
+    import torch
+
+    before = torch.get_default_dtype(), paddle.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    paddle.set_default_dtype("float64")
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before[0])
+        paddle.set_default_dtype(before[1])
+        paddle.disable_static()
+
+
+def as_numpy(value: Any) -> Any:
+    """Return tensors as arrays, also inside sequences; strings and None as they are."""
+    if value is None or isinstance(value, str):
+        return value
+    if hasattr(value, "detach"):
+        return np.asarray(value.detach().cpu().numpy())
+    if isinstance(value, Sequence):
+        return [as_numpy(item) for item in value]
+    return np.asarray(value)
+
+
+def difference(expected: Any, found: Any) -> float:
+    """Return the largest difference, relative to the largest element or 1; inf if they can't be compared."""
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = zip(expected, found, strict=True)
+        return max((difference(one, other) for one, other in pairs), default=0.0)
+    if not isinstance(expected, np.ndarray) or not isinstance(found, np.ndarray):
+        same = type(expected) is type(found) and not isinstance(expected, list)
+        return 0.0 if same and expected == found else math.inf
+    if expected.shape != found.shape or _kind(expected) != _kind(found):
+        return math.inf
+    if _kind(expected) != "f":
+        return 0.0 if np.array_equal(expected, found) else math.inf
+    if not np.array_equal(np.isfinite(expected), np.isfinite(found)):
+        return math.inf
+    finite = np.isfinite(expected)
+    if not np.array_equal(expected[~finite], found[~finite], equal_nan=True):
+        return math.inf
+    ours, theirs = expected[finite].astype(np.float64), found[finite].astype(np.float64)
+    return float(np.abs(ours - theirs).max(initial=0.0) / max(1.0, np.abs(ours).max(initial=0.0)))
+
+
+def _kind(array: np.ndarray[Any, Any]) -> str:
+    return "i" if array.dtype.kind in "iu" else array.dtype.kind
+
+
+def _order(apart: float) -> str:
+    return f"1e{round(math.log10(apart)):+03d}" if 0 < apart < math.inf else f"{apart:g}"
+
+
+def _amount(apart: float) -> str:
+    """Say how large a difference is, in words that are the same on every machine."""
+    if apart == math.inf:
+        return "another shape, type or order"
+    return "visible" if apart > 1e-4 else "in the digits of float32"
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package).partition("+")[0]  # 2.13.0 for 2.13.0+cpu
+    except importlib.metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,75 @@
+"""An entry, or a list of them, as text and as plain data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from reprod_align.api.entry import DATA_NOTE, Entry
+from reprod_align.api.running import NOT_RUN, Outcome, versions
+
+SIDES = {"torch_side": "PyTorch", "paddle_side": "Paddle"}
+PLAIN = "the plain call, which differs"
+
+
+def as_text(entry: Entry, outcome: Outcome) -> str:
+    """Return an entry with its code on both sides and what running it gave."""
+    lines = [entry.slug, "", entry.differs, ""]
+    lines += [f"PyTorch: {entry.apis[0]}", f"Paddle:  {entry.apis[1]}"]
+    lines += [f"source:  {'; '.join(entry.sources)}"] * bool(entry.sources)
+    lines += ["obsolete: the plain call is gone"] * entry.obsolete
+    for side, words in parts(entry).items():
+        lines += [
+            "",
+            f"{words}:",
+            *(f"    {line}".rstrip() for line in entry.code(side).splitlines()),
+        ]
+    for helper in entry.helpers():
+        lines += ["", *(f"    {line}".rstrip() for line in helper.splitlines())]
+    lines += ["", f"result: {in_words(outcome)} ({installed()})"]
+    if entry.because:
+        lines.append(f"compared to {entry.tolerance:g}: {entry.because}")
+    return "\n".join([*lines, f"({DATA_NOTE})"])
+
+
+def parts(entry: Entry) -> dict[str, str]:
+    """Return which functions of an entry are shown, and their headings."""
+    return SIDES | ({"plain": PLAIN} if entry.has_trap else {})
+
+
+def as_list(found: Sequence[Entry]) -> str:
+    """Return one line an entry, in columns: name, the two calls, what differs."""
+    width = max((len(entry.slug) for entry in found), default=0)
+    return "\n".join(f"{entry.slug:<{width}}  {entry.differs}" for entry in found)
+
+
+def as_data(entry: Entry, outcome: Outcome | None = None) -> dict[str, Any]:
+    """Return an entry for JSON; with its outcome if it was run."""
+    data: dict[str, Any] = {
+        "name": entry.slug,
+        "torch": entry.apis[0],
+        "paddle": entry.apis[1],
+        "differs": entry.differs,
+        "chinese": entry.chinese,
+        "sources": list(entry.sources),
+        "obsolete": entry.obsolete,
+        "code": {side: entry.code(side) for side in parts(entry)},
+    }
+    if outcome is not None:
+        data |= {"result": outcome.result, "measured": outcome.measured, "versions": versions()}
+    return data
+
+
+def in_words(outcome: Outcome) -> str:
+    """Return an outcome in one line."""
+    return outcome.result + (f": {outcome.measured}" if outcome.measured else "")
+
+
+def installed() -> str:
+    """Return the frameworks' names and versions."""
+    return ", ".join(f"{name} {version or 'not installed'}" for name, version in versions().items())
+
+
+def code_of(outcome: Outcome) -> int:
+    """Return the exit code: 0 if the entry holds, 1 if not, 2 if it could not be run."""
+    if outcome.result == NOT_RUN:
+        return 2
+    return 0 if outcome.holds else 1

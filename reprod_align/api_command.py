@@ -1,0 +1,62 @@
+"""`reprod-align api NAME`: one difference between the frameworks, its code on both sides, run here and now.
+
+Without a name it lists all entries; --search lists those with a word. exit 0 the entry holds, 1 it does
+not (the installed versions behave otherwise), 2 it cannot be run or there is no such entry.
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+from reprod_align.errors import ReprodError
+
+
+def add_arguments(command: argparse.ArgumentParser) -> None:
+    """Declare what the command takes."""
+    command.add_argument("name", nargs="?", help="an entry's name, as batch-norm-momentum")
+    command.add_argument("--search", metavar="WORD", help="list the entries that have the word")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.add_argument("--write", type=Path, metavar="FOLDER", help="run all, write the pages")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show, list or write. Raises ReprodError for an unknown name or word, or where writing fails."""
+    if options.name and (options.search or options.write):
+        raise ReprodError("api: give a name, --search or --write, only one of them")
+    if options.write:
+        return _write(options.write)
+    return _show(options) if options.name else _list(options)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from reprod_align.api import running, show, table  # not above: other commands do without
+
+    entry = table.find(options.name)
+    outcome = running.run(entry)
+    if options.json:
+        print(json.dumps(show.as_data(entry, outcome), indent=2, ensure_ascii=False))
+    else:
+        print(show.as_text(entry, outcome))
+    return show.code_of(outcome)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from reprod_align.api import show, table
+
+    found = table.search(options.search) if options.search else list(table.entries())
+    if not found:
+        raise ReprodError(f"no entry has {options.search!r}: `reprod-align api` lists all")
+    if options.json:
+        print(json.dumps([show.as_data(entry) for entry in found], indent=2, ensure_ascii=False))
+    else:
+        print(show.as_list(found))
+    return 0
+
+
+def _write(folder: Path) -> int:
+    from reprod_align.api import pages
+
+    names = pages.write(folder)
+    print(f"{len(names)} files written to {folder}")
+    return 0

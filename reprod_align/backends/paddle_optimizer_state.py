@@ -1,0 +1,65 @@
+"""What a Paddle optimizer keeps from step to step. `torch_optimizer_state` has the same functions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import paddle
+from numpy.typing import NDArray
+from paddle import nn
+from paddle.base.framework import default_main_program
+
+Array = NDArray[np.generic]
+State = dict[str, dict[str, Array]]  # kind ("moment1") -> parameter's name -> array
+
+
+def optimizer_state(optimizer: Any, model: nn.Layer) -> State:
+    """Return a copy of what the optimizer keeps of the model's parameters, before the first step too."""
+    _make_accumulators(optimizer, model)
+    state: State = {}
+    for name, parameter in _named(model):
+        for kind, held in optimizer._accumulators.items():
+            if parameter.name in held:
+                state.setdefault(kind, {})[name] = held[parameter.name].numpy().copy()
+    return state
+
+
+def set_optimizer_state(optimizer: Any, model: nn.Layer, state: Mapping[str, Any]) -> None:
+    """Give a new optimizer what `optimizer_state` returned, in the parameters' dtype."""
+    _make_accumulators(optimizer, model)
+    for name, parameter in _named(model):
+        for kind, held in optimizer._accumulators.items():
+            if parameter.name in held and name in state.get(kind, {}):
+                own = held[parameter.name]
+                values = paddle.to_tensor(state[kind][name]).astype(own.dtype)
+                own.set_value(values.reshape(own.shape))
+
+
+def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
+    """Let the next step learn at the first of these rates: Paddle's groups hold factors of it."""
+    schedule = optimizer._learning_rate
+    if isinstance(schedule, paddle.optimizer.lr.LRScheduler):
+        schedule.last_lr = rates[0]
+    else:
+        optimizer.set_lr(rates[0])
+
+
+def betas(optimizer: Any) -> tuple[float, float]:
+    """Return the rates of Adam's two averages."""
+    return float(optimizer._beta1), float(optimizer._beta2)
+
+
+def _named(model: nn.Layer) -> Iterator[tuple[str, Any]]:
+    yield from model.named_parameters()
+
+
+def _make_accumulators(optimizer: Any, model: nn.Layer) -> None:
+    """Let them be made now, from a state that was loaded if there is one; Paddle waits for a step."""
+    known = {id(parameter) for parameter in _held(optimizer._parameter_list or [])}
+    held = [p for _, p in _named(model) if id(p) in known and not p.stop_gradient]
+    optimizer._create_accumulators(default_main_program().global_block(), held)
+
+
+def _held(listed: Sequence[Any]) -> Iterator[Any]:
+    for one in listed:
+        yield from one["params"] if isinstance(one, dict) else [one]

@@ -1,0 +1,56 @@
+"""What a PyTorch optimizer keeps from step to step. `paddle_optimizer_state` has the same functions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+Array = NDArray[np.generic]
+State = dict[str, dict[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
+
+
+def optimizer_state(optimizer: Any, model: nn.Module) -> State:
+    """Return a copy of what the optimizer keeps of the model's parameters; {} before the first step."""
+    state: State = {}
+    for name, parameter in _named(model):
+        for kind, value in optimizer.state.get(parameter, {}).items():
+            if isinstance(value, torch.Tensor):
+                state.setdefault(kind, {})[name] = value.detach().cpu().numpy().copy()
+    return state
+
+
+def set_optimizer_state(optimizer: Any, model: nn.Module, state: Mapping[str, Any]) -> None:
+    """Give a new optimizer what `optimizer_state` returned, in the parameters' dtype."""
+    for name, parameter in _named(model):
+        kept = {kind: held[name] for kind, held in state.items() if name in held}
+        if kept:
+            optimizer.state[parameter] = {
+                kind: _tensor(values, parameter) for kind, values in kept.items()
+            }
+
+
+def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
+    """Let the next step learn at these rates: one for all parameter groups, or one for each."""
+    groups = optimizer.param_groups
+    for number, group in enumerate(groups):
+        group["lr"] = rates[number] if len(rates) == len(groups) else rates[0]
+
+
+def betas(optimizer: Any) -> tuple[float, float]:
+    """Return the rates of Adam's two averages."""
+    first, second = optimizer.defaults["betas"]
+    return float(first), float(second)
+
+
+def _named(model: nn.Module) -> Iterator[tuple[str, Any]]:
+    yield from model.named_parameters()
+
+
+def _tensor(values: Array, parameter: torch.Tensor) -> torch.Tensor:
+    tensor = torch.from_numpy(np.array(values))
+    if tensor.shape != parameter.shape or not tensor.is_floating_point() or tensor.ndim == 0:
+        return tensor  # a count of steps
+    return tensor.to(parameter.device, parameter.dtype)
