@@ -66,10 +66,9 @@ def draws(step):
 def torch_batch(step):
     """Return the token ids of a step and its labels, as PyTorch's side reads them."""
     from pipeline.pt_loader import ShardLoader
-    from pipeline.Step5.pt_train import visited
 
     data = _torch_data()
-    rows = _rows(visited, data, step)
+    rows = _rows(data, step)
     ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
     return _split({name: tensor.numpy() for name, tensor in batch.items()})
 
@@ -77,10 +76,9 @@ def torch_batch(step):
 def paddle_batch(step):
     """Return the token ids of a step and its labels, as Paddle's side reads them."""
     from pipeline.pd_loader import ShardLoader
-    from pipeline.Step5.pd_train import visited
 
     data = _paddle_data()
-    rows = _rows(visited, data, step)
+    rows = _rows(data, step)
     ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
     return _split({name: tensor.numpy() for name, tensor in batch.items()})
 
@@ -228,11 +226,11 @@ def _steps() -> int:
     return trained.options.steps(len(_torch_data().train))
 
 
-def _rows(visited, data, step: int) -> list[int]:
+def _rows(data, step: int) -> list[int]:
     """Return which sentences a step trains on, by the order in which a side visits them."""
     epoch, number = _place(step)
     size = trained.options.examples_per_step
-    rows = visited(data, trained.options, epoch)[number * size : (number + 1) * size]
+    rows = data.order(trained.options, epoch)[number * size : (number + 1) * size]
     if not rows:
         raise IndexError(f"the training has no step {step}")
     return rows
@@ -245,10 +243,10 @@ def _split(batch: dict[str, NDArray]) -> tuple[dict[str, NDArray], NDArray]:
 @cache
 def _torch_data():
     from pipeline.pt_loader import load_examples, load_tokenizer
-    from pipeline.Step5.pt_train import Data
+    from pipeline.pt_sentences import Sentences
 
     run, tokenizer = trained.run, load_tokenizer(trained.run)
-    return Data(
+    return Sentences(
         tokenizer, load_examples(run.corpus.train, tokenizer, trained.options.max_length), {}
     )
 
@@ -256,9 +254,9 @@ def _torch_data():
 @cache
 def _paddle_data():
     from pipeline.pd_loader import load_examples, load_tokenizer
-    from pipeline.Step5.pd_train import Data
+    from pipeline.pd_sentences import Sentences
 
     run, tokenizer = trained.run, load_tokenizer(trained.run)
-    return Data(
+    return Sentences(
         tokenizer, load_examples(run.corpus.train, tokenizer, trained.options.max_length), {}
     )

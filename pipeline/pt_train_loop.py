@@ -4,12 +4,17 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from pipeline import settings
 from pipeline.batch_rows import Shard, in_order
+from pipeline.measures import Measured
 from pipeline.native import NATIVE, native_seed
 from pipeline.pt_checkpoint import Learner, place
+from pipeline.pt_loader import ShardLoader
 from pipeline.pt_model import criterion
 from pipeline.pt_optimizer import clip_gradients
+from pipeline.pt_sentences import Sentences
 from pipeline.ranks import ALONE, Ranks
+from pipeline.run import Run
 from pipeline.training_options import TrainingOptions
 from pipeline.training_session import Session
 from reprod_align.backends.torch_random import shared_random
@@ -102,3 +107,14 @@ def evaluate(
         found.append(list(rows) if shard.counts else [])
     scores, labels = zip(*in_order(ranks.gathered(found)), strict=True)
     return list(scores), list(labels)
+
+
+def measure(run: Run, learner: Learner, data: Sentences, session: Session) -> Measured:
+    """Return metrics and logits of every dev set."""
+    measured, ranks = Measured(), session.ranks
+    for name, examples in data.dev.items():
+        size = settings.EVAL_BATCH_SIZE * ranks.world
+        batches = session.watched(ShardLoader(examples, data.tokenizer, size, ranks=ranks))
+        found = evaluate(learner.model, batches, session.options.device, ranks)
+        measured.add(run.task, name, *found)
+    return measured

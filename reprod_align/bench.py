@@ -154,8 +154,11 @@ class Bench:
         return start
 
     def may_round(self, ours: str, theirs: str) -> bool:
-        """Tell whether a small difference in a pair of modules can be a float32 constant's."""
-        if theirs in self.paddle_info.stock and self.paddle_info.modules[theirs].kind in _PRODUCTS:
+        """Tell whether a small difference in a pair of modules can be float32's, of a constant or of all."""
+        exact = (
+            theirs in self.paddle_info.stock and self.paddle_info.modules[theirs].kind in _PRODUCTS
+        )
+        if exact and self.dtype == "float64":
             return False
         return not self.settings_differ(ours, theirs)
 

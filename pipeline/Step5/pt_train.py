@@ -8,35 +8,20 @@ writes  log_reprod/train_align_torch.npy            the best accuracy on dev.tsv
 pair    pd_train.py                                 the same lines with Paddle's calls
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import settings
-from pipeline.measures import Measured, dev_files
-from pipeline.native import NATIVE, native_record, native_seed, remove_records
-from pipeline.pt_checkpoint import Learner, build_learner
-from pipeline.pt_loader import ShardLoader, load_examples, load_tokenizer, native_order
+from pipeline.native import remove_records
+from pipeline.pt_checkpoint import build_learner
+from pipeline.pt_loader import ShardLoader
 from pipeline.pt_model import load_bert
 from pipeline.pt_ranks import joined
-from pipeline.pt_train_loop import evaluate, train_epoch
-from pipeline.ranks import Ranks, first_then_others
-from pipeline.run import JUDGE, Run, start
+from pipeline.pt_sentences import Sentences, load_sentences
+from pipeline.pt_train_loop import measure, train_epoch
+from pipeline.ranks import Ranks
+from pipeline.run import Run, start
 from pipeline.training_options import TrainingOptions, add_options, training_options
+from pipeline.training_record import save_training
 from pipeline.training_session import Session
-from reprod_align import Recorder
-from reprod_align.randomness import epoch_order
-
-from datasets import Dataset
-from transformers import BertTokenizerFast
-
-
-@dataclass
-class Data:
-    """The sentences, as token ids."""
-
-    tokenizer: BertTokenizerFast
-    train: Dataset
-    dev: dict[str, Dataset]  # by their prefix in the record
 
 
 def main(run: Run) -> None:
@@ -47,75 +32,30 @@ def main(run: Run) -> None:
     remove_records(run, "torch")
     with joined(run.options.device) as ranks:
         options = training_options(run)
-        data = load_data(run, options, ranks)
+        data = load_sentences(run, options, ranks)
         for dtype in options.dtypes:
             results = fine_tune(run, options, dtype, data, ranks)
             if not ranks.rank:
                 print(f"torch {dtype}: best {run.task.main_metric} {max(results):.4f}")
 
 
-def load_data(run: Run, options: TrainingOptions, ranks: Ranks) -> Data:
-    """Read and tokenize the sentences."""
-    tokenizer, longest = load_tokenizer(run), options.max_length
-    train, dev = first_then_others(ranks, lambda: (run.corpus.train, dev_files(run)))
-    return Data(
-        tokenizer,
-        load_examples(train, tokenizer, longest),
-        {name: load_examples(path, tokenizer, longest) for name, path in dev.items()},
-    )
-
-
 def fine_tune(
-    run: Run, options: TrainingOptions, dtype: str, data: Data, ranks: Ranks
+    run: Run, options: TrainingOptions, dtype: str, data: Sentences, ranks: Ranks
 ) -> list[float]:
     """Train for all epochs and record losses and metrics; return the main metric after each epoch."""
     learner = build_learner(load_bert(run, dtype), options, options.steps(len(data.train)))
     with Session(run, options, Path("torch", dtype), learner, ranks) as session:
         learner.join(ranks)
         for epoch in session.epochs():
-            order = visited(data, options, epoch)[session.examples_done :]
+            order = data.order(options, epoch)[session.examples_done :]
             batches = ShardLoader(
                 data.train, data.tokenizer, options.examples_per_step, order, ranks
             )
             train_epoch(learner, batches, session)
             session.end_epoch(measure(run, learner, data, session))
     if not ranks.rank:
-        save_record(run, session, dtype, data)
+        save_training(run, session, "torch", dtype, data.dev)
     return session.results
-
-
-def visited(data: Data, options: TrainingOptions, epoch: int) -> list[int]:
-    """Return the order of the training sentences in an epoch."""
-    if options.randomness == NATIVE:
-        return native_order(data.train, native_seed(options.seed, epoch))
-    return epoch_order(len(data.train), options.seed, epoch)
-
-
-def measure(run: Run, learner: Learner, data: Data, session: Session) -> Measured:
-    """Return metrics and logits of every dev set."""
-    measured, ranks = Measured(), session.ranks
-    for name, examples in data.dev.items():
-        size = settings.EVAL_BATCH_SIZE * ranks.world
-        batches = session.watched(ShardLoader(examples, data.tokenizer, size, ranks=ranks))
-        found = evaluate(learner.model, batches, session.options.device, ranks)
-        measured.add(run.task, name, *found)
-    return measured
-
-
-def save_record(run: Run, session: Session, dtype: str, data: Data) -> None:
-    """Record the best epoch's result; in float64 and native mode, every loss, metric and logit, too."""
-    native = session.options.randomness == NATIVE
-    path = native_record(run, "torch") if native else run.output("train_align_torch", dtype)
-    record = Recorder(path)
-    if native:
-        for name, examples in data.dev.items():
-            record.add(f"{name}labels", [example["labels"] for example in examples])
-    if native or dtype == JUDGE:
-        for name, values in session.curves.items():
-            record.add(name, values)
-    for name, value in session.best().items():
-        record.add(name, value)
-    record.save()
 
 
 if __name__ == "__main__":
