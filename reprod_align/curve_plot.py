@@ -71,11 +71,17 @@ def _drawn(results: Sequence[CurveResult]) -> list[CurveResult]:
 def _draw_values(axes: Axes, result: CurveResult) -> None:
     track = result.track
     kept = np.unique(np.linspace(0, len(track.steps) - 1, _POINTS).astype(np.int64))
-    steps, dashed = track.steps[kept], "--"
-    axes.plot(steps, _drawable(track.expected[kept]), color="#0969da", label="first log")
-    axes.plot(steps, _drawable(track.actual[kept]), dashed, color="#cf222e", label="second log")
+    steps, dot = track.steps[kept], _dot(track.steps)
+    ours, theirs = _drawable(track.expected[kept]), _drawable(track.actual[kept])
+    axes.plot(steps, ours, "-", marker=dot, color="#0969da", label="first log")
+    axes.plot(steps, theirs, "--", marker=dot, color="#cf222e", label="second log")
     _finish(axes, result, _text(result.name))
     axes.legend(frameon=False)
+
+
+def _dot(steps: Array) -> str:
+    """Return the marker of a curve: a line through a single step would not be seen."""
+    return "o" if len(steps) == 1 else ""
 
 
 def _draw_difference(axes: Axes, result: CurveResult) -> None:
@@ -88,6 +94,7 @@ def _draw_difference(axes: Axes, result: CurveResult) -> None:
     axes.plot(
         track.steps[starts],
         np.maximum.reduceat(gaps, starts),
+        marker=_dot(track.steps),
         color="#1f2328",
         label="|difference|",
     )
