@@ -148,6 +148,26 @@ class WhereOneArgument(Entry):
         return [index.flatten() for index in found]
 
 
+class IndexTransposed(Entry):
+    """Indexing a transposed tensor by integers past its first axis is wrong in Paddle: contiguous() before it."""
+
+    chinese = "Paddle 中用整数张量索引转置后张量的后续轴，结果是错的：先调用 contiguous()。"
+    apis = "torch.Tensor[:, index]", "paddle.Tensor.contiguous()[:, index]"
+    keywords = "transpose permute integer index gather wrong numbers"
+
+    def torch_side(self) -> Any:
+        return torch.tensor(numbers(3, 3, 3)).permute(0, 2, 1)[:, torch.tensor([2, 0, 0])]
+
+    def paddle_side(self) -> Any:
+        x = paddle.to_tensor(numbers(3, 3, 3)).transpose([0, 2, 1])
+        return x.contiguous()[:, paddle.to_tensor([2, 0, 0])]
+
+    def plain(self) -> Any:
+        return paddle.to_tensor(numbers(3, 3, 3)).transpose([0, 2, 1])[
+            :, paddle.to_tensor([2, 0, 0])
+        ]
+
+
 class SplitSections(Entry):
     """An integer is the size of a part in torch.split, the number of parts in paddle.split."""
 
