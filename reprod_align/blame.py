@@ -40,14 +40,22 @@ def locate(bench: Bench, done: Pass) -> Trace:
 
 
 def search(bench: Bench, done: Pass) -> bool:
-    """Add findings for modules at fault whose fault outputs and gradients hide; True if any is."""
+    """Add findings for modules at fault whose fault outputs and gradients hide; True if any is.
+
+    What would be seen if it were one, a large difference, is left aside: it is made and undone inside
+    modules that the two sides cut differently.
+    """
     pins = _reference_pins(bench, done, False)
     traces = _pinned(bench, done, pins)
     found = forward_faults(done.reference, *traces, pins)
     found += backward_faults(done.reference, traces[0], pins, done.noise)
-    before = len(bench.result.findings)
-    _add_faults(bench, found, done)
-    return len(bench.result.findings) > before
+    hidden = [
+        fault
+        for fault in found
+        if fault.gap.relative <= WHOLE_ROUNDING and not fault.kink and not _rounds(bench, fault)
+    ]
+    _add_faults(bench, hidden, done)
+    return bool(hidden)
 
 
 def _add_faults(bench: Bench, found: Sequence[Fault], done: Pass) -> None:
@@ -108,12 +116,17 @@ def _reference_pins(bench: Bench, done: Pass, constants: bool) -> ReferencePins:
 
 def _is_coarse(bench: Bench, fault: Fault) -> bool:
     """Tell whether a fault is float32 rounding inside a layer; note it if so."""
-    limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
-    at = fault.torch_path, fault.paddle_path
-    if fault.cut or not fault.gap.relative <= limit or not bench.may_round(*at):
+    if not _rounds(bench, fault):
         return False
-    bench.note_coarse(at[0] or "the model", fault.gap.relative)
+    bench.note_coarse(fault.torch_path or "the model", fault.gap.relative)
     return True
+
+
+def _rounds(bench: Bench, fault: Fault) -> bool:
+    """Tell whether a fault is float32 rounding inside a layer."""
+    limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
+    small = not fault.cut and fault.gap.relative <= limit
+    return small and bench.may_round(fault.torch_path, fault.paddle_path)
 
 
 def _explained(bench: Bench, outputs_ok: bool) -> bool:
