@@ -22,7 +22,8 @@ from reprod_align.settings import (
     one_if_equal,
 )
 
-_RELATIVE: Final = 2.0**-24  # Paddle keeps most settings as float32; and 1 - 0.9 is not 0.1
+_RELATIVE: Final = 1e-12  # 1 - 0.9 is not 0.1
+_ROUNDED: Final = {"weight_decay": 2.0**-24}  # Paddle's AdamW keeps it as float32
 _DIMENSIONS: Final = {"dim", "start_dim", "end_dim"}
 _SHOWN: Final = 3  # parameter names in a message
 _ONE_SIDED: Final = ("eps", "p", "attn_dropout", "num_heads", "negative_slope")
@@ -139,15 +140,16 @@ def _described(settings: ModuleSettings) -> str:
     return f"{settings.class_name} ({settings.kind})"
 
 
-def _equal(torch_value: Any, paddle_value: Any) -> bool:
+def _equal(torch_value: Any, paddle_value: Any, relative: float = _RELATIVE) -> bool:
     if isinstance(torch_value, tuple) and isinstance(paddle_value, tuple):
         return len(torch_value) == len(paddle_value) and all(
-            _equal(one, other) for one, other in zip(torch_value, paddle_value, strict=True)
+            _equal(one, other, relative)
+            for one, other in zip(torch_value, paddle_value, strict=True)
         )
     if _is_number(torch_value) and _is_number(paddle_value):
         largest = max(abs(torch_value), abs(paddle_value))
         return bool(
-            torch_value == paddle_value or abs(torch_value - paddle_value) <= _RELATIVE * largest
+            torch_value == paddle_value or abs(torch_value - paddle_value) <= relative * largest
         )
     return bool(torch_value == paddle_value)
 
@@ -308,7 +310,7 @@ def _parameter_differences(torch: Values, paddle: Values) -> list[tuple[str, Any
     return [
         (name, torch[name], paddle[name])
         for name in torch
-        if name in paddle and not _equal(torch[name], paddle[name])
+        if name in paddle and not _equal(torch[name], paddle[name], _ROUNDED.get(name, _RELATIVE))
     ]
 
 

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from reprod_align import audit
 from reprod_align.audit import (
     OptimizerDifference,
     SettingDifference,
@@ -901,3 +902,17 @@ def test_fact_rmsprop_adds_eps_inside_the_square_root() -> None:
     weight.grad = torch.ones(1)
     torch.optim.RMSprop([weight], 1.0, 0.0, 3.0).step()
     assert weight.item() == pytest.approx(-1 / (1 + 3))
+
+
+@pytest.mark.parametrize(
+    ("setting", "theirs", "named"),
+    [
+        ("weight_decay", float(np.float32(0.01)), False),  # the number that Paddle's AdamW keeps
+        ("weight_decay", 0.01 * (1 + 1e-6), True),
+        ("eps", float(np.float32(0.01)), True),
+    ],
+)
+def test_a_decay_is_equal_if_its_float32_is(setting: str, theirs: float, named: bool) -> None:
+    ours = {"frozen": False, setting: 0.01}
+    found = audit._parameter_differences(ours, ours | {setting: theirs})
+    assert [name for name, *_ in found] == ([setting] if named else [])
