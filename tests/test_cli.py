@@ -1,6 +1,8 @@
 """The command `reprod-align`, and the doctor."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import reprod_align
@@ -35,6 +37,13 @@ def test_compare(
 def test_compare_as_json(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *records, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["keys"][0]["key"] == "x"
+
+
+def test_as_a_module(records: tuple[str, str]) -> None:
+    words = [sys.executable, "-m", "reprod_align", "compare", *records, "--rule", "exact"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert done.stdout.startswith("failed  1 compared")
 
 
 def test_a_missing_record(records: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,8 @@
+"""`python -m reprod_align`: the command line, where the script `reprod-align` is not on the path."""
+
+import sys
+
+from reprod_align.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
