@@ -76,7 +76,7 @@ def _draw_values(axes: Axes, result: CurveResult) -> None:
     axes.plot(steps, ours, "-", marker=dot, color="#0969da", label="first log")
     axes.plot(steps, theirs, "--", marker=dot, color="#cf222e", label="second log")
     _finish(axes, result, _text(result.name))
-    axes.legend(frameon=False)
+    axes.legend(framealpha=0.85, edgecolor="none")
 
 
 def _dot(steps: Array) -> str:
@@ -101,7 +101,7 @@ def _draw_difference(axes: Axes, result: CurveResult) -> None:
     drawn_too = _draw_rounding(axes, result)
     axes.set(yscale="log", ylim=_height(np.concatenate([gaps, drawn_too]), limit))
     _finish(axes, result, "|difference|")
-    axes.legend(frameon=False)
+    axes.legend(framealpha=0.85, edgecolor="none")
 
 
 def _draw_rounding(axes: Axes, result: CurveResult) -> Array:
