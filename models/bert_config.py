@@ -25,6 +25,7 @@ _SIZES = (
     "type_vocab_size",
     "num_labels",
 )
+_MOST_LAYERS, _MOST_WEIGHTS = 1000, 10**10
 _ONLY = {"model_type": "bert", "position_embedding_type": "absolute"}
 
 
@@ -68,6 +69,7 @@ class BertConfig:
             value = getattr(self, name)
             _require(_is_number(value, 0.0, 1.0), name, value, "a number from 0 to 1")
         self._check_combinations()
+        self._check_size()
 
     def _check_combinations(self) -> None:
         heads, pad, act = self.num_attention_heads, self.pad_token_id, self.hidden_act
@@ -76,6 +78,15 @@ class BertConfig:
         id_range = f"a token id from 0 to {self.vocab_size - 1}"
         _require(_is_int(pad) and 0 <= pad < self.vocab_size, "pad_token_id", pad, id_range)
         _require(act in HIDDEN_ACTS, "hidden_act", act, f"one of {', '.join(HIDDEN_ACTS)}")
+
+    def _check_size(self) -> None:
+        """Refuse what no machine could build, before it is tried."""
+        layers, width = self.num_hidden_layers, self.hidden_size
+        _require(layers <= _MOST_LAYERS, "num_hidden_layers", layers, f"at most {_MOST_LAYERS}")
+        rows = self.vocab_size + self.max_position_embeddings + self.type_vocab_size
+        rows += self.num_labels + layers * (4 * width + 2 * self.intermediate_size)
+        fits = rows * width <= _MOST_WEIGHTS
+        _require(fits, "the number of weights", rows * width, f"at most {_MOST_WEIGHTS:.0e}")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":

@@ -244,9 +244,8 @@ class ProbAttention(nn.Layer):
         rows = top.unsqueeze(-1).expand([*top.shape, value.shape[-1]])  # (B, H, U, K)
         chosen = paddle.matmul(probs, value)  # (B, H, U, K)
         context = self.initial_context(value, query.shape[2])  # (B, H, L, K)
-        context = paddle.put_along_axis(
-            context, rows, chosen.astype(context.dtype), 2
-        )  # (B, H, L, K)
+        chosen = chosen.astype(context.dtype)
+        context = paddle.put_along_axis(context, rows, chosen, 2)  # (B, H, L, K)
         attention = self.all_probabilities(probs, top) if self.output_attention else None
         return context.transpose([0, 2, 1, 3]), attention
 

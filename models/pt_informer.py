@@ -187,7 +187,8 @@ class ProbAttention(nn.Module):
         rows = top.unsqueeze(-1).expand([*top.shape, value.shape[-1]])  # (B, H, U, K)
         chosen = torch.matmul(probs, value)  # (B, H, U, K)
         context = self.initial_context(value, query.shape[2])  # (B, H, L, K)
-        context = context.scatter(2, rows, chosen.to(context.dtype))  # (B, H, L, K)
+        chosen = chosen.to(context.dtype)
+        context = context.scatter(2, rows, chosen)  # (B, H, L, K)
         attention = self.all_probabilities(probs, top) if self.output_attention else None
         return context.permute([0, 2, 1, 3]), attention
 

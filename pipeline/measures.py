@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pipeline.corpus import check_tsv, fetch_corpus
+from pipeline.corpus import check_tsv
+from pipeline.hub import fetch_corpus
 from pipeline.run import Run
 from pipeline.tasks import RANKED_DECIMALS, TASKS, Task
 

@@ -4,6 +4,7 @@ Every step seeds the framework's generator anew, by a number made of the run's s
 run can go on at any step without the generator's state.
 """
 
+import re
 from pathlib import Path
 
 from pipeline.run import Run
@@ -21,6 +22,14 @@ def native_seed(*place: int) -> int:
 def native_record(run: Run, side: str) -> Path:
     """Return where the run of this seed is recorded; the official files are another run's."""
     return run.results / NATIVE / f"train_align_{side}_seed{run.options.seed}.npy"
+
+
+def native_records(run: Run, side: str) -> dict[int, Path]:
+    """Return where a side's runs are recorded, by seed, rising."""
+    pattern = re.compile(rf"train_align_{side}_seed(\d+)\.npy")
+    paths = (run.results / NATIVE).glob("*.npy")
+    named = [(pattern.fullmatch(path.name), path) for path in paths]
+    return dict(sorted((int(match[1]), path) for match, path in named if match))
 
 
 def remove_records(run: Run, side: str) -> None:

@@ -7,14 +7,20 @@ PIPELINE_DATA_DIR=DIR.
 """
 
 import argparse
-import json
 import os
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
 from pipeline.run import REPOSITORY, Run, exported_run
-from pipeline.saved_state import PROCESSES, Facts, kept_steps, read_state, require_same
+from pipeline.saved_state import (
+    PROCESSES,
+    Facts,
+    differences,
+    kept_steps,
+    read_state,
+    require_resumable,
+)
 from pipeline.training_options import TrainingOptions
 from pipeline.training_session import made_with
 from reprod_align.errors import MissingInputError, ReprodError
@@ -30,8 +36,9 @@ class Trained:
     """The two runs."""
 
     run: Run
-    options: TrainingOptions
-    dtype: str
+    options: dict[
+        str, TrainingOptions
+    ]  # of "torch" and "paddle": they may differ, and be the cause
     saved: dict[str, dict[int, Path]]  # "torch" or "paddle" -> step -> checkpoint
 
 
@@ -43,14 +50,17 @@ def logs(reference, other):
     global trained
     sides = {"torch": reference.parent, "paddle": other.parent}
     facts = {side: _last(folder)[1] for side, folder in sides.items()}
-    made = facts["torch"]["made_with"]
+    made = {side: known["made_with"] for side, known in facts.items()}
+    _require_one_stream(made)
     home = Path(os.environ.get("PIPELINE_HOME", REPOSITORY)).resolve()
-    run = _run(home, made)
+    run = _run(home, made["torch"])
     for side, folder in sides.items():
-        _require_same(run, side, folder / "last.safetensors", facts[side]["made_with"])
+        _require_same(run, side, folder / "last.safetensors", made[side])
     saved = {side: _saved(folder, facts[side]) for side, folder in sides.items()}
-    options = replace(_options(made), device="cpu", amp="off")
-    trained = Trained(run, options, made["--dtype"], saved)
+    options = {
+        side: replace(_options(found), device="cpu", amp="off") for side, found in made.items()
+    }
+    trained = Trained(run, options, saved)
 
 
 def checkpoints():
@@ -60,7 +70,7 @@ def checkpoints():
 
 def draws(step):
     """Return the random numbers of a step, as both trainings drew them."""
-    return SharedRandom(trained.options.seed, *_place(step))
+    return SharedRandom(trained.options["torch"].seed, *_place("torch", _torch_data(), step))
 
 
 def torch_batch(step):
@@ -68,7 +78,7 @@ def torch_batch(step):
     from pipeline.pt_loader import ShardLoader
 
     data = _torch_data()
-    rows = _rows(data, step)
+    rows = _rows("torch", data, step)
     ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
     return _split({name: tensor.numpy() for name, tensor in batch.items()})
 
@@ -78,7 +88,7 @@ def paddle_batch(step):
     from pipeline.pd_loader import ShardLoader
 
     data = _paddle_data()
-    rows = _rows(data, step)
+    rows = _rows("paddle", data, step)
     ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
     return _split({name: tensor.numpy() for name, tensor in batch.items()})
 
@@ -87,14 +97,14 @@ def torch_model():
     """Return PyTorch's model as its training begins."""
     from pipeline.pt_model import load_bert
 
-    return load_bert(trained.run, trained.dtype)
+    return load_bert(trained.run, trained.options["torch"].dtypes[0])
 
 
 def paddle_model():
     """Return Paddle's model as its training begins."""
     from pipeline.pd_model import load_bert
 
-    return load_bert(trained.run, trained.dtype)
+    return load_bert(trained.run, trained.options["paddle"].dtypes[0])
 
 
 def torch_loss(logits, labels):
@@ -116,8 +126,9 @@ def torch_optimizer(model):
     from pipeline.pt_checkpoint import build_learner
     from pipeline.pt_optimizer import clip_gradients
 
-    learner = build_learner(model, trained.options, _steps())
-    return _with_clip(learner, clip_gradients)
+    options = trained.options["torch"]
+    learner = build_learner(model, options, options.steps(len(_torch_data().train)))
+    return _with_clip(learner, options.clip, clip_gradients)
 
 
 def paddle_optimizer(model):
@@ -125,8 +136,9 @@ def paddle_optimizer(model):
     from pipeline.pd_checkpoint import build_learner
     from pipeline.pd_optimizer import clip_gradients
 
-    learner = build_learner(model, trained.options, _steps())
-    return _with_clip(learner, clip_gradients)
+    options = trained.options["paddle"]
+    learner = build_learner(model, options, options.steps(len(_paddle_data().train)))
+    return _with_clip(learner, options.clip, clip_gradients)
 
 
 def torch_scheduler(optimizer):
@@ -154,8 +166,8 @@ def _restore(side: str, optimizer, step: int) -> None:
     optimizer.learner.restore(arrays, facts["learner"])
 
 
-def _with_clip(learner, clip_gradients):
-    optimizer, largest = learner.optimizer, trained.options.clip
+def _with_clip(learner, largest, clip_gradients):
+    optimizer = learner.optimizer
     optimizer.learner = learner
     if largest is not None:
         step = optimizer.step
@@ -174,7 +186,9 @@ def _last(folder: Path):
         raise MissingInputError(
             f"{path} is missing: the logs must be log.jsonl of the sides' folders in --output"
         )
-    return read_state(path)
+    state = read_state(path)
+    require_resumable(path, *state)
+    return state
 
 
 def _saved(folder: Path, facts: Facts) -> dict[int, Path]:
@@ -206,31 +220,37 @@ def _require_same(run: Run, side: str, path: Path, found: Facts) -> None:
         raise ReprodError(
             f"{path}: trained with --randomness native, whose draws cannot be repeated"
         )
-    made = json.loads(json.dumps(made_with(run, _options(found), Path(side, found["--dtype"]))))
+    made = made_with(run, _options(found), Path(side, found["--dtype"]))
     told = {name: found[name] for name in (PROCESSES, "--randomness") if name in found}
-    try:
-        require_same(path, found, made | told)
-    except ReprodError as error:
-        what = str(error).partition(": give what it was made with")[0]
+    other = ", ".join(differences(found, made | told))
+    if other:
         raise ReprodError(
-            f"{what}: PIPELINE_HOME and PIPELINE_DATA_DIR must be where that run's files are"
-        ) from error
+            f"{path} was made with {other}: PIPELINE_HOME and PIPELINE_DATA_DIR must be where that "
+            "run's files are"
+        )
 
 
-def _place(step: int) -> tuple[int, int]:
+def _require_one_stream(made: dict[str, Facts]) -> None:
+    """Raise ReprodError if the two sides drew from other seeds: then nothing of a step is comparable."""
+    seeds = [found["--seed"] for found in made.values()]
+    if seeds[0] != seeds[1]:
+        raise ReprodError(
+            f"the logs' runs were made with --seed {seeds[0]} and {seeds[1]}: "
+            "train both with the same one"
+        )
+
+
+def _place(side: str, data, step: int) -> tuple[int, int]:
     """Return the epoch of a step, and its number in it."""
-    return divmod(step - 1, _steps() // trained.options.epochs)
+    options = trained.options[side]
+    return divmod(step - 1, options.steps(len(data.train)) // options.epochs)
 
 
-def _steps() -> int:
-    return trained.options.steps(len(_torch_data().train))
-
-
-def _rows(data, step: int) -> list[int]:
+def _rows(side: str, data, step: int) -> list[int]:
     """Return which sentences a step trains on, by the order in which a side visits them."""
-    epoch, number = _place(step)
-    size = trained.options.examples_per_step
-    rows = data.order(trained.options, epoch)[number * size : (number + 1) * size]
+    options, (epoch, number) = trained.options[side], _place(side, data, step)
+    size = options.examples_per_step
+    rows = data.order(options, epoch)[number * size : (number + 1) * size]
     if not rows:
         raise IndexError(f"the training has no step {step}")
     return rows
@@ -245,10 +265,8 @@ def _torch_data():
     from pipeline.pt_loader import load_examples, load_tokenizer
     from pipeline.pt_sentences import Sentences
 
-    run, tokenizer = trained.run, load_tokenizer(trained.run)
-    return Sentences(
-        tokenizer, load_examples(run.corpus.train, tokenizer, trained.options.max_length), {}
-    )
+    longest, tokenizer = trained.options["torch"].max_length, load_tokenizer(trained.run)
+    return Sentences(tokenizer, load_examples(trained.run.corpus.train, tokenizer, longest), {})
 
 
 @cache
@@ -256,7 +274,5 @@ def _paddle_data():
     from pipeline.pd_loader import load_examples, load_tokenizer
     from pipeline.pd_sentences import Sentences
 
-    run, tokenizer = trained.run, load_tokenizer(trained.run)
-    return Sentences(
-        tokenizer, load_examples(run.corpus.train, tokenizer, trained.options.max_length), {}
-    )
+    longest, tokenizer = trained.options["paddle"].max_length, load_tokenizer(trained.run)
+    return Sentences(tokenizer, load_examples(trained.run.corpus.train, tokenizer, longest), {})

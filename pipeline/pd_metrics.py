@@ -122,9 +122,8 @@ class TaskMetrics:
 
     def update(self, logits: paddle.Tensor, labels: paddle.Tensor) -> None:
         """Add a batch: logits (B, num_labels), labels (B,) int64, or float scores if num_labels is 1."""
-        column = labels.unsqueeze(
-            -1
-        )  # (B, 1): PaddleNLP takes (B,) for one-hot rows where B is num_labels
+        # PaddleNLP takes labels (B,) for a one-hot row where B is num_labels
+        column = labels.unsqueeze(-1)  # (B, 1)
         for metric in self._metrics.values():
             metric.update(metric.compute(logits, column))
         if not self._regression:

@@ -13,9 +13,7 @@ CLASSIFIER_SCRIPT = "classifier_weights/generate_classifier_weights.py"
 
 def load_bert(run: Run, dtype: str) -> BertForSequenceClassification:
     """Return BERT with its classifier and the exported weights, in `dtype`, in eval mode."""
-    paddle.set_device(
-        "cpu"
-    )  # where torch's models are unless moved; a GPU build would take the GPU
+    paddle.set_device("cpu")  # as torch's models unless moved; a GPU build would take the GPU
     set_precision(dtype)
     model = BertForSequenceClassification(run.config())
     bert = read_weights(run.needed(run.paddle_weight, BERT_SCRIPT))

@@ -25,9 +25,7 @@ def build_optimizer(
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
     named = dict(model.named_parameters())
     decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
-    decaying = {
-        named[name].name for name in decay
-    }  # Paddle asks by its own name, e.g. linear_3.w_0
+    decaying = {named[name].name for name in decay}  # by Paddle's own names, such as linear_3.w_0
     schedule = build_schedule(learning_rate, steps, warmup, scheduler)
     optimizer = AdamW(
         learning_rate=schedule,

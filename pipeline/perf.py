@@ -14,8 +14,9 @@ from statistics import median
 from typing import Any, Literal, TypeVar
 
 from pipeline import settings
+from pipeline.command_line import positive
+from pipeline.results import write_json
 from pipeline.run import Run
-from reprod_align.atomic import whole_file
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -23,6 +24,7 @@ import numpy as np
 Item = TypeVar("Item")
 Phase = Literal["data", "forward", "backward", "optimizer"]
 PHASES: tuple[Phase, ...] = ("data", "forward", "backward", "optimizer")
+_LONGEST = 1e12  # milliseconds that a phase can take: 30 years
 WARM_UP = 2  # steps that are not counted: the frameworks' memory and the optimizer's state are made in them
 
 
@@ -102,9 +104,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_workload(parser: argparse.ArgumentParser) -> None:
     """Add the options that say what is timed."""
-    parser.add_argument("--steps", type=_positive, default=8, help="training steps to time")
-    parser.add_argument("--batch-size", type=_positive, default=32, help="sentences of a step")
-    parser.add_argument("--length", type=_positive, default=64, help="tokens of a sentence")
+    parser.add_argument("--steps", type=positive, default=8, help="training steps to time")
+    parser.add_argument("--batch-size", type=positive, default=32, help="sentences of a step")
+    parser.add_argument("--length", type=positive, default=64, help="tokens of a sentence")
 
 
 def workload_of(run: Run) -> Workload:
@@ -162,31 +164,37 @@ def load_speed(run: Run, name: str) -> Speed:
         content = json.loads(path.read_text(encoding="utf-8"))
         speed = Speed(**content | {"workload": Workload(**content["workload"])})
         require_counted(speed)
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise ReprodError(f"{path} is missing or damaged: {error}") from error
     return speed
 
 
 def require_counted(speed: Speed) -> None:
-    """Raise ValueError unless every phase was timed in every step."""
+    """Raise ValueError unless every phase was timed in every step, in numbers that can be times."""
+    sizes = (speed.workload.steps, speed.workload.batch_size, speed.workload.length)
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise ValueError("steps, batch size and length must be whole numbers above 0")
+    texts = (speed.workload.profile, speed.threads)
+    if not all(isinstance(text, str) for text in texts) or type(speed.fast) is not bool:
+        raise ValueError("its profile, threads or fast is not as the script writes it")
+    if set(speed.milliseconds) != set(PHASES):
+        raise ValueError(f"times of {', '.join(PHASES)} are expected")
     for phase in PHASES:
+        _require_times(speed.milliseconds[phase], phase)
         counted = len(speed.milliseconds[phase])
         if counted != speed.workload.steps:
             raise ValueError(f"{counted} of {speed.workload.steps} steps have a time for {phase}")
+    _require_times([speed.peak_mb], "the peak memory")
+
+
+def _require_times(values: object, what: str) -> None:
+    kinds = (int, float)
+    if not isinstance(values, list) or not all(
+        type(value) in kinds and 0 < value < _LONGEST for value in values
+    ):
+        raise ValueError(f"{what}: numbers above 0 are expected")
 
 
 def speed_file(run: Run, name: str) -> Path:
     """Return where a perf result lies."""
     return run.output(name).with_suffix(".json")
-
-
-def write_json(path: Path, content: object) -> None:
-    """Write a result, whole or not at all."""
-    with whole_file(path) as handle:
-        handle.write((json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
-
-
-def _positive(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is not a whole number above 0")
-    return int(word)

@@ -65,12 +65,12 @@ def trained_weights(run: Run, side: str) -> Arrays | None:
         return None
     path = _checkpoint(run.options.checkpoint, side)
     arrays, facts = read_state(path)
-    made_with = {"--task": SST2.name, **facts["made_with"]}
+    made_with = {"--task": SST2.name, **facts.get("made_with", {})}
     wanted = {"side": side, "--profile": run.profile.name, "--task": run.task.name}
     for name, value in wanted.items():
-        if made_with[name] != value:
+        if made_with.get(name) != value:
             raise ReprodError(
-                f"{path}: {name.lstrip('-')} is {made_with[name]}, here it is {value}"
+                f"{path}: {name.lstrip('-')} is {made_with.get(name)}, here it is {value}"
             )
     return model_weights(arrays)
 

@@ -110,11 +110,7 @@ def _from_hub(repository: str) -> Path:
 
     try:
         return Path(snapshot_download(repository, allow_patterns=HUB_FILES))
-    except (
-        OSError,
-        ValueError,
-        RuntimeError,
-    ) as error:  # whatever kept it from the cache and the hub
+    except (OSError, ValueError, RuntimeError) as error:  # the cache, the hub, or what is between
         raise MissingInputError(
             f"{repository} is not in the Hugging Face cache and the hub cannot be reached "
             f"({type(error).__name__}): download it elsewhere and pass --weights DIR, "

@@ -45,10 +45,9 @@ def encode(
     tokenizer: BertTokenizerFast, texts: Sequence[str], max_length: int = settings.MAX_LENGTH
 ) -> dict[str, list[int]]:
     """Tokenize one text or a pair; of a pair that is too long, the longer one is cut first."""
+    batch_of_one = [[text] for text in texts]  # on its own, an empty second text counts as none
     encoded = tokenizer(
-        *(
-            [text] for text in texts
-        ),  # a batch of one: on its own, an empty second text counts as none
+        *batch_of_one,
         max_length=max_length,
         truncation=True,
         return_attention_mask=True,
@@ -64,8 +63,10 @@ def read_tsv(path: Path) -> Dataset:
     file = task_file(path)
     converters = dict.fromkeys(file.layout.texts, str) | {"label": file.task.number}
     with TemporaryDirectory() as cache:
+        plain = Path(cache, "plain.tsv")  # datasets takes a name with [, ?, * or :: for a pattern
+        plain.symlink_to(path.resolve())
         return Dataset.from_csv(
-            str(path),
+            str(plain),
             sep="\t",
             header=None,
             skiprows=list(file.skipped),

@@ -1,9 +1,7 @@
-"""One script's run: its command line, its files, and how it ends."""
+"""One script's run: its files, what its check compares, and how it ends."""
 
 import argparse
 import json
-import math
-import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -14,16 +12,18 @@ from typing import Literal
 
 from models.bert_config import BertConfig
 from pipeline import settings
-from pipeline.corpus import Corpus, fetch_corpus, find_corpus, find_task_corpus
+from pipeline.command_line import DEFAULTS, REPOSITORY, make_parser
+from pipeline.corpus import Corpus, find_corpus, find_task_corpus
+from pipeline.hub import fetch_corpus
 from pipeline.profiles import PROFILES, Profile
 from pipeline.tasks import SST2, TASKS, Task
 from reprod_align import EXACT, STRICT, Gate
+from reprod_align.ending import ended
 from reprod_align.errors import MissingInputError, ReprodError
 
 import numpy as np
 from numpy.typing import NDArray
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 SPECIAL_TOKENS = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}
 Part = Literal["forward", "loss", "training"]  # what a step is about; each holds those before it
 JUDGE = "float64"  # the precision whose records the strict verdict compares
@@ -74,7 +74,7 @@ class Run:
 
     def config(self) -> BertConfig:
         """Return the shape of the exported BERT, with as many labels as the task has."""
-        assert self.exported  # of this profile
+        _ = self.exported  # refuses the weights of another profile
         exported = BertConfig.from_json_file(self.home / "weights" / "config.json")
         return replace(exported, num_labels=self.task.num_labels)
 
@@ -120,11 +120,6 @@ class Run:
     def paddle_classifier(self) -> Path:
         """The classifier's weight and bias in Paddle's layout."""
         return self._classifier("paddle_classifier_weights")
-
-    def training_steps(self, examples: int) -> tuple[int, int]:
-        """Return how many optimizer steps Step 5 takes, and how many of them warm up."""
-        steps = self.epochs * math.ceil(examples / settings.TRAIN_BATCH_SIZE)
-        return steps, int(settings.WARMUP_PROPORTION * steps)
 
     def fake_data(self) -> NDArray[np.int64]:
         """Return the fake batch: token ids, int64 of shape (4, 64)."""
@@ -204,13 +199,15 @@ class Run:
         unit: str = "tensor",
         expect_noise: bool = False,
         required: Sequence[str] = (),
+        required_twin: str = "",
         part: Part | None = None,
     ) -> Gate:
         """Return what to compare as `name` ("forward") and by which rules.
 
         `scripts` write the records, PyTorch's first; `exact` records hold what must not differ at
-        all, and exist in float64 alone; `required` keys must be in the official records; if they
-        differ, `align` is asked where the models part, as far as `part`.
+        all, and exist in float64 alone; `required` keys must be in the official records, and in the
+        strict ones too, or `required_twin` in their place; if they differ, `align` is asked where the
+        models part, as far as `part`.
         """
         first_run = " and ".join(self.command(script) for script in scripts)
         strict = self._pair(name, JUDGE)
@@ -226,6 +223,7 @@ class Run:
             expect_noise=expect_noise,
             sources=(self._sources("pt", scripts, exact), self._sources("pd", scripts, exact)),
             required=tuple(required),
+            required_twin=required_twin,
             explanation=self._explanation(part, first_run),
         )
 
@@ -237,7 +235,7 @@ class Run:
     def command(self, script: str) -> str:
         """Return the command line that runs another script with the same choices."""
         words = ["python", script]
-        for name, default in _DEFAULTS.items():
+        for name, default in DEFAULTS.items():
             chosen = getattr(self.options, name)
             if chosen != default:
                 option = f"--{name.replace('_', '-')}"
@@ -278,9 +276,10 @@ class Run:
         path = self.needed(self.home / "fake_data" / name, script)
         try:
             array: NDArray[np.int64] = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        except Exception as error:  # numpy raises half a dozen kinds for a damaged file
             raise ReprodError(f"{path} is damaged: run {self.command(script)} again") from error
-        fits = array.dtype == np.int64 and array.ndim == axes and array.size > 0
+        plain = isinstance(array, np.ndarray)  # of a .npz archive it is none
+        fits = plain and array.dtype == np.int64 and array.ndim == axes and array.size > 0
         if not (fits and array.min() >= 0 and array.max() < below):
             raise ReprodError(
                 f"{path} must hold int64 numbers from 0 to {below - 1} along {axes} axes, which this model "
@@ -299,7 +298,7 @@ def exported_run(home: Path) -> Run:
 
 def _run_with(**choices: object) -> Run:
     """Return a run of these choices, every other one at its default."""
-    options = argparse.Namespace(**_DEFAULTS | choices)
+    options = argparse.Namespace(**DEFAULTS | choices)
     return Run(PROFILES[options.profile], options.home, options)
 
 
@@ -307,8 +306,10 @@ def _description(path: Path, writer: str) -> Mapping[str, object]:
     """Read what `writer`, a command line, wrote about the exported checkpoint."""
     try:
         description: dict[str, object] = json.loads(path.read_text())
-        known, _ = description["profile"] in PROFILES, description["do_lower_case"]
-    except (ValueError, TypeError, KeyError) as error:
+        known = description["profile"] in PROFILES
+        if not isinstance(description["do_lower_case"], bool):
+            raise TypeError("true or false expected")
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise ReprodError(f"{path} is damaged: run {writer} again") from error
     if not known:
         raise ReprodError(f"{path} names no profile of this version: run {writer} again")
@@ -324,98 +325,17 @@ def start(
 ) -> None:
     """Run a script's `main` on what the command line chose, and exit: 0 done, 2 could not be done.
 
-    `writes` names the records that `main` saves; earlier ones are removed first. A ReprodError
-    becomes one line on stderr. A check script's `main` returns its exit code.
+    `writes` names the records that `main` saves; earlier ones are removed first. Whatever is
+    in the way becomes one line on stderr. A check script's `main` returns its exit code.
     """
-    script = Path(sys.argv[0]).name
-    parser = _parser(about)
+    parser = make_parser(about)
     add_options(parser)
-    options = parser.parse_args()
-    run = Run(PROFILES[options.profile], options.home, options)
-    try:
+
+    def work() -> int | None:
+        options = parser.parse_args()
+        run = Run(PROFILES[options.profile], options.home, options)
         if writes:
             run.remove_records(writes)
-        code = main(run)
-        sys.stdout.flush()
-        sys.exit(code)
-    except ReprodError as error:
-        print(f"{script}: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # whoever read our output, `head` say, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-    except OSError as error:
-        print(
-            f"{script}: cannot use {error.filename or 'the output'}: {error.strerror}",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print(f"{script}: interrupted", file=sys.stderr)
-        sys.exit(130)
+        return main(run)
 
-
-_DEFAULTS = {
-    "profile": "minilm",
-    "weights": None,
-    "task": SST2.name,
-    "data_dir": None,
-    "from_hub": False,
-    "epochs": None,
-    "home": REPOSITORY,
-}
-
-
-def _parser(about: str | None) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    names = "; ".join(f"{profile.name}: {profile.about}" for profile in PROFILES.values())
-    parser.add_argument("--profile", choices=PROFILES, help=names)
-    parser.add_argument(
-        "--weights",
-        type=_folder,
-        metavar="DIR",
-        help="a Hugging Face BERT checkpoint to export instead of the profile's own",
-    )
-    parser.add_argument(
-        "--task", choices=TASKS, help="what Steps 2 and 5 read and measure (default: sst2)"
-    )
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument(
-        "--data-dir",
-        type=_folder,
-        metavar="DIR",
-        help="the task's train.tsv and dev.tsv, instead of SST-2's built-in sentences",
-    )
-    source.add_argument(
-        "--from-hub",
-        action="store_true",
-        help="the task's files from the Hugging Face hub, kept in data/ under --home",
-    )
-    parser.add_argument("--epochs", type=_positive, metavar="N", help="epochs of Step 5")
-    parser.add_argument(
-        "--home",
-        type=lambda word: Path(word).resolve(),
-        metavar="DIR",
-        help="where inputs and results lie (default: the repository)",
-    )
-    parser.add_argument(
-        "--no-explain",
-        action="store_true",
-        help="a check that fails does not go on to look for the place",
-    )
-    parser.set_defaults(**_DEFAULTS)
-    return parser  # fmt: skip
-
-
-def _folder(word: str) -> Path:
-    if not Path(word).is_dir():
-        raise argparse.ArgumentTypeError(f"{word} is not a folder")
-    return Path(word).resolve()
-
-
-def _positive(word: str) -> int:
-    if not word.isdecimal() or int(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is not a whole number above 0")
-    return int(word)
+    sys.exit(ended(Path(sys.argv[0]).name, work))

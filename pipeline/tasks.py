@@ -167,7 +167,6 @@ def _score(text: str) -> float | None:
 
 _INDEX_SENTENCE = ("index", "sentence")
 _PAIR = ("sentence1", "sentence2")
-_INDEX_PAIR = ("index", *_PAIR)
 _QUESTIONS = ("question1", "question2")
 _MRPC_STRINGS = ("#1 String", "#2 String")
 _QNLI_TEXTS = ("question", "sentence")

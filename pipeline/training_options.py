@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import settings
+from pipeline.command_line import positive
 from pipeline.native import NATIVE
 from pipeline.ranks import quiet_unless_first
 from pipeline.run import Run
@@ -83,10 +84,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "weight-decay": (_from_zero, settings.WEIGHT_DECAY, "of AdamW (default: %(default)s)"),
         "warmup": (_warmup, settings.WARMUP_PROPORTION, "steps, or a share below 1 of them all"),
         "seed": (_whole, settings.SEED, "of batch order and dropout (default: %(default)s)"),
-        "grad-accum": (_count, 1, "batches to one optimizer step (default: %(default)s)"),
+        "grad-accum": (positive, 1, "batches to one optimizer step (default: %(default)s)"),
         "clip": (_above_zero, None, "largest global norm of the gradients (default: any)"),
-        "log-every": (_count, 1, "steps to a line of the log (default: %(default)s)"),
-        "save-every": (_count, None, "steps from one checkpoint to the next (default: an epoch's)"),
+        "log-every": (positive, 1, "steps to a line of the log (default: %(default)s)"),
+        "save-every": (
+            positive,
+            None,
+            "steps from one checkpoint to the next (default: an epoch's)",
+        ),
         "keep": (_whole, 0, "checkpoints that stay beside the last, for `curves --explain`"),
     }
     for name, (kind, default, text) in numbers.items():
@@ -108,7 +113,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:
     """Add what training and prediction have in common."""
-    parser.add_argument("--batch-size", type=_count, default=settings.TRAIN_BATCH_SIZE, metavar="N")
+    parser.add_argument(
+        "--batch-size", type=positive, default=settings.TRAIN_BATCH_SIZE, metavar="N"
+    )
     parser.add_argument("--max-length", type=_length, default=settings.MAX_LENGTH, metavar="N",
                         help="tokens; longer sentences are cut (default: %(default)s)")  # fmt: skip
     parser.add_argument("--device", choices=DEVICES, default="cpu")
@@ -146,12 +153,6 @@ def check_length(run: Run) -> None:
 def _whole(word: str) -> int:
     if not word.isdecimal():
         raise argparse.ArgumentTypeError(f"{word} is not a whole number from 0")
-    return int(word)
-
-
-def _count(word: str) -> int:
-    if _whole(word) < 1:
-        raise argparse.ArgumentTypeError(f"{word} is not a whole number above 0")
     return int(word)
 
 

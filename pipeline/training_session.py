@@ -27,6 +27,7 @@ from pipeline.saved_state import (
     model_weights,
     part,
     read_state,
+    require_resumable,
     require_same,
     write_state,
 )
@@ -172,7 +173,8 @@ class Session:
         last = folder / "last.safetensors"
         state = read_state(last) if self.options.resume and last.is_file() else None
         if state:
-            require_same(last, state[1]["made_with"], self._made_with)
+            require_same(last, state[1].get("made_with", {}), self._made_with)
+            require_resumable(last, *state)
         self._lines = JsonLines(folder / "log.jsonl", state[1]["log_bytes"] if state else 0)
         self._logs.append(self._lines)
         for rest in folder.glob(".*.tmp"):  # of a run that was killed while it wrote

@@ -155,6 +155,9 @@ def check_inputs(inputs: object) -> None:
             )
         if value.dtype.kind not in "biufc":
             raise ReprodError(f"inputs: {name!r} is no array of numbers but one of {value.dtype}")
+    values = inputs.values() if isinstance(inputs, Mapping) else inputs
+    if not any(value.size for value in values):
+        raise ReprodError("inputs: no array has an element, so nothing would be computed")
 
 
 def _class_of(value: object) -> str:

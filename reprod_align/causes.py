@@ -6,6 +6,7 @@ A hypothesis counts if it makes the whole difference vanish; the simplest that d
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from reprod_align.api.table import reference
 from reprod_align.causes_attention import attention_cause
 from reprod_align.causes_dropout import dropout_cause
 from reprod_align.causes_functions import (
@@ -35,6 +36,7 @@ import numpy as np
 __all__ = ["forward_cause", "gradient_cause", "loss_cause", "mask_cause"]
 
 _LARGEST = 4_000_000  # elements
+_CUT = 64.0  # below the largest score of a row: where Paddle's softmax stops
 
 
 def forward_cause(
@@ -139,7 +141,19 @@ def loss_cause(expected: float, actual: float, outputs: Sequence[Array]) -> str:
         )
     if abs(ratio * np.log(2) - 1) <= 1e-9 or abs(ratio / np.log(2) - 1) <= 1e-9:
         return "one side takes the natural logarithm, the other the one of base 2"
+    if actual < expected and any(_reaches_far(output) for output in outputs):
+        return (
+            "perhaps because some scores are more than 64 below the largest of their row, which "
+            f"Paddle's cross_entropy takes as 64 below{reference(['softmax-far-below'])}"
+        )
     return ""
+
+
+def _reaches_far(scores: Array) -> bool:
+    """Tell whether a row of scores holds one that Paddle's softmax cuts off."""
+    if scores.ndim < 2 or not scores.size or scores.dtype.kind != "f":
+        return False
+    return bool((scores.max(-1) - scores.min(-1) > _CUT).any())
 
 
 def _counts(outputs: Sequence[Array]) -> Iterator[tuple[int, str]]:

@@ -43,6 +43,8 @@ class Gate:
     """what each side's records were made with: a record older than one of them is stale"""
     required: tuple[str, ...] = ()
     """keys that the official records must have: both may not lack them alike"""
+    required_twin: str = ""
+    """a key of the strict records, where these hold none of the required ones"""
     explanation: Callable[[], Sequence[str]] | None = None
     """asked, if the sides differ, for lines that say where and why"""
 
@@ -118,6 +120,7 @@ def _compare(gate: Gate) -> _Verdict:
     records = _load_pair(gate.official)
     _require_keys(gate, records)
     twins = records if gate.strict == gate.official else _load_pair(gate.strict)
+    _require_same_step(gate, twins)
     noise = gate.expect_noise
     official = compare_records(*records, gate.threshold, expect_noise=noise)
     strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise)
@@ -150,6 +153,22 @@ def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
     if lacking:
         raise MissingInputError(
             f"both records lack {', '.join(lacking)}: run {gate.first_run} again"
+        )
+    texts = [key for key in gate.required for record in records
+             if key in record and record[key].dtype.kind in "SU"]  # fmt: skip
+    if texts:
+        raise MissingInputError(
+            f"a record holds text, not numbers, under {texts[0]}: run {gate.first_run} again"
+        )
+
+
+def _require_same_step(gate: Gate, twins: tuple[Record, Record]) -> None:
+    """Raise MissingInputError if the strict records hold nothing of what this step records."""
+    wanted = (gate.required_twin,) if gate.required_twin else gate.required
+    if wanted and not any(key in record for record in twins for key in wanted):
+        names = " and ".join(_shown(path) for path in gate.strict)
+        raise MissingInputError(
+            f"{names} hold no {wanted[0]}, so they are of another step: run {gate.first_run} again"
         )
 
 

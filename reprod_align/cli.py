@@ -1,9 +1,7 @@
 """The command `reprod-align`."""
 
 import argparse
-import io
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -15,61 +13,20 @@ from reprod_align import (
     selftest_command,
     trace_command,
 )
-from reprod_align.errors import ReprodError, one_line
+from reprod_align.ending import ended
 from reprod_align.record import load_record
 from reprod_align.verdict import EXACT, STRICT, compare_records, official_rule
-
-_INTERRUPTED, _PIPE_CLOSED = 130, 141  # as the shell has it: 128 and the signal's number
 
 
 def main(words: list[str] | None = None) -> int:
     """Run a command; return its exit code (0 aligned, 1 different, 2 cannot be done)."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names need not fit its encoding
-    try:
-        return _run(words)
-    except BrokenPipeError:  # whoever read the output has seen enough
-        _discard_output()
-        return _PIPE_CLOSED
+    return ended("reprod-align", lambda: _run(words))
 
 
 def _run(words: list[str] | None) -> int:
-    try:
-        try:
-            options = _parser().parse_args(words)
-            code: int = options.run(options)
-        finally:
-            _flush()
-    except ReprodError as error:
-        return _failed(str(error), 2)
-    except KeyboardInterrupt:
-        return _failed("interrupted", _INTERRUPTED)
-    except BrokenPipeError:
-        raise
-    except OSError as error:  # a full disk, a name that is too long
-        _discard_output()
-        return _failed(f"{error.filename or 'output'}: {error.strerror or error}", 2)
+    options = _parser().parse_args(words)
+    code: int = options.run(options)
     return code
-
-
-def _failed(words: str, code: int) -> int:
-    print(f"reprod-align: {one_line(words)}", file=sys.stderr)
-    return code
-
-
-def _flush() -> None:
-    """Write out what is still kept; at the interpreter's exit it is too late for an error line."""
-    if sys.stdout is not None:  # it is None if it was closed from the start
-        sys.stdout.flush()
-
-
-def _discard_output() -> None:
-    """Send stdout and stderr nowhere if they can't be written to: their last flush would complain."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:

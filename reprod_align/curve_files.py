@@ -43,6 +43,8 @@ def read_curves(path: str | os.PathLike[str]) -> CurveLog:
         return _reader(place)([place])
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise CurveError(f"{path} cannot be read: {error}") from error
+    except MemoryError as error:
+        raise CurveError(f"{path} does not fit into memory") from error
 
 
 Reader = Callable[[list[Path]], CurveLog]

@@ -1,6 +1,5 @@
 """Loss and metric curves: what a training log holds, whatever its format."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -12,7 +11,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-_LARGEST_STEP: Final = 1 << 53  # beyond, a step read from a float is not one step any more
+LARGEST_STEP: Final = 1 << 53
+"""beyond, a step read from a float is not one step any more"""
 
 
 class CurveError(ReprodError):
@@ -68,15 +68,15 @@ class Points:
 
     def add(self, step: int, name: str, value: float) -> None:
         """Add one value; raises CurveError for a step that no counter of steps can reach."""
-        if not -_LARGEST_STEP <= step <= _LARGEST_STEP:
-            raise CurveError(f"{self.source}: {step:.3e} is no step")
+        self._require_step(step)
         steps, values = self._columns.setdefault(name, ([], []))
         steps.append(step)
         values.append(float(value))
 
     def add_epoch(self, step: int, epoch: float) -> None:
-        """Note which epoch `step` belongs to."""
-        if math.isfinite(epoch):
+        """Note which epoch `step` belongs to; one that no counter can reach is passed over."""
+        self._require_step(step)
+        if abs(epoch) <= LARGEST_STEP:
             self._epochs[0].append(step)
             self._epochs[1].append(epoch)
 
@@ -91,6 +91,10 @@ class Points:
         epochs = _curve("epoch", *self._epochs)[0] if self._epochs[0] else None
         self.remarks += _repeat_remark(again)
         return CurveLog(self.source, kind, curves, epochs, tuple(self.remarks))
+
+    def _require_step(self, step: int) -> None:
+        if not abs(step) <= LARGEST_STEP:
+            raise CurveError(f"{self.source}: {str(step)[:24]} is no step: it is too large")
 
 
 @dataclass(frozen=True)

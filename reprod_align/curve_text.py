@@ -15,6 +15,7 @@ _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 _PAIR: Final = re.compile(
     rf"([A-Za-z][\w/@.]*(?: [A-Za-z][\w/@.]*)?)\s*[:=]\s*({_NUMBER})(?![\w.:/-]*[\w:/-])", re.I
 )
+_LONGEST: Final = 1 << 20  # letters of a line; a progress bar without line ends stays below
 _NOT_VALUES: Final = ("step", "iter", "epoch", "batch", "rank_id", "rank")
 
 
@@ -26,7 +27,9 @@ def read_text(path: Path, understood: str) -> CurveLog:
     """
     rows: list[Row] = []
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
-        for line, text in enumerate(handle, 1):
+        for line, text in enumerate(iter(lambda: handle.readline(_LONGEST), ""), 1):
+            if len(text) == _LONGEST:
+                raise CurveError(f"{path}, line {line} has no end: is this a log?")
             row = _row(_COLOUR.sub("", text))
             if row:
                 rows.append((line, row))

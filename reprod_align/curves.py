@@ -13,7 +13,7 @@ from typing import Final
 from reprod_align.curve_band import DOUBLE, MANTISSAS, MULTIPLE, TOLERANCE, Limits, precision_of
 from reprod_align.curve_files import read_curves
 from reprod_align.curve_hints import hints
-from reprod_align.curve_log import Curve, CurveError, CurveLog
+from reprod_align.curve_log import LARGEST_STEP, Curve, CurveError, CurveLog
 from reprod_align.curve_names import GRAD_NORM, LOSS, LR, canonical, pair_names
 from reprod_align.curve_report import CurveReport, CurveResult
 from reprod_align.curve_rounding import rounding_of
@@ -52,6 +52,8 @@ def compare_curves(
     curve is in both.
     """
     limits = Limits(_not_negative(multiple, "multiple"), _not_negative(tolerance, "tolerance"))
+    if not abs(offset) <= LARGEST_STEP:
+        raise CurveError(f"offset must be a number of steps, got {offset}")
     ours, theirs = _log(reference, "reference"), _log(other, "other")
     exact = None if float64 is None else _log(float64, "float64")
     twins = [_log(one, "twin") for one in _as_list(twin)] + ([] if exact is None else [exact])

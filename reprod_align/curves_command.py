@@ -123,7 +123,7 @@ def _name_map(path: Path) -> Mapping[str, str]:
         raise MissingInputError(f"{path} is missing")
     try:
         names = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise ReprodError(f"{path} cannot be read as JSON: {error}") from error
     if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
         raise CurveError(f"{path}: a JSON object of name -> name expected")

@@ -1,5 +1,12 @@
 """What this library raises: one root, one line each."""
 
+import os
+from pathlib import Path
+from traceback import extract_tb
+
+_LONGEST = 2000  # characters of a message; names in it may come from a hostile file
+_SHOW = "REPROD_ALIGN_TRACEBACK"
+
 
 def one_line(text: str) -> str:
     """Return `text` with control characters and line breaks written as escapes.
@@ -14,12 +21,15 @@ def one_line(text: str) -> str:
 class ReprodError(Exception):
     """Root of every error raised here; the message is one line: what is wrong, where, what to do.
 
-    A line break in `message` is written as an escape, so that the promise always holds.
+    A line break in `message` is written as an escape, and the middle of a message without end is
+    left out, so that the promise always holds.
     """
 
     def __init__(self, message: str) -> None:
         """Keep `message`, as one line."""
-        super().__init__(one_line(message))
+        line = one_line(message)
+        half = _LONGEST // 2
+        super().__init__(line if len(line) <= _LONGEST else f"{line[:half]} … {line[-half:]}")
 
 
 class RecordError(ReprodError):
@@ -32,3 +42,17 @@ class WeightsError(ReprodError):
 
 class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
+
+
+def unexpected(error: Exception) -> str:
+    """Return the line a command ends with for an error that no check foresaw: what, and where.
+
+    Raises the error itself if the environment asks for the traceback.
+    """
+    if os.environ.get(_SHOW):
+        raise error
+    frames = extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    said = one_line(str(error))[:300]
+    what = "out of memory" if isinstance(error, MemoryError) else "not foreseen"
+    return f"{what}: {type(error).__name__}: {said}{place}; {_SHOW}=1 shows the traceback"

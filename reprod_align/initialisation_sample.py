@@ -5,6 +5,7 @@ the others are random. Only a sample of the random values is kept; their moments
 Positions are those of PyTorch's layout, in which a Linear weight is (out, in).
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -159,7 +160,7 @@ def from_record(record: Mapping[str, Array]) -> dict[str, ParameterSample]:
         raise RecordError("the record of the initialisation is empty: write it again")
     try:
         return {name: _from_fields({f: record[f"{name}|{f}"] for f in _FIELDS}) for name in names}
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, OverflowError, TypeError, ValueError) as error:
         raise RecordError(
             f"the record is none of an initialisation ({error}): write it again"
         ) from error
@@ -175,7 +176,7 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int] | None:
 
 def _from_fields(fields: Mapping[str, Array]) -> ParameterSample:
     count, mean, std, kurtosis = fields["moments"].astype(float)
-    return ParameterSample(
+    sample = ParameterSample(
         tuple(int(size) for size in fields["shape"]),
         tuple(int(size) for size in fields["layout_shape"]),
         fields["values"].astype(np.float64),
@@ -185,6 +186,23 @@ def _from_fields(fields: Mapping[str, Array]) -> ParameterSample:
         bool(fields["orthogonal"]),
         str(fields["digest"]),
     )
+    _require_sound(sample)
+    return sample
+
+
+def _require_sound(sample: ParameterSample) -> None:
+    """Raise ValueError unless the numbers are finite and go together."""
+    axes = (*sample.shape, *sample.layout_shape)
+    if min(axes, default=0) < 0 or math.prod(sample.shape) != math.prod(sample.layout_shape):
+        raise ValueError(f"shapes {sample.shape} and {sample.layout_shape} do not go together")
+    for array in (sample.values, sample.fixed, np.array(list(vars(sample.moments).values()))):
+        if array.ndim != 1 or not np.isfinite(array).all():
+            raise ValueError("its values are no row of finite numbers")
+    inside = np.all((sample.fixed_at >= 0) & (sample.fixed_at < sample.size))
+    if sample.fixed_at.shape != sample.fixed.shape or sample.fixed.size > sample.size or not inside:
+        raise ValueError("its fixed elements are not where the parameter is")
+    if min(sample.moments.count, sample.moments.std, sample.moments.kurtosis) < 0:
+        raise ValueError("its moments are no moments")
 
 
 def _power_sums(flat: Array) -> Array:

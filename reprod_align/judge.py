@@ -112,6 +112,7 @@ def _meaning(bench: Bench, done: Pass) -> None:
     bench.result.consequences += consequences(outputs, done.natural.outputs, done.pairs)
     if not done.outputs_ok:
         return
+    _require_layout(bench, done)
     if nothing_finite(outputs, done.pairs):
         text = "no output holds a finite number, on either side: there is nothing to compare"
         bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
@@ -126,6 +127,19 @@ def _meaning(bench: Bench, done: Pass) -> None:
         *uncalled(done.reference, info),
     ):
         bench.remark(text)
+
+
+def _require_layout(bench: Bench, done: Pass) -> None:
+    """Add a finding for each output that agrees with its axes in another order alone."""
+    for pair in done.pairs:
+        if pair.axes is not None:
+            ours = done.reference.outputs[pair.expected].array.shape
+            theirs = done.natural.outputs[pair.actual].array.shape
+            name = f"its output {pair.actual}".rstrip()
+            text = (f"{name} has its axes in another order: {ours} in PyTorch, {theirs} in Paddle, the "
+                    f"same numbers transposed by {pair.axes}. If that is meant, judge a model around it "
+                    "that transposes back")  # fmt: skip
+            bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
 
 
 def _has_forward(bench: Bench) -> bool:

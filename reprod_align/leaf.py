@@ -14,6 +14,7 @@ JUDGE = 1e-9
 """relative; in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
 _BLOCK = 2**14  # elements compared at a time: what is in the making stays in the cache
 _NEAR = 1e-5  # relative: nearer than any two different tensors, with float32 inside too
+_MASK_VALUES = 3  # shown, hidden, and halfway
 PASSED_ON = 10.0
 """times a difference between outputs that agree is what it may make of gradients"""
 
@@ -124,6 +125,8 @@ class LeafPair:
     actual: str
     axes: tuple[int, ...] | None
     """transposes the reference's array into the port's layout; None if they are laid out alike"""
+    shape: tuple[int, ...] | None = None
+    """the port's, where axes are merged, cut or dropped there; None if they are not"""
 
     def laid(self, array: Array | None) -> Array | None:
         """Return the reference's array in the port's layout, None for None."""
@@ -131,15 +134,20 @@ class LeafPair:
 
     def turned(self, array: Array) -> Array:
         """Return the reference's array in the port's layout."""
-        return array if self.axes is None else array.transpose(self.axes)
+        turned = array if self.axes is None else array.transpose(self.axes)
+        return turned if self.shape is None else turned.reshape(self.shape)
 
 
 def pair_leaves(
-    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], alike: bool = False
+    expected: Mapping[str, Leaf],
+    actual: Mapping[str, Leaf],
+    alike: bool = False,
+    inside: bool = False,
 ) -> list[LeafPair]:
     """Pair the leaves of two calls: those of equal value first, then by name, shape and order.
 
-    alike: the two take and give the same things in the same order, so that order decides.
+    alike: the two take and give the same things in the same order, so that order decides. inside:
+    these are no outputs of the models, so that either side may have merged axes.
     """
     pairs: dict[str, LeafPair] = {}
     free = list(actual)
@@ -147,7 +155,7 @@ def pair_leaves(
         for path, leaf in expected.items():
             if path in pairs or (limit < np.inf and not leaf.differentiable):
                 continue
-            found = _partner(path, leaf, {at: actual[at] for at in free}, limit)
+            found = _partner(path, leaf, {at: actual[at] for at in free}, limit, inside)
             if found is not None:
                 pairs[path] = found
                 free.remove(found.actual)
@@ -195,6 +203,11 @@ def same_pattern(expected: Array, actual: Array) -> bool:
     return bool(same.all() or (len(ours[0]) == 2 and not same.any()))
 
 
+def is_mask(array: Array) -> bool:
+    """Tell whether an array is a mask or holds indices: no numbers to compute with."""
+    return array.dtype.kind != "f" or len(np.unique(array)) <= _MASK_VALUES
+
+
 def hides_otherwise(expected: Array, actual: Array) -> bool:
     """Tell whether two masks, which may differ in axes of length 1, hide different places."""
     kinds = len(np.unique(expected)), len(np.unique(actual))
@@ -210,7 +223,9 @@ def hides_otherwise(expected: Array, actual: Array) -> bool:
         return False
 
 
-def _partner(path: str, leaf: Leaf, free: Mapping[str, Leaf], limit: float) -> LeafPair | None:
+def _partner(
+    path: str, leaf: Leaf, free: Mapping[str, Leaf], limit: float, inside: bool
+) -> LeafPair | None:
     named = sorted(free, key=lambda at: at.rpartition(".")[2] != path.rpartition(".")[2])
     for at in named:
         axes = _axes(leaf.array, free[at].array)
@@ -219,7 +234,37 @@ def _partner(path: str, leaf: Leaf, free: Mapping[str, Leaf], limit: float) -> L
         ):
             straight = axes == tuple(range(len(axes)))
             return LeafPair(path, at, None if straight else axes)
-    return None
+    named = [at for at in named if inside and _may_merge(leaf.array, free[at].array)]
+    if limit < np.inf:
+        return next((p for at in named for p in _reshaped(path, leaf, at, free[at], limit)), None)
+    merged = (at for at in named if leaf.differentiable and _merges(leaf.array, free[at].array))
+    return next((LeafPair(path, at, None, free[at].array.shape) for at in merged), None)
+
+
+def _may_merge(expected: Array, actual: Array) -> bool:
+    """Tell whether two arrays hold as much in another number of axes; one of length 1 is no axis."""
+    counts = [sum(size > 1 for size in array.shape) for array in (expected, actual)]
+    alike = _kind(expected) == _kind(actual) and expected.size == actual.size
+    return alike and counts[0] != counts[1]
+
+
+def _merges(expected: Array, actual: Array) -> bool:
+    """Tell whether two arrays can differ by merged axes alone: (n, h, w, c) and (n, hw, c)."""
+    ours, theirs = expected.shape, actual.shape
+    ends = (ours[0], ours[-1]) == (theirs[0], theirs[-1])
+    return ends and min(len(ours), len(theirs)) > 1
+
+
+def _reshaped(path: str, leaf: Leaf, at: str, other: Leaf, limit: float) -> Iterator[LeafPair]:
+    """Yield the pair of leaves that hold the same in another number of axes: (n, h, w, c) and (n, hw, c)."""
+    ours, theirs = leaf.array, other.array
+    if not gap(np.sort(ours, None), np.sort(theirs, None), relative=limit).ok:
+        return
+    for axes in permutations(range(ours.ndim)):
+        pair = LeafPair(path, at, axes, theirs.shape)
+        if gap(pair.turned(ours), theirs, relative=limit).ok:
+            yield pair
+            return
 
 
 def _axes(expected: Array, actual: Array) -> tuple[int, ...] | None:

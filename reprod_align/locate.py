@@ -20,6 +20,7 @@ from reprod_align.leaf import (
     LeafPair,
     gap,
     hides_otherwise,
+    is_mask,
     magnitude,
     same_pattern,
     shares,
@@ -153,11 +154,14 @@ def _above_masks(
 def _above_layers(fault: Fault, call: Call, trace: Trace, pins: ReferencePins) -> Fault:
     """Return the fault moved up to the user's own code that gave the framework's layer its mask."""
     given = call.path
+    lacks = all(leaf.differentiable for leaf in call.inputs.values())
     while call.parent is not None:
         call = trace.calls[call.parent]
         other = pins.counterpart(call)
-        if call.path not in pins.layers and other is not None:
+        if call.path not in pins.layers and other is not None and not _missing(other, call):
             where = f"the mask or index it hands to {given} is not what that layer takes"
+            if lacks:
+                where = f"it hands no mask or index to {given}, and PyTorch does"
             return replace(fault, torch_path=other.path, paddle_path=call.path, where=where)
         if call.path in pins.layers:
             given = call.path
@@ -266,6 +270,46 @@ def _output_faults(
                         has_children, laid, actual, stock=stock)  # fmt: skip
 
 
+def _handed_by(
+    pair: LeafPair, other: Call, call: Call, reference: Trace, trace: Trace, pins: ReferencePins
+) -> tuple[str, str]:
+    """Return the modules that made what two calls are given, not those that only hand it on.
+
+    In a pair of modules both must hand it on; one that has no counterpart may do so by itself.
+    """
+    ours, theirs = other.inputs[pair.expected], call.inputs[pair.actual]
+    while other.parent is not None and call.parent is not None:
+        first, second = reference.calls[other.parent], trace.calls[call.parent]
+        passed = _holds(first, "inputs", ours), _holds(second, "inputs", theirs)
+        if not any(passed) or (not all(passed) and pins.counterpart(second) is first):
+            break
+        other, call = first if passed[0] else other, second if passed[1] else call
+    return reference.parent_path(other), trace.parent_path(call)
+
+
+def _taken_by(
+    pair: LeafPair, other: Call, call: Call, reference: Trace, trace: Trace, pins: ReferencePins
+) -> tuple[str, str]:
+    """Return the modules that compute with what two calls give, not those that only hand it out."""
+    ours, theirs = other.outputs[pair.expected], call.outputs[pair.actual]
+    while other.parent is not None and call.parent is not None:
+        first, second = reference.calls[other.parent], trace.calls[call.parent]
+        passed = _holds(first, "outputs", ours), _holds(second, "outputs", theirs)
+        if not any(passed) or pins.counterpart(second) is first:
+            break
+        other, call = first if passed[0] else other, second if passed[1] else call
+    return reference.parent_path(other), trace.parent_path(call)
+
+
+def _holds(call: Call, which: Literal["inputs", "outputs"], leaf: Leaf) -> bool:
+    """Tell whether a call, not the model's own, has this value among its inputs or outputs."""
+    values = call.inputs if which == "inputs" else call.outputs
+    return call.parent is not None and any(
+        value.differentiable == leaf.differentiable and np.array_equal(value.array, leaf.array)
+        for value in values.values()
+    )
+
+
 def _inputs_fit(other: Call, call: Call, pins: ReferencePins) -> bool:
     """Tell whether every input of the one call has a counterpart of its shape among the other's."""
     pairs = pins.pairs(other, call, "inputs")
@@ -278,13 +322,14 @@ def _makers(reference: Trace, trace: Trace, pins: ReferencePins) -> list[Fault]:
     for other, call in _met(reference, trace, pins):
         if call.parent is None:
             continue
-        above = reference.parent_path(other), trace.parent_path(call)
         for pair in pins.pairs(other, call, "inputs"):
             leaf, actual = other.inputs[pair.expected], call.inputs[pair.actual]
             found = _gap(pair, leaf.array, actual.array, _floor(other))
             convention = _is_convention(leaf.array, actual.array)
             if not leaf.differentiable and not found.ok and not convention:
-                where = f"the mask or index it hands to {call.path}: {found.words}"
+                above = _handed_by(pair, other, call, reference, trace, pins)
+                handed = "the mask or index" if is_mask(leaf.array) else "what"
+                where = f"{handed} it hands to {call.path}: {found.words}"
                 laid = pair.laid(leaf.array)
                 faults.append(
                     Fault("forward", *above, found, where, call.began, other, call, True,
@@ -319,7 +364,8 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins, noise: float)
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)
                 if not found.ok:
                     where = f"the gradient it gives back to {call.path}: {found.words}"
-                    yield Fault("backward", *above, found, where, call.finished, other, call, True,
+                    by = _taken_by(pair, other, call, reference, trace, pins)
+                    yield Fault("backward", *by, found, where, call.finished, other, call, True,
                                 pair.laid(ours.gradient), theirs.gradient)  # fmt: skip
         pairs = pins.pairs(other, call, "inputs")
         turned = [LeafPair(pair.actual, pair.expected, None) for pair in pairs]
@@ -331,7 +377,8 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins, noise: float)
             if cut and magnitude(ours.gradient) + magnitude(theirs.gradient) > 0:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)
                 where = f"{cut} before {call.path}"
-                yield Fault("backward", *above, found, where, call.began, other, call, True,
+                by = _handed_by(pair, other, call, reference, trace, pins)
+                yield Fault("backward", *by, found, where, call.began, other, call, True,
                             cut=True)  # fmt: skip
             elif ours.differentiable:
                 found = _gradient_gap(pair, ours.gradient, theirs.gradient, floor)

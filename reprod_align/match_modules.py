@@ -16,7 +16,7 @@ def module_pairs(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, s
     """Return every module that has a counterpart: PyTorch's name -> Paddle's, each named once."""
     owners, above = _owners(found, torch, paddle), _children(torch.info)
     pairs = {"": "", **{path: target for path, target in owners if path not in above}}
-    _by_content(pairs, torch.info, paddle.info)
+    _by_content(pairs, torch, paddle)
     taken = set(pairs.values())
     for path, target in owners:  # what holds other modules too
         if path not in pairs and target not in taken:
@@ -45,17 +45,27 @@ def _owners(found: Match, torch: Evidence, paddle: Evidence) -> list[tuple[str, 
     ]
 
 
-def _by_content(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) -> None:
-    """Pair composites that hold the same paired modules, outer ones with outer ones."""
-    taken = set(pairs.values())
-    ours = _contents(torch, pairs, {path: path for path in pairs})
-    theirs = _contents(paddle, taken, {target: path for path, target in pairs.items()})
+def _by_content(pairs: dict[str, str], torch: Evidence, paddle: Evidence) -> None:
+    """Pair composites that hold the same paired modules, outer ones with outer ones.
+
+    What is called goes with what is called, and a list of modules with a list.
+    """
+    ours = _contents(torch.info, pairs, {path: path for path in pairs})
+    names = {target: path for path, target in pairs.items()}
+    theirs = _contents(paddle.info, names, names)
+    called = _called(torch), _called(paddle)
     for content, paths in ours.items():
-        others = [path for path in theirs.get(content, []) if path not in taken]
-        free = [path for path in paths if path not in pairs]
-        chosen = _chained(free, others)
-        pairs.update(chosen)
-        taken.update(chosen.values())
+        others = theirs.get(content, [])
+        for kinds in (True, True), (False, False), (True, False), (False, True):
+            taken = set(pairs.values())
+            free = [p for p in paths if p not in pairs and (p in called[0]) == kinds[0]]
+            left = [p for p in others if p not in taken and (p in called[1]) == kinds[1]]
+            pairs.update(_chained(free, left))
+
+
+def _called(side: Evidence) -> set[str]:
+    """Return the modules that were called; all, if it is not known."""
+    return set(side.order or side.info.modules)
 
 
 def _contents(
@@ -114,9 +124,10 @@ def _by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) ->
 
 
 def _children(info: ModelInfo) -> dict[str, list[str]]:
+    """Return the modules right in each module; what torch parametrizes counts as holding none."""
     children: dict[str, list[str]] = defaultdict(list)
     for path in info.modules:
-        if path:
+        if path and "parametrizations" not in path.split("."):
             children[parent(path)].append(path)
     return children
 

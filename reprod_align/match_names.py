@@ -7,7 +7,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.layout import lays
 from reprod_align.match_evidence import Evidence
 from reprod_align.match_fit import join
-from reprod_align.naming import is_number, is_within, parent
+from reprod_align.naming import is_within, numbered, parent
 from reprod_align.side import TensorInfo
 from reprod_align.tensor_pair import Match, TensorPair
 
@@ -77,18 +77,19 @@ def _check_map(torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]) -
 
 
 def _renumbered(ours: set[str], theirs: set[str]) -> set[str]:
-    """Return the numbered modules whose parents number their children differently on each side."""
+    """Return the numbered modules that are numbered differently on each side: conv1, conv2; conv0, conv1."""
     sets: list[dict[str, set[str]]] = [defaultdict(set), defaultdict(set)]
     for side, paths in zip(sets, (ours, theirs), strict=True):
         for path in paths:
             while path:
-                if is_number(path):
-                    side[parent(path)].add(path)
+                known = numbered(path)
+                if known is not None:
+                    side[known[0]].add(path)
                 path = parent(path)
     first, second = sets
     return {
         path
-        for above in first.keys() | second.keys()
-        if first[above] != second[above]
-        for path in first[above] | second[above]
+        for stem in first.keys() | second.keys()
+        if first[stem] != second[stem]
+        for path in first[stem] | second[stem]
     }

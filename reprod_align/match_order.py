@@ -7,11 +7,13 @@ from itertools import permutations
 from reprod_align.layout import Shape
 from reprod_align.match_evidence import Evidence, Owner
 from reprod_align.match_fit import join, score
-from reprod_align.naming import parent, pattern
+from reprod_align.naming import numbered, parent, pattern, similarity
 from reprod_align.tensor_pair import Match
 from reprod_align.trace import Array
 
 import numpy as np
+
+_EQUAL = 1e-9  # scores nearer than that differ by rounding alone
 
 
 def by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
@@ -92,12 +94,15 @@ def _settled(
     columns = set(paired.values())
     for groups in _groups(paired, ours, theirs):
         present = tuple(range(len(groups[0])))
+        told = scores - _misleading(groups, paired, ours, theirs)
 
-        def worth(order: tuple[int, ...], groups: list[list[int]] = groups) -> float:
-            return sum(_total(scores, g, [paired[g[at]] for at in order]) for g in groups)
+        def worth(
+            order: tuple[int, ...], groups: list[list[int]] = groups, told: Array = told
+        ) -> float:
+            return sum(_total(told, g, [paired[g[at]] for at in order]) for g in groups)
 
         best = max(permutations(present), key=worth)
-        if worth(best) > worth(present):
+        if worth(best) > worth(present) + _EQUAL:
             for group in groups:
                 paired.update(zip(group, [paired[group[at]] for at in best], strict=True))
     for row in range(len(ours)):
@@ -106,6 +111,34 @@ def _settled(
             paired[row] = max(free, key=lambda column: float(scores[row, column]))
             columns.add(paired[row])
     return sorted(paired.items())
+
+
+def _misleading(
+    groups: Sequence[Sequence[int]],
+    paired: Mapping[int, int],
+    ours: Sequence[Owner],
+    theirs: Sequence[Owner],
+) -> Array:
+    """Return the share of names in the scores where norm1, norm2 stand here for norm0, norm1 there."""
+    share = np.zeros((len(ours), len(theirs)))
+    for rows in groups:
+        columns = [paired[row] for row in rows]
+        first = [numbered(ours[row].path) for row in rows]
+        second = [numbered(theirs[column].path) for column in columns]
+        if _one_stem(first) and _one_stem(second) and _numbers(first) != _numbers(second):
+            share[np.ix_(rows, columns)] = [
+                [similarity(ours[row].path, theirs[column].path) for column in columns]
+                for row in rows
+            ]
+    return share
+
+
+def _one_stem(names: Sequence[tuple[str, int] | None]) -> bool:
+    return len({name and name[0] for name in names}) == 1 and None not in names
+
+
+def _numbers(names: Sequence[tuple[str, int] | None]) -> set[int]:
+    return {name[1] for name in names if name is not None}
 
 
 def _total(scores: Array, rows: Sequence[int], columns: Sequence[int]) -> float:

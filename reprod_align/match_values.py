@@ -100,7 +100,7 @@ def pair_by_value(
          for leaf in list(call.outputs.values())[:1]}
         for trace in (expected, actual)
     ]  # fmt: skip
-    _renested(pairs, values)
+    _renested(pairs, values, torch.owners)
     for above, beside in list(pairs.items()):
         first = [p for p in ours if parent(p) == above and p in values[0]]
         second = [p for p in theirs if parent(p) == beside and p in values[1]]
@@ -109,8 +109,14 @@ def pair_by_value(
             _regroup(pairs, first, second, values, torch.info, paddle.info)
 
 
-def _renested(pairs: dict[str, str], values: Sequence[Mapping[str, Array]]) -> None:
-    """Pair composites with one further out or in whose output is equal, if their own is not."""
+def _renested(
+    pairs: dict[str, str], values: Sequence[Mapping[str, Array]], holders: Collection[str]
+) -> None:
+    """Pair composites with one further out or in whose output is equal, if their own is not.
+
+    holders: PyTorch's modules with tensors. Without such a partner, composites that hold other
+    layers than each other and end with others give different things: they are paired with nothing.
+    """
     for path, other in list(pairs.items()):
         if not path or not other or _same_output(values, path, other):
             continue
@@ -124,12 +130,45 @@ def _renested(pairs: dict[str, str], values: Sequence[Mapping[str, Array]]) -> N
                 if _same_output(values, path, theirs):
                     pairs[path] = theirs
                     break
+            else:
+                crossed = _cut_otherwise(path, other, pairs, holders)
+                if crossed and _end_elsewhere(path, other, pairs, values, holders):
+                    del pairs[path]
+
+
+def _cut_otherwise(
+    path: str, other: str, pairs: Mapping[str, str], holders: Collection[str]
+) -> bool:
+    """Tell whether a layer with tensors stands inside the one composite and outside the other."""
+    return any(
+        is_within(ours, path) != is_within(theirs, other)
+        for ours, theirs in pairs.items()
+        if ours in holders
+    )
+
+
+def _end_elsewhere(
+    path: str,
+    other: str,
+    pairs: Mapping[str, str],
+    values: Sequence[Mapping[str, Array]],
+    holders: Collection[str],
+) -> bool:
+    """Tell whether the last layers with tensors that two composites call are no pair."""
+    known = {ours: theirs for ours, theirs in pairs.items() if ours in holders}
+    ours = [known[p] for p in values[0] if p in known and is_within(p, path)]
+    theirs = [q for q in values[1] if q in known.values() and is_within(q, other)]
+    return ours[-1:] != theirs[-1:]
 
 
 def _nested(path: str, paired: Collection[str], known: Mapping[str, Array]) -> list[str]:
-    """Return the unpaired modules around a module, up to the first that is paired, and right in it."""
-    around = list(takewhile(lambda above: above not in paired, _ancestors(path)))
-    return [*around, *(p for p in known if parent(p) == path and p not in paired)]
+    """Return the unpaired modules around a module, up to the first that is paired, and right in it.
+
+    known: those that gave something; a list of modules, which is never called, stands for none.
+    """
+    around = takewhile(lambda above: above not in paired, _ancestors(path))
+    within = [p for p in known if parent(p) == path and p not in paired]
+    return [above for above in around if above in known] + within
 
 
 def _same_output(values: Sequence[Mapping[str, Array]], path: str, other: str) -> bool:

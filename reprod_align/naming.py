@@ -19,6 +19,8 @@ _SYNONYMS = {
     "encoder": "encoder", "decoder": "decoder", "model": "", "module": "", "net": "",
 }  # fmt: skip
 
+_NUMBERED = re.compile(r"(.*?)(\d{1,9})")
+
 
 @cache
 def tokens(name: str) -> tuple[str, ...]:
@@ -36,7 +38,7 @@ def similarity(first: str, second: str) -> float:
     if first == second:
         return 1.0
     ours, theirs = _weights(tokens(first)), _weights(tokens(second))
-    every = ours.keys() | theirs.keys()
+    every = sorted(ours.keys() | theirs.keys())  # sums of floats depend on their order
     if not every:
         return 1.0
     shared = sum(min(ours.get(word, 0.0), theirs.get(word, 0.0)) for word in every)
@@ -54,6 +56,12 @@ def _weights(words: tuple[str, ...]) -> dict[str, float]:
 def is_number(name: str) -> bool:
     """Tell whether the last part of a dotted name is a number, as in a Sequential."""
     return name.rpartition(".")[2].isdigit()
+
+
+def numbered(name: str) -> tuple[str, int] | None:
+    """Return a dotted name that ends in a number without that number, and the number; None without one."""
+    found = _NUMBERED.fullmatch(name)
+    return (found[1], int(found[2])) if found else None
 
 
 def pattern(name: str) -> str:

@@ -124,7 +124,8 @@ def _subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:
         return expected.astype(wide, copy=False), actual.astype(wide, copy=False)
     if kind in ("integer", "bool"):
         return expected.astype(np.float64), actual.astype(np.float64)
-    return np.zeros(expected.shape), (expected != actual).astype(np.float64)
+    # np.asarray: of two single texts, != is no array
+    return np.zeros(expected.shape), np.asarray(expected != actual, dtype=np.float64)
 
 
 def _same(value: float) -> Statistics:

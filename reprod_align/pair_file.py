@@ -18,6 +18,7 @@ name_map and copy_weights are taken from the PyTorch side.
 """
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
@@ -25,7 +26,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, Final, Literal, TypedDict, TypeVar, cast
+from typing import Any, Final, Literal, NoReturn, TypedDict, TypeVar, cast
 
 from reprod_align.alignment import check_inputs
 from reprod_align.errors import ReprodError
@@ -153,12 +154,29 @@ def opened(path: Path, kind: type[File]) -> Iterator[File]:
     paths = list(sys.path)
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        with chdir("."):  # comes back if the file goes elsewhere
+        with chdir("."), _no_silent_exit():  # comes back if the file goes elsewhere
             exec(compile(path.read_bytes(), module.__file__, "exec"), vars(module))
             yield kind(path, module)
     finally:
         sys.path[:] = paths
         sys.modules.pop(_MODULE, None)
+
+
+@contextmanager
+def _no_silent_exit() -> Iterator[None]:
+    """Let os._exit in this process raise SystemExit: its 0 would be taken for our verdict."""
+    leave, process = os._exit, os.getpid()
+
+    def refused(status: int) -> NoReturn:
+        if os.getpid() != process:  # a worker's end is its own
+            leave(status)
+        raise SystemExit(status)
+
+    os._exit = refused
+    try:
+        yield
+    finally:
+        os._exit = leave
 
 
 def placed(error: BaseException, path: Path) -> ReprodError:
@@ -184,7 +202,7 @@ def told_at(error: BaseException, path: Path) -> ReprodError:
 
 def _place_in(error: BaseException, path: Path) -> str:
     """Return the file and the line in it through which the error came, "" if it did not."""
-    file = str(path.resolve())
+    file = os.path.realpath(path)  # unlike resolve(), it does not mind a ring of links
     for seen in _with_causes(error):
         if isinstance(seen, SyntaxError) and Path(seen.filename or "").is_file():
             shown = path if seen.filename == file else seen.filename

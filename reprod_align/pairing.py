@@ -78,10 +78,11 @@ def _try_alternatives(bench: Bench) -> None:
     present = _apart(bench) if found.doubts or found.layouts else 0.0
     if present <= JUDGE:
         return
+    enough = max(JUDGE, _CLEARLY * present) if np.isfinite(present) else JUDGE
     for words, other in islice(alternatives(found), _TRIES):
         _use(bench, other)
         bench.load()
-        if _apart(bench) <= max(JUDGE, _CLEARLY * present):
+        if _apart(bench) <= enough:
             bench.result.remarks.append(f"paired by trying, since names don't tell: {words}")
             return
     _use(bench, found)
@@ -118,6 +119,10 @@ def _by_value(bench: Bench) -> None:
     if missing:
         named = ", ".join(at or "its output" for at in missing)
         bench.remark(f"outputs of the PyTorch model without a counterpart: {named}")
+    met = {pair.actual for pair in bench.roots}
+    extra = ", ".join(at or "its output" for at in trace.outputs if at not in met)
+    if extra and bench.roots:
+        bench.remark(f"outputs of the Paddle model without a counterpart: {extra}")
 
 
 def _shorter(bench: Bench, container: str, paired: Set[str]) -> None:

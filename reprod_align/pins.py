@@ -56,7 +56,8 @@ class ReferencePins:
         if known is None or known[0] is not other or known[1] is not call:
             ours, theirs = getattr(other, which), getattr(call, which)
             alike = call.path in self._same_kind and len(ours) == len(theirs)
-            known = self._pairs[key] = other, call, pair_leaves(ours, theirs, alike)
+            inside = call.parent is not None
+            known = self._pairs[key] = other, call, pair_leaves(ours, theirs, alike, inside)
         return known[2]
 
     def inputs(self, call: Call) -> dict[str, Pin]:

@@ -69,6 +69,9 @@ def _read(path: Path) -> bytes:
         raise MissingInputError(f"{path} is missing: first run the script that writes it") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise RecordError(f"{path} cannot be read: {error}") from error
+    except MemoryError as error:
+        size = path.stat().st_size
+        raise RecordError(f"{path} has {size} bytes, more than fit into memory") from error
 
 
 def _body(data: bytes, where: str) -> memoryview:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.api.entry import Convention
-from reprod_align.api.table import conventions, notes, optimizer_arguments
+from reprod_align.api.table import conventions, optimizer_arguments
 from reprod_align.errors import ReprodError
 
 Values = Mapping[str, Any]
@@ -54,14 +54,6 @@ KIND_CONVENTIONS: Final[Mapping[tuple[str, str], Convention]] = {
 }
 """The same for one kind alone, by (kind, setting)."""
 
-# Settings that a kind repeats from its own sub-modules: an audit of every module has them already.
-REPEATED: Final[Mapping[str, frozenset[str]]] = {
-    kind: frozenset(
-        {"d_model", "nhead", "dropout", "attn_dropout", "act_dropout", "layer_norm_eps"}
-    )
-    for kind in ("TransformerEncoderLayer", "TransformerDecoderLayer")
-}
-
 _BATCH_NORMS: Final = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
 # Kinds that compute the same for some inputs and settings.
@@ -98,9 +90,6 @@ SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
     "padding": frozenset({"padding", "paddings"}),
     "dilation": frozenset({"dilation", "dilations"}),
 }  # fmt: skip
-
-NOTES: Final[Mapping[str, str]] = {kind: entry.differs for kind, entry in notes().items()}
-"""Where the frameworks part although the settings agree, by kind of layer or optimizer."""
 
 OPTIMIZER_ARGUMENTS: Final[Mapping[str, str]] = optimizer_arguments()
 """Paddle's argument for an optimizer's setting, where it has another name."""

@@ -22,6 +22,7 @@ Verdict = Literal["different", "equivalent", "undecided"]
 MARGINS = (0.0015, 0.0025)  # the guide's: what two faithful SST-2 runs may differ by
 ALPHA = 0.05
 POWER = 0.8
+_SMALLEST_MARGIN = 1e-6  # one example of a million
 EXIT_CODES: Final[dict[Verdict, int]] = {"equivalent": 0, "different": 1, "undecided": 2}
 _MOST_SPLITS = 5_000  # of the runs into two sides; more are sampled
 
@@ -317,8 +318,10 @@ def _runs(side: str, predicted: npt.ArrayLike, labels: Array) -> Array:
 def _require_levels(margins: Sequence[float], alpha: float) -> None:
     if not 0 < alpha < 1:
         raise ReprodError(f"alpha must lie between 0 and 1, got {alpha}")
-    if not all(0 < margin < 1 for margin in margins):
-        raise ReprodError(f"margins are shares between 0 and 1, got {list(margins)}")
+    if not all(_SMALLEST_MARGIN <= margin < 1 for margin in margins):
+        raise ReprodError(
+            f"margins are shares from {_SMALLEST_MARGIN:g} up to 1, got {list(margins)}"
+        )
 
 
 def _paired_interval(first: int, second: int, count: int, alpha: float) -> Interval:

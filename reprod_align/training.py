@@ -6,7 +6,7 @@ optimizer makes a large step of it; how large, the reference's own run from weig
 units in the last place tells.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from reprod_align.audit import OptimizerDifference, compare_optimizers, told
@@ -45,10 +45,13 @@ def compare_training(judge: Bench) -> None:
     Raises ReprodError if what the user's function returns is no optimizer.
     """
     settings = judge.reference.optimizer_settings(), judge.port.optimizer_settings()
-    differences = _without_schedule(compare_optimizers(*settings, _names(judge)), settings[0])
+    all_differences = compare_optimizers(*settings, _names(judge))
+    differences = _without_schedule(all_differences, settings[0])
     taken = _train(judge, judge.reference)
     natural = _train(judge, judge.port)
-    rates_ok = _compare_rates(judge, taken, natural)
+    same = all(difference.setting != "lr" for difference in all_differences)
+    paddle_rates = {v["lr"] for v in settings[1].parameters.values()} if same else set()
+    rates_ok = _compare_rates(judge, taken, natural, paddle_rates)
     noise = _noise(judge, taken)
     losses_ok = _compare_losses(judge, taken, natural, noise)
     updates = _updates_of_all(judge, taken, natural, noise)
@@ -66,7 +69,7 @@ def compare_training(judge: Bench) -> None:
     _explain_updates(judge, again, replayed, differences, effects)
     drifted = bool(judge.coarse) and _grows(taken, natural, updates)
     if rates_ok and not judge.result.findings and not drifted:
-        _unexplained(judge, taken, natural)
+        _unexplained(judge, taken, natural, settled)
 
 
 def _train(judge: Bench, side: Side, replay: Sequence[Step] | None = None) -> list[Step]:
@@ -100,13 +103,18 @@ def _converted(judge: Bench, gradients: Mapping[str, Array]) -> dict[str, Array]
     return made
 
 
-def _compare_rates(judge: Bench, taken: Sequence[Step], natural: Sequence[Step]) -> bool:
-    """Compare the learning rates of the steps taken, and of the schedules alone far beyond."""
+def _compare_rates(
+    judge: Bench, taken: Sequence[Step], natural: Sequence[Step], paddle_rates: Set[float]
+) -> bool:
+    """Compare the learning rates of the steps taken, and of the schedules alone far beyond.
+
+    paddle_rates: those that its parameters start with, if PyTorch's start with the same.
+    """
     scheduled = any(side.schedule_known for side in (judge.reference, judge.port))
     ours, theirs = [s.rates for s in taken], [s.rates for s in natural]
     if scheduled:
         ours, theirs = judge.reference.rates(HORIZON), judge.port.rates(HORIZON)
-    first, second = _comparable(ours), _comparable(theirs)
+    first, second = _comparable(ours, theirs, paddle_rates)
     length = min(len(first), len(second))
     if abs(len(first) - len(second)) > 0 and length < judge.steps:
         length = 0
@@ -125,9 +133,18 @@ def _compare_rates(judge: Bench, taken: Sequence[Step], natural: Sequence[Step])
     return False
 
 
-def _comparable(rates: Sequence[Sequence[float]]) -> list[float]:
-    """Return one number a step: the first group's rate."""
-    return [step[0] for step in rates]
+def _comparable(
+    ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]], paddle_rates: Set[float]
+) -> tuple[list[float], list[float]]:
+    """Return one number a step: the rates of the two groups that are closest to each other.
+
+    Paddle's groups have factors of one rate, which need be the rate of none of them.
+    """
+    base = [step[0] for step in theirs]
+    factors = {rate / base[0] for rate in paddle_rates} if base[0] else set()
+    scaled = [[rate * factor for rate in base] for factor in factors or {1.0}]
+    pairs = [(list(group), rates) for group in zip(*ours, strict=True) for rates in scaled]
+    return min(pairs, key=lambda p: max(abs(a - b) for a, b in zip(*p, strict=False)))
 
 
 def _noise(judge: Bench, taken: Sequence[Step]) -> list[dict[str, float]]:
@@ -421,8 +438,13 @@ def _grows(taken: Sequence[Step], natural: Sequence[Step], updates: Sequence[Upd
     return True
 
 
-def _unexplained(judge: Bench, taken: Sequence[Step], natural: Sequence[Step]) -> None:
-    """Add a finding for steps that differ though each update agrees."""
+def _unexplained(
+    judge: Bench, taken: Sequence[Step], natural: Sequence[Step], updates: Sequence[Updates]
+) -> None:
+    """Add a finding for steps that differ though each update agrees, unless rounding explains it.
+
+    An optimizer that divides by the gradient's size makes more of what float32 constants leave of it.
+    """
     if _on_same_weights(judge, taken):
         return
     if search(judge, compared(judge, judge.run_reference(True), True)):
@@ -434,6 +456,10 @@ def _unexplained(judge: Bench, taken: Sequence[Step], natural: Sequence[Step]) -
                     f"something is carried over from step to step; {found.words}")  # fmt: skip
             judge.add("optimizer", "", "", text, found)
             return
+    worst = max(found.relative for step in updates for _, found in step.values() if not found.ok)
+    if worst <= ROUNDING:
+        judge.note_coarse("the training step", worst)
+        return
     text = "the updates differ though the same gradients give the same updates"
     judge.add("optimizer", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
 

@@ -29,7 +29,7 @@ from reprod_align.causes_entries import ENTRIES, with_entry
 from reprod_align.cli import main
 from reprod_align.errors import ReprodError
 from reprod_align.initialiser_facts import FACTS
-from reprod_align.settings import CONVENTIONS, KIND_CONVENTIONS, NOTES, OPTIMIZER_ARGUMENTS
+from reprod_align.settings import CONVENTIONS, KIND_CONVENTIONS, OPTIMIZER_ARGUMENTS
 from tests.conftest import REPOSITORY, run_python
 
 import numpy as np
@@ -410,9 +410,8 @@ def test_audit_takes_its_conventions_from_the_entries() -> None:
     own = find("batch-norm-momentum").conventions["momentum"]
     assert CONVENTIONS["momentum"] is own and own.from_torch and own.from_torch(0.25) == 0.75
     assert KIND_CONVENTIONS["SmoothL1Loss", "beta"] is find("smooth-l1").conventions["beta"]
-    assert NOTES["RMSprop"] == find("rmsprop-eps").differs
     assert OPTIMIZER_ARGUMENTS["eps"] == find("adamw-eps").optimizer_arguments["eps"]
-    assert len(CONVENTIONS) == 24 and len(KIND_CONVENTIONS) == 15 and len(NOTES) == 15
+    assert len(CONVENTIONS) == 24 and len(KIND_CONVENTIONS) == 15
 
 
 def test_no_convention_stands_in_two_entries() -> None:
@@ -423,8 +422,6 @@ def test_no_convention_stands_in_two_entries() -> None:
         for kind in entry.convention_kinds or ("",)
     ]
     assert sorted(places) == sorted(set(places))
-    kinds = [kind for entry in entries() for kind in entry.notes]
-    assert sorted(kinds) == sorted(set(kinds))
 
 
 def test_a_setting_that_differs_names_its_entry() -> None:

@@ -430,3 +430,45 @@ def test_checkpoints_of_other_sentences(step5, capsys: pytest.CaptureFixture[str
     (line,) = capsys.readouterr().err.splitlines()
     assert "last.safetensors was made with another train.tsv" in line
     assert line.endswith("PIPELINE_HOME and PIPELINE_DATA_DIR must be where that run's files are")
+
+
+def step5_with(step5, output: Path, *paddles: str) -> list[str]:
+    """Train Paddle's side again with more options; return the two logs."""
+    folder, _ = step5
+    shutil.copytree(folder / "runs" / "torch", output / "torch")
+    words = f"{OPTIONS} --save-every 1 --keep 3 --data-dir {folder} --output {output}".split()
+    script = importlib.import_module("pipeline.Step5.pd_train")
+    script.main(tiny_run(folder / "home", *words, *paddles))
+    return [str(output / side / "float64" / "log.jsonl") for side in ("torch", "paddle")]
+
+
+@pytest.mark.parametrize(
+    ("option", "guilty", "words"),
+    [
+        (("--clip", "0.4"), {"optimizer"}, ""),
+        (("--scheduler", "constant"), {"schedule"}, "schedule: "),
+        (("--batch-size", "2"), {"data"}, "data: "),
+    ],
+)
+def test_sides_with_other_options(
+    option: tuple[str, str],
+    guilty: set[str],
+    words: str,
+    step5,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs = step5_with(step5, tmp_path, *option)
+    capsys.readouterr()
+    assert main(["curves", *logs, "--explain", PIPELINE, "--at", "4", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["explanation"]
+    assert guilty <= set(found["guilty"])
+    assert words in " ".join(found["findings"])
+
+
+def test_sides_with_other_seeds(step5, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = step5_with(step5, tmp_path, "--seed", "7")
+    capsys.readouterr()
+    assert main(["curves", *logs, "--explain", PIPELINE]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--seed 42 and 7" in line

@@ -3,8 +3,9 @@
 import argparse
 import re
 import shlex
+from pathlib import Path
 
-from pipeline import run as pipeline_run
+from pipeline.command_line import make_parser
 from pipeline.prediction import add_options as add_prediction_options
 from pipeline.training_options import add_options
 from tests.conftest import REPOSITORY
@@ -22,7 +23,7 @@ def commands(text: str) -> list[str]:
 
 
 def parser(script: str) -> argparse.ArgumentParser:
-    made = pipeline_run._parser(None)
+    made = make_parser(None)
     if "train" in script:
         add_options(made)
     elif "predict" in script:
@@ -44,7 +45,7 @@ def test_both_languages_show_the_same() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_are_ones_that_the_scripts_take(page, monkeypatch) -> None:
     """With the launchers' own words left out; folders that only a reader has exist for the test."""
-    monkeypatch.setattr(pipeline_run.Path, "is_dir", lambda path: True)
+    monkeypatch.setattr(Path, "is_dir", lambda path: True)
     scripts = set()
     for line in commands(page.read_text(encoding="utf-8")):
         words = shlex.split(LAUNCHERS.sub("python ", line))

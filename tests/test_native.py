@@ -1,10 +1,12 @@
 """Native mode's verdict from generated records: equal sides, a real gap, too few seeds, bad records."""
 
+import argparse
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pipeline.native_runs import trained
 from pipeline.Step5 import check_native
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.record import load_record, save_record
@@ -58,7 +60,7 @@ def judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Judge:
 def native_run(home: Path, *words: str) -> Any:
     """Return what the check's command line gives its `main`."""
     run = tiny_run(home)
-    parser = check_native.argparse.ArgumentParser()
+    parser = argparse.ArgumentParser()
     check_native.add_options(parser)
     vars(run.options).update(vars(parser.parse_args(words)))
     return run
@@ -95,7 +97,7 @@ def test_the_best_epoch_counts(tmp_path: Path) -> None:
     task = Task(22)
     (right,) = task.runs(1)
     path = write_run(tmp_path, "torch", 1, task.labels, right)
-    found = check_native.trained(path)
+    found = trained(path)
     assert found.accuracy == (right == task.labels).mean()
     assert found.predicted is not None and np.array_equal(found.predicted, right)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.corpus import DEMO_FOLDER
+from pipeline.native_runs import trained
 from pipeline.saved_state import read_state
-from pipeline.Step5 import check_native
 from pipeline.training_options import training_options
 from pipeline.training_session import Session
 from reprod_align.errors import ReprodError
@@ -73,7 +73,7 @@ def test_native_runs(side: str, place: Path, sentences: Path, tmp_path: Path, mo
     whole, record = path.read_bytes(), load_record(path)
     assert {"labels", "epoch_0_losses", "epoch_1_logits", "epoch_1_accuracy", "acc"} <= {*record}
     assert record["labels"].shape == (10,) and record["epoch_0_losses"].shape == (3,)
-    assert check_native.trained(path).accuracy == record["acc"]
+    assert trained(path).accuracy == record["acc"]
     other = load_record(train(side, place, sentences, tmp_path / "other", seed=2))
     change = np.abs(other["epoch_0_losses"] - record["epoch_0_losses"])
     assert change.min() > 1e-4 and (other["labels"] == record["labels"]).all()

@@ -2,12 +2,15 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from pipeline.command_line import make_parser
+from pipeline.training_options import add_options
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
 
 import pytest
@@ -103,6 +106,20 @@ def test_make_targets_exist(name: str) -> None:
     assert {"align", "test", "setup"} <= targets
     for target in targets:
         subprocess.run(["make", "-n", target], cwd=REPOSITORY, check=True, capture_output=True)
+
+
+def test_the_training_scripts_take_what_the_readme_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`test_train_sh` runs them; here it is the folder that only a reader has."""
+    monkeypatch.setattr(Path, "is_dir", lambda path: True)
+    lines = [line for line in commands("README.md") if "/train_p" in line]
+    assert {"NPROC=2", "NPROC=4"} < {line.partition(" ")[0] for line in lines}
+    for line in lines:
+        words = shlex.split(line)
+        place = next(at for at, word in enumerate(words) if word.endswith(".sh"))
+        assert (REPOSITORY / words[place]).is_file()
+        parser = make_parser(None)
+        add_options(parser)
+        parser.parse_args(words[place + 1 :])
 
 
 def test_the_code_in_the_readme_runs(tmp_path: Path) -> None:

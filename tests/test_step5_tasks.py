@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline import measures
-from pipeline import run as pipeline_run
+from pipeline.command_line import make_parser
 from pipeline.measures import Measured, dev_files
 from pipeline.prediction import add_options as add_prediction_options
 from pipeline.prediction import answer, trained_weights
@@ -185,7 +185,7 @@ def test_mismatched_is_measured_where_it_is_there(tmp_path: Path, monkeypatch) -
 
 
 def predicted(side: str, capsys, home: Path, *words: str) -> list[list[str]]:
-    parser = pipeline_run._parser(None)
+    parser = make_parser(None)
     add_prediction_options(parser)
     options = parser.parse_args(["--profile", "tiny", "--home", str(home), *words])
     capsys.readouterr()

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
-from pipeline import corpus
-from pipeline.corpus import TaskFile, check_tsv, fetch_corpus, find_task_corpus, find_test
+from pipeline import hub as hub_module
+from pipeline.corpus import TaskFile, check_tsv, find_task_corpus, find_test
+from pipeline.hub import fetch_corpus
 from pipeline.run import Run, _run_with
 from pipeline.tasks import SST2, TASKS, Layout, Task
 from reprod_align import EXACT, ReprodError, compare_records, load_record
@@ -881,7 +882,7 @@ def test_nothing_is_left_of_a_broken_download(
         yield "half a file"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(corpus, "_lines", interrupted)
+    monkeypatch.setattr(hub_module, "_lines", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch_corpus(task, tmp_path)
     assert list((tmp_path / "data").glob("mrpc/*")) == []

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline import run as pipeline_run
 from pipeline.batch_rows import rows_of
+from pipeline.command_line import make_parser
 from pipeline.corpus import DEMO_FOLDER
 from pipeline.profiles import PROFILES
 from pipeline.run import Run
@@ -48,7 +48,7 @@ SHORT = "--dtype float64 --epochs 1 --batch-size 8 --lr 1e-3 --weight-decay 0.00
 
 def tiny_run(home: Path, *words: str) -> Run:
     """Return what a script's command line gives its `main`."""
-    parser = pipeline_run._parser(None)
+    parser = make_parser(None)
     add_options(parser)
     options = parser.parse_args(["--profile", "tiny", "--home", str(home), *words])
     return Run(PROFILES["tiny"], home, options)
@@ -380,7 +380,7 @@ def predicted(side: str, capsys: pytest.CaptureFixture[str], home: Path, *words:
     script = importlib.import_module(f"pipeline.Step5.{side}_predict")
     from pipeline.prediction import add_options as add_prediction_options
 
-    parser = pipeline_run._parser(None)
+    parser = make_parser(None)
     add_prediction_options(parser)
     options = parser.parse_args(["--profile", "tiny", "--home", str(home), *words])
     capsys.readouterr()

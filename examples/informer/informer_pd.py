@@ -78,10 +78,8 @@ def evaluate(model: nn.Layer, run: Run, split: str) -> dict[str, Tensor]:
     model.eval()
     pairs = []
     for step, batch in enumerate(data_loader(run, split)):
-        with (
-            paddle.no_grad(),
-            shared(0, step),
-        ):  # PyTorch's DataLoader draws too: not within the block
+        # The block begins here: PyTorch's DataLoader draws too, and must not take of the shared draws
+        with paddle.no_grad(), shared(0, step):
             pairs.append(forecast(model, batch))
     return metrics(*map(list, zip(*pairs, strict=True)))
 

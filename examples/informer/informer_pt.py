@@ -77,10 +77,8 @@ def evaluate(model: nn.Module, run: Run, split: str) -> dict[str, Tensor]:
     model.eval()
     pairs = []
     for step, batch in enumerate(data_loader(run, split)):
-        with (
-            torch.no_grad(),
-            shared(0, step),
-        ):  # PyTorch's DataLoader draws too: not within the block
+        # The block begins here: PyTorch's DataLoader draws too, and must not take of the shared draws
+        with torch.no_grad(), shared(0, step):
             pairs.append(forecast(model, batch))
     return metrics(*map(list, zip(*pairs, strict=True)))
 

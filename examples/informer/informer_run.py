@@ -20,6 +20,7 @@ from informer_series import (
 )
 from informer_settings import BATCH_SIZE, DTYPES, HERE, JUDGE, LENGTHS, SEED, SIZES, STACK_LAYERS
 from reprod_align import EXACT, STRICT, Gate
+from reprod_align.ending import ended
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.quiet import quieten
 from reprod_align.randomness import epoch_order
@@ -157,24 +158,17 @@ def start(
 ) -> None:
     """Run a script's `main` on what the command line chose, and exit.
 
-    0 done, or aligned; 1 different; 2 could not be done: a ReprodError is one line. Earlier records
+    0 done, or aligned; 1 different; 2 could not be done, which is one line. Earlier records
     `writes` are removed first.
     """
-    script = Path(sys.argv[0]).name
-    try:
+
+    def work() -> int | None:
         run = Run(_parser(about).parse_args())
         for dtype in DTYPES if writes else ():
             run.output(writes, dtype).unlink(missing_ok=True)
-        code = main(run)
-        sys.stdout.flush()
-        sys.exit(code)
-    except ReprodError as error:
-        print(f"{script}: {error}", file=sys.stderr)
-    except OSError as error:
-        print(f"{script}: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
-    except KeyboardInterrupt:
-        print(f"{script}: interrupted", file=sys.stderr)
-    sys.exit(2)
+        return main(run)
+
+    sys.exit(ended(Path(sys.argv[0]).name, work))
 
 
 def run_with(words: list[str]) -> Run:

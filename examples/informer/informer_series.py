@@ -4,6 +4,8 @@ Both sides are given these arrays; what each makes of them is compared by check_
 """
 
 import csv
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from reprod_align.errors import MissingInputError, ReprodError
 import numpy as np
 from numpy.typing import NDArray
 
+_DATE = re.compile(r"[12]\d{3}-\d\d-\d\d \d\d:\d\d(:\d\d)?", re.ASCII)
 COLUMNS = ("HUFL", "HULL", "MUFL", "MULL", "LUFL", "LULL", "OT")
 MONTH = 30 * 24  # the paper's month, in hours
 MONTHS = {"train": (0, 12), "val": (12, 16), "test": (16, 20)}  # from, up to
@@ -64,20 +67,28 @@ def read_series(path: Path) -> Series:
     """
     if not path.is_file():
         raise MissingInputError(f"{path} is missing: --data-dir must hold ETTh1.csv")
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as lines:
+            series = _parsed(csv.reader(lines), path)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ReprodError(f"{path} is no CSV text in UTF-8: {error}") from error
+    return _long_enough(series, str(path))
+
+
+def _parsed(rows: Iterator[list[str]], path: Path) -> Series:
+    """Return the rows below the header; ReprodError with the line of one that is none."""
+    if next(rows, None) != ["date", *COLUMNS]:
+        raise ReprodError(f"{path}, line 1: the columns must be date,{','.join(COLUMNS)}")
     dates, values = [], []
-    with path.open(newline="", encoding="utf-8") as lines:
-        rows = csv.reader(lines)
-        if next(rows, None) != ["date", *COLUMNS]:
-            raise ReprodError(f"{path}, line 1: the columns must be date,{','.join(COLUMNS)}")
-        for number, row in enumerate(rows, start=2):
-            try:
-                dates.append(np.datetime64(row[0].replace(" ", "T"), "s"))
-                values.append([float(word) for word in row[1:]])
-            except (ValueError, IndexError):
-                values.append([])
-            if len(values[-1]) != len(COLUMNS) or not np.isfinite(values[-1]).all():
-                raise ReprodError(f"{path}, line {number}: not a date and {len(COLUMNS)} numbers")
-    return _long_enough(Series(np.array(dates, dtype="datetime64[s]"), np.array(values)), str(path))
+    for number, row in enumerate(rows, start=2):
+        try:
+            dates.append(np.datetime64(_DATE.fullmatch(row[0])[0].replace(" ", "T"), "s"))  # type: ignore[index]
+            values.append([float(word) for word in row[1:]])
+        except (ValueError, IndexError, TypeError):  # TypeError: no date
+            values.append([])
+        if len(values[-1]) != len(COLUMNS) or not np.isfinite(values[-1]).all():
+            raise ReprodError(f"{path}, line {number}: not a date and {len(COLUMNS)} numbers")
+    return Series(np.array(dates, dtype="datetime64[s]"), np.array(values))
 
 
 def generated_series(seed: int = 0) -> Series:

@@ -18,10 +18,16 @@ def main(run: Run) -> int:
     data_scripts = ("pipeline/Step2/pt_data.py", "pipeline/Step2/pd_data.py")
     metric_scripts = ("pipeline/Step2/pt_metric.py", "pipeline/Step2/pd_metric.py")
     metrics = SST2_METRICS if run.task is SST2 else run.task.metric_names
-    data = check(run.gate("data", data_scripts, exact=True, unit="entry"))
-    metric = check(
-        run.gate("metric", metric_scripts, unit="entry", expect_noise=True, required=metrics)
+    data = check(run.gate("data", data_scripts, exact=True, unit="entry", required=["length"]))
+    metric_gate = run.gate(
+        "metric",
+        metric_scripts,
+        unit="entry",
+        expect_noise=True,
+        required=metrics,
+        required_twin="batch_0_logits",
     )
+    metric = check(metric_gate)
     return max(data, metric)
 
 

@@ -15,7 +15,7 @@ def main(run: Run) -> int:
     """Judge the learning rates, which must agree exactly, and the iterations."""
     lr_scripts = ("pipeline/Step4/pt_lr_scheduler.py", "pipeline/Step4/pd_lr_scheduler.py")
     bp_scripts = ("pipeline/Step4/pt_bp.py", "pipeline/Step4/pd_bp.py")
-    lr = check(run.gate("lr", lr_scripts, exact=True, unit="schedule"))
+    lr = check(run.gate("lr", lr_scripts, exact=True, unit="schedule", required=["linear"]))
     losses = [f"loss_{iteration}" for iteration in range(BP_ITERATIONS)]
     bp_gate = run.gate(
         "bp_align",

@@ -6,54 +6,20 @@ exit    0 measured, 1 slower than --at-least, 2 could not be measured
 """
 
 import argparse
-import os
-import shlex
-import subprocess
-import sys
 
-from pipeline.perf import (
-    Speed,
-    add_workload,
-    load_speed,
-    speed_file,
-    workload_of,
-    workload_options,
-    write_json,
-)
-from pipeline.perf_compare import SpeedComparison
-from pipeline.run import REPOSITORY, Run, start
-from reprod_align.atomic import whole_file
-from reprod_align.errors import ReprodError
-
-SIDES = {"torch": "pt", "paddle": "pd"}
+from pipeline.perf import add_workload, speed_file
+from pipeline.perf_rounds import SCRIPTS, timed_in_turns
+from pipeline.results import write_json, write_text
+from pipeline.run import Run, start
 
 
 def main(run: Run) -> int:
     """Time both sides in turns, print and write the comparison, and judge it by --at-least."""
-    speeds: dict[str, list[Speed]] = {side: [] for side in SIDES}
-    for number in range(run.options.rounds):
-        for side in sorted(SIDES, reverse=number % 2 == 0):
-            speeds[side].append(time_side(run, side))
-    comparison = SpeedComparison(tuple(speeds["torch"]), tuple(speeds["paddle"]))
+    comparison, result = timed_in_turns(run), speed_file(run, "perf_diff")
     print(comparison.text())
-    write_json(speed_file(run, "perf_diff"), comparison.to_json())
-    with whole_file(speed_file(run, "perf_diff").with_suffix(".log")) as handle:
-        handle.write(f"{comparison.text()}\n".encode())
+    write_json(result, comparison.to_json())
+    write_text(result.with_suffix(".log"), comparison.text())
     return 0 if comparison.ratio.value >= run.options.at_least else 1
-
-
-def time_side(run: Run, side: str) -> Speed:
-    """Run one side's script; ReprodError with its last line if it fails."""
-    script = f"pipeline/Step5/{SIDES[side]}_perf.py"
-    _, _, *options = shlex.split(run.command(script))
-    fast = ["--fast"] if side in run.options.fast else []
-    words = [str(REPOSITORY / script), *options, *workload_options(workload_of(run)), *fast]
-    environment = os.environ | {"OMP_NUM_THREADS": str(run.options.threads)}
-    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
-    if done.returncode:
-        last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
-        raise ReprodError(f"{script} ended with {done.returncode}: {last}")
-    return load_speed(run, f"perf_{side}")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=_rounds, default=5, help="runs of each side, 2 or more")
     parser.add_argument("--threads", type=int, default=1, help="OMP_NUM_THREADS of both sides")
     parser.add_argument(
-        "--fast", choices=SIDES, action="append", default=[], help="a side to run with --fast"
+        "--fast", choices=SCRIPTS, action="append", default=[], help="a side to run with --fast"
     )
     parser.add_argument(
         "--at-least", type=float, default=0.0, metavar="RATIO", help="fail below this ratio"

@@ -33,7 +33,7 @@ def main(run: Run) -> None:
     if run.options.fast:
         faster(optimizer)
     watch = Stopwatch()
-    with nullcontext():
+    with nullcontext():  # where the Paddle side keeps its tensors contiguous
         for batch in watch.data(batches):
             labels = batch.pop("labels")  # (B,)
             with watch.phase("forward"):

@@ -77,8 +77,6 @@ class Entry:
     """Paddle's argument for an optimizer's setting, by PyTorch's name"""
     optimizer_settings: ClassVar[tuple[str, ...]] = ()
     """further settings of optimizers that it tells of"""
-    notes: ClassVar[tuple[str, ...]] = ()
-    """kinds of layers or optimizers that compute otherwise although their settings agree"""
 
     def torch_side(self) -> Any:
         """Return what PyTorch computes."""

@@ -36,6 +36,9 @@ _INTRODUCTION = """# PyTorch and Paddle, API by API
 
 `reprod-align api NAME` shows and runs one entry here and now, `reprod-align api --search WORD` finds some. Marked ⌛ are
 things that older documents use and that are gone. `audit` and the cause messages of `align` refer to these entries.
+
+An entry's source is the *guide* (Paddle's guide to reproducing NLP papers), the *quick start* (PaddleNLP's tutorial on
+migrating BERT), the *FAQ* (Paddle's older one on building networks, training and evaluation), or the *Informer log* (of a port of Informer).
 """
 _INTRODUCTION_CN = """# PyTorch 与 Paddle 接口对照
 
@@ -49,6 +52,9 @@ _INTRODUCTION_CN = """# PyTorch 与 Paddle 接口对照
 
 `reprod-align api 名称` 显示并当场运行一条，`reprod-align api --search 词` 查找。⌛ 表示旧文档使用、如今已不存在的接口。
 `audit` 与 `align` 的原因说明都引用这些条目。
+
+条目的来源（Source）：guide 指飞桨《论文复现指南》NLP 版，quick start 指 PaddleNLP 的 BERT 迁移教程，FAQ 指飞桨旧版《组网、训练、评估常见问题》，
+Informer log 指一次 Informer 移植的记录。
 """
 
 

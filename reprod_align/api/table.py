@@ -80,12 +80,6 @@ def conventions() -> dict[tuple[str, str], tuple[Convention, str]]:
 
 
 @cache
-def notes() -> dict[str, Entry]:
-    """Return the entry that tells how a kind of layer or optimizer computes otherwise, by kind."""
-    return {kind: entry for entry in entries() for kind in entry.notes}
-
-
-@cache
 def optimizer_arguments() -> dict[str, str]:
     """Return Paddle's argument for an optimizer's setting, by PyTorch's name."""
     found: dict[str, str] = {}

@@ -127,5 +127,9 @@ def _array(tensor: object, name: object, path: Path) -> Array:
     if not isinstance(tensor, torch.Tensor):
         raise WeightsError(f"{path}: {name} is a {type(tensor).__name__}, not a tensor")
     wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
-    array: Array = wide.detach().cpu().numpy()
+    try:
+        array: Array = wide.detach().cpu().resolve_conj().resolve_neg().numpy()
+    except (NotImplementedError, RuntimeError, TypeError) as error:  # sparse, quantized, meta
+        kind = f"{str(tensor.layout)[6:]} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
+        raise WeightsError(f"{path}: {name} is a {kind}, which has no array") from error
     return array

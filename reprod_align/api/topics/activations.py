@@ -104,7 +104,6 @@ class Selu(Entry):
     chinese = "Paddle 用 float32 保存 scale 和 alpha。"
     apis = "torch.nn.functional.selu", "paddle.nn.functional.selu"
     keywords = "float32 constants"
-    notes = ("SELU",)
 
     def torch_side(self) -> Any:
         return torch.nn.functional.selu(torch.tensor(numbers(9)))
@@ -127,7 +126,6 @@ class Hardsigmoid(Entry):
     chinese = "Paddle 的斜率是 0.1666667，PyTorch 是 1/6。"
     apis = "torch.nn.functional.hardsigmoid", "paddle.nn.functional.hardsigmoid"
     keywords = "slope"
-    notes = ("Hardsigmoid",)
 
     def torch_side(self) -> Any:
         return torch.nn.functional.hardsigmoid(torch.tensor(numbers(9)))
@@ -220,7 +218,6 @@ class Rrelu(Entry):
     chinese = "eval 模式下两边都用平均斜率；Paddle 用 float32 保存它。"
     apis = "torch.nn.functional.rrelu", "paddle.nn.functional.rrelu"
     keywords = "RReLU float32"
-    notes = ("RReLU",)
 
     def torch_side(self) -> Any:
         return torch.nn.functional.rrelu(torch.tensor(numbers(9)), 0.1, 0.3)

@@ -57,7 +57,6 @@ class AttentionBooleanMask(Entry):
     chinese = "布尔掩码：PyTorch 的 MultiheadAttention 隐藏 True 的位置，Paddle 隐藏 False 的位置。"
     apis = "torch.nn.MultiheadAttention(attn_mask=)", "paddle.nn.MultiHeadAttention(attn_mask=)"
     keywords = "mask key_padding_mask inverted"
-    notes = ("MultiheadAttention",)
 
     def torch_side(self) -> Any:
         x, hidden = torch.tensor(numbers(2, 3, 4)), torch.ones(3, 3).triu(1).bool()

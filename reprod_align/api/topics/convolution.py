@@ -314,7 +314,6 @@ class InterpolateCorners(Entry):
     chinese = "align_corners 默认两边都是 False；为 True 时 Paddle 用 float32 保存比例。"
     apis = "torch.nn.functional.interpolate", "paddle.nn.functional.interpolate"
     keywords = "bilinear upsample align_corners align_mode"
-    notes = ("Upsample",)
 
     def torch_side(self) -> Any:
         x = torch.tensor(numbers(1, 2, 4, 5))

@@ -83,7 +83,6 @@ class EmbeddingPaddingIdx(Entry):
     apis = "torch.nn.Embedding(padding_idx=)", "paddle.nn.Embedding(padding_idx=)"
     sources = ("quick start 3.1, initialisation code",)
     keywords = "pad row zero"
-    notes = ("Embedding",)
 
     def torch_side(self) -> Any:
         return filled(torch.nn.Embedding(5, 3, padding_idx=0))(torch.tensor([0, 2]))

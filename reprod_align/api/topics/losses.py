@@ -88,7 +88,6 @@ class CrossEntropyIgnored(Entry):
     chinese = "ignore_index 为负（默认 -100）时，Paddle 的平均把被忽略的标签也计入个数。"
     apis = "torch.nn.CrossEntropyLoss", "paddle.nn.CrossEntropyLoss"
     keywords = "ignore_index mean -100 masked language model"
-    notes = ("CrossEntropyLoss",)
 
     def torch_side(self) -> Any:
         labels = torch.tensor([0, -100, 1, -100])

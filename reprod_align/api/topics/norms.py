@@ -210,7 +210,6 @@ class BatchNormRunningVariance(Entry):
     chinese = "Paddle 的滑动方差是有偏的（除以 n），PyTorch 是无偏的（除以 n - 1）。"
     apis = "torch.nn.BatchNorm1d", "paddle.nn.BatchNorm1D"
     keywords = "running variance biased unbiased"
-    notes = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
     def torch_side(self) -> Any:
         layer = torch.nn.BatchNorm1d(3, momentum=0.5)

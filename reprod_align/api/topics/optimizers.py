@@ -426,7 +426,6 @@ class RmspropEps(Entry):
     chinese = "Paddle 把 eps 加在根号内，PyTorch 加在根号外；alpha 叫 rho，默认 0.99 对 0.95。"
     apis = "torch.optim.RMSprop", "paddle.optimizer.RMSProp"
     keywords = "epsilon rho alpha root"
-    notes = ("RMSprop",)
     optimizer_arguments = {"alpha": "rho"}
 
     def torch_side(self) -> Any:
@@ -451,7 +450,6 @@ class AdamaxEps(Entry):
     chinese = "Paddle 把 eps 加到衰减后的范数上，PyTorch 加到梯度的绝对值上。"
     apis = "torch.optim.Adamax", "paddle.optimizer.Adamax"
     keywords = "epsilon infinity norm"
-    notes = ("Adamax",)
 
     def torch_side(self) -> Any:
         return _torch_steps(lambda held: torch.optim.Adamax(held, 0.01, eps=1e-2))
@@ -477,7 +475,6 @@ class AdagradEps(Entry):
     chinese = "默认 eps：Paddle 是 1e-06，PyTorch 是 1e-10。"
     apis = "torch.optim.Adagrad", "paddle.optimizer.Adagrad"
     keywords = "epsilon default"
-    notes = ("Adagrad",)
 
     def torch_side(self) -> Any:
         return _torch_steps(lambda held: torch.optim.Adagrad(held, 0.01))

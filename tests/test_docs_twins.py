@@ -1,0 +1,80 @@
+"""Every English document has a Chinese twin with the same sections, commands, tables and figures."""
+
+import re
+from pathlib import Path
+
+from tests.conftest import REPOSITORY
+
+import pytest
+
+PLACES = ("*.md", "docs/*.md", "docs/results/*.md", "docs/api/README.md")
+PLACES += ("pipeline/*/README.md", "log_reprod/README.md", "examples/*/README.md")
+ONE_LANGUAGE = ("CHANGELOG.md",)  # and the entries in docs/api, which stand in both on one page
+DOCUMENTS = sorted(
+    str(path.relative_to(REPOSITORY))
+    for place in PLACES
+    for path in REPOSITORY.glob(place)
+    if not path.name.endswith("_cn.md") and path.name not in ONE_LANGUAGE
+)
+
+
+def twin_of(name: str) -> str:
+    return f"{name.removesuffix('.md')}_cn.md"
+
+
+def read(name: str) -> str:
+    return (REPOSITORY / name).read_text(encoding="utf-8")
+
+
+def prose(text: str) -> str:
+    return re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def code(text: str) -> list[str]:
+    """Return the lines of commands and code without their comments, which may be translated."""
+    found = re.findall(r"^```(?:bash|python)\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+    lines = (re.sub(r"\s*#.*", "", line) for block in found for line in block.splitlines())
+    return [line for line in lines if line]
+
+
+def levels(text: str) -> list[str]:
+    return re.findall(r"^(#+) ", prose(text), flags=re.MULTILINE)
+
+
+def tables(text: str) -> list[int]:
+    """Return the number of cells of each row: what stands in backticks may hold a bar."""
+    rows = [line for line in prose(text).splitlines() if line.startswith("|")]
+    return [re.sub(r"`[^`]*`", "", row).count("|") for row in rows]
+
+
+def figures(text: str) -> list[str]:
+    return sorted(re.findall(r"\d\.\d+e-\d+", text))
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(path.read_text(encoding="utf-8")), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_there_are_documents() -> None:
+    assert {"README.md", "docs/tolerances.md", "pipeline/Step5/README.md"} <= {*DOCUMENTS}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_twin_says_the_same(name: str) -> None:
+    ours, theirs = read(name), read(twin_of(name))
+    for part in (code, levels, tables, figures):
+        assert part(ours) == part(theirs), part.__name__
+    assert f"({Path(twin_of(name)).name})" in ours and f"({Path(name).name})" in theirs
+
+
+@pytest.mark.parametrize("name", [*DOCUMENTS, *map(twin_of, DOCUMENTS), *ONE_LANGUAGE])
+def test_links_lead_to_a_page_and_a_heading(name: str) -> None:
+    here = REPOSITORY / name
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(read(name))):
+        if not target.startswith("http"):
+            page, _, heading = target.partition("#")
+            path = here.parent / page if page else here
+            assert path.exists(), target
+            assert not heading or heading in anchors(path), target
