@@ -7,7 +7,7 @@ from pathlib import Path
 
 from models.bert_config import upgrade_names
 from pipeline.profiles import source_config, source_folder, vocabulary
-from pipeline.run import Run
+from pipeline.run import Run, require_vocabulary
 from reprod_align.atomic import whole_file
 from reprod_align.errors import ReprodError
 
@@ -31,13 +31,18 @@ def bert_weights(weights: Mapping[str, NDArray[np.generic]]) -> Weights:
 
 
 def write_description(run: Run) -> None:
-    """Write weights/config.json and weights/vocab.txt, which the steps read beside the weights."""
+    """Write weights/config.json and weights/vocab.txt, which the steps read beside the weights.
+
+    Raises ReprodError, with nothing written, if the checkpoint's own are missing or damaged.
+    """
     folder = source_folder(run.profile, run.weights)
-    config = source_config(run.profile, run.weights).to_dict()
-    description = config | {"profile": run.profile.name, "do_lower_case": _lower_case(folder)}
+    config = source_config(run.profile, run.weights)
+    vocab = vocabulary(run.profile, run.weights)
+    require_vocabulary(vocab, config, "copy the checkpoint's own there")
+    names = {"profile": run.profile.name, "do_lower_case": _lower_case(folder)}
+    description = config.to_dict() | names
     with whole_file(run.home / "weights" / "config.json") as handle:
         handle.write(json.dumps(description, indent=2).encode())
-    vocab = vocabulary(run.profile, run.weights)
     with whole_file(run.home / "weights" / "vocab.txt") as handle, vocab.open("rb") as source:
         shutil.copyfileobj(source, handle)
 

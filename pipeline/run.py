@@ -83,12 +83,7 @@ class Run:
         """The vocabulary that both tokenizers read, checked."""
         script = "weights/torch_bert_weight.py"
         path = self.needed(self.home / "weights" / "vocab.txt", script)
-        words = path.read_text(encoding="utf-8", errors="replace").splitlines()
-        if not SPECIAL_TOKENS <= set(words) or len(words) > self.config().vocab_size:
-            raise ReprodError(
-                f"{path} is no vocabulary of this model ({len(words)} words, of which it needs "
-                f"{', '.join(sorted(SPECIAL_TOKENS))}): run {self.command(script)} again"
-            )
+        require_vocabulary(path, self.config(), f"run {self.command(script)} again")
         return path
 
     @property
@@ -314,6 +309,16 @@ def _description(path: Path, writer: str) -> Mapping[str, object]:
     if not known:
         raise ReprodError(f"{path} names no profile of this version: run {writer} again")
     return description
+
+
+def require_vocabulary(path: Path, config: BertConfig, remedy: str) -> None:
+    """Raise ReprodError unless the file holds the special tokens, and no more words than the model."""
+    words = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    if not SPECIAL_TOKENS <= set(words) or len(words) > config.vocab_size:
+        raise ReprodError(
+            f"{path} is no vocabulary of this model ({len(words)} words, of which it needs "
+            f"{', '.join(sorted(SPECIAL_TOKENS))}): {remedy}"
+        )
 
 
 def start(

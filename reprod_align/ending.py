@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from reprod_align.errors import ReprodError, one_line, unexpected
+from reprod_align.intact import Intact
 
 CANNOT = 2  # be done, or be compared
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as the shell has it: 128 and the signal's number
@@ -31,7 +32,8 @@ def ended(name: str, work: Callable[[], int | None]) -> int:
 def _ended(name: str, work: Callable[[], int | None]) -> int:
     try:
         try:
-            return work() or 0
+            with Intact():  # where it ran the user's code: what follows must be able to tell
+                return work() or 0
         finally:
             _flush()
     except ReprodError as error:

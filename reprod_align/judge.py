@@ -130,15 +130,18 @@ def _meaning(bench: Bench, done: Pass) -> None:
 
 
 def _require_layout(bench: Bench, done: Pass) -> None:
-    """Add a finding for each output that agrees with its axes in another order alone."""
+    """Add a finding for each output that agrees in another place, or with its axes in another order."""
+    ours, theirs = done.reference.outputs, done.natural.outputs
     for pair in done.pairs:
+        name, text = f"its output {pair.actual}".rstrip(), ""
+        shapes = ours[pair.expected].array.shape, theirs[pair.actual].array.shape
         if pair.axes is not None:
-            ours = done.reference.outputs[pair.expected].array.shape
-            theirs = done.natural.outputs[pair.actual].array.shape
-            name = f"its output {pair.actual}".rstrip()
-            text = (f"{name} has its axes in another order: {ours} in PyTorch, {theirs} in Paddle, the "
-                    f"same numbers transposed by {pair.axes}. If that is meant, judge a model around it "
-                    "that transposes back")  # fmt: skip
+            text = (f"{name} has its axes in another order: {shapes[0]} in PyTorch, {shapes[1]} in Paddle, "
+                    f"the same numbers transposed by {pair.axes}. If that is meant, judge a model around "
+                    "it that transposes back")  # fmt: skip
+        elif ours.keys() == theirs.keys() and pair.expected != pair.actual:
+            text = f"{name} is PyTorch's output {pair.expected}: the outputs are in another order"
+        if text:
             bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
 
 

@@ -30,6 +30,7 @@ from typing import Any, Final, Literal, NoReturn, TypedDict, TypeVar, cast
 
 from reprod_align.alignment import check_inputs
 from reprod_align.errors import ReprodError
+from reprod_align.intact import Intact
 from reprod_align.side import Inputs, LocalSide, ModelFailure, in_words
 
 Framework = Literal["torch", "paddle"]
@@ -120,7 +121,8 @@ class PairFile:
         function = self._function(name, 0)
         if function is None:
             raise ReprodError(f"{self.path} defines no function {name}() {that}")
-        return function()
+        with Intact():
+            return function()
 
     def _function(self, name: str, arguments: int) -> Callable[..., Any] | None:
         """Return the named function; None if there is none, ReprodError if it is none."""
@@ -155,7 +157,9 @@ def opened(path: Path, kind: type[File]) -> Iterator[File]:
     sys.path.insert(0, str(path.resolve().parent))
     try:
         with chdir("."), _no_silent_exit():  # comes back if the file goes elsewhere
-            exec(compile(path.read_bytes(), module.__file__, "exec"), vars(module))
+            code = compile(path.read_bytes(), module.__file__, "exec")
+            with Intact():
+                exec(code, vars(module))
             yield kind(path, module)
     finally:
         sys.path[:] = paths

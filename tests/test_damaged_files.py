@@ -1,20 +1,24 @@
 """Damaged and hostile files: each is refused in one line that says what is wrong, and nothing is lost."""
 
+import builtins
 import importlib.util
 import io
 import json
 import sys
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from models.bert_config import BertConfig
+from pipeline.checkpoint import write_description
 from pipeline.command_line import folder, whole_path
 from pipeline.corpus import find_corpus
 from pipeline.native_runs import trained
 from pipeline.perf import PHASES, Speed, Workload, require_counted
-from pipeline.run import _run_with
+from pipeline.profiles import PROFILES
+from pipeline.run import Run, _run_with
 from pipeline.saved_state import read_state, require_resumable, write_state
 from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights
@@ -67,6 +71,38 @@ def test_a_message_without_end() -> None:
 def test_a_silent_exit_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pair", file_with(tmp_path, "import os; os._exit(0)")]) == 2
     assert "SystemExit: 0" in only_line(capsys)
+
+
+OVERWRITES = {
+    "builtins": "builtins.print = builtins.len = builtins.isinstance = builtins.next = None",
+    "all builtins": "vars(builtins).clear()",
+    "streams": "sys.stdout = sys.stderr = object()",
+}
+IN_FORWARD = """
+def torch_model():
+    import torch
+
+    class Model(torch.nn.Linear):
+        def forward(self, x):
+            {}
+            return super().forward(x)
+
+    return Model(5, 3)
+"""
+
+
+@pytest.mark.parametrize("what", OVERWRITES)
+def test_a_file_that_overwrites_what_we_need(
+    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, streams = dict(vars(builtins)), (sys.stdout, sys.stderr)
+    overwrites = OVERWRITES[what]
+    assert main(["pair", file_with(tmp_path, f"import builtins, sys\n{overwrites}")]) == 0
+    capsys.readouterr()
+    inside = IN_FORWARD.format(f"import builtins, sys; {overwrites}")
+    assert main(["pair", file_with(tmp_path, inside)]) == 2
+    assert only_line(capsys).startswith("reprod-align: ")
+    assert names.items() <= vars(builtins).items() and (sys.stdout, sys.stderr) == streams
 
 
 def test_inputs_without_an_element(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -278,6 +314,17 @@ def test_a_description_that_is_damaged(text: str, tmp_path: Path) -> None:
     (tmp_path / "weights" / "config.json").write_text(text)
     with pytest.raises(ReprodError, match=r"config\.json is damaged"):
         _run_with(home=tmp_path, profile="tiny").config()
+
+
+def test_a_checkpoint_whose_vocabulary_is_damaged(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "config.json").write_text(json.dumps(BertConfig().to_dict()))
+    (source / "vocab.txt").write_text("[PAD]\n[UN")
+    run = Run(PROFILES["tiny"], tmp_path / "home", Namespace(weights=source))
+    with pytest.raises(ReprodError, match="source/vocab.txt is no vocabulary of this model"):
+        write_description(run)
+    assert not run.home.exists()
 
 
 def archive(path: Path) -> None:

@@ -333,3 +333,60 @@ def test_an_output_of_paddles_alone_is_a_remark() -> None:
     batch = np.random.default_rng(0).standard_normal((16, 6))
     report = align(lively(TorchTanh()), PaddleTwice(0.0), (batch,))
     assert "outputs of the Paddle model without a counterpart: [1]" in report.remarks
+
+
+class TorchLevels(TorchTanh):
+    """Two outputs of different shapes, in a list."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"levels": [super().forward(x), self.first(x)]}
+
+
+class PaddleLevels(PaddleTanh):
+    """The same, or with the list reversed."""
+
+    def __init__(self, order: int) -> None:
+        super().__init__(0.0)
+        self.order = order
+
+    def forward(self, x: Any) -> Any:
+        return {"levels": [super().forward(x), self.first(x)][:: self.order]}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_outputs_in_another_order_are_a_finding(order: int) -> None:
+    batch = np.random.default_rng(0).standard_normal((16, 6))
+    report = align(lively(TorchLevels()), PaddleLevels(order), (batch,))
+    assert report.passed == (order == 1), str(report)
+    if order == -1:
+        assert "the outputs are in another order" in report.findings[0].message
+
+
+def clipped(model: torch.nn.Module, largest: float) -> torch.optim.Optimizer:
+    """Return SGD whose step, set on the optimizer itself, clips first."""
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    step = optimizer.step
+
+    def clip_and_step() -> None:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), largest)
+        step()
+
+    optimizer.step = clip_and_step  # type: ignore[method-assign, assignment]
+    return optimizer
+
+
+@pytest.mark.parametrize("largest", [0.05, 0.3])
+def test_a_step_that_clips_is_judged_by_its_updates(largest: float) -> None:
+    batch = np.random.default_rng(0).standard_normal((16, 6))
+    report = align(
+        lively(TorchTanh()),
+        PaddleTanh(0.0),
+        (batch,),
+        torch_loss=mean_square,
+        paddle_loss=mean_square,
+        torch_optimizer=lambda model: clipped(model, 0.05),
+        paddle_optimizer=lambda model: paddle.optimizer.SGD(
+            0.1, model.parameters(), grad_clip=paddle.nn.ClipGradByGlobalNorm(largest)
+        ),
+    )
+    assert report.passed == (largest == 0.05), str(report)

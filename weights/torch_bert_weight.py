@@ -35,8 +35,8 @@ def main(run: Run) -> None:
         _spread_constants(model)
     else:
         load_weights(model, bert_weights(read_weights(weights_file(folder))))
+    write_description(run)  # first: it may refuse, and earlier weights stay with their config.json
     write_weights(run.torch_weight, weights_of(model))
-    write_description(run)
     count = sum(parameter.numel() for parameter in model.parameters())
     print(f"wrote {run.torch_weight}: {len(model.state_dict())} tensors, {count:,} parameters")
 

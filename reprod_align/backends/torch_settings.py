@@ -546,7 +546,8 @@ def _clip(optimizer: torch.optim.Optimizer) -> Values | None:
     if getattr(optimizer, "_optimizer_step_pre_hooks", None):
         return {"kind": "step pre-hook"}
     stock: Any = next((base for base in type(optimizer).__mro__ if base in _OPTIMIZERS), None)
-    own = stock is not None and unwrap(type(optimizer).step) is not unwrap(stock.step)
+    step = unwrap(optimizer.step)  # of a subclass, or set on the optimizer itself
+    own = stock is not None and getattr(step, "__func__", step) is not unwrap(stock.step)
     return {"kind": "step() of its own"} if own else None
 
 
