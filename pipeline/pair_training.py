@@ -36,9 +36,7 @@ class Trained:
     """The two runs."""
 
     run: Run
-    options: dict[
-        str, TrainingOptions
-    ]  # of "torch" and "paddle": they may differ, and be the cause
+    options: dict[str, TrainingOptions]  # by side: where they differ, that may be the cause
     saved: dict[str, dict[int, Path]]  # "torch" or "paddle" -> step -> checkpoint
 
 

@@ -82,13 +82,20 @@ def _parsed(rows: Iterator[list[str]], path: Path) -> Series:
     dates, values = [], []
     for number, row in enumerate(rows, start=2):
         try:
-            dates.append(np.datetime64(_DATE.fullmatch(row[0])[0].replace(" ", "T"), "s"))  # type: ignore[index]
+            dates.append(_date(row[0]))
             values.append([float(word) for word in row[1:]])
-        except (ValueError, IndexError, TypeError):  # TypeError: no date
+        except (ValueError, IndexError):
             values.append([])
         if len(values[-1]) != len(COLUMNS) or not np.isfinite(values[-1]).all():
             raise ReprodError(f"{path}, line {number}: not a date and {len(COLUMNS)} numbers")
     return Series(np.array(dates, dtype="datetime64[s]"), np.array(values))
+
+
+def _date(word: str) -> np.datetime64:
+    """Return a date and time, to the second; ValueError if it is none."""
+    if not _DATE.fullmatch(word):
+        raise ValueError(word)
+    return np.datetime64(word.replace(" ", "T"), "s")
 
 
 def generated_series(seed: int = 0) -> Series:
