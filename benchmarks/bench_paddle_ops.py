@@ -21,7 +21,8 @@ import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from models.pd_fast import FastLinear, contiguous_tensors, faster
-from pipeline import pd_optimizer, pt_optimizer
+from pipeline.pd import optimizer as pd_optimizer
+from pipeline.pt import optimizer as pt_optimizer
 
 import numpy as np
 import paddle

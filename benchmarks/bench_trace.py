@@ -99,9 +99,9 @@ def main() -> None:
 
 def _recording(options: argparse.Namespace, model: Any, path: Path) -> AbstractContextManager[None]:
     if options.framework == "torch":
-        from reprod_align.backends.torch_trace import record_trace
+        from reprod_align.backends.torch.trace import record_trace
     else:
-        from reprod_align.backends.paddle_trace import record_trace
+        from reprod_align.backends.paddle.trace import record_trace
     return record_trace(model, path, options.mode)
 
 

@@ -7,7 +7,7 @@ writes  fake_data/fake_data.npy     (4, 64) int64 token ids in [1, vocab_size): 
 from pipeline import settings
 from pipeline.profiles import source_config
 from pipeline.run import Run, start
-from reprod_align.atomic import whole_file
+from reprod_align.base.atomic import whole_file
 
 import numpy as np
 

@@ -17,7 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from pipeline.run import REPOSITORY, Run, start
+from pipeline.checks.gate import step_gate
+from pipeline.run import Run, start
+from pipeline.run.command_line import REPOSITORY
 
 from tabulate import tabulate
 from tqdm import tqdm
@@ -100,7 +102,7 @@ def main(run: Run) -> int:
 def _remove_results(run: Run) -> None:
     """Remove what earlier runs wrote: a step whose scripts fail must not be judged by it."""
     for name in (name for step in STEPS for name in step.gates):
-        gate = run.gate(name, ())
+        gate = step_gate(run, name, ())
         for path in (*gate.official, *gate.strict, gate.log, gate.result_file):
             path.unlink(missing_ok=True)
 
@@ -159,7 +161,11 @@ def _rows(outcome: Outcome, run: Run) -> Iterator[tuple[str, ...]]:
     """Return a line of the final table for each comparison the step's check made."""
     seconds = f"{outcome.seconds:.1f}"
     for name in outcome.step.gates:
-        yield (f"{outcome.step.number} {name}", *_verdict(run.gate(name, ()).result_file), seconds)
+        yield (
+            f"{outcome.step.number} {name}",
+            *_verdict(step_gate(run, name, ()).result_file),
+            seconds,
+        )
         seconds = ""
 
 

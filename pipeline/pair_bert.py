@@ -10,7 +10,8 @@ import os
 from pathlib import Path
 
 from pipeline import settings
-from pipeline.run import JUDGE, REPOSITORY, Run, exported_run
+from pipeline.run import JUDGE, Run, exported_run
+from pipeline.run.command_line import REPOSITORY
 
 home = Path(os.environ.get("PIPELINE_HOME", REPOSITORY))
 steps = 2  # the second shows AdamW's betas, which cancel out in the first
@@ -33,21 +34,21 @@ def plain_inputs():
 
 def torch_model():
     """Return the reference, in float64."""
-    from pipeline.pt_model import load_bert
+    from pipeline.pt.model import load_bert
 
     return load_bert(_run(), JUDGE)
 
 
 def paddle_model():
     """Return its port, in float64."""
-    from pipeline.pd_model import load_bert
+    from pipeline.pd.model import load_bert
 
     return load_bert(_run(), JUDGE)
 
 
 def torch_loss(logits):
     """Return the loss of logits (4, 2)."""
-    from pipeline.pt_model import criterion
+    from pipeline.pt.model import criterion
 
     import torch
 
@@ -56,7 +57,7 @@ def torch_loss(logits):
 
 def paddle_loss(logits):
     """Return the loss of logits (4, 2)."""
-    from pipeline.pd_model import criterion
+    from pipeline.pd.model import criterion
 
     import paddle
 
@@ -65,7 +66,7 @@ def paddle_loss(logits):
 
 def torch_optimizer(model):
     """Return AdamW; its schedule is kept with it."""
-    from pipeline.pt_optimizer import build_optimizer
+    from pipeline.pt.optimizer import build_optimizer
 
     rate, iterations = settings.LEARNING_RATE, settings.BP_ITERATIONS
     optimizer, optimizer.schedule = build_optimizer(model, rate, iterations)
@@ -74,7 +75,7 @@ def torch_optimizer(model):
 
 def paddle_optimizer(model):
     """Return AdamW; its schedule is kept with it."""
-    from pipeline.pd_optimizer import build_optimizer
+    from pipeline.pd.optimizer import build_optimizer
 
     rate, iterations = settings.LEARNING_RATE, settings.BP_ITERATIONS
     optimizer, optimizer.schedule = build_optimizer(model, rate, iterations)

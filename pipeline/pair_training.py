@@ -12,8 +12,11 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
-from pipeline.run import REPOSITORY, Run, exported_run
-from pipeline.saved_state import (
+from pipeline.run import Run, exported_run
+from pipeline.run.command_line import REPOSITORY
+from pipeline.training.options import TrainingOptions
+from pipeline.training.session import made_with
+from pipeline.training.state import (
     PROCESSES,
     Facts,
     differences,
@@ -21,8 +24,6 @@ from pipeline.saved_state import (
     read_state,
     require_resumable,
 )
-from pipeline.training_options import TrainingOptions
-from pipeline.training_session import made_with
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom
 
@@ -73,7 +74,7 @@ def draws(step):
 
 def torch_batch(step):
     """Return the token ids of a step and its labels, as PyTorch's side reads them."""
-    from pipeline.pt_loader import ShardLoader
+    from pipeline.pt.loader import ShardLoader
 
     data = _torch_data()
     rows = _rows("torch", data, step)
@@ -83,7 +84,7 @@ def torch_batch(step):
 
 def paddle_batch(step):
     """Return the token ids of a step and its labels, as Paddle's side reads them."""
-    from pipeline.pd_loader import ShardLoader
+    from pipeline.pd.loader import ShardLoader
 
     data = _paddle_data()
     rows = _rows("paddle", data, step)
@@ -93,36 +94,36 @@ def paddle_batch(step):
 
 def torch_model():
     """Return PyTorch's model as its training begins."""
-    from pipeline.pt_model import load_bert
+    from pipeline.pt.model import load_bert
 
     return load_bert(trained.run, trained.options["torch"].dtypes[0])
 
 
 def paddle_model():
     """Return Paddle's model as its training begins."""
-    from pipeline.pd_model import load_bert
+    from pipeline.pd.model import load_bert
 
     return load_bert(trained.run, trained.options["paddle"].dtypes[0])
 
 
 def torch_loss(logits, labels):
     """Return the loss of a batch."""
-    from pipeline.pt_model import criterion
+    from pipeline.pt.model import criterion
 
     return criterion(logits, labels)
 
 
 def paddle_loss(logits, labels):
     """Return the loss of a batch."""
-    from pipeline.pd_model import criterion
+    from pipeline.pd.model import criterion
 
     return criterion(logits, labels)
 
 
 def torch_optimizer(model):
     """Return AdamW, which clips the gradients first if the run did; its learner is kept with it."""
-    from pipeline.pt_checkpoint import build_learner
-    from pipeline.pt_optimizer import clip_gradients
+    from pipeline.pt.learner import build_learner
+    from pipeline.pt.optimizer import clip_gradients
 
     options = trained.options["torch"]
     learner = build_learner(model, options, options.steps(len(_torch_data().train)))
@@ -131,8 +132,8 @@ def torch_optimizer(model):
 
 def paddle_optimizer(model):
     """Return AdamW, which clips the gradients first if the run did; its learner is kept with it."""
-    from pipeline.pd_checkpoint import build_learner
-    from pipeline.pd_optimizer import clip_gradients
+    from pipeline.pd.learner import build_learner
+    from pipeline.pd.optimizer import clip_gradients
 
     options = trained.options["paddle"]
     learner = build_learner(model, options, options.steps(len(_paddle_data().train)))
@@ -260,8 +261,8 @@ def _split(batch: dict[str, NDArray]) -> tuple[dict[str, NDArray], NDArray]:
 
 @cache
 def _torch_data():
-    from pipeline.pt_loader import load_examples, load_tokenizer
-    from pipeline.pt_sentences import Sentences
+    from pipeline.pt.loader import load_examples, load_tokenizer
+    from pipeline.pt.sentences import Sentences
 
     longest, tokenizer = trained.options["torch"].max_length, load_tokenizer(trained.run)
     return Sentences(tokenizer, load_examples(trained.run.corpus.train, tokenizer, longest), {})
@@ -269,8 +270,8 @@ def _torch_data():
 
 @cache
 def _paddle_data():
-    from pipeline.pd_loader import load_examples, load_tokenizer
-    from pipeline.pd_sentences import Sentences
+    from pipeline.pd.loader import load_examples, load_tokenizer
+    from pipeline.pd.sentences import Sentences
 
     longest, tokenizer = trained.options["paddle"].max_length, load_tokenizer(trained.run)
     return Sentences(tokenizer, load_examples(trained.run.corpus.train, tokenizer, longest), {})

@@ -14,12 +14,11 @@ Importing this imports no framework.
 """
 
 from reprod_align.alignment import align
-from reprod_align.check import Gate, check
-from reprod_align.diff import Difference, compare_arrays
 from reprod_align.errors import ReprodError
-from reprod_align.record import Recorder, load_record, save_record
-from reprod_align.report import Finding, Report
-from reprod_align.verdict import (
+from reprod_align.records.diff import Difference, compare_arrays
+from reprod_align.records.gate import Gate, check
+from reprod_align.records.record import Recorder, load_record, save_record
+from reprod_align.records.verdict import (
     EXACT,
     STRICT,
     Comparison,
@@ -27,6 +26,7 @@ from reprod_align.verdict import (
     compare_records,
     official_rule,
 )
+from reprod_align.report import Finding, Report
 
 __all__ = [
     "Comparison",

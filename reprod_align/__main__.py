@@ -2,7 +2,7 @@
 
 import sys
 
-from reprod_align.cli import main
+from reprod_align.commands import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -56,3 +56,21 @@ def unexpected(error: Exception) -> str:
     said = one_line(str(error))[:300]
     what = "out of memory" if isinstance(error, MemoryError) else "not foreseen"
     return f"{what}: {type(error).__name__}: {said}{place}; {_SHOW}=1 shows the traceback"
+
+
+def in_words(error: BaseException) -> str:
+    """Return an error's class and what it says, in one line."""
+    try:
+        said = str(error)
+    except Exception:  # the user's own class cannot say it
+        said = ""
+    return f"{type(error).__name__}: {first_line(said)}"
+
+
+def first_line(text: str) -> str:
+    """Return the first line of a message that says something; Paddle's begin with a stack."""
+    lines = [line.strip() for line in text.splitlines()]
+    telling = [
+        line for line in lines if line and not line.startswith(("---", "C++", "Error Message"))
+    ]
+    return one_line(telling[0])[:300] if telling else "no message"

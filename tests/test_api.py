@@ -8,6 +8,7 @@ from typing import Any
 
 import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align import align
+from reprod_align.alignment.training.audit import compare_settings, told
 from reprod_align.api import running
 from reprod_align.api.entry import Entry, numbers, paddle, torch
 from reprod_align.api.pages import made
@@ -21,15 +22,14 @@ from reprod_align.api.table import (
     search,
     title,
 )
-from reprod_align.audit import compare_settings, told
-from reprod_align.backends.paddle_settings import module_settings as paddle_settings
-from reprod_align.backends.torch_settings import module_settings as torch_settings
+from reprod_align.backends.paddle.settings import module_settings as paddle_settings
+from reprod_align.backends.torch.settings import module_settings as torch_settings
 from reprod_align.causes import forward_cause, gradient_cause, mask_cause
-from reprod_align.causes_entries import ENTRIES, with_entry
-from reprod_align.cli import main
+from reprod_align.causes.entries import ENTRIES, with_entry
+from reprod_align.commands import main
 from reprod_align.errors import ReprodError
-from reprod_align.initialiser_facts import FACTS
-from reprod_align.settings import CONVENTIONS, KIND_CONVENTIONS, OPTIMIZER_ARGUMENTS
+from reprod_align.initialisation.facts import FACTS
+from reprod_align.model.settings import CONVENTIONS, KIND_CONVENTIONS, OPTIMIZER_ARGUMENTS
 from tests.conftest import REPOSITORY, run_python
 
 import numpy as np

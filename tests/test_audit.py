@@ -4,14 +4,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from reprod_align import audit
-from reprod_align.audit import (
+from reprod_align.alignment.training import audit
+from reprod_align.alignment.training.audit import (
     OptimizerDifference,
     SettingDifference,
     compare_optimizers,
     compare_settings,
 )
-from reprod_align.backends import paddle_settings, torch_settings
+from reprod_align.backends.paddle import settings as paddle_settings
+from reprod_align.backends.torch import settings as torch_settings
 
 import numpy as np
 import paddle

@@ -4,8 +4,8 @@ import math
 import time
 
 from reprod_align.causes import forward_cause, gradient_cause, loss_cause, mask_cause
-from reprod_align.causes_functions import FUNCTIONS, softmax
-from reprod_align.causes_numbers import name_number
+from reprod_align.causes.functions import FUNCTIONS, softmax
+from reprod_align.causes.numbers import name_number
 
 import numpy as np
 import pytest

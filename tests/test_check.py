@@ -19,7 +19,7 @@ from reprod_align import (
     official_rule,
     save_record,
 )
-from reprod_align.official import write_log
+from reprod_align.records.official import write_log
 
 import numpy as np
 import pytest
@@ -228,7 +228,7 @@ def test_an_old_log_does_not_survive_a_crash(
     def crash(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sys.modules["reprod_align.check"], "compare_records", crash)
+    monkeypatch.setattr(sys.modules["reprod_align.records.gate"], "compare_records", crash)
     with pytest.raises(KeyboardInterrupt):
         check(gate)
     assert not gate.log.exists() and not gate.result_file.exists()

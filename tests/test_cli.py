@@ -7,8 +7,8 @@ from pathlib import Path
 
 import reprod_align
 from reprod_align import save_record
-from reprod_align.cli import main
-from reprod_align.doctor import PROBES, SETUP, Probe, examine
+from reprod_align.commands import main
+from reprod_align.commands.doctor import PROBES, SETUP, Probe, examine
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_the_doctor_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(
-        "reprod_align.doctor.PROBES", (Probe("sick", "raise SystemExit('worn out')"),)
+        "reprod_align.commands.doctor.PROBES", (Probe("sick", "raise SystemExit('worn out')"),)
     )
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out

@@ -8,15 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reprod_align import curves_command
-from reprod_align.curve_band import decimals_of, precision_of
-from reprod_align.curve_files import read_curves
-from reprod_align.curve_log import CurveError, CurveLog
-from reprod_align.curve_names import canonical, is_measured, pair_names
-from reprod_align.curve_report import CurveReport, CurveResult
+from reprod_align.commands import curves as curves_command
 from reprod_align.curves import compare_curves
+from reprod_align.curves.band import decimals_of, precision_of
+from reprod_align.curves.log import CurveError, CurveLog
+from reprod_align.curves.names import canonical, is_measured, pair_names
+from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.report import CurveReport, CurveResult
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.record import save_record
+from reprod_align.records.record import save_record
 
 import numpy as np
 import pytest
@@ -747,7 +747,7 @@ def test_a_missing_package_is_named(
     def missing(name: str) -> Any:
         raise ModuleNotFoundError("gone", name=name.partition(".")[0])
 
-    monkeypatch.setattr("reprod_align.curve_events.import_module", missing)
+    monkeypatch.setattr("reprod_align.curves.readers.events.import_module", missing)
     (tmp_path / "log").write_bytes(head)
     with pytest.raises(CurveError, match=f"needs {package}: python -m pip install {package}"):
         read_curves(tmp_path / "log")
@@ -890,7 +890,7 @@ def test_a_report_survives_whatever_is_in_the_log(tmp_path: Path) -> None:
     first = {name: [math.nan, 1.0, 0.0], "loss": [math.inf, -1e308, 1e308], "zero": [0.0] * 3}
     second = {name: [1.0, 1.0, 0.0], "loss": [math.inf, 1e308, 1e308], "zero": [0.0] * 3}
     for kind in ("html", "png", "svg"):
-        from reprod_align.curve_plot import write_plot
+        from reprod_align.curves.plot import write_plot
 
         report = compare_curves(first, second)
         write_plot(tmp_path / f"out.{kind}", report)

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.corpus import DEMO_FOLDER
-from reprod_align.cli import main
-from reprod_align.curve_state import to_torch
-from reprod_align.layout import Lay
-from reprod_align.tensor_pair import TensorPair
+from pipeline.data.corpus import DEMO_FOLDER
+from reprod_align.commands import main
+from reprod_align.curves.replay.state import to_torch
+from reprod_align.model.layout import Lay
+from reprod_align.model.tensor_pair import TensorPair
 from tests.conftest import REPOSITORY
 from tests.test_training_options import tiny_run
 
@@ -356,7 +356,7 @@ def step5(
     for side in ("pt", "pd"):  # imported here: Paddle's hide torch unless it came first
         script = importlib.import_module(f"pipeline.Step5.{side}_train")
         if side == "pd":
-            library = importlib.import_module("pipeline.pd_optimizer")
+            library = importlib.import_module("pipeline.pd.optimizer")
             patch.setattr(library, "AdamW", partial(changed, library.AdamW))
         script.main(tiny_run(folder / "home", *words.split()))
     yield folder, patch

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reprod_align.cli import main
-from reprod_align.curve_log import CurveError
-from reprod_align.curve_report import CurveReport
+from reprod_align.commands import main
 from reprod_align.curves import compare_curves
+from reprod_align.curves.log import CurveError
+from reprod_align.curves.report import CurveReport
 
 import numpy as np
 import pytest

@@ -12,20 +12,20 @@ from types import ModuleType
 from typing import Any
 
 from models.bert_config import BertConfig
-from pipeline.checkpoint import write_description
-from pipeline.command_line import folder, whole_path
-from pipeline.corpus import find_corpus
-from pipeline.native_runs import trained
-from pipeline.perf import PHASES, Speed, Workload, require_counted
+from pipeline.bert.hf_checkpoint import write_description
+from pipeline.data.corpus import find_corpus
 from pipeline.profiles import PROFILES
 from pipeline.run import Run, _run_with
-from pipeline.saved_state import read_state, require_resumable, write_state
+from pipeline.run.command_line import folder, whole_path
+from pipeline.timing.workload import PHASES, Speed, Workload, require_counted
+from pipeline.training.native_runs import trained
+from pipeline.training.state import read_state, require_resumable, write_state
 from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights
-from reprod_align.cli import main
-from reprod_align.ending import ended
-from reprod_align.initialisation_sample import Collector, as_record, from_record
-from reprod_align.pair_file import told_at
+from reprod_align.base.ending import ended
+from reprod_align.commands import main
+from reprod_align.initialisation.sample import Collector, as_record, from_record
+from reprod_align.pair.file import told_at
 from reprod_align.significance import compare_accuracies
 from tests.conftest import REPOSITORY
 from tests.test_robustness import file_with, only_line
@@ -357,7 +357,7 @@ def test_a_fake_batch_that_is_damaged(damage: Callable[[Path], None], tmp_path: 
 
 @pytest.mark.filterwarnings("ignore")  # files that datasets leaves open
 def test_a_folder_whose_name_is_a_pattern(tmp_path: Path) -> None:
-    from pipeline.pt_loader import read_tsv
+    from pipeline.pt.loader import read_tsv
 
     for name in ("a[1]", "a?", "ab", "a::b"):
         (tmp_path / name).mkdir()

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline import ranks
-from pipeline.batch_rows import Shards, in_order, shard_of
-from pipeline.corpus import DEMO_FOLDER
-from pipeline.ranks import Alone
-from pipeline.saved_state import model_weights, read_state
+from pipeline.data.corpus import DEMO_FOLDER
+from pipeline.training import ranks
+from pipeline.training.ranks import Alone
+from pipeline.training.shards import Shards, in_order, shard_of
+from pipeline.training.state import model_weights, read_state
 from reprod_align.errors import ReprodError
-from reprod_align.record import load_record
+from reprod_align.records.record import load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY
 from tests.test_training_options import tiny_run
 
@@ -282,7 +282,7 @@ def test_one_process_speaks(capsys: pytest.CaptureFixture[str], monkeypatch) -> 
 # a step takes milliseconds here: without a pause every signal would come after the training
 SLOW = """
 import time
-from pipeline import training_session
+from pipeline.training import session as training_session
 end_step = training_session.Session.end_step
 def slow(*words, **numbers):
     time.sleep(0.2)
@@ -374,18 +374,18 @@ def test_what_is_wrong_is_said_once(
 
 FAULTS = {
     "the mean of the processes' means": (
-        "from pipeline.batch_rows import Shard\n"
+        "from pipeline.training.shards import Shard\n"
         "Shard.share = lambda self, rows: 0.5 * (rows.stop - rows.start) / (self.rows.stop - self.rows.start)"
     ),
     "masks of its own": (
-        "from pipeline.batch_rows import Shard\nShard.draws = lambda self, whole, rows: whole"
+        "from pipeline.training.shards import Shard\nShard.draws = lambda self, whole, rows: whole"
     ),
     "padded to its own longest": (
         "from pipeline import {side}_loader\n"
         "{side}_loader._padded = lambda tensor, length, value: tensor"
     ),
     "gradients stay where they are": (
-        "from pipeline.{side}_ranks import Processes\n"
+        "from pipeline.{side}.ranks import Processes\n"
         "Processes.wrapped = lambda self, model: type('Bare', (), dict(\n"
         "    __call__=lambda _, **inputs: model(**inputs),\n"
         "    no_sync=lambda _: __import__('contextlib').nullcontext()))()"

@@ -3,8 +3,9 @@
 import math
 import tracemalloc
 
-from reprod_align import ReprodError, compare_arrays, diff
-from reprod_align.diff import count_nonfinite
+from reprod_align import ReprodError, compare_arrays
+from reprod_align.records import diff
+from reprod_align.records.diff import count_nonfinite
 
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
-from reprod_align.cli import _parser, main
+from reprod_align.commands import _parser, main
 from tests.conftest import REPOSITORY
 
 import numpy as np

@@ -5,9 +5,9 @@ import re
 import shlex
 from pathlib import Path
 
-from pipeline.command_line import make_parser
-from pipeline.prediction import add_options as add_prediction_options
-from pipeline.training_options import add_options
+from pipeline.run.command_line import make_parser
+from pipeline.training.options import add_options
+from pipeline.training.prediction import add_options as add_prediction_options
 from tests.conftest import REPOSITORY
 
 import pytest

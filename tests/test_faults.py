@@ -21,7 +21,7 @@ Run.config = lambda run: replace(config(run), {change})
 """
 SETTING = "from pipeline import settings\nsettings.{name} = {value}"
 FLIP_LABEL = """
-from pipeline import pd_loader
+from pipeline.pd import loader as pd_loader
 read_tsv = pd_loader.read_tsv
 def flipped(path):
     for number, row in enumerate(read_tsv(path)):
@@ -30,7 +30,7 @@ pd_loader.read_tsv = flipped
 """
 DROP_LAST = """
 from functools import partial
-from pipeline import pd_loader
+from pipeline.pd import loader as pd_loader
 sampler = pd_loader.BatchSampler
 pd_loader.BatchSampler = lambda **options: sampler(**{**options, "drop_last": True})
 """
@@ -239,7 +239,7 @@ pd_bert.BertIntermediate.forward = lambda self, x: forward(self, x.detach())
 def test_trained_on_the_wrong_sentences(home: Path) -> None:
     """Accuracy is measured on the training sentences, and happens to be the same."""
     fault = """
-from pipeline import corpus
+from pipeline.data import corpus
 find = corpus.find_corpus
 from pipeline import run
 run.find_corpus = lambda d: corpus.Corpus(find(d).demo, find(d).train, find(d).train)

@@ -10,25 +10,17 @@ from pathlib import Path
 import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
-from reprod_align.backends import (
-    paddle_init,
-    paddle_initialisers,
-    torch_init,
-    torch_initialisers,
-)
+from reprod_align.backends.paddle import init as paddle_init
+from reprod_align.backends.paddle import initialisers as paddle_initialisers
+from reprod_align.backends.torch import init as torch_init
+from reprod_align.backends.torch import initialisers as torch_initialisers
 from reprod_align.errors import RecordError, ReprodError
 from reprod_align.initialisation import (
     InitialisationReport,
     check_initialisation,
     compare_initialisation,
 )
-from reprod_align.initialisation_sample import (
-    Collector,
-    ParameterSample,
-    as_record,
-    from_record,
-)
-from reprod_align.initialiser_facts import (
+from reprod_align.initialisation.facts import (
     FACTS,
     Fact,
     as_text,
@@ -36,7 +28,13 @@ from reprod_align.initialiser_facts import (
     initialiser_table,
     measured,
 )
-from reprod_align.record import load_record, save_record
+from reprod_align.initialisation.sample import (
+    Collector,
+    ParameterSample,
+    as_record,
+    from_record,
+)
+from reprod_align.records.record import load_record, save_record
 from tests.conftest import REPOSITORY, one_line_error, run_script
 
 import numpy as np

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from reprod_align import ReprodError, align
-from reprod_align.layout import cut, joined, lays
 from reprod_align.match import (
     Match,
     alternatives,
@@ -13,9 +12,10 @@ from reprod_align.match import (
     module_pairs,
     pair_by_value,
 )
-from reprod_align.match_values import Draws
-from reprod_align.pair import paddle_side, torch_side
-from reprod_align.trace import Call, Leaf, Trace
+from reprod_align.match.values import Draws
+from reprod_align.model.layout import cut, joined, lays
+from reprod_align.model.trace import Call, Leaf, Trace
+from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
 import paddle

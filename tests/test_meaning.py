@@ -1,10 +1,10 @@
 """What a report says beside its findings: float32, shares, consequences, and what shows little."""
 
 from reprod_align import align
-from reprod_align.consequence import consequences, effect_on_loss
-from reprod_align.leaf import LeafPair
+from reprod_align.alignment.consequence import consequences, effect_on_loss
+from reprod_align.model.leaf import LeafPair
+from reprod_align.model.trace import Array, Leaf
 from reprod_align.report import Report
-from reprod_align.trace import Array, Leaf
 
 import numpy as np
 import paddle

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.native_runs import trained
 from pipeline.Step5 import check_native
+from pipeline.training.native_runs import trained
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.record import load_record, save_record
+from reprod_align.records.record import load_record, save_record
 from tests.conftest import one_line_error, run_script
 from tests.test_significance import Task, with_wrong
 from tests.test_training_options import tiny_run

@@ -6,13 +6,13 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.corpus import DEMO_FOLDER
-from pipeline.native_runs import trained
-from pipeline.saved_state import read_state
-from pipeline.training_options import training_options
-from pipeline.training_session import Session
+from pipeline.data.corpus import DEMO_FOLDER
+from pipeline.training.native_runs import trained
+from pipeline.training.options import training_options
+from pipeline.training.session import Session
+from pipeline.training.state import read_state
 from reprod_align.errors import ReprodError
-from reprod_align.record import load_record
+from reprod_align.records.record import load_record
 from tests.test_training_options import of_side, tiny_run
 
 import numpy as np

@@ -19,14 +19,15 @@ from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 
-from reprod_align import pair_command, progress
-from reprod_align.cli import main
+from reprod_align.base import progress
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.commands import main
+from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
-from reprod_align.html_report import page
-from reprod_align.keyed_draws import KeyedDraws
+from reprod_align.model.side import ModelFailure
+from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
-from reprod_align.side import ModelFailure
-from reprod_align.wire import Wire
+from reprod_align.report.html import page
 from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_python
 from tests.test_isolation import OTHERS
 
@@ -268,7 +269,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Run:
     pythons = {name: interpreter(tmp_path_factory.mktemp(name), OTHERS[name]) for name in OTHERS}
     parent = interpreter(tmp_path_factory.mktemp("parent"), only=("numpy", "numpy.libs"))
     given = ("--torch-python", pythons["pt"], "--paddle-python", pythons["pd"])
-    code = "import sys; from reprod_align.cli import main; code = main(sys.argv[1:]); "
+    code = "import sys; from reprod_align.commands import main; code = main(sys.argv[1:]); "
     code += "assert not {'torch', 'paddle'} & set(sys.modules); sys.exit(code)"
 
     def run(path: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -314,7 +315,7 @@ def test_the_other_framework_at_the_top_of_the_file(apart: Run, tmp_path: Path) 
 def test_a_port_that_raises_is_a_finding_where_both_frameworks_are(tmp_path: Path) -> None:
     path = written(tmp_path, "import torch, paddle\n" + PADDLE_RAISES)
     given = ("--torch-python", sys.executable, "--paddle-python", sys.executable)
-    finished = run_python("-m", "reprod_align.cli", "pair", path, *given)
+    finished = run_python("-m", "reprod_align.commands", "pair", path, *given)
     assert finished.returncode == 1, finished.stderr
     assert "the Paddle loss raises KeyError: 'no such word'" in finished.stdout
     assert finished.stderr == "a word from the file\n"

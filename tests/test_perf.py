@@ -9,9 +9,9 @@ import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pd_fast, pt_bert
 from models.bert_config import BertConfig
 from models.pd_fast import FastBertEncoder, FastLinear, contiguous_tensors, faster
-from pipeline import perf
-from pipeline.perf import PHASES, WARM_UP, Speed, Stopwatch, Workload, load_speed
-from pipeline.perf_compare import SpeedComparison, of_differences, of_ratios
+from pipeline.timing import workload as perf
+from pipeline.timing.compare import SpeedComparison, of_differences, of_ratios
+from pipeline.timing.workload import PHASES, WARM_UP, Speed, Stopwatch, Workload, load_speed
 from reprod_align import ReprodError, align
 from tests.conftest import one_line_error, run_script
 

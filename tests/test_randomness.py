@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from reprod_align.backends import paddle_random, torch_random
+from reprod_align.backends.paddle import random as paddle_random
+from reprod_align.backends.torch import random as torch_random
 from reprod_align.randomness import (
     Draws,
     SharedRandom,

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.command_line import make_parser
-from pipeline.training_options import add_options
+from pipeline.run.command_line import make_parser
+from pipeline.training.options import add_options
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
 
 import pytest

@@ -9,7 +9,7 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.match import evidence, match
-from reprod_align.pair import paddle_side, torch_side
+from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
 import paddle

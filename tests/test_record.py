@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import Recorder, ReprodError, load_record, save_record
-from reprod_align.atomic import whole_file
+from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError
-from reprod_align.safe_pickle import restricted_loads
+from reprod_align.records.safe_pickle import restricted_loads
 
 import numpy as np
 import pytest

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.corpus import DEMO_FOLDER
-from pipeline.measures import Measured
-from pipeline.saved_state import Arrays, Facts, read_state, write_state
-from pipeline.training_options import training_options
-from pipeline.training_session import Session
+from pipeline.data.corpus import DEMO_FOLDER
+from pipeline.training.measures import Measured
+from pipeline.training.options import training_options
+from pipeline.training.session import Session
+from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError
 from tests.conftest import ENVIRONMENT, REPOSITORY
 from tests.test_training_options import tiny_run
@@ -30,7 +30,7 @@ KILLS = 3
 # a step takes two milliseconds here: without a pause every kill would come before or after the training
 SLOW = """
 import time
-from pipeline import training_session
+from pipeline.training import session as training_session
 end_step = training_session.Session.end_step
 def slow(*words, **numbers):
     time.sleep(0.05)

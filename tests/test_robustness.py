@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reprod_align import ReprodError, align, pair_command
-from reprod_align.cli import main
-from reprod_align.pair_file import told_at
+from reprod_align import ReprodError, align
+from reprod_align.commands import main
+from reprod_align.commands import pair as pair_command
+from reprod_align.pair.file import told_at
 from reprod_align.report import Check, Report
-from reprod_align.trace_file import RecordedTrace, TraceTensor, save_trace
+from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
 from tests.conftest import ENVIRONMENT, REPOSITORY
 
 import numpy as np
@@ -63,7 +64,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def ended(words: list[str], stdout: Any, **more: Any) -> tuple[int, str]:
-    command = [sys.executable, "-m", "reprod_align.cli", *words]
+    command = [sys.executable, "-m", "reprod_align.commands", *words]
     done = subprocess.run(
         command, cwd=REPOSITORY, env=ENVIRONMENT, stdout=stdout, stderr=subprocess.PIPE, **more
     )

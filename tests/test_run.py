@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from pipeline.align import PREPARATION, STEPS
-from pipeline.corpus import find_corpus
+from pipeline.data.corpus import find_corpus
 from reprod_align import EXACT, ReprodError, compare_records, load_record
 from tests.conftest import REPOSITORY, one_line_error, run_python, run_script
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from models import pd_bert, pt_bert
-from reprod_align import cli
+from reprod_align import commands as cli
 from reprod_align import selftest as module
-from reprod_align.backends import paddle_plant
 from reprod_align.report import Report
 from reprod_align.selftest import SelfTest, selftest
+from reprod_align.selftest import plant as paddle_plant
 from tests.pairs.bert import CLASSES, CONFIG
 from tests.pairs.cnn import PaddleCnn, TorchCnn, X
 from tests.pairs.plant import look_trained, port

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from reprod_align.sketch import BINS, WHOLE, backward_order, sketch
+from reprod_align.traces.sketch import BINS, WHOLE, backward_order, sketch
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_nan_stays_visible() -> None:
 
 
 def test_another_process_makes_the_same_sketch() -> None:
-    code = "import numpy as np; from reprod_align.sketch import sketch;"
+    code = "import numpy as np; from reprod_align.traces.sketch import sketch;"
     code += "print(sketch(np.arange(1e5)).tobytes().hex())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert other.stdout.strip() == sketch(np.arange(1e5)).tobytes().hex()

@@ -8,18 +8,18 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline import measures
-from pipeline.command_line import make_parser
-from pipeline.measures import Measured, dev_files
-from pipeline.prediction import add_options as add_prediction_options
-from pipeline.prediction import answer, trained_weights
 from pipeline.profiles import PROFILES
 from pipeline.run import Run, _run_with
+from pipeline.run.command_line import make_parser
 from pipeline.Step5 import check_step5
 from pipeline.tasks import TASKS
+from pipeline.training import measures
+from pipeline.training.measures import Measured, dev_files
+from pipeline.training.prediction import add_options as add_prediction_options
+from pipeline.training.prediction import answer, trained_weights
 from reprod_align import save_record
 from reprod_align.errors import ReprodError
-from reprod_align.record import load_record
+from reprod_align.records.record import load_record
 from tests.conftest import REPOSITORY
 from tests.test_tasks import write_task
 from tests.test_training_options import of_side, tiny_run
@@ -219,7 +219,7 @@ def test_answers() -> None:
 
 
 def test_a_checkpoint_of_another_task(tmp_path: Path) -> None:
-    from pipeline.saved_state import write_state
+    from pipeline.training.state import write_state
 
     facts = {"made_with": {"side": "torch", "--profile": "minilm", "--task": "mrpc"}}
     write_state(tmp_path / "x.safetensors", {"weight": np.zeros(1)}, facts)

@@ -12,8 +12,10 @@ from types import SimpleNamespace
 from typing import Any
 
 from models import pd_bert
-from pipeline import explain, pair_bert, pd_model
-from pipeline.run import REPOSITORY
+from pipeline import pair_bert
+from pipeline.checks import explain
+from pipeline.pd import model as pd_model
+from pipeline.run.command_line import REPOSITORY
 from reprod_align import load_record, save_record
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
@@ -69,7 +71,7 @@ def in_optimizer(name: str, change: Callable[[Any], Any]) -> Callable[[pytest.Mo
     """Return what changes something that pd_optimizer.py uses."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
-        from pipeline import pd_optimizer  # after PyTorch: see pd_only.py
+        from pipeline.pd import optimizer as pd_optimizer  # after PyTorch: see pd_only.py
 
         monkeypatch.setattr(pd_optimizer, name, change(getattr(pd_optimizer, name)))
 
@@ -268,7 +270,7 @@ def test_weights_that_are_gone(home: Path, run_here: RunHere) -> None:
 
 
 def pair_command(home: Path) -> Finished:
-    words = ("-m", "reprod_align.cli", "pair", REPOSITORY / "pipeline" / "pair_bert.py")
+    words = ("-m", "reprod_align.commands", "pair", REPOSITORY / "pipeline" / "pair_bert.py")
     return run_python(*words, PIPELINE_HOME=str(home))
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
-from pipeline import hub as hub_module
-from pipeline.corpus import TaskFile, check_tsv, find_task_corpus, find_test
-from pipeline.hub import fetch_corpus
+from pipeline.data import hub as hub_module
+from pipeline.data.corpus import TaskFile, check_tsv, find_task_corpus, find_test
+from pipeline.data.hub import fetch_corpus
 from pipeline.run import Run, _run_with
 from pipeline.tasks import SST2, TASKS, Layout, Task
 from reprod_align import EXACT, ReprodError, compare_records, load_record
@@ -328,7 +328,7 @@ def by_scipy(scores: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 
 SIDES = """
 import json, sys
-from pipeline import {side}_metrics as metrics
+from pipeline.{side} import metrics
 from pipeline.tasks import TASKS
 import {framework}, numpy as np
 
@@ -433,7 +433,7 @@ import numpy as np, paddle, torch
 from paddlenlp.metrics import AccuracyAndF1, Mcc, MultiLabelsMetric, PearsonAndSpearman
 from torchmetrics.classification import BinaryMatthewsCorrCoef
 from torchmetrics.regression import PearsonCorrCoef, SpearmanCorrCoef
-from pipeline.pd_metrics import F1
+from pipeline.pd.metrics import F1
 
 def with_torch(metric, *arrays):
     metric.update(*map(torch.tensor, arrays))
@@ -616,21 +616,21 @@ FAULTS = {
     "PaddleNLP cuts pairs its own way": (
         "rte",
         "data",
-        "pipeline.pd_loader.PairTokenizer",
+        "pipeline.pd.loader.PairTokenizer",
         "pd_loader.BertTokenizer",
         r"dataset_\d+_input_ids",
     ),
     "the texts in the other order": (
         "mrpc",
         "data",
-        "pipeline.pd_loader.encode",
+        "pipeline.pd.loader.encode",
         "lambda tokenizer, texts, *cut: encode(tokenizer, texts[::-1], *cut)",
         r"dataset_\d+_input_ids",
     ),
     "the second text is forgotten": (
         "qnli",
         "data",
-        "pipeline.pd_loader.encode",
+        "pipeline.pd.loader.encode",
         "lambda tokenizer, texts, *cut: encode(tokenizer, texts[:1], *cut)",
         r"dataset_\d+_token_type_ids",
     ),
@@ -651,14 +651,14 @@ FAULTS = {
     "PaddleNLP's ranks": (
         "stsb",
         "metric",
-        "pipeline.pd_metrics.Correlations.spearman",
+        "pipeline.pd.metrics.Correlations.spearman",
         "PearsonAndSpearman.spearman",
         "spearman",
     ),
     "the other class is the positive one": (
         "mrpc",
         "metric",
-        "pipeline.pd_metrics.TaskMetrics.update",
+        "pipeline.pd.metrics.TaskMetrics.update",
         "lambda self, logits, labels: update(self, logits.flip(-1), 1 - labels)",
         "true_positives",
     ),
@@ -668,7 +668,8 @@ WITH_FAULTS = """
 import json, sys
 from pathlib import Path
 from unittest.mock import patch
-from pipeline import pd_loader, pd_metrics
+from pipeline.pd import loader as pd_loader
+from pipeline.pd import metrics as pd_metrics
 from pipeline.run import _run_with
 from pipeline.Step2 import pd_data, pd_metric
 from pipeline.tasks import Task
@@ -743,10 +744,10 @@ def test_a_test_file_has_no_labels(tasks_home: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from pipeline.corpus import find_test
+from pipeline.data.corpus import find_test
 from pipeline.run import _run_with
 from pipeline.tasks import TASKS
-from pipeline.{side}_loader import data_loader, load_examples, load_tokenizer
+from pipeline.{side}.loader import data_loader, load_examples, load_tokenizer
 
 run = _run_with(home=Path(sys.argv[1]), profile="tiny", task="mnli")
 tokenizer = load_tokenizer(run)

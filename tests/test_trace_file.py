@@ -12,11 +12,16 @@ import pipeline  # noqa: F401
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from reprod_align.backends import paddle as paddle_backend
-from reprod_align.backends import paddle_sketch, paddle_trace, torch_sketch, torch_trace
 from reprod_align.backends import torch as torch_backend
-from reprod_align.cli import main
+from reprod_align.backends.paddle import sketch as paddle_sketch
+from reprod_align.backends.paddle import trace as paddle_trace
+from reprod_align.backends.torch import sketch as torch_sketch
+from reprod_align.backends.torch import trace as torch_trace
+from reprod_align.commands import main
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.fingerprint import (
+from reprod_align.traces.diff import TraceDiff, compare_traces
+from reprod_align.traces.file import RecordedTrace, TraceTensor, load_trace, save_trace
+from reprod_align.traces.fingerprint import (
     BINS,
     LENGTH,
     SLAB,
@@ -25,8 +30,6 @@ from reprod_align.fingerprint import (
     fingerprint,
     statistics,
 )
-from reprod_align.trace_diff import TraceDiff, compare_traces
-from reprod_align.trace_file import RecordedTrace, TraceTensor, load_trace, save_trace
 
 import numpy as np
 import paddle

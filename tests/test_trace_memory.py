@@ -4,9 +4,9 @@ import tempfile
 from multiprocessing import Pipe
 from threading import Thread
 
-from reprod_align.leaf import gap, magnitude
-from reprod_align.trace import Shelf, kept, unload
-from reprod_align.wire import Wire
+from reprod_align.model.leaf import gap, magnitude
+from reprod_align.model.trace import Shelf, kept, unload
+from reprod_align.pair.wire import Wire
 
 import numpy as np
 import pytest

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pipeline.batch_rows import rows_of
-from pipeline.command_line import make_parser
-from pipeline.corpus import DEMO_FOLDER
+from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.profiles import PROFILES
 from pipeline.run import Run
-from pipeline.saved_state import model_weights, read_state
-from pipeline.training_options import SCHEDULERS, add_options, training_options
-from reprod_align.curve_files import read_curves
+from pipeline.run.command_line import make_parser
+from pipeline.training.options import SCHEDULERS, add_options, training_options
+from pipeline.training.shards import rows_of
+from pipeline.training.state import model_weights, read_state
 from reprod_align.curves import compare_curves
+from reprod_align.curves.readers.files import read_curves
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom, UnsharedDrawError
-from reprod_align.record import load_record
+from reprod_align.records.record import load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY
 
 import numpy as np
@@ -39,7 +39,7 @@ SIDES = {"pt": "torch", "pd": "paddle"}
 
 def of_side(side: str, name: str) -> Any:
     """Return a module of one side; not imported above, since Paddle's hide torch unless it came first."""
-    return importlib.import_module(f"pipeline.{side}_{name}")
+    return importlib.import_module(f"pipeline.{side}.{name}")
 
 
 # five steps on 36 sentences; Paddle keeps the weight decay in float32, where 0.01 is another number
@@ -275,14 +275,14 @@ def test_amp_on_torch(place: Path, amp: str) -> None:
         run = tiny_run(place, "--dtype", "float32")
         options = training_options(run)
         object.__setattr__(options, "amp", kind)
-        learner = of_side("pt", "checkpoint").build_learner(
+        learner = of_side("pt", "learner").build_learner(
             of_side("pt", "model").load_bert(run, "float32"), options, 4
         )
         batch = {
             "input_ids": torch.tensor(run.fake_data()),
             "labels": torch.tensor(run.fake_label()),
         }
-        losses[kind] = of_side("pt", "train_loop").backward(learner, batch, options, (0, 0, 0))
+        losses[kind] = of_side("pt", "loop").backward(learner, batch, options, (0, 0, 0))
         learner.scaler.step(learner.optimizer)
         learner.scaler.update()
         assert learner.scaler.is_enabled() == (kind == "fp16")
@@ -297,10 +297,10 @@ def test_paddles_scaler_is_saved(place: Path) -> None:
         "incr_count": 3,
         "use_dynamic_loss_scaling": True,
     }
-    plain = of_side("pd", "checkpoint")._plain
+    plain = of_side("pd", "learner")._plain
     assert plain(state) == {"scale": 1024.0, "incr_count": 3, "use_dynamic_loss_scaling": True}
     run = tiny_run(place, "--dtype", "float32")
-    learner = of_side("pd", "checkpoint").build_learner(
+    learner = of_side("pd", "learner").build_learner(
         paddle.nn.Linear(2, 2), training_options(run), 4
     )
     assert not learner.scaler.is_enable()
@@ -322,7 +322,7 @@ def test_what_does_not_go_together(place: Path, words: str, message: str) -> Non
 @pytest.mark.parametrize("side", SIDES)
 def test_a_device_and_a_warmup_that_cannot_be(place: Path, side: str) -> None:
     layer = {"pt": torch.nn, "pd": paddle.nn}[side].Linear(2, 2)
-    build = of_side(side, "checkpoint").build_learner
+    build = of_side(side, "learner").build_learner
     if not torch.cuda.is_available():
         with pytest.raises(ReprodError, match="--device gpu: .* finds no GPU here"):
             build(layer, training_options(tiny_run(place, "--device", "gpu")), 4)
@@ -378,7 +378,7 @@ def test_train_sh(place: Path, sentences: Path, tmp_path: Path) -> None:
 
 def predicted(side: str, capsys: pytest.CaptureFixture[str], home: Path, *words: str) -> str:
     script = importlib.import_module(f"pipeline.Step5.{side}_predict")
-    from pipeline.prediction import add_options as add_prediction_options
+    from pipeline.training.prediction import add_options as add_prediction_options
 
     parser = make_parser(None)
     add_prediction_options(parser)

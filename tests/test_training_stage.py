@@ -5,9 +5,10 @@ from functools import partial
 from typing import Any
 
 from reprod_align import align
-from reprod_align.backends import paddle_settings, torch_settings
+from reprod_align.alignment.training.update_rules import NORM_GUARD, clipped, moves
+from reprod_align.backends.paddle import settings as paddle_settings
+from reprod_align.backends.torch import settings as torch_settings
 from reprod_align.report import Report
-from reprod_align.update_rules import NORM_GUARD, clipped, moves
 
 import numpy as np
 import paddle

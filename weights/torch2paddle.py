@@ -9,7 +9,7 @@ writes  weights/paddle_weight.pdparams      for models/pd_bert.py
 from argparse import ArgumentParser
 from pathlib import Path
 
-from pipeline.conversion import convert_checkpoint, verify
+from pipeline.bert.conversion import convert_checkpoint, verify
 from pipeline.run import Run, start
 from reprod_align.backends.paddle import write_weights
 

@@ -8,7 +8,7 @@ writes  weights/torch_weight.bin    state dict of BertModel, Hugging Face's name
 
 from models.pt_bert import BertModel
 from pipeline import settings
-from pipeline.checkpoint import bert_weights, write_description
+from pipeline.bert.hf_checkpoint import bert_weights, write_description
 from pipeline.profiles import check_minilm, source_config, source_folder, weights_file
 from pipeline.run import Run, start
 from reprod_align.backends.torch import load_weights, read_weights, weights_of, write_weights

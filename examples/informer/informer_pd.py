@@ -7,7 +7,7 @@ from informer_run import Batch, Run
 from informer_settings import LEARNING_RATE, SEED
 from models import pd_informer
 from reprod_align.backends.paddle import load_weights, read_weights, set_precision
-from reprod_align.backends.paddle_random import shared_random
+from reprod_align.backends.paddle.random import shared_random
 from reprod_align.randomness import SharedRandom
 
 import paddle

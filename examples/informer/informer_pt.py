@@ -7,7 +7,7 @@ from informer_run import Batch, Run
 from informer_settings import LEARNING_RATE, SEED
 from models import pt_informer
 from reprod_align.backends.torch import load_weights, read_weights, set_precision
-from reprod_align.backends.torch_random import shared_random
+from reprod_align.backends.torch.random import shared_random
 from reprod_align.randomness import SharedRandom
 
 import torch

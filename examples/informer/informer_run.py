@@ -20,9 +20,9 @@ from informer_series import (
 )
 from informer_settings import BATCH_SIZE, DTYPES, HERE, JUDGE, LENGTHS, SEED, SIZES, STACK_LAYERS
 from reprod_align import EXACT, STRICT, Gate
-from reprod_align.ending import ended
+from reprod_align.base.ending import ended
+from reprod_align.base.quiet import quieten
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.quiet import quieten
 from reprod_align.randomness import epoch_order
 
 import numpy as np

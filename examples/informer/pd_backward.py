@@ -11,7 +11,7 @@ from informer_run import Run, start
 from informer_settings import DTYPES, ITERATIONS, JUDGE
 from reprod_align import Recorder
 from reprod_align.backends.paddle import gradients, parameters
-from reprod_align.sketch import backward_order
+from reprod_align.traces.sketch import backward_order
 
 import paddle.nn.functional as F
 

@@ -13,8 +13,8 @@ from informer_settings import JUDGE
 from reprod_align import STRICT, compare_records
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
-from reprod_align.convert import Row, convert
 from reprod_align.errors import WeightsError
+from reprod_align.weights.convert import Row, convert
 
 from tabulate import tabulate
 

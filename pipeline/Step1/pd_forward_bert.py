@@ -8,7 +8,7 @@ writes  log_reprod/forward_paddle.npy               fake batch and logits (4, 2)
 pair    pt_forward_bert.py                          the same lines with PyTorch's calls
 """
 
-from pipeline.pd_model import load_bert
+from pipeline.pd.model import load_bert
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 from reprod_align.backends.paddle import layer_outputs

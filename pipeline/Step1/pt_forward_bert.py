@@ -8,7 +8,7 @@ writes  log_reprod/forward_torch.npy                fake batch and logits (4, 2)
 pair    pd_forward_bert.py                          the same lines with Paddle's calls
 """
 
-from pipeline.pt_model import load_bert
+from pipeline.pt.model import load_bert
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 from reprod_align.backends.torch import layer_outputs

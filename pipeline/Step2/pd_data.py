@@ -8,7 +8,7 @@ pair    pt_data.py                                  the same lines with Hugging 
 """
 
 from pipeline import settings
-from pipeline.pd_loader import KEYS, data_loader, load_examples, load_tokenizer
+from pipeline.pd.loader import KEYS, data_loader, load_examples, load_tokenizer
 from pipeline.run import Run, start
 from reprod_align import Recorder
 from reprod_align.randomness import epoch_order

@@ -9,9 +9,9 @@ pair    pt_metric.py                                the same lines with PyTorch'
 """
 
 from pipeline import settings
-from pipeline.pd_loader import data_loader, load_examples, load_tokenizer
-from pipeline.pd_metrics import task_metrics
-from pipeline.pd_model import load_bert
+from pipeline.pd.loader import data_loader, load_examples, load_tokenizer
+from pipeline.pd.metrics import task_metrics
+from pipeline.pd.model import load_bert
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 

@@ -8,7 +8,7 @@ pair    pd_data.py                                  the same lines with PaddleNL
 """
 
 from pipeline import settings
-from pipeline.pt_loader import KEYS, data_loader, load_examples, load_tokenizer
+from pipeline.pt.loader import KEYS, data_loader, load_examples, load_tokenizer
 from pipeline.run import Run, start
 from reprod_align import Recorder
 from reprod_align.randomness import epoch_order

@@ -9,9 +9,9 @@ pair    pd_metric.py                                the same lines with Paddle's
 """
 
 from pipeline import settings
-from pipeline.pt_loader import data_loader, load_examples, load_tokenizer
-from pipeline.pt_metrics import task_metrics
-from pipeline.pt_model import load_bert
+from pipeline.pt.loader import data_loader, load_examples, load_tokenizer
+from pipeline.pt.metrics import task_metrics
+from pipeline.pt.model import load_bert
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 

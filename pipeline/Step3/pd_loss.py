@@ -7,7 +7,7 @@ pair    pt_loss.py                                  the same lines with PyTorch'
 """
 
 from pipeline import settings
-from pipeline.pd_model import criterion, load_bert
+from pipeline.pd.model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
 

@@ -7,7 +7,7 @@ pair    pd_loss.py                                  the same lines with Paddle's
 """
 
 from pipeline import settings
-from pipeline.pt_model import criterion, load_bert
+from pipeline.pt.model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
 

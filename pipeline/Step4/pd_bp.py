@@ -9,12 +9,12 @@ pair    pt_bp.py                                    the same lines with PyTorch'
 """
 
 from pipeline import settings
-from pipeline.pd_model import criterion, load_bert
-from pipeline.pd_optimizer import build_optimizer
+from pipeline.pd.model import criterion, load_bert
+from pipeline.pd.optimizer import build_optimizer
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 from reprod_align.backends.paddle import gradients, parameters
-from reprod_align.sketch import backward_order
+from reprod_align.traces.sketch import backward_order
 
 import paddle
 from tqdm import trange

@@ -4,7 +4,8 @@ writes  log_reprod/strict/lr_paddle.npy     the learning rates of each schedule,
 pair    pt_lr_scheduler.py                  the same lines with transformers' calls
 """
 
-from pipeline import pd_only, settings  # noqa: F401
+import pipeline.pd  # noqa: F401  (before PaddleNLP)
+from pipeline import settings
 from pipeline.run import Run, start
 from reprod_align import Recorder
 

@@ -9,12 +9,12 @@ pair    pd_bp.py                                    the same lines with Paddle's
 """
 
 from pipeline import settings
-from pipeline.pt_model import criterion, load_bert
-from pipeline.pt_optimizer import build_optimizer
+from pipeline.pt.model import criterion, load_bert
+from pipeline.pt.optimizer import build_optimizer
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 from reprod_align.backends.torch import gradients, parameters
-from reprod_align.sketch import backward_order
+from reprod_align.traces.sketch import backward_order
 
 import torch
 from tqdm import trange

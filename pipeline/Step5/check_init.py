@@ -9,12 +9,13 @@ exit    0 no difference seen, 1 different, 2 cannot be compared
 
 import argparse
 
-from pipeline.run import REPOSITORY, Run, start
+from pipeline.run import Run, start
+from pipeline.run.command_line import REPOSITORY
 from reprod_align.errors import MissingInputError
 from reprod_align.initialisation import ALPHA, check_initialisation
-from reprod_align.initialisation_sample import ParameterSample, from_record
-from reprod_align.initialiser_facts import FACTS, as_text
-from reprod_align.record import load_record
+from reprod_align.initialisation.facts import FACTS, as_text
+from reprod_align.initialisation.sample import ParameterSample, from_record
+from reprod_align.records.record import load_record
 
 
 def main(run: Run) -> int:

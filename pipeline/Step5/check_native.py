@@ -8,10 +8,10 @@ exit    0 equivalent, 1 different, 2 undecided (more seeds are needed) or cannot
 import argparse
 from pathlib import Path
 
-from pipeline.native import NATIVE
-from pipeline.native_runs import judged, read_runs, remarks
-from pipeline.results import write_json, write_text
 from pipeline.run import Run, start
+from pipeline.run.results import write_json, write_text
+from pipeline.training.native import NATIVE
+from pipeline.training.native_runs import judged, read_runs, remarks
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS
 
 
@@ -19,7 +19,9 @@ def main(run: Run) -> int:
     """Judge all seeds found; write the verdict, and print it."""
     options, log = run.options, run.results / NATIVE / "native_diff.log"
     if options.report:
-        from reprod_align import significance_plot  # what it needs may be missing: say so now
+        from reprod_align.significance import (
+            plot as significance_plot,  # what it needs may be missing: say so now
+        )
 
         significance_plot.require_kind(options.report)
     sides = read_runs(run)

@@ -7,10 +7,10 @@ exit    0 measured, 1 slower than --at-least, 2 could not be measured
 
 import argparse
 
-from pipeline.perf import add_workload, speed_file
-from pipeline.perf_rounds import SCRIPTS, timed_in_turns
-from pipeline.results import write_json, write_text
 from pipeline.run import Run, start
+from pipeline.run.results import write_json, write_text
+from pipeline.timing.rounds import SCRIPTS, timed_in_turns
+from pipeline.timing.workload import add_workload, speed_file
 
 
 def main(run: Run) -> int:

@@ -6,8 +6,9 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline import settings
-from pipeline.measures import official
+from pipeline.checks.gate import step_gate
 from pipeline.run import Run, start
+from pipeline.training.measures import official
 from reprod_align import check
 
 
@@ -16,7 +17,8 @@ def main(run: Run) -> int:
     scripts = ("pipeline/Step5/pt_train.py", "pipeline/Step5/pd_train.py")
     threshold = settings.ACCURACY_THRESHOLD
     return check(
-        run.gate(
+        step_gate(
+            run,
             "train_align",
             scripts,
             threshold=threshold,

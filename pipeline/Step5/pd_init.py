@@ -11,9 +11,9 @@ import pipeline  # noqa: F401  (quietens what follows)
 from models.pd_bert import BertForSequenceClassification
 from pipeline.run import Run, start
 from reprod_align.backends.paddle import set_precision
-from reprod_align.backends.paddle_init import sample_parameters
-from reprod_align.initialisation_sample import SEEDS, as_record
-from reprod_align.record import save_record
+from reprod_align.backends.paddle.init import sample_parameters
+from reprod_align.initialisation.sample import SEEDS, as_record
+from reprod_align.records.record import save_record
 
 import paddle
 

@@ -8,11 +8,11 @@ pair    pt_perf.py                                  the same lines with PyTorch'
 from contextlib import nullcontext
 
 from models.pd_fast import contiguous_tensors, faster
-from pipeline.pd_loader import data_loader, load_tokenizer
-from pipeline.pd_model import criterion, load_bert
-from pipeline.pd_optimizer import build_optimizer
-from pipeline.perf import Stopwatch, add_options, examples, save_speed
+from pipeline.pd.loader import data_loader, load_tokenizer
+from pipeline.pd.model import criterion, load_bert
+from pipeline.pd.optimizer import build_optimizer
 from pipeline.run import Run, start
+from pipeline.timing.workload import Stopwatch, add_options, examples, save_speed
 
 from paddlenlp.datasets import MapDataset
 

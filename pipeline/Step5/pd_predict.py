@@ -6,12 +6,12 @@ prints  label, its probability (of STS-B the score) and the sentence, with tabs 
 pair    pt_predict.py                           the same lines with PyTorch's calls
 """
 
-from pipeline.pd_checkpoint import place
-from pipeline.pd_loader import data_loader, encode, load_tokenizer
-from pipeline.pd_model import load_bert
-from pipeline.prediction import add_options, answer, sentences, trained_weights
+from pipeline.pd.learner import place
+from pipeline.pd.loader import data_loader, encode, load_tokenizer
+from pipeline.pd.model import load_bert
 from pipeline.run import JUDGE, Run, start
-from pipeline.training_options import check_length
+from pipeline.training.options import check_length
+from pipeline.training.prediction import add_options, answer, sentences, trained_weights
 from reprod_align.backends.paddle import load_weights
 
 import paddle

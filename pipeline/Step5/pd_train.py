@@ -10,18 +10,18 @@ pair    pt_train.py                                 the same lines with PyTorch'
 
 from pathlib import Path
 
-from pipeline.native import remove_records
-from pipeline.pd_checkpoint import build_learner
-from pipeline.pd_loader import ShardLoader
-from pipeline.pd_model import load_bert
-from pipeline.pd_ranks import joined
-from pipeline.pd_sentences import Sentences, load_sentences
-from pipeline.pd_train_loop import measure, train_epoch
-from pipeline.ranks import Ranks
+from pipeline.pd.learner import build_learner
+from pipeline.pd.loader import ShardLoader
+from pipeline.pd.loop import measure, train_epoch
+from pipeline.pd.model import load_bert
+from pipeline.pd.ranks import joined
+from pipeline.pd.sentences import Sentences, load_sentences
 from pipeline.run import Run, start
-from pipeline.training_options import TrainingOptions, add_options, training_options
-from pipeline.training_record import save_training
-from pipeline.training_session import Session
+from pipeline.training.native import remove_records
+from pipeline.training.options import TrainingOptions, add_options, training_options
+from pipeline.training.ranks import Ranks
+from pipeline.training.record import save_training
+from pipeline.training.session import Session
 
 
 def main(run: Run) -> None:

@@ -11,9 +11,9 @@ import pipeline  # noqa: F401  (quietens what follows)
 from models.pt_bert import BertForSequenceClassification
 from pipeline.run import Run, start
 from reprod_align.backends.torch import set_precision
-from reprod_align.backends.torch_init import sample_parameters
-from reprod_align.initialisation_sample import SEEDS, as_record
-from reprod_align.record import save_record
+from reprod_align.backends.torch.init import sample_parameters
+from reprod_align.initialisation.sample import SEEDS, as_record
+from reprod_align.records.record import save_record
 
 
 def main(run: Run) -> None:

@@ -7,11 +7,11 @@ pair    pd_perf.py                                  the same lines with Paddle's
 
 from contextlib import nullcontext
 
-from pipeline.perf import Stopwatch, add_options, examples, save_speed
-from pipeline.pt_loader import data_loader, load_tokenizer
-from pipeline.pt_model import criterion, load_bert
-from pipeline.pt_optimizer import build_optimizer
+from pipeline.pt.loader import data_loader, load_tokenizer
+from pipeline.pt.model import criterion, load_bert
+from pipeline.pt.optimizer import build_optimizer
 from pipeline.run import Run, start
+from pipeline.timing.workload import Stopwatch, add_options, examples, save_speed
 
 from datasets import Dataset
 from torch.optim import AdamW

@@ -6,12 +6,12 @@ prints  label, its probability (of STS-B the score) and the sentence, with tabs 
 pair    pd_predict.py                           the same lines with Paddle's calls
 """
 
-from pipeline.prediction import add_options, answer, sentences, trained_weights
-from pipeline.pt_checkpoint import place
-from pipeline.pt_loader import data_loader, encode, load_tokenizer
-from pipeline.pt_model import load_bert
+from pipeline.pt.learner import place
+from pipeline.pt.loader import data_loader, encode, load_tokenizer
+from pipeline.pt.model import load_bert
 from pipeline.run import JUDGE, Run, start
-from pipeline.training_options import check_length
+from pipeline.training.options import check_length
+from pipeline.training.prediction import add_options, answer, sentences, trained_weights
 from reprod_align.backends.torch import load_weights
 
 import torch

@@ -10,18 +10,18 @@ pair    pd_train.py                                 the same lines with Paddle's
 
 from pathlib import Path
 
-from pipeline.native import remove_records
-from pipeline.pt_checkpoint import build_learner
-from pipeline.pt_loader import ShardLoader
-from pipeline.pt_model import load_bert
-from pipeline.pt_ranks import joined
-from pipeline.pt_sentences import Sentences, load_sentences
-from pipeline.pt_train_loop import measure, train_epoch
-from pipeline.ranks import Ranks
+from pipeline.pt.learner import build_learner
+from pipeline.pt.loader import ShardLoader
+from pipeline.pt.loop import measure, train_epoch
+from pipeline.pt.model import load_bert
+from pipeline.pt.ranks import joined
+from pipeline.pt.sentences import Sentences, load_sentences
 from pipeline.run import Run, start
-from pipeline.training_options import TrainingOptions, add_options, training_options
-from pipeline.training_record import save_training
-from pipeline.training_session import Session
+from pipeline.training.native import remove_records
+from pipeline.training.options import TrainingOptions, add_options, training_options
+from pipeline.training.ranks import Ranks
+from pipeline.training.record import save_training
+from pipeline.training.session import Session
 
 
 def main(run: Run) -> None:

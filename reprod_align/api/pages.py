@@ -7,7 +7,7 @@ from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import Outcome, run
 from reprod_align.api.show import in_words, installed, parts
 from reprod_align.api.table import TOPICS, entries, of_topic, title
-from reprod_align.atomic import whole_file
+from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError
 
 Outcomes = Mapping[str, Outcome]

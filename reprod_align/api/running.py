@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.api.entry import Entry
-from reprod_align.quiet import quieten, without_warnings
+from reprod_align.base.quiet import quieten, without_warnings
 
 import numpy as np
 

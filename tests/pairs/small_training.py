@@ -171,7 +171,7 @@ def train(save=()):
 
 
 def _train_torch(save):
-    from reprod_align.backends.torch_random import shared_random
+    from reprod_align.backends.torch.random import shared_random
 
     import torch
 
@@ -195,7 +195,7 @@ def _train_torch(save):
 
 
 def _train_paddle(save):
-    from reprod_align.backends.paddle_random import shared_random
+    from reprod_align.backends.paddle.random import shared_random
 
     import paddle
 

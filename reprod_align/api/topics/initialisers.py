@@ -1,4 +1,4 @@
-"""Initialisation. Every case, measured, is in `reprod_align.initialiser_facts`."""
+"""Initialisation. Every case, measured, is in `reprod_align.initialisation.facts`."""
 
 from typing import Any
 

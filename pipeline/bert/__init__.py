@@ -1,0 +1,1 @@
+"""Hugging Face checkpoints of BERT: read, exported, converted."""

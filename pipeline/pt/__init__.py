@@ -1,0 +1,1 @@
+"""What the pt_* scripts share. pipeline/pd is its twin, file by file."""

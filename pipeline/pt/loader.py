@@ -1,0 +1,150 @@
+"""From a TSV file to batches, with Hugging Face datasets and tokenizer. pd_loader.py is its twin."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pipeline import settings
+from pipeline.data.corpus import task_file
+from pipeline.run import Run
+from pipeline.training.ranks import ALONE, Ranks
+from pipeline.training.shards import Shard, Shards
+
+import torch
+from datasets import Dataset
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler
+from transformers import BertTokenizerFast, DataCollatorWithPadding
+
+KEYS = ("input_ids", "token_type_ids", "attention_mask", "labels")
+
+
+def load_tokenizer(run: Run) -> BertTokenizerFast:
+    """Return the tokenizer of the exported checkpoint."""
+    return BertTokenizerFast(str(run.vocab), do_lower_case=run.do_lower_case)
+
+
+def load_examples(
+    path: Path, tokenizer: BertTokenizerFast, max_length: int = settings.MAX_LENGTH
+) -> Dataset:
+    """Read a TSV file of `run.corpus` and tokenize it: KEYS for every example, texts cut but not padded.
+
+    A plain path is read as SST-2's. The examples of a test file lack the labels.
+    """
+    texts = task_file(path).layout.texts
+
+    def convert(example: dict[str, Any]) -> dict[str, Any]:
+        encoded = encode(tokenizer, [example[name] for name in texts], max_length)
+        return {**encoded, "labels": example["label"]} if "label" in example else encoded
+
+    examples = read_tsv(path)
+    return examples.map(convert, remove_columns=examples.column_names)
+
+
+def encode(
+    tokenizer: BertTokenizerFast, texts: Sequence[str], max_length: int = settings.MAX_LENGTH
+) -> dict[str, list[int]]:
+    """Tokenize one text or a pair; of a pair that is too long, the longer one is cut first."""
+    batch_of_one = [[text] for text in texts]  # on its own, an empty second text counts as none
+    encoded = tokenizer(
+        *batch_of_one,
+        max_length=max_length,
+        truncation=True,
+        return_attention_mask=True,
+    )
+    return {key: rows[0] for key, rows in encoded.items()}
+
+
+def read_tsv(path: Path) -> Dataset:
+    """Read the texts as they stand: a quote is a character, and the word `null` is no missing value.
+
+    Columns: the texts (str) by the names in the layout, and `label` (int64, or float64 scores).
+    """
+    file = task_file(path)
+    converters = dict.fromkeys(file.layout.texts, str) | {"label": file.task.number}
+    with TemporaryDirectory() as cache:
+        plain = Path(cache, "plain.tsv")  # datasets takes a name with [, ?, * or :: for a pattern
+        plain.symlink_to(path.resolve())
+        return Dataset.from_csv(
+            str(plain),
+            sep="\t",
+            header=None,
+            skiprows=list(file.skipped),
+            usecols=list(file.layout.read.values()),
+            column_names=list(file.layout.read),
+            converters={name: converters[name] for name in file.layout.read},
+            quoting=3,
+            keep_default_na=False,
+            keep_in_memory=True,
+            cache_dir=cache,
+        )
+
+
+def data_loader(
+    examples: Dataset,
+    tokenizer: BertTokenizerFast,
+    batch_size: int,
+    order: Sequence[int] | None = None,
+) -> Iterable[dict[str, Any]]:
+    """Return batches of KEYS, padded to their longest sentence, in `order` (default: as they stand)."""
+    return DataLoader(
+        examples,
+        batch_size=batch_size,
+        sampler=SequentialSampler(examples) if order is None else order,
+        drop_last=False,
+        collate_fn=DataCollatorWithPadding(tokenizer),
+    )
+
+
+def native_order(examples: Dataset, seed: int) -> list[int]:
+    """Return `examples` in PyTorch's own random order."""
+    return list(RandomSampler(examples, generator=torch.Generator().manual_seed(seed)))
+
+
+class ShardLoader:
+    """This process's rows of every batch, each with the `Shard` that says which they are.
+
+    They are padded to the longest sentence of the whole batch, so that dropout masks are rows of its own.
+    """
+
+    def __init__(
+        self,
+        examples: Dataset,
+        tokenizer: BertTokenizerFast,
+        batch_size: int,
+        order: Sequence[int] | None = None,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        """Split batches of `batch_size` in `order` (default: as they stand) over the processes."""
+        self._shards = Shards(range(len(examples)) if order is None else order, batch_size, ranks)
+        self._lengths = [len(ids) for ids in examples["input_ids"]] if ranks.world > 1 else []
+        self._pad = tokenizer.pad_token_id
+        self._batches = DataLoader(
+            examples,
+            batch_sampler=self._shards,
+            collate_fn=DataCollatorWithPadding(tokenizer),
+        )
+
+    def __len__(self) -> int:
+        """Return how many batches there are."""
+        return len(self._shards)
+
+    def __iter__(self) -> Iterator[tuple[Shard, dict[str, Any]]]:
+        """Yield shard and rows of each batch."""
+        whole = zip(self._shards.shards(), self._shards.batches(), strict=True)
+        for (shard, indices), batch in zip(whole, self._batches, strict=True):
+            if self._lengths:
+                longest = max(self._lengths[index] for index in indices)
+                batch = {name: self._widened(name, rows, longest) for name, rows in batch.items()}
+            yield shard, batch
+
+    def _widened(self, name: str, rows: torch.Tensor, length: int) -> torch.Tensor:
+        if rows.ndim == 1:  # labels
+            return rows
+        return _padded(rows, length, self._pad if name == "input_ids" else 0)
+
+
+def _padded(tensor: torch.Tensor, length: int, value: int) -> torch.Tensor:
+    """Return (B, L) as (B, length), with `value` in the new columns."""
+    missing = length - tensor.shape[1]
+    return torch.cat([tensor, tensor.new_full((len(tensor), missing), value)], dim=1)

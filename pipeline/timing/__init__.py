@@ -1,0 +1,1 @@
+"""Step 5's speed: what is timed, the rounds and their comparison."""

@@ -1,0 +1,117 @@
+"""Two sides' speeds from alternating runs: the ratio with its interval, and which phase makes it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, stdev
+from typing import Any
+
+from pipeline.timing.workload import PHASES, Phase, Speed
+from reprod_align.errors import ReprodError
+
+from scipy import stats
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, and the ends of its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def text(self, digits: int = 1) -> str:
+        """Return `value (low to high)`."""
+        return f"{self.value:.{digits}f} ({self.low:.{digits}f} to {self.high:.{digits}f})"
+
+
+@dataclass(frozen=True)
+class SpeedComparison:
+    """Rounds of one run a side. The ratio is Paddle's sentences per second over PyTorch's."""
+
+    torch: tuple[Speed, ...]
+    paddle: tuple[Speed, ...]
+
+    def __post_init__(self) -> None:
+        """Raise ReprodError unless all runs timed the same work, at least two rounds of it."""
+        if len(self.torch) != len(self.paddle) or len(self.torch) < 2:
+            raise ReprodError("an interval needs two rounds or more, each with a run of both sides")
+        runs = {(str(speed.workload), speed.threads) for speed in (*self.torch, *self.paddle)}
+        if len(runs) > 1:
+            raise ReprodError(
+                f"not the same work was timed: {' and '.join(map(str, sorted(runs)))}"
+            )
+
+    @property
+    def ratio(self) -> Interval:
+        """From the rounds' own ratios: what slows the machine slows both runs of a round."""
+        pairs = zip(self.torch, self.paddle, strict=True)
+        return of_ratios([b.sentences_per_second / a.sentences_per_second for a, b in pairs])
+
+    def difference(self, phase: Phase) -> Interval:
+        """Return by how many milliseconds Paddle's phase is longer."""
+        pairs = zip(self.torch, self.paddle, strict=True)
+        return of_differences([b.per_phase()[phase] - a.per_phase()[phase] for a, b in pairs])
+
+    @property
+    def deciding_phase(self) -> Phase:
+        """The phase that adds most to the slower side's time."""
+        differences = {phase: self.difference(phase).value for phase in PHASES}
+        sign = 1 if sum(differences.values()) >= 0 else -1
+        return max(PHASES, key=lambda phase: sign * differences[phase])
+
+    def text(self) -> str:
+        """Return the table, the ratio and the phase that makes the difference."""
+        return "\n".join([*self._table(), "", self._ratio_line(), *self._phase_lines()])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything, every step's milliseconds included."""
+        return {
+            "ratio": asdict(self.ratio),
+            "differences_ms": {phase: asdict(self.difference(phase)) for phase in PHASES},
+            "deciding_phase": self.deciding_phase,
+            "torch": [asdict(speed) for speed in self.torch],
+            "paddle": [asdict(speed) for speed in self.paddle],
+        }
+
+    def _table(self) -> list[str]:
+        phases = "".join(f"{phase:>11}" for phase in PHASES)
+        head = f"{'side':13}{'sentences/s':>24}{phases}{'peak MB':>9}   (phases in ms)"
+        return [head, self._row("torch", self.torch), self._row("paddle", self.paddle)]
+
+    def _row(self, name: str, speeds: Sequence[Speed]) -> str:
+        rate = of_ratios([speed.sentences_per_second for speed in speeds])
+        phases = [fmean(speed.per_phase()[phase] for speed in speeds) for phase in PHASES]
+        cells = "".join(f"{each:11.1f}" for each in phases)
+        label = f"{name}, fast" if speeds[0].fast else name
+        return f"{label:13}{rate.text():>24}{cells}{max(each.peak_mb for each in speeds):9.0f}"
+
+    def _ratio_line(self) -> str:
+        rounds, work = len(self.torch), self.torch[0].workload
+        return (
+            f"paddle does {self.ratio.text(3)} times torch's sentences per second: {rounds} rounds of "
+            f"{work.steps} steps, batch {work.batch_size} x {work.length}, {work.profile}, "
+            f"{self.torch[0].threads or 'all'} threads"
+        )
+
+    def _phase_lines(self) -> list[str]:
+        lines = [f"  {phase:10}{self.difference(phase).text():>26} ms" for phase in PHASES]
+        phase = self.deciding_phase
+        slower = "paddle" if self.difference(phase).value > 0 else "torch"
+        last = f"{phase} makes the difference: {slower} takes longer there than anywhere else"
+        return ["paddle's time beyond torch's, per step:", *lines, last]
+
+
+def of_differences(values: Sequence[float]) -> Interval:
+    """Return the mean of two or more numbers with Student's interval."""
+    centre, freedom = fmean(values), len(values) - 1
+    reach = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * stdev(values) / math.sqrt(len(values))
+    return Interval(centre, centre - reach, centre + reach)
+
+
+def of_ratios(values: Sequence[float]) -> Interval:
+    """Return the geometric mean of positive numbers with Student's interval of their logarithms."""
+    logs = of_differences([math.log(value) for value in values])
+    return Interval(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high))

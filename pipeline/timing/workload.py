@@ -1,0 +1,200 @@
+"""What pt_perf.py and pd_perf.py share: their options, their batches, a stopwatch, and their result."""
+
+import argparse
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any, Literal, TypeVar
+
+from pipeline import settings
+from pipeline.run import Run
+from pipeline.run.command_line import positive
+from pipeline.run.results import write_json
+from reprod_align.errors import ReprodError
+
+import numpy as np
+
+Item = TypeVar("Item")
+Phase = Literal["data", "forward", "backward", "optimizer"]
+PHASES: tuple[Phase, ...] = ("data", "forward", "backward", "optimizer")
+_LONGEST = 1e12  # milliseconds that a phase can take: 30 years
+WARM_UP = 2  # steps that are not counted: the frameworks' memory and the optimizer's state are made in them
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is timed: `steps` training steps of `batch_size` sentences of `length` tokens."""
+
+    profile: str
+    steps: int
+    batch_size: int
+    length: int
+
+
+@dataclass
+class Stopwatch:
+    """Milliseconds of every phase of every step, first steps included."""
+
+    milliseconds: dict[Phase, list[float]] = field(
+        default_factory=lambda: {phase: [] for phase in PHASES}
+    )
+
+    @contextmanager
+    def phase(self, name: Phase) -> Iterator[None]:
+        """Time the block as this step's `name`; what only schedules work must wait for it inside."""
+        start = time.perf_counter()
+        yield
+        self.milliseconds[name].append(1000 * (time.perf_counter() - start))
+
+    def data(self, batches: Iterable[Item]) -> Iterator[Item]:
+        """Yield the batches, and time how long each takes to come."""
+        remaining = iter(batches)
+        while True:
+            start = time.perf_counter()
+            try:
+                batch = next(remaining)
+            except StopIteration:
+                return
+            self.milliseconds["data"].append(1000 * (time.perf_counter() - start))
+            yield batch
+
+
+@dataclass(frozen=True)
+class Speed:
+    """One side's result: the phases of its counted steps, in milliseconds, and its peak memory."""
+
+    workload: Workload
+    fast: bool
+    threads: str  # OMP_NUM_THREADS, "" where it is not set
+    peak_mb: float
+    milliseconds: dict[Phase, list[float]]
+
+    @property
+    def sentences_per_second(self) -> float:
+        """Of the median step, all phases together."""
+        steps = [sum(phases) for phases in zip(*self.milliseconds.values(), strict=True)]
+        return 1000 * self.workload.batch_size / median(steps)
+
+    def per_phase(self) -> dict[Phase, float]:
+        """Return the milliseconds of every phase, median over the steps."""
+        return {phase: median(self.milliseconds[phase]) for phase in PHASES}
+
+    def line(self, side: str) -> str:
+        """Return the result in one line."""
+        phases = ", ".join(f"{phase} {each:.1f} ms" for phase, each in self.per_phase().items())
+        return (
+            f"{side}: {self.sentences_per_second:.1f} sentences/s; {phases}; {self.peak_mb:.0f} MB"
+        )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of both perf scripts."""
+    add_workload(parser)
+    parser.add_argument(
+        "--fast", action="store_true", help="with what makes this side faster: docs/performance.md"
+    )
+
+
+def add_workload(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say what is timed."""
+    parser.add_argument("--steps", type=positive, default=8, help="training steps to time")
+    parser.add_argument("--batch-size", type=positive, default=32, help="sentences of a step")
+    parser.add_argument("--length", type=positive, default=64, help="tokens of a sentence")
+
+
+def workload_of(run: Run) -> Workload:
+    """Return what the command line asks to time."""
+    chosen = run.options
+    return Workload(run.profile.name, chosen.steps, chosen.batch_size, chosen.length)
+
+
+def workload_options(workload: Workload) -> list[str]:
+    """Return the command line's words for this workload, without the profile."""
+    names = ("steps", "batch_size", "length")
+    chosen = [(name.replace("_", "-"), getattr(workload, name)) for name in names]
+    return [word for name, value in chosen for word in (f"--{name}", str(value))]
+
+
+def examples(run: Run) -> list[dict[str, Any]]:
+    """Return random tokenized sentences for all steps, none padded: the same on both sides.
+
+    Raises ReprodError if they are longer than the model takes.
+    """
+    workload, config = workload_of(run), run.config()
+    longest = config.max_position_embeddings
+    if workload.length > longest:
+        raise ReprodError(f"--length {workload.length}: this model takes at most {longest} tokens")
+    count = (WARM_UP + workload.steps) * workload.batch_size
+    source = np.random.default_rng(settings.SEED)
+    ids = source.integers(1, config.vocab_size, (count, workload.length)).tolist()
+    labels = source.integers(0, config.num_labels, count).tolist()
+    segments, mask = [0] * workload.length, [1] * workload.length
+    return [
+        {"input_ids": row, "token_type_ids": segments, "attention_mask": mask, "labels": label}
+        for row, label in zip(ids, labels, strict=True)
+    ]
+
+
+def save_speed(run: Run, name: str, watch: Stopwatch) -> Speed:
+    """Write what the stopwatch measured to log_reprod/strict/`name`.json, and return it."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    counted = {phase: values[WARM_UP:] for phase, values in watch.milliseconds.items()}
+    speed = Speed(
+        workload_of(run),
+        run.options.fast,
+        os.environ.get("OMP_NUM_THREADS", ""),
+        peak / (2**20 if sys.platform == "darwin" else 2**10),  # macOS counts bytes, Linux KiB
+        counted,
+    )
+    write_json(speed_file(run, name), asdict(speed))
+    return speed
+
+
+def load_speed(run: Run, name: str) -> Speed:
+    """Return what `save_speed` wrote; ReprodError if the file is missing or damaged."""
+    path = speed_file(run, name)
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        speed = Speed(**content | {"workload": Workload(**content["workload"])})
+        require_counted(speed)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        raise ReprodError(f"{path} is missing or damaged: {error}") from error
+    return speed
+
+
+def require_counted(speed: Speed) -> None:
+    """Raise ValueError unless every phase was timed in every step, in numbers that can be times."""
+    sizes = (speed.workload.steps, speed.workload.batch_size, speed.workload.length)
+    if not all(type(size) is int and size > 0 for size in sizes):
+        raise ValueError("steps, batch size and length must be whole numbers above 0")
+    texts = (speed.workload.profile, speed.threads)
+    if not all(isinstance(text, str) for text in texts) or type(speed.fast) is not bool:
+        raise ValueError("its profile, threads or fast is not as the script writes it")
+    if set(speed.milliseconds) != set(PHASES):
+        raise ValueError(f"times of {', '.join(PHASES)} are expected")
+    for phase in PHASES:
+        _require_times(speed.milliseconds[phase], phase)
+        counted = len(speed.milliseconds[phase])
+        if counted != speed.workload.steps:
+            raise ValueError(f"{counted} of {speed.workload.steps} steps have a time for {phase}")
+    _require_times([speed.peak_mb], "the peak memory")
+
+
+def _require_times(values: object, what: str) -> None:
+    kinds = (int, float)
+    if not isinstance(values, list) or not all(
+        type(value) in kinds and 0 < value < _LONGEST for value in values
+    ):
+        raise ValueError(f"{what}: numbers above 0 are expected")
+
+
+def speed_file(run: Run, name: str) -> Path:
+    """Return where a perf result lies."""
+    return run.output(name).with_suffix(".json")

@@ -1,0 +1,1 @@
+"""What both sides of Step 5 share: options, resume, log, records, processes."""

@@ -1,0 +1,241 @@
+"""A training that can be stopped at any moment and goes on as if it had not been.
+
+A checkpoint holds all that the next step depends on, in one file: model, optimizer, schedule, the
+position in the data, and how long the log was. The random stream needs no state: it is keyed by seed,
+epoch and step. Of several processes, the first one alone writes and reads.
+"""
+
+import math
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Protocol, Self
+
+from pipeline.run import Run
+from pipeline.tasks import SST2
+from pipeline.training.log import JsonLines, Log, boards
+from pipeline.training.measures import Measured, dev_files, official
+from pipeline.training.native import NATIVE
+from pipeline.training.options import TrainingOptions
+from pipeline.training.ranks import ALONE, Ranks
+from pipeline.training.state import (
+    PROCESSES,
+    Arrays,
+    Facts,
+    digest,
+    keep_step,
+    kept_steps,
+    model_weights,
+    part,
+    read_state,
+    require_resumable,
+    require_same,
+    write_state,
+)
+from reprod_align.errors import ReprodError
+
+import numpy as np
+
+TERMINATED = 128 + signal.SIGTERM  # the exit code
+Batch = Any
+State = tuple[Arrays, Facts]
+
+
+class Learner(Protocol):
+    """What an optimizer step changes; pt_checkpoint and pd_checkpoint save and restore it."""
+
+    def state(self) -> tuple[Arrays, Facts]:
+        """Return it as arrays and JSON."""
+
+    def restore(self, arrays: Arrays, facts: Facts) -> None:
+        """Take back what `state` returned."""
+
+
+class Session:
+    """The position in a training, its curves, its log and its checkpoints."""
+
+    def __init__(
+        self,
+        run: Run,
+        options: TrainingOptions,
+        name: Path,
+        learner: Learner,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        """Start, or go on from the checkpoint in --output. `name` is the side and the dtype.
+
+        Raises ReprodError if the checkpoint was made with other options, weights, sentences or processes.
+        """
+        self.options, self.ranks, self._learner = options, ranks, learner
+        self._main_metric = run.task.main_metric
+        self.epoch = self.step = self.step_of_epoch = 0
+        self.curves: dict[str, Any] = {}  # what the record of Step 5 holds
+        self._folder = options.output / name if options.output and not ranks.rank else None
+        self._made_with = made_with(run, options, name, ranks) if self._folder else {}
+        self._lines: JsonLines | None = None
+        self._terminated = False
+        self._logs: list[Log] = []
+        try:
+            state = self._open(self._folder) if self._folder else None
+            if not ranks.rank:
+                self._logs += boards(options, name)
+            if options.output:
+                self._restore(ranks.from_first(state))
+        except ReprodError:
+            self._close()
+            raise
+
+    @property
+    def examples_done(self) -> int:
+        """How many examples of this epoch have been trained on."""
+        return self.step_of_epoch * self.options.examples_per_step
+
+    @property
+    def results(self) -> list[float]:
+        """The task's main metric after each epoch so far: of SST-2 the accuracy."""
+        return [self.curves[f"epoch_{epoch}_{self._main_metric}"] for epoch in range(self.epoch)]
+
+    def best(self) -> dict[str, float]:
+        """Return the results of the epoch with the best main metric, as the official record names them."""
+        start = f"epoch_{self.results.index(max(self.results))}_"
+        found = {
+            name.removeprefix(start): value
+            for name, value in self.curves.items()
+            if name.startswith(start)
+        }
+        return {official(name): value for name, value in found.items() if isinstance(value, float)}
+
+    def __enter__(self) -> Self:
+        """From here on, SIGTERM saves and stops."""
+        if self.options.output:
+            self._handler = signal.signal(signal.SIGTERM, self._on_sigterm)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Close the logs."""
+        self._close()
+        if self.options.output:
+            signal.signal(signal.SIGTERM, self._handler)
+
+    def epochs(self) -> Iterator[int]:
+        """Yield the epochs that are not at their end yet, the present one first."""
+        while self.epoch < self.options.epochs:
+            yield self.epoch
+
+    def watched(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        """Yield the batches, and stop in between if SIGTERM came."""
+        for batch in batches:
+            self._stop_if_asked()
+            yield batch
+
+    def end_step(self, loss: float, **numbers: float) -> None:
+        """Count an optimizer step, log its loss and `numbers`, and save if it is time."""
+        self.curves.setdefault(f"epoch_{self.epoch}_losses", []).append(loss)
+        self.step, self.step_of_epoch = self.step + 1, self.step_of_epoch + 1
+        if self.step % self.options.log_every == 0:
+            self._log(loss=loss, **numbers)
+        if self.options.save_every and self.step % self.options.save_every == 0:
+            self._save()
+        self._stop_if_asked()
+
+    def end_epoch(self, measured: Measured) -> None:
+        """Log what was measured after an epoch, keep the best model and go on to the next epoch."""
+        best = max(self.results, default=-math.inf)
+        for name, values in (measured.logits | measured.scores).items():
+            self.curves[f"epoch_{self.epoch}_{name}"] = values
+        self._log(**measured.scores)
+        result = measured.scores[self._main_metric]
+        if self._folder and result > best:
+            weights = model_weights(self._learner.state()[0])
+            facts = {"made_with": self._made_with, "step": self.step, self._main_metric: result}
+            write_state(self._folder / "best.safetensors", weights, facts)
+        self.epoch, self.step_of_epoch = self.epoch + 1, 0
+        self._save()
+        self._stop_if_asked()
+
+    def _log(self, **numbers: float) -> None:
+        for log in self._logs:
+            log.write(self.step, self.epoch, numbers)
+
+    def _close(self) -> None:
+        for log in self._logs:
+            log.close()
+
+    def _open(self, folder: Path) -> State | None:
+        """Open the log; return the checkpoint to go on from, if there is one."""
+        last = folder / "last.safetensors"
+        state = read_state(last) if self.options.resume and last.is_file() else None
+        if state:
+            require_same(last, state[1].get("made_with", {}), self._made_with)
+            require_resumable(last, *state)
+        self._lines = JsonLines(folder / "log.jsonl", state[1]["log_bytes"] if state else 0)
+        self._logs.append(self._lines)
+        for rest in folder.glob(".*.tmp"):  # of a run that was killed while it wrote
+            rest.unlink()
+        if state:
+            print(f"goes on after step {state[1]['position'][1]}: {last}")
+        else:
+            for name in ("last.safetensors", "best.safetensors"):
+                (folder / name).unlink(missing_ok=True)
+            for path in kept_steps(folder).values():
+                path.unlink()
+        return state
+
+    def _restore(self, state: State | None) -> None:
+        if state is None:
+            return
+        arrays, facts = state
+        self._learner.restore(arrays, facts["learner"])
+        curves = part(arrays, "curves")
+        self.curves = {name: curves[name].tolist() for name in facts["curves"]}
+        self.epoch, self.step, self.step_of_epoch = facts["position"]
+
+    def _save(self) -> None:
+        if self._folder is None or self._lines is None or self.step == 0:
+            return
+        arrays, facts = self._learner.state()
+        curves = {f"curves/{name}": np.asarray(values) for name, values in self.curves.items()}
+        position = {
+            "made_with": self._made_with,
+            "learner": facts,
+            "position": [self.epoch, self.step, self.step_of_epoch],
+            "curves": list(self.curves),
+            "log_bytes": self._lines.saved(),
+        }
+        write_state(self._folder / "last.safetensors", arrays | curves, position)
+        keep_step(self._folder, self.step, self.options.keep)
+
+    def _on_sigterm(self, number: int, frame: FrameType | None) -> None:
+        self._terminated = True  # the step at work is finished first: half of it can't be saved
+
+    def _stop_if_asked(self) -> None:
+        if self.options.output and any(self.ranks.total([self._terminated])):
+            self._save()
+            if self._folder:
+                print(f"terminated after step {self.step}, which is saved", file=sys.stderr)
+            sys.exit(TERMINATED)
+
+
+def made_with(run: Run, options: TrainingOptions, name: Path, ranks: Ranks = ALONE) -> Facts:
+    """Return what a training depends on: side and dtype, options, and the digests of its inputs."""
+    torch_side = name.parts[0] == "torch"
+    weights = (run.torch_weight, run.torch_classifier)
+    if not torch_side:
+        weights = (run.paddle_weight, run.paddle_classifier)
+    described = (run.vocab, run.home / "weights" / "config.json")
+    inputs = (run.corpus.train, *dev_files(run).values(), *described, *weights)
+    chosen = {"--profile": run.profile.name, "--dtype": name.name, **options.as_chosen()}
+    if run.task is not SST2:
+        chosen["--task"] = run.task.name
+    if options.randomness == NATIVE:
+        chosen["--randomness"] = NATIVE
+    if ranks.world > 1:  # other numbers of processes add up in another order
+        chosen[PROCESSES] = ranks.world
+    return {"side": name.parts[0], **chosen, **{path.name: digest(path) for path in inputs}}

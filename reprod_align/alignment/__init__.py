@@ -1,0 +1,160 @@
+"""One call on a user's own pair: is the port faithful, and if not, where and why does it part?
+
+Both models are brought to float64 where they stand and given the same weights; then they are run in
+eval mode, in train mode with shared random draws, and through optimizer steps. Where two numbers
+differ, `locate` finds the module that makes the difference. Afterwards the models are as before.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from reprod_align.alignment.bench import Bench
+from reprod_align.alignment.judge import judged
+from reprod_align.errors import ReprodError
+from reprod_align.model.inputs import check_inputs
+from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.report import Report
+
+import numpy as np
+
+_WIDENED = "judged with float64 in place of the float32 that the models ask for"
+_NAMED = 6  # places in one remark
+Function = Callable[[Any], Any]
+
+
+def align(
+    torch_model: Any,
+    paddle_model: Any,
+    inputs: Inputs,
+    torch_loss: Function | None = None,
+    paddle_loss: Function | None = None,
+    torch_optimizer: Function | None = None,
+    paddle_optimizer: Function | None = None,
+    torch_scheduler: Function | None = None,
+    paddle_scheduler: Function | None = None,
+    steps: int = 3,
+    name_map: Mapping[str, str] | None = None,
+    copy_weights: bool = True,
+) -> Report:
+    """Compare a PyTorch model with its Paddle port, and say where they part and why.
+
+    inputs: arrays given to both models, by keyword (a dict) or by position (a tuple).
+    torch_loss, paddle_loss: from the model's output to a scalar tensor.
+    torch_optimizer, paddle_optimizer: from the model to an optimizer; `steps` steps are taken.
+    torch_scheduler, paddle_scheduler: from the optimizer to a scheduler, stepped after each step.
+    name_map: {PyTorch name or prefix: Paddle name or prefix}, where names can't be paired without.
+    copy_weights: True: the converted PyTorch weights are loaded into the Paddle model first;
+    False: the weights that it holds are compared.
+
+    Both models are given back as they came. Raises ReprodError if an argument can't be what it
+    should be, or if the PyTorch side itself fails.
+    """
+    from reprod_align.pair.sides import paddle_side, torch_side
+
+    reference = torch_side(torch_model, torch_loss, torch_optimizer, torch_scheduler)
+    port = paddle_side(paddle_model, paddle_loss, paddle_optimizer, paddle_scheduler)
+    return compare_sides(reference, port, inputs, steps, name_map, copy_weights)
+
+
+def compare_sides(
+    reference: Side,
+    port: Side,
+    inputs: Inputs,
+    steps: int = 3,
+    name_map: Mapping[str, str] | None = None,
+    copy_weights: bool = True,
+) -> Report:
+    """Do what `align` does, for two sides that are already made."""
+    check_inputs(inputs)
+    _check(steps, name_map, copy_weights, reference, port)
+    pair = _Pair(reference, port, inputs, steps, name_map, copy_weights)
+    try:
+        report = pair.judged("float64")
+    except ModelFailure as error:
+        return _elsewhere(pair, error)
+    if report.verdict != "faithful" and (reference.asked_float32 or port.asked_float32):
+        return _without_float32(pair, report)
+    return report
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What is compared."""
+
+    reference: Side
+    port: Side
+    inputs: Inputs
+    steps: int
+    name_map: Mapping[str, str] | None
+    copy_weights: bool
+
+    def judged(self, dtype: str, throughout: bool = False) -> Report:
+        """Compare in `dtype`; throughout: also where the models ask for float32."""
+        with ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors
+            stack.enter_context(self.reference.working(dtype, throughout))
+            stack.enter_context(self.port.working(dtype, throughout))
+            bench = Bench(self.reference, self.port, self.inputs, self.steps, dtype)
+            return judged(bench, self.name_map, self.copy_weights)
+
+
+def _elsewhere(pair: _Pair, error: ModelFailure) -> Report:
+    """Judge a pair of which the PyTorch side does not run in float64 as it is."""
+    if pair.reference.asked_float32:
+        with suppress(ModelFailure):
+            report = pair.judged("float64", throughout=True)
+            report.remarks.insert(0, _WIDENED)
+            return report
+    report = pair.judged("float32")
+    report.remarks.insert(0, f"judged in float32, since float64 does not run: {error}")
+    return report
+
+
+def _without_float32(pair: _Pair, mixed: Report) -> Report:
+    """Judge a pair that asks for float32 inside once more, with float64 in its place.
+
+    mixed: the report on the models as they are. If that run finds nothing, they differ by rounding.
+    """
+    try:
+        wide = pair.judged("float64", throughout=True)
+    except ModelFailure:
+        return mixed
+    if wide.port_raised:
+        return mixed
+    if wide.findings:
+        wide.remarks.insert(0, _WIDENED)
+        return wide
+    wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
+    places = list(dict.fromkeys(finding.place for finding in mixed.findings))
+    if places:
+        more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+        named = ", ".join(places[:_NAMED])
+        wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}{more}; "
+                            "with float64 in its place all agrees")  # fmt: skip
+    wide.verdict = "agrees to float32"
+    return wide
+
+
+def _check(
+    steps: object, name_map: object, copy_weights: object, reference: Side, port: Side
+) -> None:
+    """Raise ReprodError for arguments that can't be meant."""
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise ReprodError(f"steps must be a whole number above 0, not {str(steps)[:50]!r}")
+    if not isinstance(copy_weights, bool):
+        raise ReprodError(f"copy_weights must be True or False, not {str(copy_weights)[:50]!r}")
+    named = name_map if isinstance(name_map, Mapping) else {None: None} if name_map else {}
+    if not all(isinstance(name, str) for pair in named.items() for name in pair):
+        raise ReprodError("name_map must be a dict from name to name")
+    for what in ("loss", "optimizer"):
+        first, second = getattr(reference, what), getattr(port, what)
+        if (first is None) != (second is None):
+            raise ReprodError(f"torch_{what} and paddle_{what} go together: give both or neither")
+    if reference.optimizer is None and (reference.scheduler or port.scheduler):
+        raise ReprodError(
+            "a scheduler needs an optimizer: give torch_optimizer and paddle_optimizer"
+        )

@@ -1,0 +1,83 @@
+"""What a difference means to a user: predictions that flip, KL divergence, the effect on the loss."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from reprod_align.model.leaf import LeafPair
+from reprod_align.model.trace import Array, Leaf
+
+import numpy as np
+
+_SCORES = ("logit", "score", "prob")
+
+
+def consequences(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
+) -> list[str]:
+    """Return a sentence for each pair of outputs that holds a score for every class.
+
+    Those are the outputs named so (logits, scores, probabilities), and a model's only output if it
+    is (rows, classes) or (batch, positions, classes). The classes are on the last axis.
+    """
+    lone = sum(leaf.array.dtype.kind == "f" for leaf in expected.values()) == 1
+    said = []
+    for pair in pairs:
+        ours, theirs = pair.turned(expected[pair.expected].array), actual[pair.actual].array
+        if ours.shape != theirs.shape or not _holds_scores(pair, ours, lone):
+            continue
+        rows = [array.reshape(-1, array.shape[-1]) for array in (ours, theirs)]
+        said.append(f"{pair.expected or 'output'}: {_prediction(*rows)}; {_divergence(*rows)}")
+    return said
+
+
+def effect_on_loss(ours: float, theirs: float) -> str:
+    """Return both losses, each on its own side's outputs, and how far they are apart."""
+    share = (
+        f" ({(theirs - ours) / abs(ours):+.2%})"
+        if ours and np.isfinite([ours, theirs]).all()
+        else ""
+    )
+    return f"loss on each side's own outputs: {ours:.6g} in PyTorch, {theirs:.6g} in Paddle{share}"
+
+
+def _holds_scores(pair: LeafPair, array: Array, lone: bool) -> bool:
+    if array.dtype.kind != "f" or array.ndim < 2 or array.shape[-1] < 2 or not array.size:
+        return False
+    name = pair.expected.rpartition(".")[2].lower()
+    return any(word in name for word in _SCORES) or (lone and array.ndim <= 3)
+
+
+def _prediction(ours: Array, theirs: Array) -> str:
+    """Return how many rows would choose another class. ours, theirs: (rows, classes)."""
+    top = np.sort(np.where(np.isnan(ours), -np.inf, ours), axis=-1)[:, -2:]
+    with np.errstate(invalid="ignore"):
+        margin = float(np.nanmin(top[:, 1] - top[:, 0], initial=np.inf))
+        apart = np.abs(theirs - ours)[ours != theirs]
+    largest = float(np.where(np.isnan(apart), np.inf, apart).max(initial=0.0))
+    flips = int((ours.argmax(axis=-1) != theirs.argmax(axis=-1)).sum())
+    figures = f"(largest difference {largest:.2g}, smallest top-1 margin {margin:.2g})"
+    if flips:
+        return f"{flips} of {len(ours)} predictions flip {figures}"
+    if 2 * largest < margin:
+        return f"no prediction can flip {figures}"
+    return f"none of {len(ours)} predictions flips here, but some could {figures}"
+
+
+def _divergence(ours: Array, theirs: Array) -> str:
+    divergences = np.array([*_kl(*map(_log_probabilities, (ours, theirs)))])
+    return f"KL divergence {divergences.mean():.2g} on average, {divergences.max():.2g} at most"
+
+
+def _kl(ours: Array, theirs: Array) -> Iterator[float]:
+    for first, second in zip(ours, theirs, strict=True):
+        likely = first > -np.inf
+        with np.errstate(all="ignore"):
+            yield max(0.0, float((np.exp(first[likely]) * (first[likely] - second[likely])).sum()))
+
+
+def _log_probabilities(scores: Array) -> Array:
+    """Return log-probabilities of (rows, classes): of logits, or of what sums to 1 already."""
+    with np.errstate(all="ignore"):
+        if (scores >= 0).all() and np.allclose(scores.sum(axis=-1), 1.0, atol=1e-3):
+            return np.asarray(np.log(scores))
+        shifted = scores - scores.max(axis=-1, keepdims=True)
+        return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True)))

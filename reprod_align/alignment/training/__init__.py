@@ -1,0 +1,1 @@
+"""Settings and steps of the two optimizers and schedules, compared."""

@@ -1,0 +1,352 @@
+"""Compare what the two models' layers and optimizers are set to, before anything is computed."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.api import table
+from reprod_align.api.entry import Convention
+from reprod_align.model.settings import (
+    CONVENTIONS,
+    FIXED_SETTINGS,
+    FUSED_SIZES,
+    KIND_CONVENTIONS,
+    MAY_COINCIDE,
+    OPTIMIZER_ARGUMENTS,
+    OPTIMIZER_WORDS,
+    SYNONYMS,
+    ModuleSettings,
+    OptimizerSettings,
+    Values,
+    one_if_equal,
+)
+
+_RELATIVE: Final = 1e-12  # 1 - 0.9 is not 0.1
+_ROUNDED: Final = {"weight_decay": 2.0**-24}  # Paddle's AdamW keeps it as float32
+_DIMENSIONS: Final = {"dim", "start_dim", "end_dim"}
+_SHOWN: Final = 3  # parameter names in a message
+_ONE_SIDED: Final = ("eps", "p", "attn_dropout", "num_heads", "negative_slope")
+_SAME_STEP: Final = frozenset({"Adam", "AdamW"})  # their setting `decoupled` tells them apart
+
+
+@dataclass(frozen=True)
+class SettingDifference:
+    """One setting of a pair of layers, in PyTorch's vocabulary, that is not the same on both sides.
+
+    `conclusive` is False where the models may still compute the same; the message says when.
+    `entry` names the entry of `reprod-align api` that has the convention; "" if none does.
+    """
+
+    name: str
+    torch_value: Any
+    paddle_value: Any
+    message: str
+    conclusive: bool = True
+    entry: str = ""
+
+
+@dataclass(frozen=True)
+class OptimizerDifference:
+    """One setting that the optimizers have different for the named parameters, or for the whole model.
+
+    `conclusive` is False where only the steps themselves can tell whether it matters.
+    """
+
+    setting: str
+    torch_value: Any
+    paddle_value: Any
+    torch_names: tuple[str, ...]
+    paddle_names: tuple[str, ...]
+    message: str
+    conclusive: bool = True
+
+    @property
+    def entry(self) -> str:
+        """The entry of `reprod-align api` that tells of the setting; "" if none does."""
+        return table.optimizer_settings().get(self.setting, "")
+
+
+def told(differences: Iterable[SettingDifference | OptimizerDifference], already: str = "") -> str:
+    """Return the messages in one line, and which entries of the table of APIs to read.
+
+    already: the text that stands before, whose entries are not named again.
+    """
+    found = list(differences)
+    text = "; ".join(difference.message for difference in found)
+    return text + table.reference([difference.entry for difference in found], already)
+
+
+def compare_settings(
+    torch: ModuleSettings, paddle: ModuleSettings, fused: bool = False
+) -> list[SettingDifference]:
+    """Return the settings in which a pair of layers differs; one that a side lacks has no effect there.
+
+    User-written layers are compared by attribute name, where both have the attribute. fused: one
+    of the layers stands for several of the other side's (query, key and value): sizes are theirs.
+    """
+    found = _compare_layers(torch, paddle)
+    return [difference for difference in found if not (fused and difference.name in FUSED_SIZES)]
+
+
+def _compare_layers(torch: ModuleSettings, paddle: ModuleSettings) -> list[SettingDifference]:
+    if not torch.kind or not paddle.kind:
+        return _compare_attributes(torch, paddle)
+    if torch.kind != paddle.kind and not _may_coincide(torch, paddle):
+        message = f"kind: {_described(torch)} in PyTorch, {_described(paddle)} in Paddle"
+        return [SettingDifference("kind", torch.kind, paddle.kind, message)]
+    return [
+        _setting_difference(paddle.kind, name, torch.values[name], paddle.values[name])
+        for name in torch.values
+        if name in paddle.values and not _equal(torch.values[name], paddle.values[name])
+    ]
+
+
+def compare_optimizers(
+    torch: OptimizerSettings, paddle: OptimizerSettings, names: Mapping[str, str]
+) -> list[OptimizerDifference]:
+    """Return how the optimizers' treatment of the paired parameters (PyTorch's name: Paddle's) differs.
+
+    Parameters with the same difference are named together.
+    """
+    differences = _compare_kinds(torch, paddle) + _compare_clips(torch, paddle)
+    differences += _compare_held(torch, paddle, names)
+    found: dict[tuple[str, Any, Any], list[str]] = defaultdict(list)
+    both = [name for name in names if name in torch.parameters and names[name] in paddle.parameters]
+    for name in both:
+        for difference in _parameter_differences(
+            torch.parameters[name], paddle.parameters[names[name]]
+        ):
+            found[difference].append(name)
+    return differences + [
+        _optimizer_difference(difference, concerned, names, len(both))
+        for difference, concerned in found.items()
+    ]
+
+
+def _may_coincide(torch: ModuleSettings, paddle: ModuleSettings) -> bool:
+    kinds = {torch.kind, paddle.kind}
+    return any(kinds <= group for group in MAY_COINCIDE) or (_idle(torch) and _idle(paddle))
+
+
+def _idle(settings: ModuleSettings) -> bool:
+    dropout = "Dropout" in settings.kind and settings.values["p"] == 0
+    return settings.kind == "Identity" or dropout
+
+
+def _described(settings: ModuleSettings) -> str:
+    if settings.class_name.lower() == settings.kind.lower():
+        return settings.kind
+    return f"{settings.class_name} ({settings.kind})"
+
+
+def _equal(torch_value: Any, paddle_value: Any, relative: float = _RELATIVE) -> bool:
+    if isinstance(torch_value, tuple) and isinstance(paddle_value, tuple):
+        return len(torch_value) == len(paddle_value) and all(
+            _equal(one, other, relative)
+            for one, other in zip(torch_value, paddle_value, strict=True)
+        )
+    if _is_number(torch_value) and _is_number(paddle_value):
+        largest = max(abs(torch_value), abs(paddle_value))
+        return bool(
+            torch_value == paddle_value or abs(torch_value - paddle_value) <= relative * largest
+        )
+    return bool(torch_value == paddle_value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _setting_difference(
+    kind: str, name: str, torch_value: Any, paddle_value: Any
+) -> SettingDifference:
+    convention = KIND_CONVENTIONS.get((kind, name), CONVENTIONS.get(name, Convention(name)))
+    doubt = convention.doubt
+    if name in _DIMENSIONS and not _signs_differ(torch_value, paddle_value):
+        doubt = ""
+    message = _setting_message(name, convention, torch_value, paddle_value)
+    message += f" ({doubt})" if doubt else ""
+    entry = _entry_of(kind, name)
+    return SettingDifference(name, torch_value, paddle_value, message, not doubt, entry)
+
+
+def _entry_of(kind: str, name: str) -> str:
+    known = table.conventions()
+    return known.get((kind, name), known.get(("", name), (None, "")))[1]
+
+
+def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
+    return torch_dim is None or (torch_dim < 0) != (paddle_dim < 0)
+
+
+def _setting_message(name: str, convention: Convention, torch_value: Any, paddle_value: Any) -> str:
+    argument, own = convention.argument, convention.from_torch or _as_it_is
+    theirs, ours = _shown(torch_value), _shown(paddle_value)
+    if not argument:
+        return f"{name}: PyTorch {theirs}, Paddle {ours}, where it cannot be set"
+    advice = f"set {argument}={_shown(own(torch_value))} in Paddle"
+    if convention.from_torch is None:
+        return f"{name}: PyTorch {theirs}, Paddle {ours}; {advice}"
+    written = _shown(own(paddle_value))
+    written = written if argument == name else f"{argument}={written}"
+    meaning = f"which is {name}={ours} in PyTorch's convention"
+    return f"{name}: PyTorch {theirs}, Paddle {written}, {meaning}; {advice}"
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 8:
+        return f"{len(value)} values"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(_shown(item) for item in value) + ")"
+    return f"{value:.12g}" if isinstance(value, float) else repr(value)
+
+
+def _compare_attributes(torch: ModuleSettings, paddle: ModuleSettings) -> list[SettingDifference]:
+    user_written = not torch.kind and not paddle.kind
+    settings = _synonyms(torch.values, paddle.values, SYNONYMS if user_written else _ONE_SIDED)
+    if user_written:
+        settings |= {(name, name): name for name in torch.values if name in paddle.values}
+    return [
+        _attribute_difference(setting, *names, torch.values[names[0]], paddle.values[names[1]])
+        for names, setting in settings.items()
+        if not _equal(one_if_equal(torch.values[names[0]]), one_if_equal(paddle.values[names[1]]))
+    ]
+
+
+def _synonyms(torch: Values, paddle: Values, settings: Iterable[str]) -> dict[tuple[str, str], str]:
+    pairs = {}
+    for setting in settings:
+        theirs, ours = SYNONYMS[setting] & torch.keys(), SYNONYMS[setting] & paddle.keys()
+        if len(theirs) == 1 and len(ours) == 1:  # with two of a kind nobody knows which is meant
+            pairs[min(theirs), min(ours)] = setting
+    return pairs
+
+
+def _attribute_difference(
+    setting: str, torch_name: str, paddle_name: str, torch_value: Any, paddle_value: Any
+) -> SettingDifference:
+    theirs, ours = _shown(torch_value), _shown(paddle_value)
+    if torch_name != paddle_name:
+        theirs, ours = f"{torch_name}={theirs}", f"{paddle_name}={ours}"
+    doubt = _attribute_doubt(setting, torch_value, paddle_value)
+    message = f"{setting}: PyTorch {theirs}, Paddle {ours}" + (f" ({doubt})" if doubt else "")
+    entry = _entry_of("", setting)
+    return SettingDifference(setting, torch_value, paddle_value, message, not doubt, entry)
+
+
+def _attribute_doubt(setting: str, torch_value: Any, paddle_value: Any) -> str:
+    if not (_is_number(torch_value) and _is_number(paddle_value)):
+        return "no fault where the two classes use it differently"
+    if setting == "momentum" and _equal(torch_value, 1 - paddle_value):
+        return "no fault where each class counts momentum as its framework does"
+    return ""
+
+
+def _compare_kinds(
+    torch: OptimizerSettings, paddle: OptimizerSettings
+) -> list[OptimizerDifference]:
+    kinds = {torch.kind, paddle.kind}
+    if len(kinds) == 1 and "" not in kinds or kinds == _SAME_STEP:
+        return []
+    known = "" not in kinds
+    message = f"kind: {torch.class_name} in PyTorch, {paddle.class_name} in Paddle"
+    message += "" if known else ": of an unknown class only the learning rate can be compared"
+    return [OptimizerDifference("kind", torch.kind, paddle.kind, (), (), message, known)]
+
+
+def _compare_clips(
+    torch: OptimizerSettings, paddle: OptimizerSettings
+) -> list[OptimizerDifference]:
+    if torch.clip is None and paddle.clip is None:
+        return []
+    ours = "does not clip gradients" if paddle.clip is None else f"clips {_clipping(paddle.clip)}"
+    if torch.clip is None:
+        message = f"clip: Paddle's optimizer {ours}; PyTorch's side does not"
+    else:
+        message = (
+            f"clip: PyTorch's optimizer has a {torch.clip['kind']}, which may clip gradients and "
+            f"cannot be compared; Paddle's optimizer {ours}"
+        )
+    conclusive = torch.clip is None
+    return [OptimizerDifference("clip", torch.clip, paddle.clip, (), (), message, conclusive)]
+
+
+def _clipping(clip: Values) -> str:
+    numbers = [f"{_shown(value)}" for name, value in clip.items() if name != "kind"]
+    return " ".join([f"gradients by {clip['kind']}", " to ".join(numbers)]).strip()
+
+
+def _compare_held(
+    torch: OptimizerSettings, paddle: OptimizerSettings, names: Mapping[str, str]
+) -> list[OptimizerDifference]:
+    ours = {name: paddle.parameters.get(own) for name, own in names.items()}
+    theirs = {name: torch.parameters.get(name) for name in names}
+    paddle_lacks = tuple(name for name in names if _trains(theirs[name]) and ours[name] is None)
+    torch_lacks = tuple(name for name in names if _trains(ours[name]) and theirs[name] is None)
+    differences = []
+    if paddle_lacks:
+        own = tuple(names[name] for name in paddle_lacks)
+        message = f"missing: the Paddle optimizer does not hold {_listed(own)}"
+        differences.append(OptimizerDifference("missing", True, False, paddle_lacks, own, message))
+    if torch_lacks:
+        own = tuple(names[name] for name in torch_lacks)
+        message = f"missing: the PyTorch optimizer does not hold {_listed(torch_lacks)}"
+        differences.append(OptimizerDifference("missing", False, True, torch_lacks, own, message))
+    return differences
+
+
+def _trains(settings: Values | None) -> bool:
+    return settings is not None and not settings["frozen"]
+
+
+def _parameter_differences(torch: Values, paddle: Values) -> list[tuple[str, Any, Any]]:
+    if torch["frozen"] or paddle["frozen"]:
+        return []
+    return [
+        (name, torch[name], paddle[name])
+        for name in torch
+        if name in paddle and not _equal(torch[name], paddle[name], _ROUNDED.get(name, _RELATIVE))
+    ]
+
+
+def _optimizer_difference(
+    difference: tuple[str, Any, Any], concerned: Sequence[str], names: Mapping[str, str], held: int
+) -> OptimizerDifference:
+    setting = difference[0]
+    own = tuple(names[name] for name in concerned)
+    message = _optimizer_message(*difference, own, held)
+    return OptimizerDifference(
+        *difference, tuple(concerned), own, message, setting not in FIXED_SETTINGS
+    )
+
+
+def _optimizer_message(
+    setting: str, torch_value: Any, paddle_value: Any, own: Sequence[str], held: int
+) -> str:
+    some = f"{_counted(own)} ({_listed(own)})"
+    if setting == "weight_decay" and not torch_value:
+        return f"weight_decay: Paddle decays {some} by {_shown(paddle_value)} that PyTorch does not"
+    if setting == "weight_decay" and not paddle_value:
+        return f"weight_decay: PyTorch decays {some} by {_shown(torch_value)} that Paddle does not"
+    argument = OPTIMIZER_ARGUMENTS.get(setting, "")
+    theirs, ours = _worded(setting, torch_value), _worded(setting, paddle_value)
+    values = f"{theirs} in PyTorch, {ours} in Paddle"
+    message = f"{setting}: {values}" + (f" (its {argument})" if argument else "")
+    return message if len(own) == held else f"{message}, for {some}"
+
+
+def _worded(setting: str, value: Any) -> str:
+    return OPTIMIZER_WORDS.get((setting, value), _shown(value))
+
+
+def _counted(names: Sequence[str]) -> str:
+    return f"{len(names)} parameter" + ("s" if len(names) > 1 else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")

@@ -1,0 +1,151 @@
+"""The Paddle backend. `backends.torch` holds the same functions with PyTorch's calls."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import MissingInputError, RecordError, WeightsError
+from reprod_align.records.safe_pickle import restricted_loads
+from reprod_align.weights.layout import Layout, check_names_and_shapes
+
+import numpy as np
+import paddle
+from numpy.typing import NDArray
+from paddle import nn
+
+Array = NDArray[np.generic]
+
+
+def set_precision(dtype: str) -> None:
+    """Build every parameter and float tensor from now on as `dtype` ("float32" or "float64")."""
+    paddle.set_default_dtype(dtype)
+
+
+def linear_weights(model: nn.Layer) -> set[str]:
+    """Names of the weights that PyTorch keeps as (out, in) and Paddle as (in, out)."""
+    layers = model.named_sublayers(include_self=True)
+    return {f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, nn.Linear)}
+
+
+def layout(model: nn.Layer) -> Layout:
+    """Return the shapes of the model's state dict and which of its tensors a Linear layer owns."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    return Layout(shapes, linear_weights(model))
+
+
+def read_weights(path: Path) -> dict[str, Array]:
+    """Read a state dict from `.safetensors`, or from a `paddle.save` file without running its code.
+
+    Raises MissingInputError if there is no such file, WeightsError if it is damaged or holds
+    anything but named tensors.
+    """
+    if not path.is_file():
+        raise MissingInputError(f"{path} is missing")
+    state: object
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.numpy import load_file
+
+            state = load_file(path)
+        else:
+            state = restricted_loads(path.read_bytes(), where=str(path))
+    except RecordError as error:
+        raise WeightsError(str(error)) from error
+    except Exception as error:
+        raise WeightsError(
+            f"{path} is damaged: it cannot be read as weights; write it again"
+        ) from error
+    if not isinstance(state, Mapping) or not state:
+        raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
+    named = {name: value for name, value in state.items() if name != _STRUCTURED_NAMES}
+    return {str(name): _array(tensor, name, path) for name, tensor in named.items()}
+
+
+def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
+    """Save weights in Paddle's layout with `paddle.save`, whole or not at all."""
+    buffer = BytesIO()
+    paddle.save({name: paddle.to_tensor(array) for name, array in weights.items()}, buffer)
+    with whole_file(path) as handle:
+        handle.write(buffer.getbuffer())
+
+
+def weights_of(model: nn.Layer) -> dict[str, Array]:
+    """Return the model's state dict as arrays in Paddle's layout; they may share its memory."""
+    return {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+
+
+def load_weights(model: nn.Layer, weights: Mapping[str, Array]) -> None:
+    """Give the model these weights in its own dtype; WeightsError unless every name and shape fits."""
+    check_names_and_shapes(layout(model).shapes, weights)
+    own = model.state_dict()
+    model.set_state_dict({name: _cast(weights[name], own[name]) for name in own})
+
+
+def parameters(model: nn.Layer) -> Iterator[tuple[str, Array]]:
+    """Yield every parameter's name and value, in definition order and PyTorch's layout.
+
+    The arrays may share the model's memory: use them before the next update. A batch norm's running
+    statistics, for Paddle parameters, are none here: PyTorch counts them among the buffers.
+    """
+    transposed, statistics = linear_weights(model), _running_statistics(model)
+    for name, parameter in model.named_parameters():
+        if name in statistics:
+            continue
+        yield name, _torch_layout(parameter, name in transposed)
+
+
+def gradients(model: nn.Layer) -> Iterator[tuple[str, Array]]:
+    """Yield name and gradient of every parameter that has one, as `parameters` does."""
+    transposed = linear_weights(model)
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            yield name, _torch_layout(parameter.grad, name in transposed)
+
+
+@contextmanager
+def layer_outputs(model: nn.Layer, names: Sequence[str]) -> Iterator[dict[str, Array]]:
+    """Collect the (first) output tensor of the named sub-layers, in call order, while in the block."""
+    outputs: dict[str, Array] = {}
+
+    def keep(name: str, layer: nn.Layer, inputs: object, output: Any) -> None:
+        first = output[0] if isinstance(output, tuple) else output
+        outputs[name] = first.detach().numpy().copy()
+
+    layers = dict(model.named_sublayers(include_self=True))
+    handles = [layers[name].register_forward_post_hook(partial(keep, name)) for name in names]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+_BATCH_NORMS = (nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.SyncBatchNorm)
+
+# paddle.save adds this entry: a map from the model's names to Paddle's internal ones
+_STRUCTURED_NAMES = "StructuredToParameterName@@"
+
+
+def _running_statistics(model: nn.Layer) -> set[str]:
+    layers = model.named_sublayers(include_self=True)
+    norms = [name for name, layer in layers if isinstance(layer, _BATCH_NORMS)]
+    return {f"{name}.{last}".lstrip(".") for name in norms for last in ("_mean", "_variance")}
+
+
+def _torch_layout(tensor: paddle.Tensor, transposed: bool) -> Array:
+    array: Array = tensor.detach().numpy()
+    return array.T if transposed else array
+
+
+def _cast(array: Array, like: paddle.Tensor) -> paddle.Tensor:
+    return paddle.to_tensor(array).astype(like.dtype)
+
+
+def _array(tensor: object, name: object, path: Path) -> Array:
+    if not isinstance(tensor, np.ndarray):
+        raise WeightsError(f"{path}: {name} is a {type(tensor).__name__}, not a tensor")
+    return tensor

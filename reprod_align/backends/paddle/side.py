@@ -1,0 +1,320 @@
+"""What `Side` needs of Paddle. `torch_side` holds the same functions with PyTorch's calls."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from reprod_align.backends.paddle.float32 import float32_requests as float32_requests
+
+import numpy as np
+import paddle
+from numpy.typing import NDArray
+from paddle import nn
+
+Array = NDArray[np.generic]
+Tensor, Module = paddle.Tensor, nn.Layer
+
+NAME = "Paddle"
+
+# Paddle keeps the running statistics of its norms among the parameters
+_STATISTICS = ("_mean", "_variance")
+
+
+def is_tensor(value: object) -> bool:
+    """Tell whether `value` is a tensor of this framework."""
+    return isinstance(value, paddle.Tensor)
+
+
+def is_module(value: object) -> bool:
+    """Tell whether `value` is a module of this framework."""
+    return isinstance(value, nn.Layer)
+
+
+def unfit(model: nn.Layer) -> str:
+    """Return why the model cannot be compared, "" if it can."""
+    if not paddle.in_dynamic_mode():
+        return "cannot be run in static mode: call paddle.disable_static()"
+    try:
+        layers = list(model.named_sublayers(include_self=True))
+    except RecursionError:
+        return "holds itself among its own sublayers"
+    for name, layer in layers:
+        at = f" at {name}" if name else ""
+        if isinstance(layer, paddle.jit.TranslatedLayer):
+            return f"is compiled (paddle.jit){at}: give the plain model"
+        if isinstance(layer, nn.Embedding) and layer._sparse:
+            return f"has a sparse embedding{at}: give sparse=False, the gradient is the same"
+    return ""
+
+
+def modules(model: nn.Layer) -> Iterator[tuple[str, nn.Layer]]:
+    """Yield every module once, under its first name, parents before their children.
+
+    The cells inside paddle.nn.LSTM, GRU and SimpleRNN only hold its weights under second names.
+    """
+    hidden: tuple[str, ...] = ()
+    for name, layer in model.named_sublayers(include_self=True):
+        if name.startswith(hidden) and hidden:
+            continue
+        yield name, layer
+        if isinstance(layer, (nn.LSTM, nn.GRU, nn.SimpleRNN)):
+            hidden = (*hidden, f"{name}." if name else "")
+
+
+def own_tensors(module: nn.Layer) -> Iterator[tuple[str, paddle.Tensor, bool]]:
+    """Yield name, tensor and whether it is a parameter, of what the module itself holds."""
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            yield name, parameter, name not in _STATISTICS
+    for name, buffer in module._buffers.items():
+        if buffer is not None and _is_filled(buffer):
+            yield name, buffer, False
+
+
+def persistent(module: nn.Layer, name: str) -> bool:
+    """Tell whether the module's tensor `name` stands in its state dict."""
+    return name not in module._non_persistable_buffer_names_set
+
+
+def view(tensor: paddle.Tensor) -> Array:
+    """Return the tensor's own memory if numpy can read it; bfloat16, which it lacks, as float32.
+
+    It must be copied before anything can write to the tensor.
+    """
+    dense = tensor.detach()
+    wide = dense.astype("float32") if dense.dtype == paddle.bfloat16 else dense
+    readable = wide.place.is_cpu_place() and hasattr(wide, "__dlpack__")
+    seen: Array = np.from_dlpack(wide) if readable else wide.numpy()
+    return seen
+
+
+def array(tensor: paddle.Tensor) -> Array:
+    """Return a copy of the tensor; bfloat16, which numpy lacks, as float32."""
+    return np.array(view(tensor))
+
+
+def constant(values: Array, like: paddle.Tensor | None = None) -> paddle.Tensor:
+    """Return the values as a tensor, of the dtype and on the device of `like`."""
+    tensor = paddle.to_tensor(values, place=None if like is None else like.place)
+    return tensor if like is None or tensor.dtype == like.dtype else tensor.astype(like.dtype)
+
+
+def place(tensor: paddle.Tensor, model: nn.Layer) -> paddle.Tensor:
+    """Return the tensor on the model's device."""
+    first = next(iter(model.parameters()), None)
+    return tensor if first is None else tensor.to(first.place)
+
+
+def is_float(tensor: paddle.Tensor) -> bool:
+    """Tell whether the tensor holds real floating-point numbers."""
+    return bool(tensor.is_floating_point())
+
+
+def carries_gradient(tensor: paddle.Tensor) -> bool:
+    """Tell whether a gradient can flow back through the tensor."""
+    return not tensor.stop_gradient
+
+
+def is_trainable(tensor: paddle.Tensor) -> bool:
+    """Tell whether the parameter is to be trained (not frozen)."""
+    return not tensor.stop_gradient
+
+
+def alias(tensor: paddle.Tensor) -> paddle.Tensor:
+    """Return an equal tensor whose gradient is this use's share alone."""
+    return tensor.clone()
+
+
+def pinned(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
+    """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
+    if tensor.stop_gradient:
+        return values
+    nothing = tensor - tensor.detach()  # but for a NaN, which must not be handed on
+    return values + paddle.where(paddle.isfinite(nothing), nothing, paddle.zeros_like(nothing))
+
+
+def differentiable(tensor: paddle.Tensor) -> paddle.Tensor:
+    """Return an equal tensor from which on gradients are kept."""
+    kept = tensor.detach()
+    kept.stop_gradient = False
+    return kept
+
+
+def on_gradient(tensor: paddle.Tensor, hook: Callable[[Any], Any]) -> Any:
+    """Call `hook` with the tensor's gradient; what it returns, if anything, takes its place.
+
+    Returns the handle, None if the tensor takes no gradient.
+    """
+    return tensor.register_hook(hook) if not tensor.stop_gradient else None
+
+
+def before_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
+    """Call hook(args, kwargs) before each forward; it returns the new pair. Returns the handle."""
+    return module.register_forward_pre_hook(
+        lambda module, args, kwargs: hook(args, kwargs), with_kwargs=True
+    )
+
+
+def after_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
+    """Call hook(output) after each forward; it returns the new output. Returns the handle."""
+    return module.register_forward_post_hook(lambda module, args, output: hook(output))
+
+
+def backward(scalar: paddle.Tensor) -> None:
+    """Run the backward pass from `scalar`."""
+    scalar.backward()
+
+
+def weighted_sum(tensors: Iterable[paddle.Tensor], weights: Iterable[Array]) -> paddle.Tensor:
+    """Return the sum of the elements, each times its weight: a scalar."""
+    parts = [
+        (tensor * constant(weight, tensor)).sum()
+        for tensor, weight in zip(tensors, weights, strict=True)
+    ]
+    return paddle.stack(parts).sum()
+
+
+def gradient(parameter: paddle.Tensor) -> Array | None:
+    """Return the parameter's gradient as `view` does, None if it has none."""
+    kept = _grad(parameter)
+    return None if kept is None else view(kept)
+
+
+def set_gradient(parameter: paddle.Tensor, values: Array | None) -> None:
+    """Give the parameter this gradient."""
+    _set_grad(parameter, None if values is None else constant(values, parameter))
+
+
+def set_values(tensor: paddle.Tensor, values: Array) -> None:
+    """Give the tensor these values in its own dtype."""
+    with paddle.no_grad():
+        same = str(tensor.dtype) == f"paddle.{values.dtype.name}"  # then Paddle copies it once
+        tensor.set_value(np.asarray(values, order="C") if same else constant(values, tensor))
+
+
+def set_mode(model: nn.Layer, training: bool) -> None:
+    """Put the model into train or eval mode."""
+    if training:
+        model.train()
+    else:
+        model.eval()
+
+
+def learning_rates(optimizer: Any) -> list[float]:
+    """Return the learning rate of each parameter group."""
+    return [float(optimizer.get_lr())]
+
+
+def set_rate(optimizer: Any, rate: float) -> None:
+    """Make this the learning rate of the next step."""
+    scheduler = own_scheduler(optimizer)
+    if scheduler is None:
+        optimizer.set_lr(rate)
+    else:
+        scheduler.last_lr = rate
+
+
+def update(optimizer: Any) -> None:
+    """Take one optimizer step."""
+    optimizer.step()
+
+
+def attach(scheduler: Any, optimizer: Any) -> bool:
+    """Return True if the scheduler had to be given to the optimizer: Paddle's are made apart."""
+    if isinstance(optimizer._learning_rate, paddle.optimizer.lr.LRScheduler):
+        return False
+    if not isinstance(scheduler, paddle.optimizer.lr.LRScheduler):
+        return False
+    optimizer.set_lr_scheduler(scheduler)
+    return True
+
+
+def own_scheduler(optimizer: Any) -> Any:
+    """Return the scheduler that the optimizer itself holds, None if its rate is a number."""
+    rate = getattr(optimizer, "_learning_rate", None)
+    return rate if isinstance(rate, paddle.optimizer.lr.LRScheduler) else None
+
+
+@contextmanager
+def precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Iterator[None]:
+    """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
+
+    The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
+    each tensor's own dtype and still protects its values.
+    """
+    filled = [tensor for tensor in tensors if _is_filled(tensor)]
+    kept = [(tensor, _twin(tensor), _copy(_grad(tensor))) for tensor in filled]
+    default = paddle.get_default_dtype()
+    try:
+        if dtype is not None:
+            paddle.set_default_dtype(dtype)
+        for tensor, _, _ in kept:
+            _set_grad(tensor, None)
+            _share(tensor, _as(tensor, dtype))
+        yield
+    finally:
+        paddle.set_default_dtype(default)
+        for tensor, data, grad in kept:
+            _set_grad(tensor, None)
+            _share(tensor, data)
+            _set_grad(tensor, grad)
+
+
+def _as(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
+    """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
+    names = {"float64": "complex128", "float32": "complex64"}
+    wanted = names.get(dtype or "") if data.is_complex() else dtype
+    if wanted is None or not (data.is_floating_point() or data.is_complex()):
+        return data.detach().clone()
+    converted = data.detach().astype(wanted)
+    return converted.clone() if converted.dtype == data.dtype else converted
+
+
+def _twin(tensor: paddle.Tensor) -> paddle.Tensor:
+    """Return a second tensor on the same memory: it keeps the values while `tensor` leaves them."""
+    twin = paddle.empty([], dtype=tensor.dtype)
+    _share(twin, tensor)
+    return twin
+
+
+def _is_filled(tensor: paddle.Tensor) -> bool:
+    """Tell whether the tensor has memory: what an LSTM keeps for its dropout has none on a CPU."""
+    return bool(tensor._is_initialized()) and tensor.size > 0
+
+
+def _grad(tensor: paddle.Tensor) -> paddle.Tensor | None:
+    """Return the tensor's gradient; Paddle can't be asked for that of a tensor that takes none."""
+    return tensor.grad if _takes_gradient(tensor) else None
+
+
+def _takes_gradient(tensor: paddle.Tensor) -> bool:
+    """Tell whether a gradient is kept: not of what is computed, as weight_norm's weight is."""
+    return not tensor.stop_gradient and bool(tensor.is_leaf)
+
+
+def _set_grad(tensor: paddle.Tensor, grad: paddle.Tensor | None) -> None:
+    if _takes_gradient(tensor):
+        tensor.grad = grad
+
+
+def _copy(grad: paddle.Tensor | None) -> paddle.Tensor | None:
+    """Return a copy: Paddle empties the gradient itself when the parameter's is cleared."""
+    return None if grad is None else grad.detach().clone()
+
+
+def _share(tensor: paddle.Tensor, source: paddle.Tensor) -> None:
+    tensor.value().get_tensor()._share_data_with(source.value().get_tensor())
+
+
+@contextmanager
+def preserved() -> Iterator[None]:
+    """Give the generators, the gradient switch and the random state back as they were."""
+    state = paddle.get_rng_state()
+    gpus = paddle.get_cuda_rng_state() if paddle.is_compiled_with_cuda() else []
+    try:
+        with paddle.enable_grad():
+            yield
+    finally:
+        paddle.set_rng_state(state)
+        if gpus:
+            paddle.set_cuda_rng_state(gpus)

@@ -1,0 +1,96 @@
+"""What recording needs of Paddle, `fingerprint.Ops` first. `torch_sketch` holds the same for PyTorch."""
+
+from functools import cache
+
+from reprod_align.backends.paddle import linear_weights
+from reprod_align.backends.paddle.side import array
+from reprod_align.traces.fingerprint import Array, Vector, signs
+
+import numpy as np
+import paddle
+from paddle import nn
+
+__all__ = [
+    "array",
+    "flat",
+    "gradient",
+    "is_leaf",
+    "moments",
+    "on_device",
+    "signed_sums",
+    "transposed_parameters",
+    "version",
+]
+
+_WIDE = {paddle.float16: paddle.float32, paddle.bfloat16: paddle.float32}
+
+
+def flat(tensor: paddle.Tensor) -> paddle.Tensor | Array:
+    """Return the elements in C order, 1-D float32 or float64; complex as pairs.
+
+    An array on the tensor's own memory if that is the host's.
+    """
+    one_row = on_device(tensor)
+    return np.from_dlpack(one_row) if one_row.place.is_cpu_place() else one_row
+
+
+def on_device(tensor: paddle.Tensor) -> paddle.Tensor:
+    """Return the elements as `flat` does, always as a tensor."""
+    real = tensor.detach()
+    if real.is_complex():
+        real = paddle.as_real(real)
+    if real.dtype not in (paddle.float32, paddle.float64):
+        real = real.astype(_WIDE.get(real.dtype, paddle.float64))
+    return real.reshape([-1])
+
+
+def moments(slab: paddle.Tensor) -> Vector:
+    """Return sum, sum of squares, min and max of a 1-D tensor."""
+    with paddle.amp.auto_cast(enable=False):  # it would round the factors of a product
+        squares = paddle.matmul(slab, slab)
+    four = paddle.stack([slab.sum(), squares, slab.min(), slab.max()])
+    return array(four).astype(np.float64)
+
+
+def signed_sums(slab: paddle.Tensor, start: int, width: int) -> Array:
+    """Return the column sums of slab * signs, in rows of `width`; signs from signs()[start]."""
+    own = _signs(slab.dtype, _device(slab))[start : start + slab.shape[0]]
+    return array(_column_sums((slab * own).reshape([-1, width])))
+
+
+def _device(tensor: paddle.Tensor) -> str:
+    place = tensor.place
+    return "cpu" if place.is_cpu_place() else f"gpu:{place.gpu_device_id()}"
+
+
+def _column_sums(matrix: paddle.Tensor) -> paddle.Tensor:
+    if not matrix.place.is_cpu_place():
+        return matrix.sum(0)
+    ones = paddle.ones([1, matrix.shape[0]], dtype=matrix.dtype)
+    with paddle.amp.auto_cast(enable=False):
+        return paddle.matmul(ones, matrix)[0]  # on a CPU ten times as fast as sum(0)
+
+
+@cache
+def _signs(dtype: paddle.dtype, place: str) -> paddle.Tensor:
+    return paddle.to_tensor(signs(), place=place).astype(dtype)
+
+
+def version(tensor: paddle.Tensor) -> int:
+    """Return a number that changes when the tensor is changed in place."""
+    return int(tensor.inplace_version)
+
+
+def is_leaf(tensor: paddle.Tensor) -> bool:
+    """Tell whether the tensor was computed from nothing, as parameters are."""
+    return bool(tensor.is_leaf)
+
+
+def gradient(parameter: paddle.Tensor) -> paddle.Tensor | None:
+    """Return the parameter's gradient itself, None if it has none."""
+    return None if parameter.stop_gradient else parameter.grad
+
+
+def transposed_parameters(model: nn.Layer) -> set[str]:
+    """Names of the parameters that lie transposed to PyTorch's layout: Linear weights."""
+    return linear_weights(model)

@@ -1,0 +1,135 @@
+"""The PyTorch backend. `backends.paddle` holds the same functions with Paddle's calls."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.weights.layout import Layout, check_names_and_shapes
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+Array = NDArray[np.generic]
+
+
+def set_precision(dtype: str) -> None:
+    """Build every parameter and float tensor from now on as `dtype` ("float32" or "float64")."""
+    torch.set_default_dtype(getattr(torch, dtype))
+
+
+def linear_weights(model: nn.Module) -> set[str]:
+    """Names of the weights that PyTorch keeps as (out, in) and Paddle as (in, out)."""
+    layers = model.named_modules()
+    return {f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, nn.Linear)}
+
+
+def layout(model: nn.Module) -> Layout:
+    """Return the shapes of the model's state dict and which of its tensors a Linear layer owns."""
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    return Layout(shapes, linear_weights(model))
+
+
+def read_weights(path: Path) -> dict[str, Array]:
+    """Read a state dict from `.safetensors`, or from a `torch.save` file without running its code.
+
+    Raises MissingInputError if there is no such file, WeightsError if it is damaged or holds
+    anything but named tensors.
+    """
+    if not path.is_file():
+        raise MissingInputError(f"{path} is missing")
+    try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            state = load_file(path)
+        else:
+            state = torch.load(path, map_location="cpu", weights_only=True)
+    except UnpicklingError as error:
+        raise WeightsError(
+            f"{path} is damaged, or holds more than tensors: write it again"
+        ) from error
+    except Exception as error:  # torch raises a dozen kinds for a damaged file
+        raise WeightsError(
+            f"{path} is damaged: PyTorch cannot read it as weights; write it again"
+        ) from error
+    if not isinstance(state, Mapping) or not state:
+        raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
+    return {str(name): _array(tensor, name, path) for name, tensor in state.items()}
+
+
+def write_weights(path: Path, weights: Mapping[str, Array]) -> None:
+    """Save weights in PyTorch's layout with `torch.save`, whole or not at all."""
+    buffer = BytesIO()
+    torch.save({name: torch.tensor(array) for name, array in weights.items()}, buffer)
+    with whole_file(path) as handle:
+        handle.write(buffer.getbuffer())
+
+
+def weights_of(model: nn.Module) -> dict[str, Array]:
+    """Return the model's state dict as arrays in PyTorch's layout; they may share its memory."""
+    return {name: tensor.detach().numpy() for name, tensor in model.state_dict().items()}
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Array]) -> None:
+    """Give the model these weights in its own dtype; WeightsError unless every name and shape fits."""
+    check_names_and_shapes(layout(model).shapes, weights)
+    own = model.state_dict()
+    model.load_state_dict({name: _cast(weights[name], own[name]) for name in own})
+
+
+def parameters(model: nn.Module) -> Iterator[tuple[str, Array]]:
+    """Yield every parameter's name and value, in definition order and PyTorch's layout.
+
+    The arrays may share the model's memory: use them before the next update.
+    """
+    for name, parameter in model.named_parameters():
+        yield name, parameter.detach().numpy()
+
+
+def gradients(model: nn.Module) -> Iterator[tuple[str, Array]]:
+    """Yield name and gradient of every parameter that has one, as `parameters` does."""
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            yield name, parameter.grad.numpy()
+
+
+@contextmanager
+def layer_outputs(model: nn.Module, names: Sequence[str]) -> Iterator[dict[str, Array]]:
+    """Collect the (first) output tensor of the named sub-modules, in call order, while in the block."""
+    outputs: dict[str, Array] = {}
+
+    def keep(name: str, layer: nn.Module, inputs: object, output: Any) -> None:
+        first = output[0] if isinstance(output, tuple) else output
+        outputs[name] = first.detach().numpy().copy()
+
+    layers = dict(model.named_modules())
+    handles = [layers[name].register_forward_hook(partial(keep, name)) for name in names]
+    try:
+        yield outputs
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+def _cast(array: Array, like: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(array).to(like.dtype)
+
+
+def _array(tensor: object, name: object, path: Path) -> Array:
+    if not isinstance(tensor, torch.Tensor):
+        raise WeightsError(f"{path}: {name} is a {type(tensor).__name__}, not a tensor")
+    wide = tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    try:
+        array: Array = wide.detach().cpu().resolve_conj().resolve_neg().numpy()
+    except (NotImplementedError, RuntimeError, TypeError) as error:  # sparse, quantized, meta
+        kind = f"{str(tensor.layout)[6:]} tensor of {str(tensor.dtype)[6:]} on {tensor.device}"
+        raise WeightsError(f"{path}: {name} is a {kind}, which has no array") from error
+    return array

@@ -1,0 +1,253 @@
+"""What `Side` needs of PyTorch. `paddle_side` holds the same functions with Paddle's calls."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from reprod_align.backends.torch.float32 import float32_requests as float32_requests
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+Array = NDArray[np.generic]
+Tensor, Module = torch.Tensor, nn.Module
+
+NAME = "PyTorch"
+
+
+def is_tensor(value: object) -> bool:
+    """Tell whether `value` is a tensor of this framework."""
+    return isinstance(value, torch.Tensor)
+
+
+def is_module(value: object) -> bool:
+    """Tell whether `value` is a module of this framework."""
+    return isinstance(value, nn.Module)
+
+
+def unfit(model: nn.Module) -> str:
+    """Return why the model cannot be compared, "" if it can."""
+    for name, module in model.named_modules():
+        at = f" at {name}" if name else ""
+        if isinstance(module, torch.jit.ScriptModule):
+            return f"is compiled (torch.jit){at}: give the plain model"
+        for role, tensor, _ in own_tensors(module):
+            if isinstance(tensor, nn.parameter.UninitializedTensorMixin):
+                return f"has a {role} of no shape yet{at}: run the model once before"
+            if tensor.is_meta:
+                return f"has a {role} without values{at} (device meta): load its weights before"
+    return ""
+
+
+def modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
+    """Yield every module once, under its first name, parents before their children."""
+    yield from model.named_modules()
+
+
+def own_tensors(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
+    """Yield name, tensor and whether it is a parameter, of what the module itself holds."""
+    for name, parameter in module._parameters.items():
+        if parameter is not None:
+            yield name, parameter, True
+    for name, buffer in module._buffers.items():
+        if buffer is not None:
+            yield name, buffer, False
+
+
+def persistent(module: nn.Module, name: str) -> bool:
+    """Tell whether the module's tensor `name` stands in its state dict."""
+    return name not in module._non_persistent_buffers_set
+
+
+def view(tensor: torch.Tensor) -> Array:
+    """Return the tensor's own memory if numpy can read it; bfloat16, which it lacks, as float32.
+
+    It must be copied before anything can write to the tensor.
+    """
+    dense = tensor.detach().resolve_conj().resolve_neg()
+    dense = dense.to_dense() if dense.layout != torch.strided else dense
+    wide = dense.float() if dense.dtype == torch.bfloat16 else dense
+    seen: Array = wide.cpu().numpy()
+    return seen
+
+
+def array(tensor: torch.Tensor) -> Array:
+    """Return a copy of the tensor; bfloat16, which numpy lacks, as float32."""
+    return np.array(view(tensor))
+
+
+def constant(values: Array, like: torch.Tensor | None = None) -> torch.Tensor:
+    """Return the values as a tensor, of the dtype and on the device of `like`."""
+    tensor = torch.from_numpy(np.array(values))
+    return tensor if like is None else tensor.to(like.device, like.dtype)
+
+
+def place(tensor: torch.Tensor, model: nn.Module) -> torch.Tensor:
+    """Return the tensor on the model's device."""
+    first = next(model.parameters(), None)
+    return tensor if first is None else tensor.to(first.device)
+
+
+def is_float(tensor: torch.Tensor) -> bool:
+    """Tell whether the tensor holds real floating-point numbers."""
+    return bool(tensor.is_floating_point())
+
+
+def carries_gradient(tensor: torch.Tensor) -> bool:
+    """Tell whether a gradient can flow back through the tensor."""
+    return bool(tensor.requires_grad)
+
+
+def is_trainable(tensor: torch.Tensor) -> bool:
+    """Tell whether the parameter is to be trained (not frozen)."""
+    return bool(tensor.requires_grad)
+
+
+def alias(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an equal tensor whose gradient is this use's share alone."""
+    return tensor.clone()
+
+
+def pinned(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
+    if not tensor.requires_grad:
+        return values
+    nothing = tensor - tensor.detach()  # but for a NaN, which must not be handed on
+    return values + torch.where(torch.isfinite(nothing), nothing, 0.0)
+
+
+def differentiable(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an equal tensor from which on gradients are kept."""
+    return tensor.detach().requires_grad_(True)
+
+
+def on_gradient(tensor: torch.Tensor, hook: Callable[[Any], Any]) -> Any:
+    """Call `hook` with the tensor's gradient; what it returns, if anything, takes its place.
+
+    Returns the handle, None if the tensor takes no gradient.
+    """
+    return tensor.register_hook(hook) if tensor.requires_grad else None
+
+
+def before_call(module: nn.Module, hook: Callable[..., Any]) -> Any:
+    """Call hook(args, kwargs) before each forward; it returns the new pair. Returns the handle."""
+    return module.register_forward_pre_hook(
+        lambda module, args, kwargs: hook(args, kwargs), with_kwargs=True
+    )
+
+
+def after_call(module: nn.Module, hook: Callable[..., Any]) -> Any:
+    """Call hook(output) after each forward; it returns the new output. Returns the handle."""
+    return module.register_forward_hook(lambda module, args, output: hook(output))
+
+
+def backward(scalar: torch.Tensor) -> None:
+    """Run the backward pass from `scalar`."""
+    scalar.backward()
+
+
+def weighted_sum(tensors: Iterable[torch.Tensor], weights: Iterable[Array]) -> torch.Tensor:
+    """Return the sum of the elements, each times its weight: a scalar."""
+    parts = [
+        (tensor * constant(weight, tensor)).sum()
+        for tensor, weight in zip(tensors, weights, strict=True)
+    ]
+    return torch.stack(parts).sum()
+
+
+def gradient(parameter: torch.Tensor) -> Array | None:
+    """Return the parameter's gradient as `view` does, None if it has none."""
+    return None if parameter.grad is None else view(parameter.grad)
+
+
+def set_gradient(parameter: torch.Tensor, values: Array | None) -> None:
+    """Give the parameter this gradient."""
+    parameter.grad = None if values is None else constant(values, parameter)
+
+
+def set_values(tensor: torch.Tensor, values: Array) -> None:
+    """Give the tensor these values in its own dtype."""
+    with torch.no_grad():
+        tensor.copy_(torch.from_numpy(np.require(values, requirements=["C", "W"])))
+
+
+def set_mode(model: nn.Module, training: bool) -> None:
+    """Put the model into train or eval mode."""
+    model.train(training)
+
+
+def learning_rates(optimizer: Any) -> list[float]:
+    """Return the learning rate of each parameter group."""
+    return [float(group["lr"]) for group in optimizer.param_groups]
+
+
+def set_rate(optimizer: Any, rate: float) -> None:
+    """Make this the learning rate of the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
+def update(optimizer: Any) -> None:
+    """Take one optimizer step."""
+    optimizer.step()
+
+
+def attach(scheduler: Any, optimizer: Any) -> bool:
+    """Return True if the scheduler had to be given to the optimizer; PyTorch's know theirs."""
+    return False
+
+
+def own_scheduler(optimizer: Any) -> Any:
+    """Return the scheduler that the optimizer itself holds; PyTorch's hold none."""
+    return None
+
+
+@contextmanager
+def precision(tensors: Iterable[torch.Tensor], dtype: str | None) -> Iterator[None]:
+    """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
+
+    The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
+    each tensor's own dtype and still protects its values.
+    """
+    kept = [(tensor, tensor.data, tensor.grad) for tensor in tensors]
+    default = torch.get_default_dtype()
+    try:
+        if dtype is not None:
+            torch.set_default_dtype(getattr(torch, dtype))
+        for tensor, data, _ in kept:
+            tensor.grad = None
+            tensor.data = _as(data, dtype)
+        yield
+    finally:
+        torch.set_default_dtype(default)
+        for tensor, data, grad in kept:
+            tensor.grad = None
+            tensor.data = data
+            tensor.grad = grad
+
+
+def _as(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
+    """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
+    if dtype is None or not (data.is_floating_point() or data.is_complex()):
+        return data.clone()
+    names = {"float64": torch.complex128, "float32": torch.complex64}
+    wanted = names[dtype] if data.is_complex() else getattr(torch, dtype)
+    return data.to(wanted, copy=True)
+
+
+@contextmanager
+def preserved() -> Iterator[None]:
+    """Give the generators, the gradient switch and the attention fast path back as they were."""
+    state, fast = torch.get_rng_state(), torch.backends.mha.get_fastpath_enabled()
+    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    try:
+        torch.backends.mha.set_fastpath_enabled(False)  # it would pass the modules by
+        with torch.enable_grad():
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+        torch.set_rng_state(state)
+        if gpus:
+            torch.cuda.set_rng_state_all(gpus)

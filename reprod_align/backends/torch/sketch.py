@@ -1,0 +1,83 @@
+"""What recording needs of PyTorch, `fingerprint.Ops` first. `paddle_sketch` holds the same for Paddle."""
+
+from functools import cache
+
+from reprod_align.backends.torch.side import array
+from reprod_align.traces.fingerprint import Array, Vector, signs
+
+import numpy as np
+import torch
+from torch import nn
+
+__all__ = [
+    "array",
+    "flat",
+    "gradient",
+    "is_leaf",
+    "moments",
+    "on_device",
+    "signed_sums",
+    "transposed_parameters",
+    "version",
+]
+
+_WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor | Array:
+    """Return the elements in C order, 1-D float32 or float64; complex as pairs.
+
+    An array on the tensor's own memory if that is the host's.
+    """
+    one_row = on_device(tensor)
+    return one_row.numpy() if one_row.device.type == "cpu" else one_row
+
+
+def on_device(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements as `flat` does, always as a tensor."""
+    real = tensor.detach()
+    if real.layout != torch.strided:
+        real = real.to_dense()
+    if real.is_complex():
+        real = torch.view_as_real(real.resolve_conj())
+    if real.dtype not in (torch.float32, torch.float64):
+        real = real.to(_WIDE.get(real.dtype, torch.float64))
+    return real.reshape([-1])
+
+
+def moments(slab: torch.Tensor) -> Vector:
+    """Return sum, sum of squares, min and max of a 1-D tensor."""
+    low, high = torch.aminmax(slab)
+    four = torch.stack([slab.sum(), torch.dot(slab, slab), low, high])
+    return array(four).astype(np.float64)
+
+
+def signed_sums(slab: torch.Tensor, start: int, width: int) -> Array:
+    """Return the column sums of slab * signs, in rows of `width`; signs from signs()[start]."""
+    own = _signs(slab.dtype, slab.device)[start : start + slab.shape[0]]
+    return array((slab * own).reshape([-1, width]).sum(0))
+
+
+@cache
+def _signs(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
+    return torch.from_numpy(signs()).to(device, dtype)
+
+
+def version(tensor: torch.Tensor) -> int:
+    """Return a number that changes when the tensor is changed in place."""
+    return 0 if tensor.is_inference() else tensor._version
+
+
+def is_leaf(tensor: torch.Tensor) -> bool:
+    """Tell whether the tensor was computed from nothing, as parameters are."""
+    return bool(tensor.is_leaf)
+
+
+def gradient(parameter: torch.Tensor) -> torch.Tensor | None:
+    """Return the parameter's gradient itself, None if it has none."""
+    return parameter.grad
+
+
+def transposed_parameters(model: nn.Module) -> set[str]:
+    """Names of the parameters that lie transposed to PyTorch's layout: none."""
+    return set()

@@ -1,0 +1,35 @@
+"""Records what a PyTorch model does into a file. `paddle_trace` is the same for Paddle's."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from reprod_align.backends.torch import side as torch_side
+from reprod_align.backends.torch import sketch as torch_sketch
+from reprod_align.traces.recorder import recorded
+
+from torch import nn
+
+
+@contextmanager
+def record_trace(
+    model: nn.Module,
+    path: str | os.PathLike[str],
+    mode: str = "whole",
+    *,
+    forward: bool = True,
+    backward: bool = True,
+) -> Iterator[None]:
+    """Record every module call in the block, and write it to `path` when the block ends well.
+
+    mode: "whole" keeps every tensor, "sketch" a fingerprint of 4 KB of each, whatever its size.
+    forward: inputs and outputs. backward: the gradients of outputs and of parameters; run the
+    backward pass inside the block. Results are the same, to the last bit, as without recording.
+
+        with record_trace(model, "run.trace", mode="sketch"):
+            model(inputs).sum().backward()
+
+    Raises ReprodError if nothing was recorded, or the file cannot be written.
+    """
+    with recorded(torch_side, torch_sketch, model, path, mode, forward, backward):
+        yield

@@ -1,0 +1,296 @@
+"""Which attention each side computes from query, key and value, tried as recipes."""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import product
+from typing import Final
+
+from reprod_align.causes.functions import softmax
+from reprod_align.causes.numbers import Floats, as_floats, head_sizes, is_telling, same
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+_LARGEST = 20_000  # elements of a projection
+_MOST_SOURCES = 5
+_HIDDEN = -1e30
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One way to attend; the fields are tried one at a time."""
+
+    heads: int
+    query: int
+    key: int
+    value: int
+    scale: str = "1/sqrt(head size)"
+    mask: str = "no mask"
+    axis: str = "keys"
+    split: str = "head by head"
+    merge: str = "transposed back"
+    rotary: str = "none"
+    groups: str = "repeated"
+
+
+_WORDS: Final = {
+    "heads": "the number of heads is {}",
+    "query": "the query is {}",
+    "key": "the key is {}",
+    "value": "the value is {}",
+    "scale": "the scores are scaled by {}",
+    "mask": "the scores have {}",
+    "axis": "the softmax is over the {}",
+    "split": "the heads are split {}",
+    "merge": "the heads are merged {}",
+    "rotary": "the rotary embedding is {}",
+    "groups": "the key and value heads are {} for the groups",
+}
+_SCALES: Final[Mapping[str, Callable[[int, int], float]]] = {
+    "1/sqrt(head size)": lambda size, width: 1 / math.sqrt(size),
+    "1 (no scale)": lambda size, width: 1.0,
+    "1/head size": lambda size, width: 1 / size,
+    "1/sqrt(width)": lambda size, width: 1 / math.sqrt(width),
+    "sqrt(head size)": lambda size, width: math.sqrt(size),
+}
+_ROTARIES: Final = (
+    "none", "of halves", "of pairs", "of halves, turned backwards", "of halves without the minus",
+    "of halves of the query alone", "of halves of query, key and value", "of halves, base 1e6",
+    "of halves, base 5e5", "of halves, base 1e3",
+    "of pairs, by tables of halves", "of halves, positions from 1",
+)  # fmt: skip
+
+
+def attention_cause(
+    expected: Floats, actual: Floats, inputs: Sequence[Array], names: Sequence[str]
+) -> str:
+    """Explain the two sides as attention over three of the inputs, or parts of one.
+
+    expected: (B, L, D) after the heads are merged, or (B, H, L, L) probabilities.
+    """
+    if expected.ndim not in (3, 4) or not is_telling(expected) or not is_telling(actual):
+        return ""
+    parts = _projections(inputs, names, expected)
+    if len(parts) < 2:
+        return ""
+    values, masks = [array for _, array in parts], _masks(inputs, expected)
+    given = _given(inputs, expected)
+    tries = [_Attention(values, masks, given), _Attention(values, masks, None)]
+    called = [name for name, _ in parts]
+    tries = tries if given is not None else tries[1:]
+    found = (_difference(it, expected, actual, called) for it in tries)
+    return next((words for words in found if words), "")
+
+
+def _difference(
+    attend: "_Attention", expected: Floats, actual: Floats, names: Sequence[str]
+) -> str:
+    """Find the recipe of `expected`, and the field of it that gives `actual` if it is changed."""
+    attend.returns_probabilities = expected.ndim == 4
+    ours = next((r for r in _usual(attend, expected) if same(expected, attend(r))), None)
+    if ours is None:
+        return ""
+    if same(actual, attend(replace(ours, key=ours.value, value=ours.key))):
+        return "the key and the value are exchanged in Paddle"
+    for field, theirs in _changed(attend, ours):
+        if same(actual, attend(theirs)):
+            told = [getattr(recipe, field) for recipe in (theirs, ours)]
+            if field in ("query", "key", "value"):
+                told = [names[at] for at in told]
+            return _WORDS[field].format(f"{told[0]} in Paddle and {told[1]} in PyTorch")
+    return ""
+
+
+def _projections(
+    inputs: Sequence[Array], names: Sequence[str], like: Floats
+) -> list[tuple[str, Floats]]:
+    """Return what can be query, key or value: (B, L, D), and thirds of (B, L, 3 D)."""
+    found: list[tuple[str, Floats]] = []
+    for name, array in zip(names, inputs, strict=True):
+        if array.dtype.kind != "f" or array.ndim != 3 or array.size > 3 * _LARGEST:
+            continue
+        if len(array) != len(like):
+            continue
+        found.append((name, as_floats(array)))
+    wide = max((it.shape[-1] for _, it in found), default=0)
+    if found and wide % 3 == 0 and any(3 * it.shape[-1] == wide for _, it in found):
+        for name, array in [it for it in found if it[1].shape[-1] == wide]:
+            thirds = np.split(array, 3, axis=-1)
+            found += [
+                (f"{w} third of {name}", p)
+                for w, p in zip(("first", "second", "last"), thirds, strict=True)
+            ]
+    return found[-_MOST_SOURCES:]
+
+
+def _masks(inputs: Sequence[Array], like: Floats) -> dict[str, Floats]:
+    """Return additive masks (.., L, L) by name."""
+    masks = {"no mask": np.zeros((1, 1, 1, 1))}
+    length = like.shape[-2]
+    later = np.where(np.tri(length, dtype=bool), 0.0, _HIDDEN)[None, None]
+    for array in inputs:
+        if array.ndim == 2 and len(array) == len(like) and array.shape[1] == length:
+            padding = np.where(array == 0, _HIDDEN, 0.0)[:, None, None]
+            masks |= {"padding masked": padding, "padding and later tokens masked": padding + later}
+            masks["what is no padding masked"] = _HIDDEN - padding
+        elif _is_additive(array, length):
+            given = as_floats(array) if array.ndim == 4 else as_floats(array)[None, None]
+            masks["the given mask added"] = given
+    return masks | {"later tokens masked": later, **_shifted(length)}
+
+
+def _is_additive(array: Array, length: int) -> bool:
+    fits = array.dtype.kind == "f" and array.ndim in (2, 4) and array.shape[-1] == length
+    return fits and bool(array.max() <= 0)
+
+
+def _given(inputs: Sequence[Array], like: Floats) -> Floats | None:
+    """Return probabilities (B, H, L, L) that a child handed on, dropped or not."""
+    if like.ndim == 4:
+        return None
+    for array in reversed(inputs):
+        if array.ndim == 4 and array.dtype.kind == "f" and len(array) == len(like):
+            if array.shape[2] == like.shape[1] and array.min() >= 0 and array.shape[1] > 1:
+                return as_floats(array)
+    return None
+
+
+def _shifted(length: int) -> dict[str, Floats]:
+    rows = np.ones((length, length), dtype=bool)
+    return {
+        f"{words} masked": np.where(np.tril(rows, by), 0.0, _HIDDEN)[None, None]
+        for words, by in (("all but one of the later tokens", 1), ("later tokens and itself", -1))
+    }
+
+
+class _Attention:
+    """Computes recipes."""
+
+    returns_probabilities = False
+
+    def __init__(
+        self, parts: Sequence[Floats], masks: dict[str, Floats], given: Floats | None
+    ) -> None:
+        """Take projections (B, L, D), additive masks, and the probabilities if they are known."""
+        self.parts, self.masks, self.given = parts, masks, given
+
+    def __call__(self, recipe: Recipe) -> Floats:
+        """Return what the recipe makes; nothing if its parts do not fit together."""
+        if self.given is not None:
+            value = _grouped(recipe.groups, self._split(recipe, recipe.value), self.given.shape[1])
+            fits = value.shape[1:3] == (self.given.shape[1], self.given.shape[3])
+            return self._merge(recipe, self.given @ value) if fits else np.zeros(0)
+        query, key, value = (
+            self._split(recipe, at) for at in (recipe.query, recipe.key, recipe.value)
+        )
+        if len({it.shape[-2:] for it in (query, key, value)}) > 1:
+            return np.zeros(0)
+        query, key, value = _turned(recipe.rotary, query, key, value)
+        key, value = (_grouped(recipe.groups, it, query.shape[1]) for it in (key, value))
+        mask = self.masks[recipe.mask]
+        heads = {it.shape[1] for it in (query, key, value)} | {mask.shape[1], 1}
+        if len(heads) > 2 or mask.shape[-1] not in (1, key.shape[-2]):
+            return np.zeros(0)
+        width = self.parts[recipe.query].shape[-1]
+        scale = _SCALES[recipe.scale](query.shape[-1], width)
+        scores = query @ key.swapaxes(-1, -2) * scale + mask
+        probabilities = softmax(scores, {"keys": -1, "queries": -2, "heads": 1}[recipe.axis])
+        if self.returns_probabilities:
+            return probabilities
+        return self._merge(recipe, probabilities @ value)
+
+    def _split(self, recipe: Recipe, at: int) -> Floats:
+        """Return (B, H, L, K)."""
+        x = self.parts[at]
+        batch, length, width = x.shape
+        size = self.parts[recipe.query].shape[-1] // recipe.heads
+        if width % size:
+            return np.zeros((batch, 1, length, 1))
+        if recipe.split == "head by head":
+            return x.reshape(batch, length, -1, size).transpose(0, 2, 1, 3)
+        if recipe.split == "without the transpose":
+            return x.reshape(batch, -1, length, size)
+        return x.reshape(batch, length, size, -1).transpose(0, 3, 1, 2)
+
+    def _merge(self, recipe: Recipe, x: Floats) -> Floats:
+        batch, heads, length, size = x.shape
+        if recipe.merge == "transposed back":
+            x = x.transpose(0, 2, 1, 3)
+        return x.reshape(batch, length, heads * size)
+
+
+def _grouped(how: str, x: Floats, heads: int) -> Floats:
+    if x.shape[1] == heads or heads % x.shape[1]:
+        return x
+    times = heads // x.shape[1]
+    return x.repeat(times, axis=1) if how == "repeated" else np.tile(x, (1, times, 1, 1))
+
+
+def _turned(how: str, query: Floats, key: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
+    if how == "none" or query.shape[-1] % 2:
+        return query, key, value
+    cosine, sine = _tables(how, query.shape[-2], query.shape[-1])
+    turned = [query, key, value]
+    for at in (0,) if "query alone" in how else (0, 1, 2) if "value" in how else (0, 1):
+        turned[at] = turned[at] * cosine + _other_half(how, turned[at]) * sine
+    return turned[0], turned[1], turned[2]
+
+
+def _tables(how: str, length: int, size: int) -> tuple[Floats, Floats]:
+    """Return cosine and sine (L, K), rounded to float32 as the models keep them."""
+    base = next((float(it) for it in ("1e6", "5e5", "1e3") if it in how), 1e4)
+    first = 1 if "from 1" in how else 0
+    angles = np.outer(np.arange(first, length + first), base ** -(np.arange(0, size, 2) / size))
+    angles = (
+        np.repeat(angles, 2, axis=1) if how == "of pairs" else np.concatenate([angles, angles], 1)
+    )
+    sine = np.sin(angles).astype(np.float32).astype(np.float64)
+    return as_floats(np.cos(angles).astype(np.float32)), -sine if "backwards" in how else sine
+
+
+def _other_half(how: str, x: Floats) -> Floats:
+    if "pairs" in how:
+        return np.stack([-x[..., 1::2], x[..., ::2]], axis=-1).reshape(x.shape)
+    one, other = np.split(x, 2, axis=-1)
+    return np.concatenate([other if "without the minus" in how else -other, one], axis=-1)
+
+
+def _usual(attend: _Attention, like: Floats) -> Iterator[Recipe]:
+    """Yield the recipes that a reference may follow, query, key and value in calling order."""
+    count = len(attend.parts)
+    if attend.given is not None:
+        heads = attend.given.shape[1]
+        fitting = [at for at in range(count) if attend.parts[at].shape[-1] % heads == 0]
+        yield from (Recipe(heads, at, at, at) for at in reversed(fitting))
+        return
+    orders = [(count - 3, count - 2, count - 1)] if count > 2 else []
+    if like.ndim == 4:
+        orders = [(at, at + 1, at + 1) for at in range(count - 1)]
+    for (query, key, value), mask in product(orders, attend.masks):
+        width = attend.parts[query].shape[-1]
+        numbers = [1, *(width // size for size in head_sizes(width))]
+        for heads in [like.shape[1]] if like.ndim == 4 else numbers:
+            for rotary in ("none", "of halves", "of pairs"):
+                yield Recipe(heads, query, key, value, mask=mask, rotary=rotary)
+
+
+def _changed(attend: _Attention, ours: Recipe) -> Iterator[tuple[str, Recipe]]:
+    """Yield recipes that differ from `ours` in one field."""
+    width = attend.parts[ours.query].shape[-1]
+    sources = range(len(attend.parts))
+    choices: dict[str, Sequence[object]] = {
+        "scale": list(_SCALES),
+        "axis": ("queries", "heads"),
+        "mask": list(attend.masks),
+        "merge": ("without the transpose",),
+        "split": ("without the transpose", "with the head size first"),
+        "rotary": _ROTARIES,
+        "groups": ("tiled",),
+        "heads": [1, *(width // size for size in head_sizes(width))],
+        "query": sources, "key": sources, "value": sources,
+    }  # fmt: skip
+    for field in fields(Recipe):
+        for choice in choices[field.name]:
+            if choice != getattr(ours, field.name):
+                yield field.name, replace(ours, **{field.name: choice})  # type: ignore[arg-type]

@@ -1,0 +1,81 @@
+"""Dropout on one side, on both at another rate, of other elements, or scaled in another way."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from reprod_align.causes.numbers import Floats, is_telling
+from reprod_align.causes.sums import Source
+
+import numpy as np
+
+_MOST_RATE = 0.96
+_FEWEST = 8  # elements that are kept, by which the scale is known
+
+
+@dataclass(frozen=True)
+class _Dropped:
+    """What is left of a tensor: the share that was set to zero, and the factor on the rest."""
+
+    share: float
+    factor: float
+    whole: bool
+    """whether rows are dropped as a whole"""
+
+    @property
+    def words(self) -> str:
+        """The dropout in words; its rate is known by the scale."""
+        if not self.share:
+            scaled = abs(self.factor - 1) > 1e-9
+            return f"only scales by {self.factor:.6g}" if scaled else "drops nothing"
+        rows = " as whole rows" if self.whole else ""
+        if self.factor > 1 + 1e-9:
+            rate = 1 - 1 / self.factor
+            return f"drops {self.share:.0%}{rows}, scaled as dropout with p = {rate:.4g}"
+        return f"drops {self.share:.0%}{rows}, scaled by {self.factor:.6g}"
+
+
+def dropout_cause(expected: Floats, actual: Floats, given: Sequence[Source]) -> str:
+    """Explain both sides as dropout of one input, or one side as the other dropped."""
+    if not is_telling(expected) or not is_telling(actual):
+        return ""
+    for source in given:
+        ours, theirs = _dropped(source.values, expected), _dropped(source.values, actual)
+        if ours and theirs and ours.share + theirs.share:
+            return _both(ours, theirs, source.name)
+    sides = ("Paddle", actual, "PyTorch", expected), ("PyTorch", expected, "Paddle", actual)
+    for dropping, made, other, source_values in sides:
+        found = _dropped(source_values, made)
+        if found and found.share:
+            return _alone(found, dropping, other)
+    return ""
+
+
+def _alone(found: _Dropped, dropping: str, other: str) -> str:
+    if found.factor > 1 + 1e-9:
+        return f"{dropping} alone {found.words} here"
+    rows = ", in whole rows," if found.whole else ""
+    return (f"{dropping} has zeros in {found.share:.0%} of the places where {other} has values{rows} "
+            f"and the rest is scaled by {found.factor:.6g}: a mask, padding, or dropout")  # fmt: skip
+
+
+def _dropped(x: Floats, made: Floats) -> _Dropped | None:
+    filled, kept = x != 0, made != 0
+    if (kept & ~filled).any() or kept.sum() < _FEWEST:
+        return None
+    at = np.abs(np.where(kept, x, 0)).argmax()
+    factor = float(made.flat[at] / x.flat[at])
+    if not np.abs(np.where(kept, made - factor * x, 0)).max() <= 1e-9 * np.abs(made).max():
+        return None
+    lost = filled & ~kept
+    share = float(lost.sum() / filled.sum())
+    if share > _MOST_RATE:
+        return None
+    flat, gone = lost.reshape(-1, lost.shape[-1]), ~kept.reshape(-1, lost.shape[-1])
+    whole = bool(share) and bool(gone[flat.any(axis=1)].all())
+    return _Dropped(share, factor, whole)
+
+
+def _both(ours: _Dropped, theirs: _Dropped, name: str) -> str:
+    if ours.share == theirs.share and ours.words == theirs.words:
+        return f"both sides drop {ours.share:.0%} of {name}, but other elements"
+    return f"of {name} PyTorch {ours.words}; Paddle {theirs.words}"

@@ -1,0 +1,106 @@
+"""Is this machine ready? Versions, devices, and whether both frameworks work, with a remedy for each fault.
+
+Run `reprod-align doctor`. Every probe runs in a process of its own,
+so that a framework that crashes at import is a finding and not the end. exit 0 all well, 1 not.
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+
+from tabulate import tabulate
+
+SETUP = "run `make setup`"
+TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Something that must work: code that prints what it found, and what to do if it fails."""
+
+    name: str
+    code: str
+    remedy: str = SETUP
+
+
+PROBES = (
+    Probe(
+        "Python 3.11 or newer",
+        "import sys; assert sys.version_info >= (3, 11), sys.version; print(sys.version.split()[0])",
+        "install Python 3.11 or newer, remove .venv, and " + SETUP,
+    ),
+    Probe(
+        "PyTorch computes",
+        "import torch; a = torch.ones(2, 2, dtype=torch.float64); assert (a @ a).sum() == 8;"
+        "gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())];"
+        "print(torch.__version__, 'on', ', '.join(['CPU', *gpus]))",
+    ),
+    Probe(
+        "Paddle computes",
+        "import paddle; a = paddle.ones([2, 2], dtype='float64'); assert float((a @ a).sum()) == 8;"
+        "gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0;"
+        "names = [paddle.device.cuda.get_device_name(i) for i in range(gpus)];"
+        "print(paddle.__version__, 'on', ', '.join(['CPU', *names]))",
+    ),
+    Probe(
+        "both in one process",
+        "import torch, paddle; print('needed by weights/torch2paddle.py alone')",
+        "install the CPU build of one of the two: GPU builds often cannot be imported together",
+    ),
+    Probe("transformers", "import transformers as t; t.BertTokenizerFast; print(t.__version__)"),
+    Probe("datasets", "import datasets; print(datasets.__version__)"),
+    Probe("PaddleNLP", "import paddlenlp as p; p.transformers.BertTokenizer; print(p.__version__)"),
+    Probe("torchmetrics", "import torchmetrics; print(torchmetrics.__version__)"),
+    Probe(
+        "reprod_log",
+        "import reprod_log; from importlib.metadata import version; print(version('reprod_log'))",
+    ),
+    Probe(
+        "the embedded MiniLM",
+        "from pipeline.profiles import check_minilm; check_minilm(); print('sha256 as expected')",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a probe found: a version and devices if it went well, else the last line of the error."""
+
+    probe: Probe
+    healthy: bool
+    found: str
+
+
+def examine(probe: Probe) -> Finding:
+    """Run one probe in a fresh interpreter."""
+    command = [sys.executable, "-W", "ignore", "-c", probe.code]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        return Finding(probe, False, f"no answer in {TIMEOUT} s")
+    output = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
+    return Finding(probe, done.returncode == 0, output[-1] if output else f"exit {done.returncode}")
+
+
+def main() -> int:
+    """Examine everything, print a table, return the exit code."""
+    findings = [examine(probe) for probe in PROBES]
+    rows = [
+        (
+            f.probe.name,
+            "ok" if f.healthy else "FAILED",
+            f.found,
+            "" if f.healthy else f.probe.remedy,
+        )
+        for f in findings
+    ]
+    print(
+        tabulate(
+            rows, headers=("what", "state", "found", "remedy"), maxcolwidths=[None, None, 60, 40]
+        )
+    )
+    return 0 if all(finding.healthy for finding in findings) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Which curve of one log is which of the other: names of the same quantity in different tools."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reprod_align.curves.log import CurveError
+from reprod_align.errors import one_line
+
+LOSS, LR, GRAD_NORM = "loss", "lr", "grad_norm"
+
+_SYNONYMS: Final = {
+    "learning_rate": LR,
+    "learningrate": LR,
+    "cur_lr": LR,
+    "last_lr": LR,
+    "losses": LOSS,
+    "avg_loss": LOSS,
+    "batch_loss": LOSS,
+    "cost": LOSS,
+    "acc": "accuracy",
+    "acc1": "accuracy",
+    "top1": "accuracy",
+    "gradient_norm": GRAD_NORM,
+    "global_grad_norm": GRAD_NORM,
+    "gnorm": GRAD_NORM,
+    "ppl": "perplexity",
+}
+_TRAIN: Final = ("train", "training", "tr")
+_EVAL: Final = ("eval", "evaluation", "val", "valid", "validation", "dev")
+_COUNTERS: Final = (
+    "epoch epochs progress_or_epoch global_step globalstep max_steps total_steps current_steps step "
+    "iter batch percentage total_flos n_parameters"
+).split()
+_MEASURED: Final = re.compile(
+    r"time|timestamp|runtime|elapsed|remaining|duration|latency|eta|wall|fps|ips|speed|throughput|"
+    r"memory|mem|flops|flos|gib|second|cost"
+)  # words for how long or how large a step was, which no two runs share
+
+
+@dataclass(frozen=True)
+class NamePairs:
+    """Which curves are compared."""
+
+    pairs: Mapping[str, str]
+    """name in the reference -> name in the other log"""
+    remarks: tuple[str, ...]
+
+
+def canonical(name: str) -> str:
+    """Return the name of the quantity: "Train/loss", "train_loss" and "loss" are all "loss"."""
+    name = re.sub(r"^.* - (?=\S+$)", "", name)  # Weights & Biases: "run - loss"
+    words = [word for word in re.split(r"[\W_]+", name.lower()) if word]
+    part = ""
+    if len(words) > 1 and words[0] in _TRAIN:
+        words = words[1:]
+    elif len(words) > 1 and words[0] in _EVAL:
+        part, words = "eval_", words[1:]
+    rest = "_".join(words)
+    return part + _SYNONYMS.get(rest, rest)
+
+
+def is_measured(name: str) -> bool:
+    """Return True for a counter, or a measure of time or memory: two runs need not agree in it."""
+    plain = canonical(name)
+    words = plain.removeprefix("eval_").split("_")
+    if plain == LOSS or plain.removeprefix("eval_") in _COUNTERS or name.lower() in _COUNTERS:
+        return plain != LOSS
+    return any(_MEASURED.fullmatch(word) for word in words)
+
+
+def pair_names(
+    reference: Sequence[str],
+    other: Sequence[str],
+    name_map: Mapping[str, str] | None = None,
+    only: Sequence[str] | None = None,
+) -> NamePairs:
+    """Pair the curves' names: by `name_map` (reference -> other), else by quantity, else by name.
+
+    `only`: names, or names of quantities, to compare, measures of time among them too. Raises
+    CurveError if nothing pairs, or if a name in `name_map` or `only` is not there.
+    """
+    pairs = _mapped(reference, other, name_map or {})
+    mine = [n for n in reference if n not in pairs and (only or not is_measured(n))]
+    theirs = [n for n in other if n not in pairs.values() and (only or not is_measured(n))]
+    same = _same_quantity(mine, theirs, _quantities(reference), _quantities(other))
+    mine, theirs = _without(mine, same), _without(theirs, same.values())
+    by_name = {n: n for n in mine if n in theirs}
+    mine, theirs = _without(mine, by_name), _without(theirs, by_name.values())
+    guessed = _guessed(mine, theirs)
+    pairs |= same | by_name | guessed
+    chosen = _chosen({name: pairs[name] for name in reference if name in pairs}, only)
+    if not chosen:
+        raise CurveError(
+            f"no curve is in both logs: the first has {_listed(reference)}, the second "
+            f"{_listed(other)}; --name-map pairs them"
+        )
+    rest = (_without(mine, guessed), _without(theirs, guessed.values())) if not only else ([], [])
+    return NamePairs(chosen, (*_guess_remarks(guessed, chosen), *_left_over(*rest)))
+
+
+def _mapped(
+    reference: Sequence[str], other: Sequence[str], names: Mapping[str, str]
+) -> dict[str, str]:
+    for side, wanted, there in (("first", names, reference), ("second", names.values(), other)):
+        missing = [name for name in wanted if name not in there]
+        if missing:
+            raise CurveError(f"--name-map: the {side} log has no {missing[0]!r}: {_listed(there)}")
+    if len(set(names.values())) < len(names):
+        raise CurveError("--name-map gives two curves the same partner")
+    return dict(names)
+
+
+def _quantities(names: Sequence[str]) -> dict[str, str]:
+    """Return {quantity: name}; where several names mean one, the shortest has it.
+
+    A Trainer logs `loss` at every step and their mean as `train_loss` at the end.
+    """
+    shortest: dict[str, str] = {}
+    for name in sorted(names, key=len):
+        shortest.setdefault(canonical(name), name)
+    return shortest
+
+
+def _same_quantity(
+    mine: Sequence[str], theirs: Sequence[str], ours: Mapping[str, str], other: Mapping[str, str]
+) -> dict[str, str]:
+    return {
+        name: other[quantity]
+        for quantity, name in ours.items()
+        if name in mine and other.get(quantity) in theirs
+    }
+
+
+def _guessed(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
+    """Pair `accuracy` with `eval_accuracy`, and what is alone on both sides."""
+    pairs: dict[str, str] = {}
+    for name in mine:
+        plain = canonical(name).removeprefix("eval_")
+        partners = [n for n in theirs if canonical(n).removeprefix("eval_") == plain]
+        rivals = [n for n in mine if canonical(n).removeprefix("eval_") == plain]
+        if len(partners) == len(rivals) == 1 and plain != LOSS:
+            pairs[name] = partners[0]
+    if len(mine) == len(theirs) == 1:
+        pairs[mine[0]] = theirs[0]
+    return pairs
+
+
+def _chosen(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, str]:
+    if not only:
+        return dict(pairs)
+    chosen: dict[str, str] = {}
+    for wanted in only:
+        found = {a: b for a, b in pairs.items()
+                 if wanted in (a, b) or wanted.lower() == canonical(a)}  # fmt: skip
+        if not found:
+            raise CurveError(f"no curve {wanted!r} in both logs; both have {_listed(list(pairs))}")
+        chosen |= found
+    return chosen
+
+
+def _guess_remarks(guessed: Mapping[str, str], chosen: Mapping[str, str]) -> list[str]:
+    return [f"{one_line(a)} is taken for the same as {one_line(b)}; --name-map says otherwise"
+            for a, b in guessed.items() if a in chosen]  # fmt: skip
+
+
+def _left_over(mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
+    sides = (("first", mine), ("second", theirs))
+    return [f"only the {side} log has {_listed(names)}" for side, names in sides if names]
+
+
+def _without(names: Sequence[str], taken: Iterable[str]) -> list[str]:
+    gone = set(taken)
+    return [name for name in names if name not in gone]
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(one_line(name) for name in names[:8])
+    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

@@ -1,0 +1,1 @@
+"""Training logs of every format, read as curves."""

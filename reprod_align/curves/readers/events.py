@@ -1,0 +1,106 @@
+"""Reads the event files of TensorBoard and VisualDL, through their own packages.
+
+Both hold their numbers in float32. Several files of one folder are one run that was resumed.
+"""
+
+import struct
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align.curves.log import CurveError, CurveLog, Points
+
+_TENSORBOARD_FRAME: Final = 16  # bytes around an event: its length and two checksums
+_LENGTH: Final = 8
+
+
+def read_tensorboard(paths: list[Path]) -> CurveLog:
+    """Return the scalars of one run's event files, each read to its end.
+
+    Raises CurveError if tensorboard is not installed or an event is damaged; an event cut off at
+    the end of a file is left out, with a remark.
+    """
+    loader = _package("tensorboard.backend.event_processing.event_file_loader").EventFileLoader
+    make_ndarray = _package("tensorboard.util.tensor_util").make_ndarray
+    points = Points(_source(paths))
+    for path in sorted(paths):
+        _require_whole_events(path, points)
+        for event in loader(str(path)).Load():
+            for value in event.summary.value:
+                if value.metadata.plugin_data.plugin_name == "scalars":
+                    points.add(event.step, value.tag, make_ndarray(value.tensor).item())
+    return points.log("TensorBoard events")
+
+
+def read_visualdl(paths: list[Path]) -> CurveLog:
+    """Return the scalars of one run's VisualDL files, each read to its end.
+
+    Raises CurveError if visualdl is not installed or a record is damaged; a record cut off at
+    the end of a file is left out, with a remark.
+    """
+    record = _package("visualdl.proto.record_pb2").Record
+    points = Points(_source(paths))
+    for path in sorted(paths):
+        for start, data in _visualdl_frames(path, points):
+            for value in _parsed(record, data, path, start).values:
+                if value.HasField("value"):
+                    points.add(value.id, value.tag, value.value)
+                elif value.HasField("tag_value"):
+                    name = f"{value.tag}/{value.tag_value.tag}"
+                    points.add(value.id, name, value.tag_value.value)
+    return points.log("VisualDL records")
+
+
+def _source(paths: list[Path]) -> str:
+    return str(paths[0] if len(paths) == 1 else paths[0].parent)
+
+
+def _package(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        name = module.partition(".")[0]
+        raise CurveError(
+            f"reading {name} logs needs {error.name}: python -m pip install {name}"
+        ) from error
+
+
+def _require_whole_events(path: Path, points: Points) -> None:
+    """Raise CurveError at the first damaged event: the package itself would end there in silence."""
+    raw = _package("tensorboard.backend.event_processing.event_file_loader").RawEventFileLoader
+    crc = _package("tensorboard.compat.tensorflow_stub.pywrap_tensorflow").masked_crc32c
+    read = sum(len(event) + _TENSORBOARD_FRAME for event in raw(str(path)).Load())
+    size = path.stat().st_size
+    if read == size:
+        return
+    with path.open("rb") as handle:
+        handle.seek(read)
+        header = handle.read(_LENGTH + 4)
+    length, checksum = struct.unpack("<QI", header) if len(header) == 12 else (size, None)
+    intact = checksum is None or checksum == crc(header[:_LENGTH])
+    if not intact or read + length + _TENSORBOARD_FRAME <= size:
+        raise CurveError(f"{path} is damaged at byte {read} of {size}")
+    points.remarks.append(f"{path.name}: its last event was cut off and is left out")
+
+
+def _visualdl_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
+    """Yield where each record starts, and its bytes."""
+    data, start = path.read_bytes(), 0
+    while start < len(data):
+        length = int.from_bytes(data[start : start + _LENGTH], "little")
+        end = start + _LENGTH + length
+        if end > len(data):
+            points.remarks.append(f"{path.name}: its last {len(data) - start} bytes are no whole "
+                                  "record and are left out")  # fmt: skip
+            return
+        yield start, data[start + _LENGTH : end]
+        start = end
+
+
+def _parsed(record: Any, data: bytes, path: Path, start: int) -> Any:
+    decode_error = import_module("google.protobuf.message").DecodeError
+    try:
+        return record.FromString(data)
+    except decode_error as error:
+        raise CurveError(f"{path} is damaged at byte {start}: {error}") from error

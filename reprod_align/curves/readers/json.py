@@ -1,0 +1,83 @@
+"""Reads JSON lines of a training loop, and the state of a Hugging Face or PaddleNLP Trainer."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.readers.rows import Row, add_rows
+
+
+def read_json(path: Path) -> CurveLog:
+    """Return the curves of JSON lines, of a list of objects, or of an object with a log_history.
+
+    Raises CurveError, with the line's number, for a line that is no JSON object; a last line
+    that was cut off is left out, with a remark.
+    """
+    first = _first_line(path)
+    if _is_object(first) and "log_history" not in first:
+        points = Points(str(path))
+        add_rows(points, _json_lines(path, points))
+        return points.log("JSON lines")
+    return _read_document(path)
+
+
+def _first_line(path: Path) -> str:
+    with path.open(encoding="utf-8-sig", errors="replace") as handle:
+        return next((line for line in handle if line.strip()), "")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _json_lines(path: Path, points: Points) -> Iterator[Row]:
+    """Yield the rows; a damaged line is an error only once a line follows it."""
+    damaged: tuple[int, str] | None = None
+    with path.open("rb") as handle:
+        for line, text in enumerate(handle, 1):
+            if not text.strip():
+                continue
+            if damaged is not None:
+                raise CurveError(f"{path}, line {damaged[0]} is damaged: {damaged[1]}")
+            row, fault = _row(text)
+            if row is None:
+                damaged = line, fault
+            else:
+                yield line, row
+    if damaged is not None:
+        points.remarks.append(f"the last line ({damaged[0]}) is no whole object and is left out")
+
+
+def _row(text: bytes) -> tuple[dict[str, Any] | None, str]:
+    try:
+        value = json.loads(text.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:  # also text that is not UTF-8
+        return None, f"no JSON ({type(error).__name__}: {error})"[:160]
+    if not isinstance(value, dict):
+        return None, f"a JSON object expected, got a {type(value).__name__}"
+    return value, ""
+
+
+def _read_document(path: Path) -> CurveLog:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise CurveError(
+            f"{path} is damaged at line {error.lineno}: {error.msg}; JSON lines, a list of objects "
+            "or a trainer_state.json expected"
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CurveError(f"{path} cannot be read as JSON: {error}") from error
+    history = document.get("log_history") if isinstance(document, dict) else document
+    if not isinstance(history, list) or not all(isinstance(row, dict) for row in history):
+        raise CurveError(f"{path}: a log_history, that is a list of JSON objects, expected")
+    if not history:
+        raise CurveError(f"{path}: its log_history is empty")
+    points = Points(str(path))
+    add_rows(points, enumerate(history, 1))
+    return points.log("a Trainer's log_history" if isinstance(document, dict) else "JSON")

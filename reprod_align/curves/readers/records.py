@@ -1,0 +1,66 @@
+"""Reads the curves in a record of this library, as Step 5 of the pipeline writes it."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align.curves.log import CurveLog, Points
+from reprod_align.records.record import load_record
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+_OF_EPOCH: Final = re.compile(r"epoch_(\d+)_(.+)")
+_OF_STEP: Final = re.compile(r"(.+)_(\d+)")
+_NUMBERS: Final = "iuf"
+
+
+def read_record(path: Path) -> CurveLog:
+    """Return the curves of a record: `epoch_0_losses` (N,), `loss_0`, or any vector of numbers.
+
+    Steps count from 1, over all epochs; a number of an epoch (`epoch_0_accuracy`) stands at the
+    epoch's last step. Raises RecordError for a damaged file, CurveError for one without curves.
+    """
+    record = {
+        name: array
+        for name, array in load_record(path).items()
+        if array.dtype.kind in _NUMBERS and array.ndim <= 1
+    }
+    points = Points(str(path))
+    _add_epochs(points, record)
+    for name, array in record.items():
+        numbered = _OF_STEP.fullmatch(name)
+        if _OF_EPOCH.fullmatch(name):
+            continue
+        if array.ndim == 1:
+            _add_vector(points, 0, name, array)
+        elif numbered:
+            points.add(int(numbered[2]) + 1, numbered[1], float(array))
+    return points.log("a record")
+
+
+def _add_epochs(points: Points, record: Mapping[str, Array]) -> None:
+    by_epoch: dict[int, dict[str, Array]] = {}
+    for name, array in record.items():
+        found = _OF_EPOCH.fullmatch(name)
+        if found:
+            by_epoch.setdefault(int(found[1]), {})[found[2]] = array
+    start = 0
+    for epoch in sorted(by_epoch):
+        arrays = by_epoch[epoch]
+        length = max(len(np.atleast_1d(array)) for array in arrays.values())
+        for name, array in arrays.items():
+            vector = array.ndim == 1
+            _add_vector(points, start if vector else start + length - 1, name, np.atleast_1d(array))
+        for step in range(start + 1, start + length + 1):
+            points.add_epoch(step, epoch)
+        start += length
+
+
+def _add_vector(points: Points, start: int, name: str, array: Array) -> None:
+    name = "loss" if name == "losses" else name
+    for step, value in enumerate(array.tolist(), start + 1):
+        points.add(step, name, float(value))

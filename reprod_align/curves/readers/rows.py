@@ -1,0 +1,130 @@
+"""Rows of a log, {column: value}, as curves: which column is the step, which are numbers."""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Final
+
+from reprod_align.curves.log import CurveError, Points
+
+STEP_NAMES: Final = (
+    "step",
+    "global_step",
+    "globalstep",
+    "trainer/global_step",
+    "global_step/max_steps",
+    "train_step",
+    "steps",
+    "current_steps",
+    "iter",
+    "iters",
+    "iteration",
+    "iterations",
+    "it",
+    "_step",
+    "batch",
+)
+"""Names of a step column, the best first."""
+
+EPOCH_NAMES: Final = ("epoch", "epochs", "progress_or_epoch", "train/epoch")
+
+_HEAD: Final = 1000  # rows that tell which column is the step
+_SPECIAL: Final = {"nan", "inf", "+inf", "-inf", "infinity", "-infinity", "+infinity"}
+_OF_TOTAL: Final = re.compile(r"(\d+)\s*/\s*\d+")
+
+Row = tuple[int, Mapping[str, object]]
+"""The line's number, and its columns."""
+
+
+def add_rows(points: Points, rows: Iterable[Row]) -> None:
+    """Add every number of every row at the row's step; raises CurveError if no row has a step.
+
+    A row without the step column (a summary at the end) is passed over, with a remark.
+    """
+    stream = iter(rows)
+    head = list(islice(stream, _HEAD))
+    column = step_column([name for _, row in head for name in row])
+    if column is None:
+        names = ", ".join(dict.fromkeys(name for _, row in head[:5] for name in row))[:120]
+        raise CurveError(f"{points.source} has no step: it has {names or 'no columns'}")
+    passed_over = _add(points, chain(head, stream), column)
+    if passed_over:
+        points.remarks.append(f"{passed_over} row(s) without {column!r} passed over")
+
+
+def step_column(names: Iterable[str]) -> str | None:
+    """Return the one of `names` that counts the steps, else the epochs; None if none does."""
+    known = {name.strip().lower(): name for name in names}
+    return next((known[name] for name in (*STEP_NAMES, *EPOCH_NAMES) if name in known), None)
+
+
+def number(value: object) -> float | None:
+    """Return `value` as a float if it is one, or the text of a NaN or an infinity; else None."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf if value > 0 else -math.inf
+    if isinstance(value, str) and value.strip().lower() in _SPECIAL:
+        return float(value)
+    return None
+
+
+def _add(points: Points, rows: Iterator[Row], column: str) -> int:
+    passed_over, counter = 0, _StepCounter(column)
+    for line, row in rows:
+        if row.get(column) is None:
+            passed_over += any(number(value) is not None for value in row.values())
+            continue
+        epoch = next((number(row[name]) for name in row if name.lower() in EPOCH_NAMES), None)
+        step = counter.count(_step(row[column], points.source, line), epoch)
+        if epoch is not None and column.lower() not in EPOCH_NAMES:
+            points.add_epoch(step, epoch)
+        for name, value in row.items():
+            counts = name == column or name.lower() in EPOCH_NAMES
+            known = None if counts else number(value)
+            if known is not None:
+                points.add(step, name, known)
+    points.remarks += counter.remarks()
+    return passed_over
+
+
+class _StepCounter:
+    """Counts on where a log's steps start again with every epoch."""
+
+    def __init__(self, column: str) -> None:
+        self.column, self.base, self.restarts = column, 0, 0
+        self.last_step, self.last_epoch = -1, math.inf
+
+    def count(self, step: int, epoch: float | None) -> int:
+        """Return the step counted over all epochs.
+
+        A step that falls while the epoch rises is a counter started again; if the epoch does not
+        rise, a resumed run.
+        """
+        if epoch is None:
+            return step + self.base
+        if step < self.last_step and epoch > self.last_epoch:
+            self.base += self.last_step
+            self.restarts += 1
+        self.last_step, self.last_epoch = step, epoch
+        return step + self.base
+
+    def remarks(self) -> list[str]:
+        """Say so if a counter was started again."""
+        if not self.restarts:
+            return []
+        return [f"{self.column!r} starts again with every epoch: counted on over the epochs"]
+
+
+def _step(value: object, source: str, line: int) -> int:
+    if isinstance(value, str):
+        share = _OF_TOTAL.fullmatch(value.strip())
+        value = int(share[1]) if share else value
+    known = number(value)
+    if known is None or not math.isfinite(known) or known != math.floor(known):
+        raise CurveError(f"{source}, line {line}: {str(value)[:40]!r} is no step")
+    return int(known)

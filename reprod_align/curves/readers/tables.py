@@ -1,0 +1,87 @@
+"""Reads CSV and TSV with a header and a column of steps."""
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.readers.rows import Row, add_rows, step_column
+
+_DELIMITERS: Final = ",\t;"
+_EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside each curve
+
+
+def has_step_column(head: str) -> bool:
+    """Return True if the first line of `head` is a table's header with a step column."""
+    line = next((line for line in head.splitlines() if line.strip()), "")
+    return step_column(_header(line)) is not None
+
+
+def read_table(path: Path) -> CurveLog:
+    """Return a curve for every column of numbers; an empty cell is no value.
+
+    Raises CurveError, with the line's number, for a row that does not fit the header or a text
+    among numbers.
+    """
+    points = Points(str(path))
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as handle:
+            add_rows(points, _rows(handle, path, points))
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise CurveError(f"{path} cannot be read as a table: {error}") from error
+    return points.log("a table")
+
+
+def _header(line: str) -> list[str]:
+    return next(csv.reader([line], delimiter=_delimiter(line)), [])
+
+
+def _delimiter(line: str) -> str:
+    return max(_DELIMITERS, key=line.count)
+
+
+def _rows(handle: Iterator[str], path: Path, points: Points) -> Iterator[Row]:
+    first = next(line for line in handle if line.strip())
+    names = _header(first)
+    if len(set(names)) < len(names):
+        raise CurveError(f"{path}: a column's name stands twice in the header")
+    numeric: dict[str, bool] = {}
+    reader = csv.reader(handle, delimiter=_delimiter(first))
+    short: int | None = None
+    for cells in reader:
+        line = reader.line_num + 1
+        if not any(cell.strip() for cell in cells):
+            continue
+        if short is not None:
+            raise CurveError(f"{path}, line {short}: fewer cells than the header has names")
+        if len(cells) > len(names):
+            raise CurveError(f"{path}, line {line}: {len(cells)} cells for {len(names)} names")
+        if len(cells) < len(names):
+            short = line
+            continue
+        yield line, _numbers(dict(zip(names, cells, strict=True)), numeric, f"{path}, line {line}")
+    if short is not None:
+        points.remarks.append(f"the last line ({short}) was cut off and is left out")
+
+
+def _numbers(cells: dict[str, str], numeric: dict[str, bool], where: str) -> dict[str, object]:
+    """Return the cells that hold numbers; a column's first cell decides what the column holds."""
+    row: dict[str, object] = {}
+    for name, cell in cells.items():
+        if not cell.strip() or name.endswith(_EXTREMES):
+            continue
+        value = _number(cell)
+        if not numeric.setdefault(name, value is not None):
+            continue
+        if value is None:
+            raise CurveError(f"{where}: {cell[:40]!r} is no number, as {name!r} holds otherwise")
+        row[name] = value
+    return row
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell) if "_" not in cell else None  # Python would read 1_000 as a number
+    except ValueError:
+        return None

@@ -1,0 +1,115 @@
+"""A training's state between two steps, and how PyTorch's becomes Paddle's."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.errors import ReprodError
+from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+Kept = Mapping[str, Mapping[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
+
+_SAME: Final = {
+    "exp_avg": "moment1",
+    "exp_avg_sq": "moment2",
+    "max_exp_avg_sq": "moment2_max",
+    "momentum_buffer": "velocity",
+    "square_avg": "mean_square",
+    "grad_avg": "mean_grad",
+    "sum": "moment",
+}
+"""what both keep, PyTorch's name -> Paddle's"""
+_POWERS: Final = ("beta1_pow_acc", "beta2_pow_acc")
+
+
+@dataclass(frozen=True)
+class State:
+    """What one side's next step starts from."""
+
+    step: int
+    """how many have been taken"""
+    weights: Mapping[str, Array]
+    """parameters and buffers"""
+    kept: Kept
+    """by the optimizer"""
+
+
+def to_torch(
+    pair: TensorPair, arrays: Mapping[str, Array], like: Mapping[str, Array]
+) -> dict[str, Array]:
+    """Return what PyTorch's tensors of the pair hold, given Paddle's by name: undoes `to_paddle`.
+
+    like: PyTorch's tensors by name, for their shapes.
+    """
+    sizes = [like[name].size for name in pair.torch]
+    ends = np.cumsum(sizes)
+    numbers = {
+        name: np.arange(end - size, end).reshape(like[name].shape)
+        for name, size, end in zip(pair.torch, sizes, ends, strict=True)
+    }
+    places = pair.to_paddle(numbers)  # where each element went
+    whole = np.empty(ends[-1], arrays[pair.paddle[0]].dtype)
+    for name, place in places.items():
+        whole[place.reshape(-1)] = arrays[name].reshape(-1)
+    parts = np.split(whole, ends[:-1])
+    return {
+        name: part.reshape(like[name].shape) for name, part in zip(pair.torch, parts, strict=True)
+    }
+
+
+def as_paddle(
+    kept: Kept, pairs: Sequence[TensorPair], fresh: Kept, betas: tuple[float, float] | None
+) -> dict[str, dict[str, Array]]:
+    """Return what Paddle's optimizer keeps where PyTorch's keeps `kept`.
+
+    fresh: what Paddle's keeps before its first step; betas: of Adam, None for other optimizers.
+    Raises ReprodError for a kind that is not known to mean the same.
+    """
+    unknown = [kind for kind in kept if kind not in _SAME and kind != "step"]
+    unknown += [kind for kind in fresh if kind not in (*_SAME.values(), *_POWERS)]
+    if unknown and kept:
+        raise ReprodError(
+            f"the optimizers' state ({', '.join(dict.fromkeys(unknown))}) cannot be carried from PyTorch to "
+            "Paddle: only a step near the start, which needs no state, can be explained"
+        )
+    made: dict[str, dict[str, Array]] = {}
+    for kind, held in kept.items():
+        for pair in pairs:
+            if kind in _SAME and all(name in held for name in pair.torch):
+                made.setdefault(_SAME[kind], {}).update(pair.to_paddle(held))
+    return made | _powers(kept.get("step", {}), pairs, fresh, betas)
+
+
+def _powers(
+    steps: Mapping[str, Array],
+    pairs: Sequence[TensorPair],
+    fresh: Kept,
+    betas: tuple[float, float] | None,
+) -> dict[str, dict[str, Array]]:
+    """Return Paddle's powers of the betas, which stand for the number of the next step."""
+    if betas is None:
+        return {}
+    taken = {
+        theirs: float(steps[pair.torch[0]])
+        for pair in pairs
+        if pair.torch[0] in steps
+        for theirs in pair.paddle
+    }
+    return {
+        kind: {name: np.full((1,), beta ** (taken[name] + 1)) for name in held if name in taken}
+        for kind, beta in zip(_POWERS, betas, strict=True)
+        if (held := fresh.get(kind)) is not None
+    }
+
+
+def furthest(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+    """Return the largest difference of any float tensor that both hold, relative to its largest."""
+    found: list[Any] = [0.0]
+    for name, array in ours.items():
+        if name in theirs and array.dtype.kind == "f" and array.size:
+            largest = float(np.abs(array).max()) or 1.0
+            found.append(float(np.abs(array - theirs[name]).max()) / largest)
+    return float(max(found))

@@ -1,0 +1,217 @@
+"""The verdict on two training logs, as a value: a result for each pair of curves, text and JSON."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.curves.log import CurveLog
+from reprod_align.curves.names import GRAD_NORM, LOSS, LR
+from reprod_align.curves.rounding import Rounding
+from reprod_align.curves.track import AGREES, NOTHING, PARTS, SPIKE, UNSTEADY, Track
+from reprod_align.errors import one_line
+
+import numpy as np
+
+_HEADERS: Final = ("curve", "steps", "largest difference", "first step outside", "verdict")
+
+
+@dataclass(frozen=True)
+class CurveResult:
+    """What became of one pair of curves."""
+
+    name: str
+    other_name: str
+    quantity: str
+    """what both are, by whatever name: "loss", "lr", "eval_accuracy" """
+    logged: tuple[int, int]
+    """how many steps each log has"""
+    track: Track
+    hints: tuple[str, ...]
+    remarks: tuple[str, ...]
+    shift: int
+    """what has to be added to the other's steps for the two to agree; 0 if nothing helps"""
+    rounding: Rounding | None = None
+    """how rounding grows in the reference, where its float64 run is known"""
+
+    @property
+    def verdict(self) -> str:
+        """ "agrees", "spike", "parts", "comes and goes", "parts at the end" or "not compared"."""
+        return self.track.behaviour
+
+    @property
+    def first_step(self) -> int | None:
+        """The first step outside the band; None if there is none."""
+        return None if self.track.first is None else int(self.track.steps[self.track.first])
+
+    @property
+    def parted_step(self) -> int | None:
+        """The step from which the curves stay apart; None if they do not."""
+        place = self.track.sustained
+        return None if place is None else int(self.track.steps[place])
+
+    @property
+    def largest(self) -> float:
+        """The largest difference; NaN if a value is not finite or nothing was compared."""
+        gaps = self.track.difference
+        return float(gaps.max()) if len(gaps) else math.nan
+
+    def lines(self) -> list[str]:
+        """Return the details in words."""
+        track, place = self.track, self.track.first
+        found = [f"{one_line(self.name)}: {self._behaviour()}"]
+        if place is not None:
+            found.append(
+                f"step {track.steps[place]}: {track.expected[place]:.10g} and "
+                f"{track.actual[place]:.10g}, difference {track.difference[place]:.2e}, "
+                f"band {track.limit[place]:.2e}"
+            )
+        return [*found, *self.hints, *(f"remark: {remark}" for remark in self.remarks)]
+
+    def _behaviour(self) -> str:
+        track, place = self.track, self.track.first
+        if place is None:
+            return self.verdict
+        if self.verdict == SPIKE:
+            return f"isolated spike at step {self.first_step}, back within the band at step " \
+                   f"{track.steps[track.back]}"  # fmt: skip
+        if self.verdict == UNSTEADY:
+            share = f"{100 * np.mean(track.outside[place:]):.0f}%"
+            return f"outside the band at step {self.first_step}, comes and goes ({share} outside)"
+        if self.verdict == PARTS and self.parted_step != self.first_step:
+            return (
+                f"outside at step {self.first_step}, parted for good from step {self.parted_step}"
+            )
+        few = (
+            ""
+            if self.verdict == PARTS
+            else "; too few steps follow to call it a spike or a parting"
+        )
+        return f"parts at step {self.first_step}{few}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain values; inf and nan as strings."""
+        track, place = self.track, self.track.first
+        at = {} if place is None else {
+            "expected": float(track.expected[place]),
+            "actual": float(track.actual[place]),
+            "difference": float(track.difference[place]),
+            "band": float(track.limit[place]),
+        }  # fmt: skip
+        return {
+            "curve": self.name,
+            "other_curve": self.other_name,
+            "quantity": self.quantity,
+            "steps_compared": len(track.steps),
+            "steps_logged": list(self.logged),
+            "largest_difference": _plain(self.largest),
+            "first_step_outside": self.first_step,
+            "parted_from_step": self.parted_step,
+            "at_first_step_outside": {name: _plain(value) for name, value in at.items()},
+            "verdict": self.verdict,
+            "agrees_when_shifted_by": self.shift,
+            "rounding": None if self.rounding is None else self.rounding.to_json(),
+            "hints": list(self.hints),
+            "remarks": list(self.remarks),
+        }
+
+
+@dataclass(frozen=True)
+class CurveReport:
+    """The verdict on two logs: one result per pair of curves, in the reference's order."""
+
+    reference: CurveLog
+    other: CurveLog
+    results: tuple[CurveResult, ...]
+    rule: str
+    """what the band is made of, in words"""
+    hints: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """True if every pair was compared and stayed within its band."""
+        return all(result.verdict == AGREES for result in self.results)
+
+    @property
+    def exit_code(self) -> int:
+        """0 if the logs agree, 1 if they part, 2 if a pair could not be compared."""
+        if any(result.first_step is not None for result in self.results):
+            return 1
+        return 0 if self.passed else 2
+
+    @property
+    def first(self) -> CurveResult | None:
+        """The curve that leaves its band first; of several, the cause rather than the effect."""
+        parted = [result for result in self.results if result.first_step is not None]
+        return min(parted, key=lambda result: (result.first_step, _rank(result)), default=None)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in one line."""
+        if self.first is not None:
+            return (
+                f"{one_line(self.first.name)} leaves the noise band at step {self.first.first_step}"
+            )
+        if self.exit_code == 2:
+            names = [one_line(r.name) for r in self.results if r.verdict == NOTHING]
+            return f"cannot be compared: no step to judge in {', '.join(names)}"
+        return f"the logs agree: {len(self.results)} curve(s) within the band"
+
+    def summary(self) -> str:
+        """Return the verdict, a table of the curves, and the details."""
+        rows = [_row(result) for result in self.results]
+        parts = [f"verdict: {self.headline}", "", *_table(rows), "", f"band: {self.rule}"]
+        parts += [
+            f"{one_line(result.name)}: {result.rounding.words}"
+            for result in self.results
+            if result.rounding is not None
+        ]
+        parts += [f"points to: {hint}" for hint in self.hints]
+        detailed = [result for result in self.results if result.verdict != AGREES or result.remarks]
+        for result in detailed:
+            first, *rest = result.lines()
+            parts += ["", first, *(f"  {line}" for line in rest)]
+        remarks = [f"remark: {remark}" for remark in self.remarks]
+        return "\n".join([*parts, *([""] if remarks else []), *remarks])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain values that strict JSON can hold."""
+        return {
+            "passed": self.passed,
+            "exit_code": self.exit_code,
+            "verdict": self.headline,
+            "first_curve": None if self.first is None else self.first.name,
+            "first_step": None if self.first is None else self.first.first_step,
+            "band": self.rule,
+            "hints": list(self.hints),
+            "remarks": list(self.remarks),
+            "logs": [
+                {"source": log.source, "kind": log.kind} for log in (self.reference, self.other)
+            ],
+            "curves": [result.to_json() for result in self.results],
+        }
+
+
+def _rank(result: CurveResult) -> int:
+    """Order curves that part at the same step: the schedule, the forward pass, the rest."""
+    order = (LR, LOSS, GRAD_NORM)
+    return order.index(result.quantity) if result.quantity in order else len(order)
+
+
+def _row(result: CurveResult) -> tuple[str, ...]:
+    same = result.name == result.other_name
+    name = result.name if same else f"{result.name} = {result.other_name}"
+    first = "" if result.first_step is None else str(result.first_step)
+    largest = f"{result.largest:.1e}" if len(result.track.steps) else ""
+    return one_line(name), str(len(result.track.steps)), largest, first, result.verdict
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(_HEADERS, *rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (_HEADERS, *rows)]  # fmt: skip
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)

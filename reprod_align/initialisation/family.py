@@ -1,0 +1,213 @@
+"""In words: which initialiser a parameter was probably drawn with, and what to set in Paddle."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from reprod_align.initialisation.sample import Array, Moments, ParameterSample, fans
+
+import numpy as np
+from scipy import stats
+
+Kind = Literal["uniform", "normal", "truncated normal", "orthogonal", "unknown"]
+
+_WELL = 2.5  # sqrt(n) times the KS distance to a fitted family; above, the family is another one
+_CUT = 2.0  # standard deviations: a truncated normal with other ends is not looked for
+_NEAR = 4.0  # standard errors within which a formula's number is taken for the measured one
+_ROUND = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+_EXACT = 4 * float(np.finfo(np.float32).eps)
+
+
+@dataclass(frozen=True)
+class Family:
+    """The likely distribution of a parameter's random part."""
+
+    kind: Kind
+    scale: float
+    """half a uniform one's width, an orthogonal one's gain, else the standard deviation (before a cut)"""
+    origin: str
+    """the formula that gives the scale: "Kaiming a=sqrt(5): 1/sqrt(fan_in)"; "" if none is near"""
+    centre: float = 0.0
+    cut: float = math.inf
+    """where a truncated normal ends, in `scale`"""
+
+    @property
+    def words(self) -> str:
+        """The family as text: "uniform on +-0.0884 (Xavier: ...)"."""
+        if self.kind == "unknown":
+            return f"of no family known here, std {self.scale:.3g}, mean {self.centre:.3g}"
+        origin = f" ({self.origin})" if self.origin else ""
+        if self.kind == "orthogonal":
+            return f"orthogonal, gain {self.scale:.3g}"
+        if self.kind == "uniform" and self.centre:
+            return f"uniform from {self._around(-1)} to {self._around(1)}"
+        if self.kind == "uniform":
+            return f"uniform on +-{self.scale:.3g}{origin}"
+        around = "" if self.centre == 0 else f" around {self.centre:.3g}"
+        cut = f", cut at {self.cut:.3g} std" if self.kind == "truncated normal" else ""
+        return f"{self.kind}, std {self.scale:.3g}{cut}{around}{origin}"
+
+    @property
+    def paddle(self) -> str:
+        """The Paddle initialiser that draws from it; "" where there is none."""
+        scale, centre = f"{self.scale:.6g}", f"{self.centre:.6g}"
+        if self.kind == "uniform":
+            return f"nn.initializer.Uniform({self._around(-1)}, {self._around(1)})"
+        if self.kind == "normal":
+            return f"nn.initializer.Normal({centre}, {scale})"
+        if self.kind == "truncated normal":
+            ends = f"{self._around(-self.cut)}, {self._around(self.cut)}"
+            return f"nn.initializer.TruncatedNormal({centre}, {scale}, {ends})"
+        return f"nn.initializer.Orthogonal({scale})" if self.kind == "orthogonal" else ""
+
+    def _around(self, scales: float) -> str:
+        return f"{self.centre + scales * self.scale:.6g}"
+
+
+def describe(sample: ParameterSample, weight: ParameterSample | None = None) -> str:
+    """Return in words what the parameter starts from: "zeros", "uniform on +-0.051 (...)".
+
+    weight: that of the same layer, whose fan_in a bias is often drawn by.
+    """
+    if not sample.is_random:
+        return _fixed_words(sample.fixed)
+    words = family(sample, weight).words
+    if not sample.fixed.size:
+        return words
+    return f"{_fixed_words(sample.fixed)} in {_places(sample)}, elsewhere {words}"
+
+
+def remedy(name: str, reference: ParameterSample, weight: ParameterSample | None = None) -> str:
+    """Return what to set in Paddle so that parameter `name` starts as `reference` does in PyTorch."""
+    if not reference.is_random:
+        first = reference.fixed[0]
+        constant = bool((reference.fixed == first).all())
+        return _set(name, f"nn.initializer.Constant({first:.6g})") if constant else _CONVERT
+    code = family(reference, weight).paddle
+    if not code:
+        return _CONVERT
+    if not reference.fixed.size:
+        return _set(name, code)
+    return f"{_set(name, code)}, then {_fixed_words(reference.fixed)} in {_places(reference)}"
+
+
+def family(sample: ParameterSample, weight: ParameterSample | None = None) -> Family:
+    """Return the likely family of the random part, which must not be empty; weight as in `describe`."""
+    moments, values, shape = sample.moments, np.sort(sample.values), sample.layout_shape
+    formulas = _formulas(shape, None if weight is None else weight.layout_shape)
+    if sample.orthogonal:
+        longer = max(shape[0], sample.size // shape[0])
+        return Family("orthogonal", _rounded(moments.std * math.sqrt(longer), 1e-4), "")
+    error = moments.std / math.sqrt(max(moments.count, 1))
+    centre = 0.0 if abs(moments.mean) < _NEAR * error else _rounded(moments.mean, error)
+    kind, cut = _kind(values, moments, centre)
+    if kind == "uniform":
+        return _uniform(values, centre, formulas)
+    scale = moments.std / float(stats.truncnorm.std(-cut, cut)) if cut < math.inf else moments.std
+    relative = math.sqrt(max(moments.kurtosis - 1, 0.1) / (4 * max(moments.count, 1)))
+    near = _nearest(scale, _NEAR * relative, formulas["normal"] if kind != "unknown" else {})
+    return Family(kind, *near, cut=cut, centre=centre)
+
+
+def _uniform(values: Array, centre: float, formulas: Mapping[str, dict[str, float]]) -> Family:
+    """Return the uniform family that ends where the sorted values do."""
+    gap = float(values[-1] - values[0]) / len(values)  # about as far as the true ends lie beyond
+    if centre:
+        middle, half = float(values[-1] + values[0]) / 2, gap * (len(values) + 2) / 2
+        return Family("uniform", _rounded(half, _NEAR * gap), "", _rounded(middle, _NEAR * gap))
+    half = float(max(-values[0], values[-1])) + gap / 2
+    found = _nearest(half, _NEAR * gap / half, formulas["uniform"])
+    return Family("uniform", *found)
+
+
+def _kind(values: Array, moments: Moments, centre: float) -> tuple[Kind, float]:
+    """Return the likeliest family of the sorted values, and where a truncated normal is cut, in std."""
+    half = float(max(abs(values[0] - centre), abs(values[-1] - centre)))
+    if not half or not moments.std:
+        return "unknown", math.inf
+    fitted: dict[Kind, Any] = {
+        "uniform": stats.uniform(centre - half, 2 * half),
+        "normal": stats.norm(moments.mean, moments.std),
+        "truncated normal": stats.truncnorm(-_CUT, _CUT, centre, half / _CUT),
+    }
+    likelihood = {kind: float(law.logpdf(values).sum()) for kind, law in fitted.items()}
+    best = max(likelihood, key=lambda kind: likelihood[kind])
+    if _distance(fitted[best].cdf(values)) * math.sqrt(len(values)) > _WELL:
+        return "unknown", math.inf
+    return best, _CUT if best == "truncated normal" else math.inf
+
+
+def _distance(cdf: Array) -> float:
+    """Return the Kolmogorov-Smirnov distance of sorted values, given their fitted cdf (n,)."""
+    steps = np.arange(len(cdf) + 1) / len(cdf)
+    return float(max((steps[1:] - cdf).max(), (cdf - steps[:-1]).max()))
+
+
+def _nearest(scale: float, limit: float, formulas: Mapping[str, float]) -> tuple[float, str]:
+    """Return the number of the nearest formula within `limit` (relative), and the formula in words."""
+    known = {f"{number:g}": number for number in _ROUND} | dict(formulas)
+    best = min(known, key=lambda words: abs(math.log(scale / known[words])))
+    if abs(math.log(scale / known[best])) > limit + _EXACT:
+        return _rounded(scale, limit * scale / _NEAR), ""
+    return known[best], best if best in formulas else ""
+
+
+def _formulas(
+    shape: tuple[int, ...], weight: tuple[int, ...] | None
+) -> Mapping[str, dict[str, float]]:
+    """Return, for uniform and normal ones, {formula in words: its number}."""
+    found = fans(shape)
+    if found is None:
+        owner = None if weight is None else fans(weight)
+        near = {} if owner is None else {"1/sqrt(fan_in) of its weight": 1 / math.sqrt(owner[0])}
+        return {"uniform": near, "normal": {}}
+    ins, outs = found
+    one = {"1/sqrt(fan_out)": 1 / math.sqrt(outs)}
+    uniform = {
+        "Xavier: sqrt(6/(fan_in+fan_out))": math.sqrt(6 / (ins + outs)),
+        "Kaiming a=sqrt(5): 1/sqrt(fan_in)": 1 / math.sqrt(ins),
+        "Kaiming: sqrt(6/fan_in)": math.sqrt(6 / ins),
+        "Kaiming, linear: sqrt(3/fan_in)": math.sqrt(3 / ins),
+        "Kaiming fan_out: sqrt(6/fan_out)": math.sqrt(6 / outs),
+    }
+    normal = {
+        "Xavier: sqrt(2/(fan_in+fan_out))": math.sqrt(2 / (ins + outs)),
+        "Kaiming: sqrt(2/fan_in)": math.sqrt(2 / ins),
+        "Kaiming fan_out: sqrt(2/fan_out)": math.sqrt(2 / outs),
+        "1/sqrt(fan_in)": 1 / math.sqrt(ins),
+    }
+    return {"uniform": uniform | one, "normal": normal | one}
+
+
+def _fixed_words(fixed: Array) -> str:
+    first = float(fixed[0])
+    if not (fixed == first).all():
+        zeros_and_ones = set(np.unique(fixed)) == {0.0, 1.0}
+        return "fixed zeros and ones" if zeros_and_ones else "fixed values that are not all alike"
+    return {0.0: "zeros", 1.0: "ones"}.get(first, f"all {first:.6g}")
+
+
+def _places(sample: ParameterSample) -> str:
+    """Return where the fixed elements lie: "row 0", "3 rows", "12 of 64 elements"."""
+    width = sample.size // sample.layout_shape[0] if sample.layout_shape else 1
+    rows, counts = np.unique(sample.fixed_at // max(width, 1), return_counts=True)
+    if width > 1 and (counts == width).all():
+        return f"row {rows[0]}" if len(rows) == 1 else f"{len(rows)} rows (the first: {rows[0]})"
+    return f"{sample.fixed.size} of {sample.size} elements (the first: {sample.fixed_at[0]})"
+
+
+def _rounded(number: float, error: float) -> float:
+    """Return a number in as many digits as it is known to."""
+    digits = max(0, -math.floor(math.log10(_NEAR * error))) if error else 6
+    return round(number, digits)
+
+
+def _set(name: str, code: str) -> str:
+    role = name.rpartition(".")[2]
+    if role in ("weight", "bias"):
+        return f"{role}_attr=paddle.ParamAttr(initializer={code})"
+    return f"{code}(parameter) after the layer is built"
+
+
+_CONVERT = "convert PyTorch's initial weights: no initialiser of Paddle is known to give them"

@@ -1,0 +1,149 @@
+"""Other pairings that names and shapes allow just as well: whoever has the numbers decides."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import permutations
+from math import gcd
+
+from reprod_align.base.naming import parent, pattern, similarity
+from reprod_align.match.evidence import Evidence
+from reprod_align.match.names import mapped
+from reprod_align.model.layout import Shape
+from reprod_align.model.leaf import gap
+from reprod_align.model.tensor_pair import Match, TensorPair
+
+_SAME = 1e-6  # relative: a weight may have gone through float32 on its way
+_GROUPINGS = 8  # ways of dealing out rows to heads that are offered
+
+Change = dict[TensorPair, TensorPair]
+
+
+def note_doubts(
+    found: Match, torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]
+) -> None:
+    """Note what could be paired or laid out otherwise; take it where the present weights say so."""
+    found.doubts += _look_alikes(found, torch, name_map)
+    heads = _head_counts(torch) | _head_counts(paddle)
+    for change in _layouts(found, heads):
+        if _is_held(change, torch, paddle):
+            found.pairs = [change.get(pair, pair) for pair in found.pairs]
+    found.layouts = list(_layouts(found, heads))
+
+
+def alternatives(found: Match) -> Iterator[tuple[str, Match]]:
+    """Yield the other matches that could be meant, each with what it does in words."""
+    for change in found.layouts:
+        pairs = [change.get(pair, pair) for pair in found.pairs]
+        named = ", ".join(" + ".join(pair.torch) for pair in change)
+        yield f"laid out another way: {named}", replace(found, pairs=pairs)
+    for groups in found.doubts:
+        for order in orders(len(groups[0])):
+            other = exchanged(found, groups, order)
+            named = ", ".join(f"{path} with {other.owners[path]}" for g in groups for path in g)
+            yield named, other
+
+
+def exchanged(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]) -> Match:
+    """Return the match with the partners within each group exchanged, as `order` says."""
+    target = {
+        path: found.owners[group[place]]
+        for group in groups
+        for path, place in zip(group, order, strict=True)
+    }
+    moved = {}
+    for path in target:
+        for pair in found.pairs:
+            if parent(pair.torch[0]) == path:
+                moved[pair] = _moved(pair, found.owners[path], target[path])
+    pairs = [moved.get(pair, pair) for pair in found.pairs]
+    return replace(found, pairs=pairs, owners={**found.owners, **target})
+
+
+def orders(size: int) -> Iterator[tuple[int, ...]]:
+    """Yield every order of `size` things but the present one."""
+    yield from (order for order in permutations(range(size)) if order != tuple(range(size)))
+
+
+def _moved(pair: TensorPair, owner: str, target: str) -> TensorPair:
+    names = tuple(target + name[len(owner) :] for name in pair.paddle)
+    return replace(pair, paddle=names)
+
+
+def _look_alikes(
+    found: Match, torch: Evidence, name_map: Mapping[str, str]
+) -> Iterator[tuple[tuple[str, ...], ...]]:
+    """Yield groups of look-alikes whose names say nothing about which is which."""
+    groups: dict[tuple[str, str, tuple[Shape, ...]], list[str]] = defaultdict(list)
+    shared = Counter(found.owners.values())
+    for path, partner in found.owners.items():
+        if mapped(path, name_map) is not None or path not in torch.owners or shared[partner] > 1:
+            continue
+        shapes = tuple(sorted(t.shape for t in torch.owners[path].tensors.values()))
+        groups[parent(path), parent(partner), shapes].append(path)
+    patterns: dict[object, list[tuple[str, ...]]] = defaultdict(list)
+    for (above, beside, shapes), paths in groups.items():
+        if 2 <= len(paths) <= 4 and not _names_tell(paths, found.owners):
+            patterns[pattern(above), pattern(beside), shapes, len(paths)].append(tuple(paths))
+    yield from (tuple(groups) for groups in patterns.values())
+
+
+def _names_tell(paths: Sequence[str], owners: Mapping[str, str]) -> bool:
+    """Tell whether each path is more like its own partner than like any other of the group."""
+    if all(path == owners[path] for path in paths):
+        return True
+    return all(
+        similarity(path, owners[path]) > similarity(path, owners[other])
+        for path in paths
+        for other in paths
+        if other != path
+    )
+
+
+def _head_counts(side: Evidence) -> set[int]:
+    """Return the whole numbers that the model's own modules keep under a name with "head" in it."""
+    return {
+        value
+        for settings in side.info.modules.values()
+        for name, value in settings.values.items()
+        if "head" in name and type(value) is int and value > 1
+    }
+
+
+def _layouts(found: Match, heads: set[int]) -> Iterator[Change]:
+    """Yield the other ways to lie of the pairs that have some, all pairs of a pattern alike."""
+    alike: dict[object, list[TensorPair]] = defaultdict(list)
+    for pair in found.pairs:
+        if pair.is_fused:
+            alike[pattern(parent(pair.torch[0])), pattern(parent(pair.paddle[0]))].append(pair)
+        elif pair.choices:
+            alike[pattern(pair.torch[0]), pattern(pair.paddle[0])].append(pair)
+    for pairs in alike.values():
+        yield from _regrouped(pairs, heads) if pairs[0].is_fused else _otherwise(pairs)
+
+
+def _otherwise(pairs: Sequence[TensorPair]) -> Iterator[Change]:
+    yield {pair: replace(pair, lay=pair.choices[0], choices=(pair.lay,)) for pair in pairs}
+
+
+def _regrouped(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Change]:
+    """Yield fused tensors with their rows stored head by head, for every likely count of heads."""
+    common = gcd(*(size for pair in pairs for size in pair.sizes))
+    counts = [count for count in range(2, common) if common % count == 0]
+    known = [count for count in counts if count in heads]
+    for count in [*known, *(c for c in counts if c not in heads)][:_GROUPINGS]:
+        yield {pair: replace(pair, groups=count) for pair in pairs}
+
+
+def _is_held(change: Change, torch: Evidence, paddle: Evidence) -> bool:
+    """Tell whether the port holds the reference's weights laid out so, and not as the pairs have it."""
+    return all(
+        _holds(new, torch, paddle) and not _holds(old, torch, paddle)
+        for old, new in change.items()
+        if len({old.lay, new.lay}) > 1 or old.groups != new.groups
+    )
+
+
+def _holds(pair: TensorPair, torch: Evidence, paddle: Evidence) -> bool:
+    made = pair.to_paddle(torch.values)
+    return all(gap(values, paddle.values[name], _SAME).ok for name, values in made.items())

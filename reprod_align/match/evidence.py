@@ -1,0 +1,196 @@
+"""What matching sees of a model: its tensors by the module that holds them, in calling order."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from reprod_align.base.naming import parent
+from reprod_align.model.side import ModelInfo, TensorInfo
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+_ROLES = {"_mean": "running_mean", "_variance": "running_var", "_weight": "weight"}
+_SCALED = "InstanceNorm"  # Paddle calls its weight `scale`
+_COUNTER = "num_batches_tracked"  # Paddle keeps none
+_PARAMETRIZED = re.compile(r"(?:(.*)\.)?parametrizations\.(\w+?)(?:\.0)?")
+"""torch's parametrizations hold in modules of their own what Paddle's layers hold themselves"""
+_PARTS = {"original0": "g", "original1": "v", "original": "orig", "_u": "u", "_v": "v"}
+_MATRICES = ("weight", "weight_v", "weight_orig")
+
+
+@dataclass(frozen=True)
+class Owner:
+    """A module with tensors of its own: what is paired first."""
+
+    path: str
+    kind: str
+    tensors: Mapping[str, TensorInfo]
+    """by role, in PyTorch's words"""
+    axes: Mapping[str, str]
+    """of its matrices, by role: "oi", "io" or "" (see layout.lays)"""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it holds a tensor that is not another's under a second name."""
+        return any(tensor.tie == tensor.name for tensor in self.tensors.values())
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One model as matching sees it."""
+
+    info: ModelInfo
+    order: Sequence[str]
+    """the modules in the order in which they were first called"""
+    values: Mapping[str, Array]
+    """what its tensors hold at present"""
+    prints: Mapping[str, tuple[float, float]]
+    """of its weights: see _fingerprints"""
+    owners: Mapping[str, Owner]
+
+    def tensor_names(self) -> Iterator[str]:
+        """Yield the names of tensors that need a partner: parameters and saved float buffers."""
+        for tensor in self.info.tensors.values():
+            statistic = tensor.is_float and tensor.is_persistent
+            if tensor.tie == tensor.name and (tensor.is_parameter or statistic):
+                if tensor.role != _COUNTER:
+                    yield tensor.name
+
+    def axes(self, tensor: TensorInfo) -> str:
+        """Return the axes of a tensor that an owner holds."""
+        path, role = _home(self.info, tensor)
+        return self.owners[path].axes[role]
+
+    def in_order(self, children: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+        """Return each module's children in calling order."""
+        places = _places(self.info, self.order)
+        return {path: sorted(own, key=lambda p: places[p]) for path, own in children.items()}
+
+
+def evidence(
+    info: ModelInfo, order: Sequence[str], values: Mapping[str, Array], framework: str
+) -> Evidence:
+    """Return a model's tensors grouped by the module that holds them, in calling order."""
+    grouped: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    for tensor in info.tensors.values():
+        if tensor.role != _COUNTER:
+            path, role = _home(info, tensor)
+            grouped[path][role] = tensor
+    owners = {path: _owner(info, path, tensors, framework) for path, tensors in grouped.items()}
+    places = _places(info, order)
+    ordered = dict(sorted(owners.items(), key=lambda item: places[item[0]]))
+    return Evidence(info, order, values, _fingerprints(values), ordered)
+
+
+def opened(side: Evidence, other: Evidence) -> Evidence:
+    """Return the side with attentions and recurrent networks opened up where the other has parts.
+
+    torch's MultiheadAttention holds its projections itself; an LSTM holds what the other side may
+    keep in one cell per layer and direction, or in two Linear layers per cell.
+    """
+    owners: dict[str, Owner] = {}
+    for owner in side.owners.values():
+        for part in _parts(owner, other):
+            owners[part.path] = part
+    return replace(side, owners=owners)
+
+
+def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
+    """Return the layer that a tensor belongs to, and its role there in PyTorch's words.
+
+    weight_norm's and spectral_norm's parts go by the names of Paddle and of torch's older functions:
+    weight_g, weight_v; weight_orig, weight_u, weight_v.
+    """
+    inside = _PARAMETRIZED.fullmatch(tensor.owner)
+    if inside is not None and tensor.role in _PARTS:
+        return inside[1] or "", f"{inside[2]}_{_PARTS[tensor.role]}"
+    kind = info.modules[tensor.owner].kind
+    if tensor.role == "scale" and kind.startswith(_SCALED):
+        return tensor.owner, "weight"
+    return tensor.owner, _ROLES.get(tensor.role, tensor.role)
+
+
+def _owner(info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework: str) -> Owner:
+    settings = info.modules[path]
+    laid = _axes(settings.kind, settings.class_name, framework)
+    axes = {role: laid if role in _MATRICES else "" for role in tensors}
+    return Owner(path, settings.kind, tensors, axes)
+
+
+def _axes(kind: str, class_name: str, framework: str) -> str:
+    if kind == "Linear" or (not kind and class_name.endswith("Linear")):
+        return "oi" if framework == "PyTorch" else "io"
+    if kind.startswith("Conv") and "Transpose" not in kind:
+        return "oi"
+    return "io" if class_name == "Conv1D" and not kind else ""  # the one of GPT-2's
+
+
+def _places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Return where each module stands: by first call; one never called stands by its parent."""
+    called = {path: number for number, path in enumerate(order)}
+    places: dict[str, tuple[int, int]] = {}
+    for number, path in enumerate(info.modules):
+        above = path
+        while above not in called and above:
+            above = parent(above)
+        places[path] = called.get(above, -1), number
+    return places
+
+
+def _parts(owner: Owner, other: Evidence) -> list[Owner]:
+    if any(role.startswith("in_proj") or role.endswith("_proj_weight") for role in owner.tensors):
+        return [owner] if owner.path in other.owners else _projections(owner)
+    roles = {role for theirs in other.owners.values() for role in theirs.tensors}
+    if "weight_ih_l0" in owner.tensors and "weight_ih_l0" not in roles:
+        cells = _cells(owner)
+        return cells if "weight_ih" in roles else [g for cell in cells for g in _gates(cell)]
+    if "weight_ih" in owner.tensors and not roles & {"weight_ih", "weight_ih_l0"}:
+        return _gates(owner)
+    return [owner]
+
+
+def _projections(owner: Owner) -> list[Owner]:
+    """Return the input projections of torch's attention as Linear layers."""
+    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    for role, tensor in owner.tensors.items():
+        name, _, kind = role.rpartition("_")
+        parts[name if kind in ("weight", "bias") else role][kind] = tensor
+    return [_linear(owner, name, tensors) for name, tensors in parts.items()]
+
+
+def _cells(owner: Owner) -> list[Owner]:
+    """Return a recurrent network's layers and directions as cells."""
+    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    for role, tensor in owner.tensors.items():
+        name, _, layer = role.partition("_l")
+        parts[layer][name] = tensor
+    return [
+        Owner(f"{owner.path}.l{layer}", f"{owner.kind}Cell", tensors, dict.fromkeys(tensors, ""))
+        for layer, tensors in parts.items()
+    ]
+
+
+def _gates(cell: Owner) -> list[Owner]:
+    """Return a cell's two projections, of the input and of the state, as Linear layers."""
+    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    for role, tensor in cell.tensors.items():
+        kind, _, name = role.partition("_")
+        parts[name][kind] = tensor
+    return [_linear(cell, name, tensors) for name, tensors in parts.items()]
+
+
+def _linear(owner: Owner, name: str, tensors: dict[str, TensorInfo]) -> Owner:
+    axes = {role: "oi" if role == "weight" else "" for role in tensors}
+    return Owner(f"{owner.path}.{name}", "Linear", tensors, axes)
+
+
+def _fingerprints(values: Mapping[str, Array]) -> dict[str, tuple[float, float]]:
+    """Return two numbers of each matrix that stay the same when it is transposed; constant ones none."""
+    return {
+        name: (float(np.abs(array).sum()), float(np.square(array).sum()))
+        for name, array in values.items()
+        if array.ndim >= 2 and array.size >= 4 and array.dtype.kind == "f"
+        and (array != array.flat[0]).any()
+    }  # fmt: skip

@@ -1,0 +1,182 @@
+"""Pairs a tensor that one side keeps whole with the parts that the other keeps apart: q, k and v."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from reprod_align.base.naming import parent, similarity, tokens
+from reprod_align.match.evidence import Evidence, Owner
+from reprod_align.match.fit import same_family
+from reprod_align.model.layout import Lay, Shape
+from reprod_align.model.tensor_pair import Match, TensorPair
+
+_ORDER = ("q", "k", "v")
+_BESIDE = 0.3  # names of modules in the same block are more alike than that
+
+
+def fused(found: Match, torch: Evidence, paddle: Evidence) -> None:
+    """Pair wholes with parts, as long as one pairing makes another clear."""
+    directions = _Fusing(found, torch, paddle, True), _Fusing(found, torch, paddle, False)
+    while any(direction.pair() for direction in directions):
+        pass
+
+
+@dataclass(frozen=True)
+class _Piecing:
+    """An owner's tensor, and owners of the other side that could be its parts, in a row."""
+
+    whole: Owner
+    role: str
+    parts: Sequence[Owner]
+    part_role: str
+
+    @property
+    def alike(self) -> float:
+        """How alike the names around the two are."""
+        return similarity(parent(self.whole.path), parent(self.parts[0].path))
+
+    @property
+    def is_qkv(self) -> bool:
+        """Whether the parts are named q, k and v."""
+        return _letters(self.parts) == set(_ORDER)
+
+    @property
+    def is_named(self) -> bool:
+        """Whether the whole is named after its parts: qkv_proj, gate_up_proj."""
+        last = [set(tokens(part.path.rpartition(".")[2])) for part in self.parts]
+        own = [words.difference(*last[:at], *last[at + 1 :]) for at, words in enumerate(last)]
+        name = set(tokens(self.whole.path.rpartition(".")[2]))
+        name |= {letter for word in name if set(word) <= set(_ORDER) for letter in word}
+        return all(words & name for words in own)
+
+    @property
+    def likely(self) -> tuple[bool, int, float]:
+        """The larger, the likelier."""
+        return self.is_named, len(_letters(self.parts)), self.alike
+
+
+class _Fusing:
+    """One direction: the owners of one side as wholes, those of the other as parts."""
+
+    def __init__(
+        self, found: Match, torch: Evidence, paddle: Evidence, whole_is_torch: bool
+    ) -> None:
+        self.found, self.whole_is_torch = found, whole_is_torch
+        self.wholes, self.parts = (torch, paddle) if whole_is_torch else (paddle, torch)
+
+    def pair(self) -> bool:
+        """Pair wholes with their parts, the likeliest first; tell whether there were any."""
+        before = len(self.found.pairs)
+        candidates = list(self.candidates())
+        for piecing in sorted(candidates, key=lambda p: p.likely, reverse=True):
+            if self.is_free(piecing) and self.is_clear(piecing):
+                self.join(piecing)
+        return len(self.found.pairs) > before
+
+    def candidates(self) -> Iterator[_Piecing]:
+        """Yield what fits by shape."""
+        free = {role: self.free(self.parts, role) for role in ("weight", "bias")}
+        paired = self.found.paired()
+        for whole in self.wholes.owners.values():
+            for role, tensor in whole.tensors.items():
+                if (
+                    tensor.is_parameter
+                    and len(tensor.shape) in (1, 2)
+                    and tensor.name not in paired
+                ):
+                    wanted = "bias" if len(tensor.shape) == 1 else "weight"
+                    for run in _runs(free[wanted], wanted, _lying(whole, role)):
+                        if all(same_family(whole.kind, part.kind) for part in run):
+                            yield _Piecing(whole, role, run, wanted)
+
+    def free(self, side: Evidence, role: str) -> list[Owner]:
+        """Return the owners of a side whose tensor of that role has no partner."""
+        paired = self.found.paired()
+        return [o for o in side.owners.values()
+                if role in o.tensors and o.tensors[role].name not in paired
+                and o.tensors[role].tie == o.tensors[role].name]  # fmt: skip
+
+    def is_free(self, piecing: _Piecing) -> bool:
+        """Tell whether none of the tensors has a partner."""
+        parts = {part.tensors[piecing.part_role].name for part in piecing.parts}
+        return not self.found.paired() & {piecing.whole.tensors[piecing.role].name, *parts}
+
+    def is_clear(self, piecing: _Piecing) -> bool:
+        """Tell whether names say that the parts make up the whole, or numbers leave nothing else.
+
+        Nothing else: the side of the whole has more tensors of its shape than the other, and that
+        of the parts more of theirs.
+        """
+        if piecing.is_named and piecing.alike > _BESIDE:
+            return True
+        ours = _shapes(self.free(self.wholes, piecing.role), piecing.role)
+        theirs = _shapes(self.free(self.parts, piecing.part_role), piecing.part_role)
+        shape = _lying(piecing.whole, piecing.role)
+        if ours[shape] <= theirs[shape]:
+            return False
+        needed = _shapes(piecing.parts, piecing.part_role)
+        return (piecing.is_qkv and piecing.alike > _BESIDE) or all(
+            theirs[part] - ours[part] >= times for part, times in needed.items()
+        )
+
+    def join(self, piecing: _Piecing) -> None:
+        """Pair the whole with its parts, and its bias with theirs."""
+        parts = _in_order(piecing.parts)
+        self.found.pairs.append(self.joined(piecing.whole, piecing.role, parts, piecing.part_role))
+        if piecing.part_role == "weight":
+            biases = _Piecing(piecing.whole, "bias", parts, "bias")
+            if all("bias" in owner.tensors for owner in (piecing.whole, *parts)):
+                if self.is_free(biases):
+                    self.found.pairs.append(self.joined(piecing.whole, "bias", parts, "bias"))
+
+    def joined(self, whole: Owner, role: str, parts: Sequence[Owner], part_role: str) -> TensorPair:
+        """Return the pair of a whole and its parts."""
+        tensor, tensors = whole.tensors[role], [part.tensors[part_role] for part in parts]
+        names = tuple(part.name for part in tensors)
+        sizes = tuple(_lying(part, part_role)[0] for part in parts)
+        turned = [_is_turned(part, part_role) for part in parts]
+        flipped = _is_turned(whole, role)
+        if self.whole_is_torch:
+            laid = tuple(Lay(turn, part.shape) for turn, part in zip(turned, tensors, strict=True))
+            return TensorPair((tensor.name,), names, laid, sizes, turned=flipped)
+        lay = Lay(flipped, tensor.shape)
+        return TensorPair(names, (tensor.name,), (lay,), sizes, turned=turned[0])
+
+
+def _lying(owner: Owner, role: str) -> Shape:
+    """Return the shape of an owner's tensor with its outputs first."""
+    shape = owner.tensors[role].shape
+    return shape[::-1] if _is_turned(owner, role) else shape
+
+
+def _is_turned(owner: Owner, role: str) -> bool:
+    return owner.axes.get(role) == "io" and len(owner.tensors[role].shape) == 2
+
+
+def _shapes(owners: Sequence[Owner], role: str) -> Counter[Shape]:
+    """Return how often each shape occurs among the tensors of that role, outputs first."""
+    return Counter(_lying(owner, role) for owner in owners)
+
+
+def _runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Owner]]:
+    """Yield two or three owners in a row whose outputs add up to the whole's."""
+    for size in (3, 2):
+        for start in range(len(owners) - size + 1):
+            run = list(owners[start : start + size])
+            shapes = [_lying(owner, role) for owner in run]
+            outs = sum(shape[0] for shape in shapes if shape)
+            if outs == whole[0] and {shape[1:] for shape in shapes} == {whole[1:]}:
+                yield run
+
+
+def _letters(run: Sequence[Owner]) -> set[str]:
+    """Return which of q, k and v the owners are named."""
+    words = [[w for w in tokens(owner.path) if w in _ORDER][-1:] for owner in run]
+    return {word[0] for word in words if word}
+
+
+def _in_order(run: Sequence[Owner]) -> list[Owner]:
+    """Return q, k, v in that order where the names say which is which."""
+    known = {word: owner for owner in run for word in tokens(owner.path) if word in _ORDER}
+    ordered = [known[word] for word in _ORDER if word in known]
+    return ordered if len(ordered) == len(run) else list(run)

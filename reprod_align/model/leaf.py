@@ -1,0 +1,287 @@
+"""Compares single tensors of two traces, and pairs the leaves of two calls."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+
+from reprod_align.model.trace import Array, Leaf
+from reprod_align.records.diff import index_at
+
+import numpy as np
+
+JUDGE = 1e-9
+"""relative; in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
+_BLOCK = 2**14  # elements compared at a time: what is in the making stays in the cache
+_NEAR = 1e-5  # relative: nearer than any two different tensors, with float32 inside too
+_MASK_VALUES = 3  # shown, hidden, and halfway
+PASSED_ON = 10.0
+"""times a difference between outputs that agree is what it may make of gradients"""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How far one tensor is from the other where they are furthest apart."""
+
+    difference: float
+    """max |actual - expected|; inf if one side alone is not finite somewhere"""
+    tolerance: float
+    scale: float
+    """max |expected|"""
+    words: str
+    """the worst place, in words"""
+
+    @property
+    def ok(self) -> bool:
+        """Whether the two agree."""
+        return self.difference <= self.tolerance
+
+    @property
+    def exceed(self) -> float:
+        """The difference over the tolerance; at most 1 if the two agree."""
+        if self.difference == 0:
+            return 0.0
+        return self.difference / self.tolerance if self.tolerance else math.inf
+
+    @property
+    def relative(self) -> float:
+        """The difference over the scale."""
+        if self.scale == 0:
+            return 0.0 if self.difference == 0 else math.inf
+        return self.difference / self.scale
+
+
+def magnitude(array: Array | None) -> float:
+    """Return the largest finite |element|; 0 for None and for what holds no floats."""
+    if array is None or array.dtype.kind not in "fc":
+        return 0.0
+    return max(_largest(part) for _, part, _ in _blocks(array, array))
+
+
+def gap(expected: Array, actual: Array, relative: float = JUDGE, floor: float = 0.0) -> Gap:
+    """Compare element by element: |a - e| <= relative * max |e| + floor; NaN and inf by place.
+
+    Integers and booleans must be equal. Another shape or another kind of dtype is infinitely far.
+    """
+    if expected.shape != actual.shape:
+        return Gap(math.inf, 0.0, 0.0, f"shape {expected.shape} expected, got {actual.shape}")
+    if expected.size == 0:
+        return Gap(0.0, 0.0, 0.0, "no elements")
+    inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
+    wide = np.result_type(expected, actual, np.float64) if inexact else np.dtype(np.float64)
+    difference, scale, at = -1.0, 0.0, 0
+    for start, ours, theirs in _blocks(expected, actual):
+        apart, size, position = _furthest(
+            ours.astype(wide, copy=False), theirs.astype(wide, copy=False)
+        )
+        scale = max(scale, size)
+        if apart > difference:
+            difference, at = apart, start + position
+    tolerance = relative * scale + floor if inexact else 0.0
+    place = index_at(at, expected.shape)
+    words = f"at {place} expected {expected.flat[at]:.9g}, got {actual.flat[at]:.9g}"
+    return Gap(difference, tolerance, scale, words)
+
+
+def _blocks(expected: Array, actual: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Yield two arrays of one shape in parts, in C order, each with the number of its first element."""
+    if expected.size <= _BLOCK:
+        yield 0, expected, actual
+    elif expected.flags.c_contiguous and actual.flags.c_contiguous:
+        ours, theirs = expected.reshape(-1), actual.reshape(-1)
+        for start in range(0, ours.size, _BLOCK):
+            yield start, ours[start : start + _BLOCK], theirs[start : start + _BLOCK]
+    else:
+        row = expected[0].size
+        count = max(1, _BLOCK // row)
+        for number in range(0, len(expected), count):
+            yield number * row, expected[number : number + count], actual[number : number + count]
+
+
+def _furthest(ours: Array, theirs: Array) -> tuple[float, float, int]:
+    """Return max |theirs - ours|, max |ours| of what is finite, and where the first is, in C order."""
+    with np.errstate(all="ignore"):
+        distance = np.abs(theirs - ours)
+    at = int(np.argmax(distance))  # of NaN, if there is one
+    if not math.isfinite(distance.flat[at]):
+        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+        distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
+        at = int(np.argmax(distance))
+    return float(distance.flat[at]), _largest(ours), at
+
+
+def _largest(array: Array) -> float:
+    """Return the largest finite magnitude; 0 if there is none."""
+    sizes = np.abs(array)
+    whole = float(sizes.max(initial=0.0))
+    return whole if math.isfinite(whole) else float(sizes[np.isfinite(sizes)].max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class LeafPair:
+    """A leaf of the reference's call and the leaf of the port's that stands for it."""
+
+    expected: str
+    actual: str
+    axes: tuple[int, ...] | None
+    """transposes the reference's array into the port's layout; None if they are laid out alike"""
+    shape: tuple[int, ...] | None = None
+    """the port's, where axes are merged, cut or dropped there; None if they are not"""
+
+    def laid(self, array: Array | None) -> Array | None:
+        """Return the reference's array in the port's layout, None for None."""
+        return None if array is None else self.turned(array)
+
+    def turned(self, array: Array) -> Array:
+        """Return the reference's array in the port's layout."""
+        turned = array if self.axes is None else array.transpose(self.axes)
+        return turned if self.shape is None else turned.reshape(self.shape)
+
+
+def pair_leaves(
+    expected: Mapping[str, Leaf],
+    actual: Mapping[str, Leaf],
+    alike: bool = False,
+    inside: bool = False,
+) -> list[LeafPair]:
+    """Pair the leaves of two calls: those of equal value first, then by name, shape and order.
+
+    alike: the two take and give the same things in the same order, so that order decides. inside:
+    these are no outputs of the models, so that either side may have merged axes.
+    """
+    pairs: dict[str, LeafPair] = {}
+    free = list(actual)
+    for limit in (np.inf,) if alike else (JUDGE, _NEAR, np.inf):
+        for path, leaf in expected.items():
+            if path in pairs or (limit < np.inf and not leaf.differentiable):
+                continue
+            found = _partner(path, leaf, {at: actual[at] for at in free}, limit, inside)
+            if found is not None:
+                pairs[path] = found
+                free.remove(found.actual)
+    return [pairs[path] for path in expected if path in pairs]
+
+
+def shares(expected: Mapping[str, Leaf], pairs: Sequence[LeafPair]) -> dict[str, Array | None]:
+    """Return the gradient of each paired leaf, with that of unpaired leaves of the same value.
+
+    One side may take a tensor three times, as query, key and value, where the other takes it once.
+    """
+    paired = {pair.expected for pair in pairs}
+    whole = {path: expected[path].gradient for path in paired}
+    for path, leaf in expected.items():
+        if path in paired or leaf.gradient is None:
+            continue
+        for other in paired:
+            if np.array_equal(expected[other].array, leaf.array):
+                sum_so_far = whole[other]
+                whole[other] = leaf.gradient if sum_so_far is None else sum_so_far + leaf.gradient
+                break
+    return whole
+
+
+def unpaired(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
+) -> tuple[str, str] | None:
+    """Return the first float leaf on each side that found no partner for its shape, if both have one."""
+    ours, theirs = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
+    left = [path for path, leaf in expected.items() if path not in ours and leaf.differentiable]
+    over = [
+        path for path, leaf in actual.items() if path not in theirs and leaf.array.dtype.kind == "f"
+    ]
+    return (left[0], over[0]) if left and over else None
+
+
+def same_pattern(expected: Array, actual: Array) -> bool:
+    """Tell whether two masks hide the same places, whatever each writes for shown and hidden."""
+    if expected.size != actual.size:
+        return False
+    ours, theirs = (np.unique(mask.ravel(), return_inverse=True) for mask in (expected, actual))
+    if len(ours[0]) > 2 or len(ours[0]) != len(theirs[0]):
+        return False
+    same = ours[1] == theirs[1]
+    return bool(same.all() or (len(ours[0]) == 2 and not same.any()))
+
+
+def is_mask(array: Array) -> bool:
+    """Tell whether an array is a mask or holds indices: no numbers to compute with."""
+    return array.dtype.kind != "f" or len(np.unique(array)) <= _MASK_VALUES
+
+
+def hides_otherwise(expected: Array, actual: Array) -> bool:
+    """Tell whether two masks, which may differ in axes of length 1, hide different places."""
+    kinds = len(np.unique(expected)), len(np.unique(actual))
+    if max(kinds) != 2:
+        return False
+    if expected.squeeze().shape == actual.squeeze().shape:
+        return not same_pattern(expected, actual)
+    if expected.ndim != actual.ndim:  # which axis is which, their lengths don't tell
+        return False
+    try:
+        return not same_pattern(*np.broadcast_arrays(expected, actual))
+    except ValueError:
+        return False
+
+
+def _partner(
+    path: str, leaf: Leaf, free: Mapping[str, Leaf], limit: float, inside: bool
+) -> LeafPair | None:
+    named = sorted(free, key=lambda at: at.rpartition(".")[2] != path.rpartition(".")[2])
+    for at in named:
+        axes = _axes(leaf.array, free[at].array)
+        if axes is not None and (
+            limit == np.inf or _close(leaf.array, free[at].array, axes, limit)
+        ):
+            straight = axes == tuple(range(len(axes)))
+            return LeafPair(path, at, None if straight else axes)
+    named = [at for at in named if inside and _may_merge(leaf.array, free[at].array)]
+    if limit < np.inf:
+        return next((p for at in named for p in _reshaped(path, leaf, at, free[at], limit)), None)
+    merged = (at for at in named if leaf.differentiable and _merges(leaf.array, free[at].array))
+    return next((LeafPair(path, at, None, free[at].array.shape) for at in merged), None)
+
+
+def _may_merge(expected: Array, actual: Array) -> bool:
+    """Tell whether two arrays hold as much in another number of axes; one of length 1 is no axis."""
+    counts = [sum(size > 1 for size in array.shape) for array in (expected, actual)]
+    alike = _kind(expected) == _kind(actual) and expected.size == actual.size
+    return alike and counts[0] != counts[1]
+
+
+def _merges(expected: Array, actual: Array) -> bool:
+    """Tell whether two arrays can differ by merged axes alone: (n, h, w, c) and (n, hw, c)."""
+    ours, theirs = expected.shape, actual.shape
+    ends = (ours[0], ours[-1]) == (theirs[0], theirs[-1])
+    return ends and min(len(ours), len(theirs)) > 1
+
+
+def _reshaped(path: str, leaf: Leaf, at: str, other: Leaf, limit: float) -> Iterator[LeafPair]:
+    """Yield the pair of leaves that hold the same in another number of axes: (n, h, w, c) and (n, hw, c)."""
+    ours, theirs = leaf.array, other.array
+    if not gap(np.sort(ours, None), np.sort(theirs, None), relative=limit).ok:
+        return
+    for axes in permutations(range(ours.ndim)):
+        pair = LeafPair(path, at, axes, theirs.shape)
+        if gap(pair.turned(ours), theirs, relative=limit).ok:
+            yield pair
+            return
+
+
+def _axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
+    """Return the axes that lay `expected` out like `actual`, None if it is another kind or size."""
+    if _kind(expected) != _kind(actual) or sorted(expected.shape) != sorted(actual.shape):
+        return None
+    straight = tuple(range(expected.ndim))
+    if expected.shape == actual.shape:
+        return straight
+    fitting = [axes for axes in permutations(straight)
+               if tuple(expected.shape[axis] for axis in axes) == actual.shape]  # fmt: skip
+    return next((axes for axes in fitting if _close(expected, actual, axes)), fitting[0])
+
+
+def _kind(array: Array) -> str:
+    return "i" if array.dtype.kind in "iu" else array.dtype.kind
+
+
+def _close(expected: Array, actual: Array, axes: tuple[int, ...], limit: float = JUDGE) -> bool:
+    return gap(expected.transpose(axes), actual, relative=limit).ok

@@ -1,0 +1,71 @@
+"""A scalar of all outputs, to run a backward pass from where there is no loss, or not yet."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+from reprod_align.model.leaf import LeafPair, pair_leaves
+from reprod_align.model.trace import Array, Leaf
+
+import numpy as np
+
+_SEED = 20212
+
+
+@dataclass(frozen=True)
+class Projection:
+    """The sum of every float output element times a fixed random weight."""
+
+    expected: Mapping[str, Leaf] = field(default_factory=dict)
+    """the reference's outputs, so that the same weight meets the same element; empty: its own"""
+    only: frozenset[str] | None = None
+    """the reference's outputs that count; None: all"""
+    pairs: tuple[LeafPair, ...] = ()
+    """which output stands for which, where that is known already"""
+
+    def __call__(self, framework: ModuleType, outputs: Mapping[str, Any]) -> Any:
+        """Return the scalar tensor; None if no gradient can flow from any output."""
+        arrays = {
+            at: Leaf(framework.view(tensor), bool(framework.carries_gradient(tensor)))
+            for at, tensor in outputs.items()
+        }
+        expected = self.expected or arrays
+        tensors, weights = [], []
+        places = list(expected)
+        for pair in known_pairs(self.pairs, expected, arrays):
+            leaf = expected[pair.expected]
+            counts = self.only is None or pair.expected in self.only
+            if counts and leaf.array.dtype.kind == "f" and arrays[pair.actual].differentiable:
+                tensors.append(outputs[pair.actual])
+                weights.append(_weights(leaf, pair, places.index(pair.expected)))
+        return framework.weighted_sum(tensors, weights) if tensors else None
+
+
+def known_pairs(
+    pairs: Sequence[LeafPair], expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]
+) -> list[LeafPair]:
+    """Return `pairs` if both sides have all of them, else what `root_pairs` makes of the outputs."""
+    if pairs and all(pair.expected in expected and pair.actual in actual for pair in pairs):
+        return list(pairs)
+    return root_pairs(expected, actual)
+
+
+def root_pairs(expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]) -> list[LeafPair]:
+    """Pair the models' own outputs: by name, or in order where the shapes allow; else by value."""
+    if expected.keys() == actual.keys():
+        pairs = [(name, name) for name in expected]
+    elif len(expected) == len(actual):
+        pairs = list(zip(expected, actual, strict=True))
+    else:
+        pairs = []
+    if pairs and all(expected[a].array.shape == actual[b].array.shape for a, b in pairs):
+        return [LeafPair(a, b, None) for a, b in pairs]
+    return pair_leaves(expected, actual)
+
+
+def _weights(leaf: Leaf, pair: LeafPair, number: int) -> Array:
+    source = np.random.Generator(np.random.Philox(np.random.SeedSequence((_SEED, number))))
+    weights = source.standard_normal(leaf.array.shape)
+    laid = pair.laid(weights)
+    return weights if laid is None else laid

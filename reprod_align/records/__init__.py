@@ -1,0 +1,1 @@
+"""Records of arrays: read without running code, compared by the rules of a verdict, logged."""

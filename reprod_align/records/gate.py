@@ -1,0 +1,235 @@
+"""A gate of the pipeline: compare what two scripts saved, write the log, return the exit code."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from reprod_align.errors import MissingInputError, ReprodError, in_words, one_line
+from reprod_align.records.official import as_text, closing_line, write_log, write_text
+from reprod_align.records.record import Array, load_record
+from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule, compare_records
+
+ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
+
+Record = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One comparison of the pipeline: which files, by which rules, into which log."""
+
+    name: str
+    """"forward": begins the report and the name of the JSON result"""
+    official: tuple[Path, Path]
+    """the records that are submitted (torch, paddle), judged by official_rule(threshold)"""
+    strict: tuple[Path, Path]
+    """their float64 twins, judged by strict_rule; may be the same files"""
+    log: Path
+    first_run: str
+    """what to run if a file is missing: "python pipeline/Step1/pt_forward_bert.py" """
+    threshold: float = 1e-6
+    strict_rule: Rule = STRICT
+    expect_noise: bool = False
+    """remark on bit-identical floats: the two sides come from different frameworks"""
+    unit: str = "tensor"
+    """what a key is: "layer", "gradient"; for "first layer that differs: ..." """
+
+    sources: tuple[tuple[Path, ...], tuple[Path, ...]] = ((), ())
+    """what each side's records were made with: a record older than one of them is stale"""
+    required: tuple[str, ...] = ()
+    """keys that the official records must have: both may not lack them alike"""
+    required_twin: str = ""
+    """a key of the strict records, where these hold none of the required ones"""
+    explanation: Callable[[], Sequence[str]] | None = None
+    """asked, if the sides differ, for lines that say where and why"""
+
+    @property
+    def result_file(self) -> Path:
+        """Where the result goes as JSON."""
+        return Path(self.log).parent / "strict" / f"{self.name}_diff.json"
+
+
+@dataclass(frozen=True)
+class _Verdict:
+    """Both comparisons of a gate, and the records that reprod_log shall see."""
+
+    records: tuple[Record, Record]
+    official: Comparison
+    strict: Comparison
+
+    @property
+    def reason(self) -> str:
+        if not self.official.passed:
+            return f"official: {self.official.reason}"
+        return "" if self.strict.passed else f"strict: {self.strict.reason}"
+
+    @property
+    def judge(self) -> Comparison:
+        """The comparison that says where the sides part: the finer one, if it failed."""
+        return self.official if self.strict.passed else self.strict
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.official.remarks + self.strict.remarks))
+
+
+def check(gate: Gate) -> int:
+    """Compare the files of `gate`; return 0 if aligned, 1 if different, 2 if not comparable.
+
+    Writes the log and the JSON result (an old one is removed first), prints a summary, or one
+    line on stderr if a file is missing or damaged; then the log says why, and ends in failure.
+    If the sides differ, what `gate.explanation` returns is printed too.
+    """
+    try:
+        _remove_old(gate.log, gate.result_file)
+        verdict = _compare(gate)
+        _write_results(gate, verdict)
+    except ReprodError as error:
+        return _not_comparable(gate, str(error))
+    print("\n".join(_summary(gate, verdict)), flush=True)
+    if not verdict.reason:
+        return ALIGNED
+    print("".join(f"  {one_line(line)}\n" for line in _explained(gate)), end="")
+    return DIFFERENT
+
+
+def _explained(gate: Gate) -> Sequence[str]:
+    """Return the lines that say where and why; whatever is in the way is one, the verdict stands."""
+    try:
+        return gate.explanation() if gate.explanation is not None else []
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        said = str(error) if isinstance(error, ReprodError) else in_words(error)
+        return [f"where and why could not be told: {said}"]
+
+
+def _remove_old(*paths: Path) -> None:
+    for path in paths:
+        try:
+            Path(path).unlink(missing_ok=True)
+        except OSError as error:
+            raise ReprodError(f"cannot replace {_shown(path)}: {error.strerror}") from error
+
+
+def _compare(gate: Gate) -> _Verdict:
+    _require_files(gate)
+    records = _load_pair(gate.official)
+    _require_keys(gate, records)
+    twins = records if gate.strict == gate.official else _load_pair(gate.strict)
+    _require_same_step(gate, twins)
+    noise = gate.expect_noise
+    official = compare_records(*records, gate.threshold, expect_noise=noise)
+    strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise)
+    return _Verdict(records, official, strict)
+
+
+def _require_files(gate: Gate) -> None:
+    wanted = dict.fromkeys((*gate.official, *gate.strict))
+    missing = [_shown(path) for path in wanted if not Path(path).exists()]
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        names = ", ".join(missing)
+        raise MissingInputError(f"{names} {verb} missing: first run {gate.first_run}")
+    for pair in (gate.official, gate.strict):
+        for path, sources in zip(pair, gate.sources, strict=True):
+            _require_fresh(Path(path), sources, gate.first_run)
+
+
+def _require_fresh(record: Path, sources: tuple[Path, ...], first_run: str) -> None:
+    """Raise MissingInputError if a script or input changed since the record was written."""
+    for source in sources:
+        if source.exists() and source.stat().st_mtime_ns > record.stat().st_mtime_ns:
+            raise MissingInputError(
+                f"{_shown(record)} is older than {_shown(source)}: run {first_run} again"
+            )
+
+
+def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
+    lacking = [key for key in gate.required if not any(key in record for record in records)]
+    if lacking:
+        raise MissingInputError(
+            f"both records lack {', '.join(lacking)}: run {gate.first_run} again"
+        )
+    texts = [key for key in gate.required for record in records
+             if key in record and record[key].dtype.kind in "SU"]  # fmt: skip
+    if texts:
+        raise MissingInputError(
+            f"a record holds text, not numbers, under {texts[0]}: run {gate.first_run} again"
+        )
+
+
+def _require_same_step(gate: Gate, twins: tuple[Record, Record]) -> None:
+    """Raise MissingInputError if the strict records hold nothing of what this step records."""
+    wanted = (gate.required_twin,) if gate.required_twin else gate.required
+    if wanted and not any(key in record for record in twins for key in wanted):
+        names = " and ".join(_shown(path) for path in gate.strict)
+        raise MissingInputError(
+            f"{names} hold no {wanted[0]}, so they are of another step: run {gate.first_run} again"
+        )
+
+
+def _load_pair(paths: tuple[Path, Path]) -> tuple[Record, Record]:
+    torch_side, paddle_side = paths
+    return load_record(_shown(torch_side)), load_record(_shown(paddle_side))
+
+
+def _write_results(gate: Gate, verdict: _Verdict) -> None:
+    lines = [_strict_line(result) for result in verdict.strict.results]
+    lines.append(f"strict check {verdict.strict.word}")
+    lines += [f"remark: {remark}" for remark in verdict.remarks]
+    lines.append(closing_line(verdict.reason))
+    write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
+    _write_json(gate, verdict.reason, verdict)
+
+
+def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
+    content: dict[str, Any] = {
+        "name": gate.name,
+        "passed": not reason,
+        "reason": one_line(reason),
+        "official": None if verdict is None else verdict.official.to_json(),
+        "strict": None if verdict is None else verdict.strict.to_json(),
+    }
+    write_text(gate.result_file, json.dumps(content, indent=1, allow_nan=False) + "\n")
+
+
+def _not_comparable(gate: Gate, reason: str) -> int:
+    print(one_line(f"{gate.name}: cannot be compared: {reason}"), file=sys.stderr)
+    try:
+        write_text(gate.log, as_text([closing_line(reason), f"diff check failed: {reason}"]))
+        _write_json(gate, reason, None)
+    except ReprodError as error:  # the exit code still tells
+        print(one_line(f"{gate.name}: {error}"), file=sys.stderr)
+    return NOT_COMPARABLE
+
+
+def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
+    lines = [f"{gate.name}: {'DIFFERENT' if verdict.reason else 'aligned'}"]
+    lines.append(f"  official  {verdict.official.headline}")
+    lines.append(f"  strict    {verdict.strict.headline}")
+    lines += verdict.judge.failing(gate.unit)
+    lines += [f"  remark: {remark}" for remark in verdict.remarks]
+    return [*lines, f"  log: {_shown(gate.log)}"]
+
+
+def _strict_line(result: KeyResult) -> str:
+    """Return the line of the log about one key: "strict NAME: passed True, max relative ..."."""
+    start = f"strict {one_line(result.key)}: passed {result.passed}"
+    if result.difference is None:
+        return f"{start}, {result.reason}"
+    limit = result.rule.max_rel
+    line = f"{start}, max relative {result.difference.max_rel:.1e} (tolerance {limit:g})"
+    if not result.passed:
+        return f"{line}: {result.reason}"
+    if not result.is_rounding_around_zero:
+        return line
+    return f"{line}: max difference {result.difference.max_abs:.1e} is rounding around zero"
+
+
+def _shown(path: str | os.PathLike[str]) -> str:
+    """Return `path` as the user would type it here: relative if it lies below this folder."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith(os.pardir) else relative

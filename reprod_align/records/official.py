@@ -1,0 +1,152 @@
+"""The log that people submit: written by reprod_log itself, followed by lines of our own."""
+
+import io
+import logging
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from typing import Any
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import ReprodError, one_line
+from reprod_align.records.diff import INEXACT, Array, dtype_kind
+from reprod_align.records.verdict import Comparison, KeyResult
+
+import numpy as np
+
+Statistics = dict[str, Any]
+
+_HIDDEN = math.inf  # the mean shown for a key that fails by a rule reprod_log doesn't have
+_LARGEST = sys.float_info.max
+
+
+def write_log(
+    path: str | os.PathLike[str],
+    expected: Mapping[str, Array],
+    actual: Mapping[str, Array],
+    comparison: Comparison,
+    threshold: float,
+    extra_lines: Sequence[str],
+) -> None:
+    """Write to `path` what reprod_log reports on the two records, then `extra_lines`.
+
+    `comparison` is our verdict on the same records {name: array}. The lines of reprod_log agree
+    with it: a key that ours refuses, or fails in a way that a mean can't see, is shown as "check
+    passed: False, value: inf". Nothing is printed, and the file appears whole or not at all.
+    Raises ReprodError if reprod_log cannot be imported or the file cannot be written.
+    """
+    helper = _new_helper()
+    helper.diff_dict = {}
+    for result in comparison.results:
+        statistics = _statistics(result, expected, actual, threshold)
+        helper.diff_dict[one_line(result.key)] = statistics
+    if not comparison.results:  # reprod_log calls two empty records aligned
+        helper.diff_dict["(no keys)"] = _same(_HIDDEN)
+    with _captured_root_logger() as text:
+        # below _HIDDEN, also if threshold is inf or NaN: reprod_log fails what is `> threshold`
+        limit = threshold if threshold < _LARGEST else _LARGEST
+        helper.report(diff_method="mean", diff_threshold=limit, path=None)
+    write_text(path, text.getvalue() + as_text(extra_lines))
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` to `path` in UTF-8, whole or not at all; raises ReprodError if that fails."""
+    with whole_file(path) as handle:
+        handle.write(text.encode("utf-8", "backslashreplace"))
+
+
+def as_text(lines: Sequence[str]) -> str:
+    """Return `lines` as reprod_log's logger writes them: each with its date, and a line end."""
+    return "".join(f"{stamped(line)}\n" for line in lines)
+
+
+def stamped(line: str) -> str:
+    """Return `line` with the date and the name that reprod_log's logger puts before it."""
+    return time.strftime("[%Y/%m/%d %H:%M:%S] root INFO: ") + line
+
+
+def closing_line(reason: str) -> str:
+    """Return the last line of a log: our verdict, with the `reason` unless that is ""."""
+    return f"reprod_align: FAILED: {one_line(reason)}" if reason else "reprod_align: passed"
+
+
+def _new_helper() -> Any:
+    try:
+        with warnings.catch_warnings():  # what Paddle has to say at import is no part of a verdict
+            warnings.simplefilter("ignore")
+            from reprod_log import ReprodDiffHelper
+    except Exception as error:  # Paddle fails to import in many ways, an ImportError is only one
+        raise ReprodError(
+            f"reprod_log cannot be imported ({type(error).__name__}: {str(error)[:200]}): "
+            "pip install -r requirements.txt"
+        ) from error
+    return ReprodDiffHelper()
+
+
+def _statistics(
+    result: KeyResult,
+    expected: Mapping[str, Array],
+    actual: Mapping[str, Array],
+    threshold: float,
+) -> Statistics:
+    """Return reprod_log's numbers for a key, changed where they would contradict our verdict."""
+    if result.difference is None:
+        return _same(_HIDDEN)
+    statistics = _by_reprod_log(*_subtractable(expected[result.key], actual[result.key]))
+    if result.passed and not statistics["mean"] <= threshold:
+        statistics["mean"] = result.difference.mean_abs  # float64, where theirs was rounded
+    if not result.passed and not statistics["mean"] > threshold:
+        statistics["mean"] = _HIDDEN
+    return statistics
+
+
+def _by_reprod_log(expected: Array, actual: Array) -> Statistics:
+    helper = _new_helper()
+    with np.errstate(all="ignore"):
+        helper.compare_info({"": expected}, {"": actual})
+    statistics: Statistics = helper.diff_dict[""]
+    return statistics
+
+
+def _subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:
+    """Return the pair in a form whose difference reprod_log can take: it neither wraps nor crashes.
+
+    Integers and booleans in float64; a text as 0, and the other side's as 1 where it differs.
+    float16 in float32, since its mean is rounded to three digits.
+    """
+    kind = dtype_kind(expected.dtype)
+    if kind in INEXACT:
+        wide = np.result_type(expected, actual, np.float32)
+        return expected.astype(wide, copy=False), actual.astype(wide, copy=False)
+    if kind in ("integer", "bool"):
+        return expected.astype(np.float64), actual.astype(np.float64)
+    # np.asarray: of two single texts, != is no array
+    return np.zeros(expected.shape), np.asarray(expected != actual, dtype=np.float64)
+
+
+def _same(value: float) -> Statistics:
+    return {"mean": value, "max": value, "min": value}
+
+
+@contextmanager
+def _captured_root_logger() -> Iterator[io.StringIO]:
+    """Catch what reprod_log's logger prints, and leave the root logger as it was found.
+
+    reprod_log's logger is Python's root logger. It adds a handler for stdout that it never
+    removes, sets the level to DEBUG, and would be heard by the handlers of the calling program.
+    """
+    root, text = logging.getLogger(), io.StringIO()
+    handlers, level, disabled = root.handlers, root.level, root.manager.disable
+    root.handlers, root.manager.disable = [], 0
+    try:
+        with redirect_stdout(text):
+            yield text
+    finally:
+        for handler in root.handlers:
+            handler.close()
+        root.handlers, root.manager.disable = handlers, disabled
+        root.setLevel(level)

@@ -1,0 +1,195 @@
+"""What `align` found: a value, and the texts and JSON that are made from it."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from reprod_align.model.leaf import JUDGE
+
+Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
+STAGES: tuple[Stage, ...] = (
+    "audit", "weights", "forward", "loss", "backward", "optimizer", "schedule",
+)  # fmt: skip
+Verdict = Literal["faithful", "agrees to float32", "diverges"]
+AMPLIFIES = 10.0
+"""times: a module that makes an inherited difference this much larger is shown"""
+PORT_RUNS = "the port runs"
+_ROWS = 12  # of the table of modules
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place at which the port is not faithful, and why."""
+
+    stage: Stage
+    torch_name: str
+    """dotted name of the module or parameter; "" the whole model"""
+    paddle_name: str
+    message: str
+    """what differs and, where it was found out, the cause"""
+    difference: float
+    """the largest absolute difference there"""
+    tolerance: float
+    """the largest that a faithful pair may have there"""
+
+    @property
+    def place(self) -> str:
+        """Both names, or the one that they share."""
+        if self.torch_name == self.paddle_name:
+            return self.torch_name or "the model"
+        return f"{self.torch_name or 'the model'} (Paddle: {self.paddle_name or 'the model'})"
+
+    def __str__(self) -> str:
+        """Return the finding in one line."""
+        return f"{self.stage}: {self.place}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One comparison that was made: what, and how far the two sides were apart."""
+
+    stage: Stage
+    what: str
+    relative: float
+    """largest difference over the largest expected value"""
+    passed: bool
+    noise: float | None = None
+    """in float32: how far PyTorch's own run is from float64, which is what `relative` is held against"""
+
+
+@dataclass(frozen=True)
+class ModuleShare:
+    """How one call of a module came to differ; each figure is relative to its largest value."""
+
+    torch_name: str
+    paddle_name: str
+    call: int
+    """0 for the module's first call, 1 for its second, ..."""
+    received: float
+    """the difference of its inputs in the port's own run"""
+    introduced: float
+    """what it adds on the reference's own inputs"""
+    inherited: float
+    """what becomes of the difference that it was given"""
+    total: float
+    """the difference of its output in the port's own run"""
+    handed_to: str = ""
+    """not "": the figures are of what its own code hands to this module, not of its output"""
+
+    @property
+    def amplification(self) -> float:
+        """How much larger the inherited difference left than it came; 1 if none came."""
+        return self.inherited / self.received if self.received else 1.0
+
+
+@dataclass
+class Report:
+    """The result of `align`."""
+
+    verdict: Verdict = "faithful"
+    findings: list[Finding] = field(default_factory=list)
+    """in causal order: the first is where the two models part"""
+    remarks: list[str] = field(default_factory=list)
+    """what is no fault but should be known"""
+    checks: list[Check] = field(default_factory=list)
+    """everything that was compared"""
+    pairs: Mapping[str, str] = field(default_factory=dict)
+    """modules: PyTorch's name -> Paddle's"""
+    consequences: list[str] = field(default_factory=list)
+    """what the differences mean for predictions and the loss, in words"""
+    shares: list[ModuleShare] = field(default_factory=list)
+    """if the outputs differ: how each module came to differ, in calling order"""
+
+    @property
+    def passed(self) -> bool:
+        """True if the port is faithful, as far as it was run."""
+        return not self.findings and bool(self.checks)
+
+    @property
+    def port_raised(self) -> bool:
+        """True if the Paddle side raised an error somewhere."""
+        return any(check.what == PORT_RUNS and not check.passed for check in self.checks)
+
+    @property
+    def worst(self) -> Check | None:
+        """The comparison with the largest relative difference, those against noise left out."""
+        checks = [check for check in self.checks if check.noise is None]
+        return max(checks, key=lambda check: _order(check.relative), default=None)
+
+    def summary(self) -> str:
+        """Return the report as text: the verdict, a table of what was compared, the findings."""
+        lines = [f"verdict: {self.verdict}", ""]
+        lines += [_row(check) for check in self.checks]
+        if self.findings:
+            lines += ["", f"{len(self.findings)} finding(s), the first is where the two part:"]
+            lines += [f"  {number}. {finding}" for number, finding in enumerate(self.findings, 1)]
+        lines += self._growth()
+        if self.consequences:
+            lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
+        if self.remarks:
+            lines += ["", "remarks:", *(f"  - {remark}" for remark in self.remarks)]
+        return "\n".join(lines)
+
+    def _growth(self) -> list[str]:
+        """Return a table of the modules that make the difference or make it much larger."""
+        if not self.shares:
+            return []
+        rows = ["", f"  {'where the difference grows':<44}  introduced  inherited     total"]
+        for share in self.telling_shares():
+            name = f"{share.torch_name or 'the model'}{_handed(share)}"
+            grown = f"  x{share.amplification:.0f}" if share.amplification >= AMPLIFIES else ""
+            rows.append(f"  {name[-44:]:<44}  {share.introduced:10.1e}  {share.inherited:9.1e}  "
+                        f"{share.total:8.1e}{grown}")  # fmt: skip
+        return rows
+
+    def telling_shares(self) -> list[ModuleShare]:
+        """Return the shares of modules that introduce or amplify a difference, and the model's."""
+        telling = [share for share in self.shares if share.introduced > JUDGE
+                   or (share.total > JUDGE and share.amplification >= AMPLIFIES)]  # fmt: skip
+        last = self.shares[-1:]
+        return telling[:_ROWS] + [share for share in last if share not in telling[:_ROWS]]
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
+
+    def to_json(self) -> str:
+        """Return the report as strict JSON; inf and nan as text."""
+        plain = {
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "findings": [asdict(finding) for finding in self.findings],
+            "remarks": self.remarks,
+            "checks": [asdict(check) for check in self.checks],
+            "pairs": dict(self.pairs),
+            "consequences": self.consequences,
+            "shares": [asdict(share) for share in self.shares],
+        }
+        return json.dumps(_strict(plain), indent=2)
+
+
+def _handed(share: ModuleShare) -> str:
+    """Return to which module of the same code the values go, by its own name if it has one there."""
+    name = share.handed_to.removeprefix(f"{share.paddle_name}.")
+    return f" -> {name}" if name else ""
+
+
+def _row(check: Check) -> str:
+    word = "ok" if check.passed else "DIFFERENT"
+    return f"  {check.stage:<9}  {check.what:<44}  {check.relative:8.1e}  {word}"
+
+
+def _order(relative: float) -> float:
+    return math.inf if math.isnan(relative) else relative
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): _strict(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_strict(part) for part in value]
+    return value

@@ -1,0 +1,218 @@
+"""What would the user's inputs reveal? Known porting faults are planted, one at a time, and counted.
+
+A comparison that passes says little where its inputs can't tell a fault from none: an unpadded batch
+hides a forgotten mask. Every fault is planted in the user's own Paddle model, judged as `align`
+judges it, and taken out again; nothing is left behind.
+"""
+
+import copy
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from reprod_align.alignment import compare_sides
+from reprod_align.alignment.bench import Bench
+from reprod_align.alignment.judge import judged
+from reprod_align.errors import ReprodError
+from reprod_align.model.side import Inputs, LocalSide, ModelFailure
+from reprod_align.report import Finding, Report
+from reprod_align.selftest.fault import Fault
+
+Function = Callable[[Any], Any]
+
+NO_REASON = "not known; try a larger and more varied batch"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one fault."""
+
+    kind: str
+    module: str
+    revealed: bool | None
+    """None: the model has no place for this fault"""
+    text: str
+    """the first finding; or why it stayed invisible; or why it has no place"""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """The result: the unbroken pair's report, and every fault's outcome (none if that failed)."""
+
+    unbroken: Report
+    outcomes: Sequence[Outcome]
+
+    @property
+    def planted(self) -> list[Outcome]:
+        """The faults that the model has a place for."""
+        return [outcome for outcome in self.outcomes if outcome.revealed is not None]
+
+    @property
+    def invisible(self) -> list[Outcome]:
+        """The faults that the inputs, losses and optimizers do not show."""
+        return [outcome for outcome in self.planted if not outcome.revealed]
+
+    @property
+    def passed(self) -> bool:
+        """True if the unbroken pair passes and every planted fault is revealed."""
+        return self.unbroken.passed and bool(self.planted) and not self.invisible
+
+    @property
+    def count_line(self) -> str:
+        """How many of how many are revealed, and which are not."""
+        shown = len(self.planted) - len(self.invisible)
+        line = f"{shown} of {len(self.planted)} planted faults revealed"
+        hidden = "; ".join(f"{one.kind} is invisible: {one.text}" for one in self.invisible)
+        return f"{line}; {hidden}" if hidden else line
+
+    def summary(self) -> str:
+        """Return the result as text: a table of the faults, and the count."""
+        if not self.unbroken.passed:
+            return f"the unbroken pair does not pass, so nothing was planted\n{self.unbroken}"
+        return "\n".join([*_table(self.outcomes), "", self.count_line])
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+        plain = {
+            "passed": self.passed,
+            "count": self.count_line,
+            "unbroken": json.loads(self.unbroken.to_json()),
+            "faults": [asdict(outcome) for outcome in self.outcomes],
+        }
+        return json.dumps(plain, indent=2)
+
+
+def selftest(
+    torch_model: Any,
+    paddle_model: Any,
+    inputs: Inputs,
+    torch_loss: Function | None = None,
+    paddle_loss: Function | None = None,
+    torch_optimizer: Function | None = None,
+    paddle_optimizer: Function | None = None,
+    torch_scheduler: Function | None = None,
+    paddle_scheduler: Function | None = None,
+    steps: int = 3,
+    name_map: Mapping[str, str] | None = None,
+    copy_weights: bool = True,
+) -> SelfTest:
+    """Plant known faults in `paddle_model` one at a time; say which of them `align` would reveal.
+
+    The arguments are `align`'s. Both models are given back as they came, bit by bit.
+    Raises ReprodError as `align` does.
+    """
+    from reprod_align.pair.sides import paddle_side, torch_side
+
+    reference = torch_side(torch_model, torch_loss, torch_optimizer, torch_scheduler)
+    port = paddle_side(paddle_model, paddle_loss, paddle_optimizer, paddle_scheduler)
+    return selftest_sides(reference, port, inputs, steps, name_map, copy_weights)
+
+
+def selftest_sides(
+    reference: LocalSide,
+    port: LocalSide,
+    inputs: Inputs,
+    steps: int = 3,
+    name_map: Mapping[str, str] | None = None,
+    copy_weights: bool = True,
+) -> SelfTest:
+    """Do what `selftest` does, for two sides that are already made."""
+    pair = _Pair(reference, port, inputs, steps, name_map, copy_weights)
+    unbroken = pair.judged(port, in_steps=True)
+    if not unbroken.passed:
+        return SelfTest(unbroken, [])
+    return SelfTest(unbroken, [pair.outcome(fault) for fault in _progress(pair.faults())])
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The user's pair, and how it is compared."""
+
+    reference: LocalSide
+    port: LocalSide
+    inputs: Inputs
+    steps: int
+    name_map: Mapping[str, str] | None
+    copy_weights: bool
+
+    def judged(self, port: LocalSide, in_steps: bool) -> Report:
+        """Compare the reference with `port`; without the optimizer steps unless `in_steps`."""
+        sides = self.reference, port
+        if not in_steps:
+            sides = _untrained(self.reference), _untrained(port)
+        return compare_sides(*sides, self.inputs, self.steps, self.name_map, self.copy_weights)
+
+    def faults(self) -> list[Fault]:
+        """Return the faults for this model, seen at work with the weights that it is compared with."""
+        try:
+            return self._faults("float64")
+        except ModelFailure:
+            return self._faults("float32")
+
+    def _faults(self, dtype: str) -> list[Fault]:
+        from reprod_align.selftest.faults import faults
+
+        with self.reference.working(dtype), self.port.working(dtype):
+            bench = Bench(_untrained(self.reference), self.port, self.inputs, self.steps, dtype)
+            judged(bench, self.name_map, self.copy_weights)
+            return faults(self.port, self.inputs, self.steps)
+
+    def outcome(self, fault: Fault) -> Outcome:
+        """Plant the fault, compare, and take it out again."""
+        if fault.plant is None:
+            return Outcome(fault.kind, fault.module, None, fault.hint)
+        with fault.plant(self.port) as broken:
+            try:
+                report = self._judged_in_turn(broken, fault)
+            except ReprodError as error:
+                return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
+        if report.findings:
+            return Outcome(fault.kind, fault.module, True, _one_line(report.findings[0]))
+        return Outcome(fault.kind, fault.module, False, _reason(fault, report))
+
+    def _judged_in_turn(self, broken: LocalSide, fault: Fault) -> Report:
+        """Compare without the steps first: most faults show in one pass, which is far cheaper."""
+        if fault.in_steps or self.port.optimizer is None:
+            return self.judged(broken, in_steps=True)
+        report = self.judged(broken, in_steps=False)
+        return report if report.findings else self.judged(broken, in_steps=True)
+
+
+def _untrained(side: LocalSide) -> LocalSide:
+    bare = copy.copy(side)
+    bare.optimizer = bare.scheduler = None
+    return bare
+
+
+def _reason(fault: Fault, report: Report) -> str:
+    told = [remark for remark in report.remarks if fault.module and fault.module in remark]
+    seen = next((remark for remark in told if "settings differ" in remark), "")
+    reason = fault.hint or NO_REASON
+    return f"{reason} (a remark names it: {seen})" if seen else reason
+
+
+def _one_line(finding: Finding) -> str:
+    text = str(finding)
+    return text if len(text) <= 200 else f"{text[:197]}..."
+
+
+def _table(outcomes: Iterable[Outcome]) -> Iterator[str]:
+    words = {True: "revealed", False: "INVISIBLE", None: "no place"}
+    rows = [(one.kind, one.module, words[one.revealed], one.text) for one in outcomes]
+    rows.insert(0, ("fault", "module", "", "first finding, or the reason"))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        yield "  ".join([*cells, row[3]]).rstrip()
+
+
+def _progress(faults: Sequence[Fault]) -> Iterable[Fault]:
+    """Show a progress bar on a terminal, if tqdm is installed."""
+    if not sys.stderr.isatty() or find_spec("tqdm") is None:
+        return faults
+    bar: Iterable[Fault] = import_module("tqdm").tqdm(faults, desc="planting faults")
+    return bar

@@ -1,0 +1,91 @@
+"""Accuracies of several seeds drawn: both sides, and their difference beside the margins."""
+
+import os
+from functools import partial
+from typing import Final
+
+from reprod_align.base.web_page import (
+    Axes,
+    Figure,
+    MaxNLocator,
+    data_address,
+    drawn,
+    rendered,
+    write_report,
+)
+from reprod_align.base.web_page import require_kind as require_kind
+from reprod_align.significance import NativeReport, SideResult
+
+_SIDES: Final = (("PyTorch", "#0969da", -0.08), ("Paddle", "#cf222e", 0.08))
+
+
+def write_plot(path: str | os.PathLike[str], report: NativeReport) -> None:
+    """Write a picture, or a web page with the text, whole or not at all.
+
+    Raises ReprodError for another kind of file, or if it cannot be written.
+    """
+    write_report(path, partial(picture, report), partial(page, report))
+
+
+def picture(report: NativeReport, kind: str) -> bytes:
+    """Return the plot as a file of `kind`, "png" or "svg"."""
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    _draw_sides(left, report)
+    _draw_difference(right, report)
+    return drawn(figure, kind)
+
+
+def page(report: NativeReport) -> str:
+    """Return the web page as text; it needs no network and runs no script."""
+    return rendered(
+        _BODY,
+        title=f"native mode: {report.verdict}",
+        width="72rem",
+        report=report,
+        lines=report.text().splitlines(),
+        plot=data_address(picture(report, "svg")),
+    )
+
+
+def _draw_sides(axes: Axes, report: NativeReport) -> None:
+    for (name, color, shift), side in zip(
+        _SIDES, (report.seeds.torch, report.seeds.paddle), strict=True
+    ):
+        places = [number + shift for number in range(1, len(side.accuracies) + 1)]
+        axes.plot(places, side.accuracies, "o", color=color, label=name)
+        axes.axhline(side.mean, color=color, linewidth=1)
+        _draw_interval(axes, side, color)
+    axes.set(xlabel="run", ylabel="accuracy", title="accuracies, mean and its interval")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(frameon=False)
+
+
+def _draw_interval(axes: Axes, side: SideResult, color: str) -> None:
+    if side.interval is not None:
+        axes.axhspan(side.interval.low, side.interval.high, color=color, alpha=0.12)
+
+
+def _draw_difference(axes: Axes, report: NativeReport) -> None:
+    seeds = report.seeds
+    for margin in sorted((one.margin for one in seeds.margins), reverse=True):
+        axes.axvspan(-margin, margin, color="#1a7f37", alpha=0.15)
+        axes.text(margin, 0.9, f"{margin:g}", ha="right", va="top", fontsize=8)
+    if seeds.interval is not None:
+        axes.plot([seeds.interval.low, seeds.interval.high], [0.5, 0.5], color="#1f2328")
+    axes.plot([seeds.difference], [0.5], "D", color="#1f2328")
+    axes.axvline(0, color="#888", linewidth=1, linestyle=":")
+    axes.set(ylim=(0, 1), yticks=[], xlabel="Paddle - PyTorch", title="difference and its interval")
+
+
+_BODY: Final = """\
+<h1 class="{{ 'passed' if report.verdict == 'equivalent' else 'failed' }}">native mode: \
+{{ report.verdict }}</h1>
+<pre>
+{% for line in lines %}
+{{ line }}
+{% endfor %}
+</pre>
+<p><img src="{{ plot }}" alt="accuracies of both sides, and their difference beside the margins"></p>
+<p>The shaded bands on the right are the margins; the line is the difference's interval.</p>
+"""

@@ -1,0 +1,1 @@
+"""What the modules of one run computed, on disk: recorded, read and compared."""

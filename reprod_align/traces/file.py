@@ -1,0 +1,238 @@
+"""A recorded trace on disk: one `.safetensors` file, and in its metadata what each tensor is.
+
+Reading executes nothing and trusts nothing: every entry is checked against the data it names.
+Knows numpy only; needs the package safetensors.
+"""
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import MissingInputError, ReprodError
+from reprod_align.traces import fingerprint
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.generic]
+
+VERSION = 1
+PHASES = ("input", "output", "gradient", "parameter gradient", "buffer")
+_KEY = "reprod_align.trace"
+_PAIRS = {
+    "complex64": "float32",
+    "complex128": "float64",
+}  # the format knows only one complex dtype
+_STORED = {"bfloat16": "float32", **_PAIRS}
+_DTYPES = {
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+    "float16", "float32", "float64", *_STORED,
+}  # fmt: skip
+_CODES = {"b": "BOOL", "u": "U", "i": "I", "f": "F"}
+_MOST_ELEMENTS = 1 << 62
+
+
+@dataclass(frozen=True)
+class TraceTensor:
+    """One tensor of a trace, whole or as a fingerprint."""
+
+    module: str
+    """dotted name of the module; of a parameter or buffer, its owner"""
+    call: int
+    """0 for the module's first call, 1 for its second, ...; 0 for a parameter or buffer"""
+    order: int
+    """place in the trace: inputs where calls begin, outputs where they end, then the backward pass"""
+    leaf: str
+    """where it stands in the arguments or outputs ("[0]"); a parameter's or buffer's own name"""
+    phase: str
+    """one of PHASES"""
+    dtype: str
+    """of the tensor itself; bfloat16 is stored as float32"""
+    shape: tuple[int, ...]
+    """of the tensor itself, in its framework's layout"""
+    whole: bool
+    """`values` is the tensor; else its fingerprint, float64 of shape (fingerprint.LENGTH,)"""
+    transposed: bool
+    """lies transposed to PyTorch's layout: whole values too; fingerprints are of PyTorch's"""
+    passed_on: bool
+    """this output is one of the call's inputs itself: its gradient is that tensor's"""
+    values: Array
+
+    @property
+    def name(self) -> str:
+        """The full dotted name of a parameter or buffer."""
+        return f"{self.module}.{self.leaf}" if self.module else self.leaf
+
+
+_DESCRIBED = tuple(field.name for field in fields(TraceTensor) if field.name != "values")
+_KINDS = {"call": int, "order": int, "whole": bool, "transposed": bool, "passed_on": bool}
+
+
+@dataclass(frozen=True)
+class RecordedTrace:
+    """What one model did, as recorded."""
+
+    framework: str
+    mode: str
+    """"whole" or "sketch"; in a sketch, small tensors are whole all the same"""
+    tensors: tuple[TraceTensor, ...]
+    """by `order`"""
+
+
+def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
+    """Write `trace`, whole or not at all. Raises ReprodError if it is empty or cannot be written."""
+    if not trace.tensors:
+        raise ReprodError(f"the trace for {path} is empty: nothing was recorded")
+    arrays = {id(tensor.values): tensor.values for tensor in trace.tensors}  # some share one
+    numbers = {key: number for number, key in enumerate(arrays)}
+    entries = [
+        {name: getattr(tensor, name) for name in _DESCRIBED} | {"data": numbers[id(tensor.values)]}
+        for tensor in trace.tensors
+    ]
+    content = {
+        "version": VERSION,
+        "framework": trace.framework,
+        "mode": trace.mode,
+        "tensors": entries,
+    }
+    stored = [_stored(array) for array in arrays.values()]
+    header = _header({_KEY: json.dumps(content)}, stored)
+    with whole_file(path) as handle:  # save_file would need, and leave, a file of its own
+        handle.write(len(header).to_bytes(8, "little") + header)
+        for array in stored:
+            handle.write(array.reshape(-1).view(np.uint8).data)
+
+
+def _header(metadata: Mapping[str, str], arrays: Sequence[Array]) -> bytes:
+    """Return the JSON header of the format, as long as alignment wants it."""
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for number, array in enumerate(arrays):
+        begin, end = end, end + array.nbytes
+        header[str(number)] = {
+            "dtype": _CODES[array.dtype.kind] + _bits(array.dtype),
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header).encode()
+    return text + b" " * (-len(text) % 8)
+
+
+def _bits(dtype: np.dtype[Any]) -> str:
+    return "" if dtype.kind == "b" else str(8 * dtype.itemsize)
+
+
+def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
+    """Read a trace. Raises MissingInputError if there is none, ReprodError if it is damaged or foreign."""
+    if not Path(path).exists():
+        raise MissingInputError(f"{path} is missing")
+    if not Path(path).is_file():
+        raise ReprodError(f"{path} is not a file")
+    metadata, arrays = _read(path)
+    try:
+        return _trace(_content(metadata), arrays)
+    except _Unfit as error:
+        raise ReprodError(f"{path} is not a trace that can be read: {error}") from error
+
+
+class _Unfit(Exception):
+    """What is wrong with the content of a file."""
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[Mapping[str, str], dict[str, Array]]:
+    try:
+        from safetensors import safe_open
+    except ImportError as error:
+        raise ReprodError("safetensors cannot be imported: pip install safetensors") from error
+    try:
+        with safe_open(path, framework="np") as handle:
+            metadata = handle.metadata() or {}
+            arrays = {name: handle.get_tensor(name) for name in handle.keys()}
+    except Exception as error:  # its own, and numpy's for dtypes that numpy lacks
+        raise ReprodError(
+            f"{path} is damaged, or no .safetensors file ({error}): record it again"
+        ) from error
+    return metadata, arrays
+
+
+def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
+    if _KEY not in metadata:
+        raise _Unfit(f'its metadata has no "{_KEY}"; record_trace writes it')
+    try:
+        content = json.loads(metadata[_KEY])
+    except (ValueError, RecursionError) as error:
+        raise _Unfit("its metadata is no JSON") from error
+    if not isinstance(content, dict):
+        raise _Unfit("its metadata is no JSON object")
+    if type(content.get("version")) is not int or content["version"] != VERSION:
+        raise _Unfit(f"format version {VERSION} expected, got {str(content.get('version'))[:20]}")
+    return content
+
+
+def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedTrace:
+    framework, mode = content.get("framework"), content.get("mode")
+    entries = content.get("tensors")
+    if not isinstance(framework, str) or mode not in ("whole", "sketch"):
+        raise _Unfit("its framework or mode is not given")
+    if not isinstance(entries, list) or not entries:
+        raise _Unfit("it lists no tensors")
+    tensors = [_tensor(number, entry, arrays) for number, entry in enumerate(entries)]
+    places = Counter((one.phase, one.module, one.call, one.leaf) for one in tensors)
+    if len(places) < len(tensors):
+        phase, module, *_ = places.most_common(1)[0][0]
+        raise _Unfit(f"it lists the same {phase} of {module or 'the model'} more than once")
+    return RecordedTrace(framework, mode, tuple(sorted(tensors, key=lambda one: one.order)))
+
+
+def _tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTensor:
+    if not isinstance(entry, dict) or entry.keys() != {*_DESCRIBED, "data"}:
+        raise _Unfit(f"entry {number} does not have the fields of a tensor")
+    for name in _DESCRIBED:
+        if name != "shape" and type(entry[name]) is not _KINDS.get(name, str):
+            raise _Unfit(f"entry {number}: {name} is a {type(entry[name]).__name__}")
+    described = {**entry, "shape": _shape(number, entry["shape"])}
+    key = str(described.pop("data"))
+    if entry["phase"] not in PHASES or entry["dtype"] not in _DTYPES:
+        raise _Unfit(f"entry {number}: its phase or dtype is unknown")
+    if key not in arrays:
+        raise _Unfit(f"entry {number}: its data are missing")
+    tensor = TraceTensor(**described, values=arrays[key])
+    return replace(tensor, values=_restored(number, tensor))
+
+
+def _shape(number: int, shape: object) -> tuple[int, ...]:
+    sound = isinstance(shape, list) and all(type(length) is int and length >= 0 for length in shape)
+    if not isinstance(shape, list) or not sound or len(shape) > 64:
+        raise _Unfit(f"entry {number}: its shape is no list of lengths")
+    if math.prod(shape) > _MOST_ELEMENTS:
+        raise _Unfit(f"entry {number}: its shape has too many elements")
+    return tuple(shape)
+
+
+def _restored(number: int, tensor: TraceTensor) -> Array:
+    """Return the stored array as it was before `_stored`, checked against what the entry says."""
+    shape, dtype = tensor.shape, _STORED.get(tensor.dtype, tensor.dtype)
+    if tensor.dtype in _PAIRS:
+        shape = (*shape, 2)
+    if not tensor.whole:
+        shape, dtype = (fingerprint.LENGTH,), "float64"
+    if tensor.values.shape != shape or tensor.values.dtype != np.dtype(dtype):
+        raise _Unfit(
+            f"entry {number}: {dtype} of shape {shape} expected, "
+            f"got {tensor.values.dtype} of shape {tensor.values.shape}"
+        )
+    paired = tensor.whole and tensor.dtype in _PAIRS
+    return tensor.values.view(tensor.dtype)[..., 0] if paired else tensor.values
+
+
+def _stored(array: Array) -> Array:
+    """Return the array as the format holds it: contiguous, little-endian, complex as pairs."""
+    dense = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
+    real = _PAIRS.get(dense.dtype.name)
+    return dense if real is None else dense.reshape((*dense.shape, 1)).view(real)
