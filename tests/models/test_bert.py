@@ -35,7 +35,7 @@ Arrays = dict[str, Array]
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the four libraries' own, and Paddle's loading
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[2]
 TOLERANCE = 1e-12  # max|difference| / max|reference|; the worst measured here is 9e-15
 ARCHITECTURES = ("BertModel", "BertForSequenceClassification", "BertForMaskedLM")
 TINY = BertConfig(

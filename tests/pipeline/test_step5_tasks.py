@@ -21,8 +21,8 @@ from reprod_align import save_record
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
 from tests.conftest import REPOSITORY
-from tests.test_tasks import write_task
-from tests.test_training_options import of_side, tiny_run
+from tests.pipeline.test_tasks import write_task
+from tests.pipeline.test_training_options import of_side, tiny_run
 
 import numpy as np
 import paddle

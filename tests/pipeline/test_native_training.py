@@ -13,7 +13,7 @@ from pipeline.training.session import Session
 from pipeline.training.state import read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
-from tests.test_training_options import of_side, tiny_run
+from tests.pipeline.test_training_options import of_side, tiny_run
 
 import numpy as np
 import paddle

@@ -18,7 +18,7 @@ from pipeline.training.session import Session
 from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError
 from tests.conftest import ENVIRONMENT, REPOSITORY
-from tests.test_training_options import tiny_run
+from tests.pipeline.test_training_options import tiny_run
 
 import numpy as np
 import pytest

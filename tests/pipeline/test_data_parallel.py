@@ -21,7 +21,7 @@ from pipeline.training.state import model_weights, read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY
-from tests.test_training_options import tiny_run
+from tests.pipeline.test_training_options import tiny_run
 
 import numpy as np
 import paddle

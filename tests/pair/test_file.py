@@ -29,7 +29,7 @@ from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
 from reprod_align.report.html import page
 from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_python
-from tests.test_isolation import OTHERS
+from tests.pipeline.test_isolation import OTHERS
 
 import numpy as np
 import pytest

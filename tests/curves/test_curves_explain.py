@@ -16,7 +16,7 @@ from reprod_align.curves.replay.state import to_torch
 from reprod_align.model.layout import Lay
 from reprod_align.model.tensor_pair import TensorPair
 from tests.conftest import REPOSITORY
-from tests.test_training_options import tiny_run
+from tests.pipeline.test_training_options import tiny_run
 
 import numpy as np
 import pytest

@@ -27,8 +27,8 @@ from reprod_align.commands import main
 from reprod_align.initialisation.sample import Collector, as_record, from_record
 from reprod_align.pair.file import told_at
 from reprod_align.significance import compare_accuracies
+from tests.alignment.test_robustness import file_with, only_line
 from tests.conftest import REPOSITORY
-from tests.test_robustness import file_with, only_line
 
 import numpy as np
 import pytest
