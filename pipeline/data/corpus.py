@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.tasks import SST2, Layout, Task
 from reprod_align.errors import MissingInputError, ReprodError
 
-DEMO_FOLDER = Path(__file__).resolve().parent / "Step2" / "demo_sst2_sentence"
+DEMO_FOLDER = Path(__file__).resolve().parents[1] / "Step2" / "demo_sst2_sentence"
 
 
 class TaskFile(type(Path())):

@@ -381,8 +381,7 @@ FAULTS = {
         "from pipeline.training.shards import Shard\nShard.draws = lambda self, whole, rows: whole"
     ),
     "padded to its own longest": (
-        "from pipeline import {side}_loader\n"
-        "{side}_loader._padded = lambda tensor, length, value: tensor"
+        "from pipeline.{side} import loader\nloader._padded = lambda tensor, length, value: tensor"
     ),
     "gradients stay where they are": (
         "from pipeline.{side}.ranks import Processes\n"

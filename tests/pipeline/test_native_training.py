@@ -109,13 +109,13 @@ def test_masks_are_the_frameworks_own(side: str, place: Path) -> None:
     """Each place draws other numbers, and the same ones again; nothing comes from the shared stream."""
     run = tiny_run(place, "--randomness", "native", "--dtype", "float64")
     options = training_options(run)
-    learner = of_side(side, "checkpoint").build_learner(
+    learner = of_side(side, "learner").build_learner(
         of_side(side, "model").load_bert(run, "float64"), options, 4
     )
     learner.model.train()
     made = torch.tensor if side == "pt" else paddle.to_tensor
     batch = {"input_ids": made(run.fake_data()), "labels": made(run.fake_label())}
-    loop = of_side(side, "train_loop")
+    loop = of_side(side, "loop")
 
     def loss(*draws: int) -> float:
         return loop.backward(learner, dict(batch), options, draws)
