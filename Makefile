@@ -26,10 +26,11 @@ suite: setup-dev  ## the longer checks: every planted bug and correct pair, and 
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)
 	$(BIN)/python -m pytest -m longer
 
-lint: setup-dev  ## style and types
+lint: setup-dev  ## style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 doctor: setup  ## print versions, devices and what does not work
 	$(BIN)/reprod-align doctor

@@ -7,26 +7,30 @@
     record.add("logits", logits)
     record.save()
 
-    compare_records(load_record(a), load_record(b)).passed  # the rules: see verdict.py
+    compare_records(load_record(a), load_record(b)).passed  # the rules: see records/verdict.py
     sys.exit(check(gate))                                   # the same with a log and an exit code
 
-Importing this imports no framework.
+Importing this imports no framework, and each name's module only when the name is used (PEP 562).
 """
 
-from reprod_align.alignment import align
-from reprod_align.errors import ReprodError
-from reprod_align.records.diff import Difference, compare_arrays
-from reprod_align.records.gate import Gate, check
-from reprod_align.records.record import Recorder, load_record, save_record
-from reprod_align.records.verdict import (
-    EXACT,
-    STRICT,
-    Comparison,
-    Rule,
-    compare_records,
-    official_rule,
-)
-from reprod_align.report import Finding, Report
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from reprod_align.alignment import align
+    from reprod_align.errors import ReprodError
+    from reprod_align.records.diff import Difference, compare_arrays
+    from reprod_align.records.gate import Gate, check
+    from reprod_align.records.record import Recorder, load_record, save_record
+    from reprod_align.records.verdict import (
+        EXACT,
+        STRICT,
+        Comparison,
+        Rule,
+        compare_records,
+        official_rule,
+    )
+    from reprod_align.report import Finding, Report
 
 __all__ = [
     "Comparison",
@@ -49,3 +53,28 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "alignment": "align",
+    "errors": "ReprodError",
+    "records.diff": "Difference compare_arrays",
+    "records.gate": "Gate check",
+    "records.record": "Recorder load_record save_record",
+    "records.verdict": "Comparison EXACT Rule STRICT compare_records official_rule",
+    "report": "Finding Report",
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> object:
+    """Import the module that a public name lives in, the first time the name is used."""
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names, loaded or not."""
+    return sorted({*globals(), *__all__})

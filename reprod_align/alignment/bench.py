@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from reprod_align.alignment.training.audit import SettingDifference, compare_settings
+from reprod_align.alignment.audit import SettingDifference, compare_settings
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.naming import parent
 from reprod_align.match import Evidence, Match, TensorPair

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from reprod_align.alignment.audit import SettingDifference, told
 from reprod_align.alignment.bench import CODE_ROUNDING, FAINT, LAYER_ROUNDING, Bench
 from reprod_align.alignment.comparing import Pass, compared
 from reprod_align.alignment.consequence import consequences, effect_on_loss
@@ -10,7 +11,6 @@ from reprod_align.alignment.locating.blame import locate, search
 from reprod_align.alignment.locating.pins import EndPins
 from reprod_align.alignment.pairing import pair_models
 from reprod_align.alignment.statistics_check import paddle_statistic
-from reprod_align.alignment.training.audit import SettingDifference, told
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import (
     empty_inputs,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align import align
-from reprod_align.alignment.training.audit import compare_settings, told
+from reprod_align.alignment.audit import compare_settings, told
 from reprod_align.api import running
 from reprod_align.api.entry import Entry, numbers, paddle, torch
 from reprod_align.api.pages import made

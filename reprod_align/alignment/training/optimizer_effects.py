@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from reprod_align.alignment.training.audit import OptimizerDifference
+from reprod_align.alignment.audit import OptimizerDifference
 from reprod_align.alignment.training.update_rules import NORM_GUARD, clipped, moves
 from reprod_align.model.leaf import gap
 from reprod_align.model.settings import OptimizerSettings, Values

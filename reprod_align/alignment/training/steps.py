@@ -9,10 +9,10 @@ units in the last place tells.
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from reprod_align.alignment.audit import OptimizerDifference, compare_optimizers, told
 from reprod_align.alignment.bench import WHOLE_ROUNDING, Bench
 from reprod_align.alignment.comparing import compared
 from reprod_align.alignment.locating.blame import search
-from reprod_align.alignment.training.audit import OptimizerDifference, compare_optimizers, told
 from reprod_align.alignment.training.optimizer_effects import Effects, Steps
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.leaf import JUDGE, Gap, gap, magnitude

@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from reprod_align.alignment.training import audit
-from reprod_align.alignment.training.audit import (
+from reprod_align.alignment import audit
+from reprod_align.alignment.audit import (
     OptimizerDifference,
     SettingDifference,
     compare_optimizers,

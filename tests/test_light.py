@@ -1,0 +1,67 @@
+"""What an import costs: a few modules of ours, and no framework that was not asked for."""
+
+import json
+
+import reprod_align
+from tests.conftest import run_python
+
+import pytest
+
+MOST = 12  # modules of ours that recording or comparing may load
+COUNT = "import json, sys; print(json.dumps(sorted(sys.modules)))"
+FRAMEWORKS = {"torch", "paddle", "transformers", "paddlenlp"}
+
+
+def loaded_by(code: str) -> list[str]:
+    """Return the modules that a fresh interpreter has loaded after `code`."""
+    finished = run_python("-c", f"{code}\n{COUNT}")
+    assert finished.returncode == 0, finished.stderr
+    modules: list[str] = json.loads(finished.stdout.splitlines()[-1])
+    return modules
+
+
+def test_public_names_are_sorted_and_resolve():
+    assert sorted(reprod_align.__all__) == reprod_align.__all__
+    for name in reprod_align.__all__:
+        assert (
+            getattr(reprod_align, name).__name__ if name.islower() else getattr(reprod_align, name)
+        )
+        assert name in dir(reprod_align)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(AttributeError, match="no attribute 'Recoder'"):
+        _ = reprod_align.Recoder
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from reprod_align import Recorder",
+        "from reprod_align import Recorder, compare_records, load_record",
+    ],
+    ids=["Recorder", "compare_records"],
+)
+def test_records_load_few_modules_and_no_framework(code: str):
+    modules = loaded_by(code)
+    ours = [name for name in modules if name.partition(".")[0] == "reprod_align"]
+    assert len(ours) <= MOST, ours
+    assert not FRAMEWORKS & set(modules)
+
+
+@pytest.mark.parametrize(
+    ("script", "framework"),
+    [
+        ("Step1/pt_forward_bert", "torch"), ("Step1/pd_forward_bert", "paddle"),
+        ("Step3/pt_loss", "torch"), ("Step3/pd_loss", "paddle"),
+        ("Step4/pt_bp", "torch"), ("Step4/pd_bp", "paddle"),
+    ],
+)  # fmt: skip
+def test_a_step_script_loads_its_own_framework_and_no_engine(script: str, framework: str):
+    modules = loaded_by(f"import runpy; runpy.run_path('pipeline/{script}.py', run_name='script')")
+    other = {"torch": "paddle", "paddle": "torch"}[framework]
+    assert framework in modules
+    assert other not in modules
+    rooms = {name.split(".")[1] for name in modules if name.startswith("reprod_align.")}
+    assert not rooms & {"alignment", "causes", "match", "pair", "curves", "selftest"}, rooms
+    assert f"reprod_align.backends.{other}" not in modules
