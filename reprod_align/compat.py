@@ -15,8 +15,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from reprod_align.base.atomic import write_text
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.records.official import as_text, closing_line, write_text
+from reprod_align.records.official import as_text, closing_line
 from reprod_align.records.record import Array, Recorder, load_record
 from reprod_align.records.verdict import Comparison, KeyResult, compare_records
 

@@ -9,9 +9,10 @@ import argparse
 from pathlib import Path
 
 from pipeline.run import Run, start
-from pipeline.run.results import write_json, write_text
 from pipeline.training.native import NATIVE
 from pipeline.training.native_runs import judged, read_runs, remarks
+from reprod_align.base.atomic import write_text
+from reprod_align.base.json import write_json
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS
 
 
@@ -29,7 +30,7 @@ def main(run: Run) -> int:
     remarked = remarks(sides)
     text = "\n".join([report.text(), *(f"remark: {remark}" for remark in remarked)])
     seeds = {side: sorted(found) for side, found in sides.items()}
-    write_text(log, text)
+    write_text(log, f"{text}\n")
     write_json(
         log.with_suffix(".json"),
         report.to_json() | {"seeds_found": seeds, "remarks": remarked},

@@ -8,9 +8,10 @@ exit    0 measured, 1 slower than --at-least, 2 could not be measured
 import argparse
 
 from pipeline.run import Run, start
-from pipeline.run.results import write_json, write_text
 from pipeline.timing.rounds import SCRIPTS, timed_in_turns
 from pipeline.timing.workload import add_workload, speed_file
+from reprod_align.base.atomic import write_text
+from reprod_align.base.json import write_json
 
 
 def main(run: Run) -> int:
@@ -18,7 +19,7 @@ def main(run: Run) -> int:
     comparison, result = timed_in_turns(run), speed_file(run, "perf_diff")
     print(comparison.text())
     write_json(result, comparison.to_json())
-    write_text(result.with_suffix(".log"), comparison.text())
+    write_text(result.with_suffix(".log"), f"{comparison.text()}\n")
     return 0 if comparison.ratio.value >= run.options.at_least else 1
 
 

@@ -15,6 +15,7 @@ from pipeline.run.command_line import REPOSITORY
 from reprod_align import Report, align
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import without_warnings
+from reprod_align.base.text import and_more
 from reprod_align.errors import in_words
 
 PACKAGES = ("torch", "transformers", "paddle", "paddlenlp")
@@ -87,8 +88,8 @@ def _findings(report: Report) -> list[str]:
     lines = ["where and why the two models part, says align:"]
     shown = report.findings[:SHOWN]
     lines += [f"  {number}. {finding}" for number, finding in enumerate(shown, 1)]
-    more = len(report.findings) - len(shown)
-    return [*lines, f"  and {more} more"] if more else lines
+    more = and_more(report.findings, SHOWN)
+    return [*lines, f" {more}"] if more else lines
 
 
 def _nothing(report: Report, again: str) -> list[str]:

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.timing.workload import PHASES, Phase, Speed
+from reprod_align.base.json import to_plain
 from reprod_align.errors import ReprodError
 
 from scipy import stats
@@ -69,11 +70,11 @@ class SpeedComparison:
     def to_json(self) -> dict[str, Any]:
         """Return everything, every step's milliseconds included."""
         return {
-            "ratio": asdict(self.ratio),
-            "differences_ms": {phase: asdict(self.difference(phase)) for phase in PHASES},
+            "ratio": to_plain(self.ratio),
+            "differences_ms": {phase: to_plain(self.difference(phase)) for phase in PHASES},
             "deciding_phase": self.deciding_phase,
-            "torch": [asdict(speed) for speed in self.torch],
-            "paddle": [asdict(speed) for speed in self.paddle],
+            "torch": to_plain(self.torch),
+            "paddle": to_plain(self.paddle),
         }
 
     def _table(self) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 from pipeline import settings
 from pipeline.run import Run
 from pipeline.run.command_line import positive
-from pipeline.run.results import write_json
+from reprod_align.base.json import write_json
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -153,7 +153,7 @@ def save_speed(run: Run, name: str, watch: Stopwatch) -> Speed:
         peak / (2**20 if sys.platform == "darwin" else 2**10),  # macOS counts bytes, Linux KiB
         counted,
     )
-    write_json(speed_file(run, name), asdict(speed))
+    write_json(speed_file(run, name), speed)
     return speed
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.judge import judged
+from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
@@ -131,9 +132,8 @@ def _without_float32(pair: _Pair, mixed: Report) -> Report:
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
     places = list(dict.fromkeys(finding.place for finding in mixed.findings))
     if places:
-        more = f" and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-        named = ", ".join(places[:_NAMED])
-        wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}{more}; "
+        named = shorten(places, _NAMED)
+        wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}; "
                             "with float64 in its place all agrees")  # fmt: skip
     wide.verdict = "agrees to float32"
     return wide

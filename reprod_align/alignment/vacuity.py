@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from reprod_align.base.text import shorten
 from reprod_align.model.leaf import LeafPair, magnitude
 from reprod_align.model.side import Inputs, ModelInfo
 from reprod_align.model.trace import Array, Leaf, Trace
@@ -55,8 +56,7 @@ def untested_gradients(
     if len(silent) == len(names):
         yield "no parameter gets a gradient: the backward pass is not tested"
     elif silent:
-        more = f" and {len(silent) - _NAMED} more" if len(silent) > _NAMED else ""
-        yield f"zero gradient on this batch, so not tested: {', '.join(silent[:_NAMED])}{more}"
+        yield f"zero gradient on this batch, so not tested: {shorten(silent, _NAMED)}"
 
 
 def uncalled(trace: Trace, info: ModelInfo) -> Iterator[str]:
@@ -65,8 +65,7 @@ def uncalled(trace: Trace, info: ModelInfo) -> Iterator[str]:
     owners = dict.fromkeys(t.owner for t in info.tensors.values() if t.is_parameter)
     missed = [owner or "the model" for owner in owners if owner not in called]
     if missed:
-        more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
-        yield f"never called as a module (unused, or used from outside): {', '.join(missed[:_NAMED])}{more}"
+        yield f"never called as a module (unused, or used from outside): {shorten(missed, _NAMED)}"
 
 
 def identical(reference: Trace, port: Trace, pairs: Sequence[LeafPair], info: ModelInfo) -> bool:

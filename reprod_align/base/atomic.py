@@ -35,6 +35,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             temporary.unlink()
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write `text` in UTF-8, whole or not at all; raises ReprodError if that fails."""
+    with whole_file(path) as handle:
+        handle.write(text.encode("utf-8", "backslashreplace"))
+
+
 def _require_replaceable(target: Path) -> None:
     """Raise OSError if `target` is a folder or a device: os.replace would put a file in its place.
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from reprod_align.base.naming import is_within
+from reprod_align.base.text import shorten
 from reprod_align.match.values import Draws
 
 _MOST = 3  # shapes in one sentence
@@ -41,5 +42,4 @@ def _shapes(drawn: Draws, place: str, finer: list[str]) -> list[tuple[int, ...]]
 
 
 def _words(shapes: list[tuple[int, ...]]) -> str:
-    more = f" and {len(shapes) - _MOST} more" if len(shapes) > _MOST else ""
-    return ", ".join(map(str, shapes[:_MOST])) + more
+    return shorten([str(shape) for shape in shapes], _MOST)

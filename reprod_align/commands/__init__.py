@@ -1,11 +1,11 @@
 """The command `reprod-align`."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 from reprod_align.base.ending import ended
+from reprod_align.base.json import as_json
 from reprod_align.commands import api, curves, diff, pair, selftest
 from reprod_align.pair import file as pair_file
 from reprod_align.records.record import load_record
@@ -76,7 +76,7 @@ def _compare(options: argparse.Namespace) -> int:
     comparison = compare_records(
         load_record(options.expected), load_record(options.actual), rule=rules[options.rule]
     )
-    print(json.dumps(comparison.to_json(), indent=2) if options.json else comparison.summary())
+    print(as_json(comparison.to_json()) if options.json else comparison.summary())
     return 0 if comparison.passed else 1
 
 

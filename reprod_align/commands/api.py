@@ -5,9 +5,9 @@ not (the installed versions behave otherwise), 2 it cannot be run or there is no
 """
 
 import argparse
-import json
 from pathlib import Path
 
+from reprod_align.base.json import as_json
 from reprod_align.errors import ReprodError
 
 
@@ -35,7 +35,7 @@ def _show(options: argparse.Namespace) -> int:
     entry = table.find(options.name)
     outcome = running.run(entry)
     if options.json:
-        print(json.dumps(show.as_data(entry, outcome), indent=2, ensure_ascii=False))
+        print(as_json(show.as_data(entry, outcome), ensure_ascii=False))
     else:
         print(show.as_text(entry, outcome))
     return show.code_of(outcome)
@@ -48,7 +48,7 @@ def _list(options: argparse.Namespace) -> int:
     if not found:
         raise ReprodError(f"no entry has {options.search!r}: `reprod-align api` lists all")
     if options.json:
-        print(json.dumps([show.as_data(entry) for entry in found], indent=2, ensure_ascii=False))
+        print(as_json([show.as_data(entry) for entry in found], ensure_ascii=False))
     else:
         print(show.as_list(found))
     return 0

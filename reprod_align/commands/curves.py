@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from reprod_align.base.json import as_json
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
 from reprod_align.curves.explanation import Explanation
@@ -102,7 +103,7 @@ def _run(options: argparse.Namespace) -> int:
         raise
     if options.json:
         found = {} if explanation is None else {"explanation": explanation.to_json()}
-        print(json.dumps(report.to_json() | found, indent=2))
+        print(as_json(report.to_json() | found))
     elif explanation is not None:
         print(f"\n{explanation.text()}")
     if options.report:

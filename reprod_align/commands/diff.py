@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from reprod_align.base.json import as_json
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.traces.diff import compare_traces
 from reprod_align.traces.file import load_trace
@@ -36,7 +37,7 @@ def _run(options: argparse.Namespace) -> int:
     names = _name_map(options.name_map) if options.name_map else None
     expected, actual = load_trace(options.expected), load_trace(options.actual)
     result = compare_traces(expected, actual, names, options.allow_unpaired)
-    print(json.dumps(result.to_json(), indent=2) if options.json else result.summary())
+    print(as_json(result.to_json()) if options.json else result.summary())
     return 0 if result.passed else 1
 
 

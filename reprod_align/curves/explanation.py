@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from reprod_align.base.json import to_plain
+from reprod_align.base.text import table
 from reprod_align.errors import one_line
 
 Part = Literal["data", "forward", "loss", "backward", "optimizer", "schedule"]
@@ -132,9 +134,7 @@ class Explanation:
             return []
         rows = [("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone", "")]
         rows += [self._row(row) for row in self.rows]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return ["", *("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
-                      for row in rows)]  # fmt: skip
+        return ["", *table(rows)]
 
     def _row(self, row: Swapped) -> tuple[str, str, str, str]:
         blame = "<- makes it" if row.part in self.guilty else ""
@@ -142,7 +142,7 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as plain values that strict JSON can hold."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = to_plain(self)
         return plain | {"guilty": list(self.guilty), "sentence": self.sentence}
 
 
@@ -159,13 +159,3 @@ def _listed(parts: Sequence[str]) -> str:
 
 def _size(value: float) -> float:
     return math.inf if math.isnan(value) else value
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value

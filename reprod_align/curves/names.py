@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reprod_align.base.text import shorten
 from reprod_align.curves.log import CurveError
 from reprod_align.errors import one_line
 
@@ -27,6 +28,7 @@ _SYNONYMS: Final = {
     "gnorm": GRAD_NORM,
     "ppl": "perplexity",
 }
+_SHOWN: Final = 8  # names in one message
 _TRAIN: Final = ("train", "training", "tr")
 _EVAL: Final = ("eval", "evaluation", "val", "valid", "validation", "dev")
 _COUNTERS: Final = (
@@ -93,8 +95,8 @@ def pair_names(
     chosen = _chosen({name: pairs[name] for name in reference if name in pairs}, only)
     if not chosen:
         raise CurveError(
-            f"no curve is in both logs: the first has {_listed(reference)}, the second "
-            f"{_listed(other)}; --name-map pairs them"
+            f"no curve is in both logs: the first has {shorten(reference, _SHOWN)}, the second "
+            f"{shorten(other, _SHOWN)}; --name-map pairs them"
         )
     rest = (_without(mine, guessed), _without(theirs, guessed.values())) if not only else ([], [])
     return NamePairs(chosen, (*_guess_remarks(guessed, chosen), *_left_over(*rest)))
@@ -106,7 +108,9 @@ def _mapped(
     for side, wanted, there in (("first", names, reference), ("second", names.values(), other)):
         missing = [name for name in wanted if name not in there]
         if missing:
-            raise CurveError(f"--name-map: the {side} log has no {missing[0]!r}: {_listed(there)}")
+            raise CurveError(
+                f"--name-map: the {side} log has no {missing[0]!r}: {shorten(there, _SHOWN)}"
+            )
     if len(set(names.values())) < len(names):
         raise CurveError("--name-map gives two curves the same partner")
     return dict(names)
@@ -155,7 +159,9 @@ def _chosen(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, s
         found = {a: b for a, b in pairs.items()
                  if wanted in (a, b) or wanted.lower() == canonical(a)}  # fmt: skip
         if not found:
-            raise CurveError(f"no curve {wanted!r} in both logs; both have {_listed(list(pairs))}")
+            raise CurveError(
+                f"no curve {wanted!r} in both logs; both have {shorten(list(pairs), _SHOWN)}"
+            )
         chosen |= found
     return chosen
 
@@ -167,14 +173,9 @@ def _guess_remarks(guessed: Mapping[str, str], chosen: Mapping[str, str]) -> lis
 
 def _left_over(mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
     sides = (("first", mine), ("second", theirs))
-    return [f"only the {side} log has {_listed(names)}" for side, names in sides if names]
+    return [f"only the {side} log has {shorten(names, _SHOWN)}" for side, names in sides if names]
 
 
 def _without(names: Sequence[str], taken: Iterable[str]) -> list[str]:
     gone = set(taken)
     return [name for name in names if name not in gone]
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(one_line(name) for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reprod_align.base.json import to_plain
+from reprod_align.base.text import table
 from reprod_align.curves.log import CurveLog
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR
 from reprod_align.curves.rounding import Rounding
@@ -104,10 +106,10 @@ class CurveResult:
             "quantity": self.quantity,
             "steps_compared": len(track.steps),
             "steps_logged": list(self.logged),
-            "largest_difference": _plain(self.largest),
+            "largest_difference": to_plain(self.largest),
             "first_step_outside": self.first_step,
             "parted_from_step": self.parted_step,
-            "at_first_step_outside": {name: _plain(value) for name, value in at.items()},
+            "at_first_step_outside": to_plain(at),
             "verdict": self.verdict,
             "agrees_when_shifted_by": self.shift,
             "rounding": None if self.rounding is None else self.rounding.to_json(),
@@ -208,10 +210,4 @@ def _row(result: CurveResult) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(_HEADERS, *rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in (_HEADERS, *rows)]  # fmt: skip
-
-
-def _plain(value: float) -> float | str:
-    return value if math.isfinite(value) else str(value)
+    return table([_HEADERS, *rows])

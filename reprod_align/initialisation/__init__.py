@@ -5,17 +5,19 @@ all seeds, at a family-wise level by Holm's rule. Says also how small a differen
 seen: not to see one is no proof that there is none.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.atomic import write_text
+from reprod_align.base.json import to_plain, write_json
+from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.initialisation.family import describe, remedy
 from reprod_align.initialisation.sample import Array, Moments, ParameterSample, Samples
-from reprod_align.records.official import as_text, closing_line, write_text
+from reprod_align.records.official import as_text, closing_line
 
 import numpy as np
 from scipy import stats
@@ -97,7 +99,7 @@ class InitialisationReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything in types of JSON."""
-        results = [asdict(result) | {"passed": result.passed} for result in self.results]
+        results = [to_plain(result) | {"passed": result.passed} for result in self.results]
         return {
             "passed": self.passed,
             "alpha": self.alpha,
@@ -156,7 +158,7 @@ def check_initialisation(torch: Samples, paddle: Samples, log: Path, alpha: floa
     report = compare_initialisation(torch, paddle, alpha)
     closing = closing_line("" if report.passed else report.headline)
     write_text(log, as_text([*report.text().splitlines(), closing]))
-    write_text(log.with_suffix(".json"), json.dumps(report.to_json(), indent=1) + "\n")
+    write_json(log.with_suffix(".json"), report.to_json())
     print(report.text())
     return 0 if report.passed else 1
 
@@ -366,8 +368,7 @@ def _finding(result: ParameterResult) -> list[str]:
 def _table(results: Sequence[ParameterResult]) -> list[str]:
     head = ("parameter", "PyTorch", "Paddle", "mean", "", "std", "", "p", "std seen", "verdict")
     rows = [head, *(_row(result) for result in results)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return table(rows)
 
 
 def _row(result: ParameterResult) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reprod_align.base.text import shorten
 from reprod_align.initialisation import ParameterResult, compare_initialisation
 from reprod_align.initialisation.sample import Samples
 
@@ -104,12 +105,11 @@ def _copied(result: ParameterResult) -> str:
 def _fact(case: str, results: Sequence[ParameterResult]) -> Fact:
     first, side = results[0], _copied(results[0])
     names = [result.paddle_name.partition(".")[2] for result in results]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     torch, paddle = first.words
     also = "; a copy of the first layer's"
     return Fact(
         case,
-        ", ".join(names[:_SHOWN]) + more,
+        shorten(names, _SHOWN),
         torch + also * (side == "PyTorch"),
         paddle + also * (side == "Paddle"),
         first.passed,

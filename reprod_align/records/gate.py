@@ -1,6 +1,5 @@
 """A gate of the pipeline: compare what two scripts saved, write the log, return the exit code."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -8,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.atomic import write_text
+from reprod_align.base.json import write_json
 from reprod_align.errors import MissingInputError, ReprodError, in_words, one_line
-from reprod_align.records.official import as_text, closing_line, write_log, write_text
+from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record
 from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule, compare_records
 
@@ -193,7 +194,7 @@ def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
         "official": None if verdict is None else verdict.official.to_json(),
         "strict": None if verdict is None else verdict.strict.to_json(),
     }
-    write_text(gate.result_file, json.dumps(content, indent=1, allow_nan=False) + "\n")
+    write_json(gate.result_file, content)
 
 
 def _not_comparable(gate: Gate, reason: str) -> int:

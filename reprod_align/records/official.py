@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.atomic import write_text
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.diff import INEXACT, Array, dtype_kind
 from reprod_align.records.verdict import Comparison, KeyResult
@@ -51,12 +51,6 @@ def write_log(
         limit = threshold if threshold < _LARGEST else _LARGEST
         helper.report(diff_method="mean", diff_threshold=limit, path=None)
     write_text(path, text.getvalue() + as_text(extra_lines))
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write `text` to `path` in UTF-8, whole or not at all; raises ReprodError if that fails."""
-    with whole_file(path) as handle:
-        handle.write(text.encode("utf-8", "backslashreplace"))
 
 
 def as_text(lines: Sequence[str]) -> str:

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reprod_align.base.json import to_plain
+from reprod_align.base.text import shorten, shorten_lines
 from reprod_align.errors import one_line
 from reprod_align.records.diff import (
     INEXACT,
@@ -115,8 +117,9 @@ class KeyResult:
         """Return the result as plain values; inf and nan as strings."""
         measured = {} if self.difference is None else vars(self.difference)
         verdict = vars(self) | {"rule": self.rule.name}
-        return {name: _plain(value) for name, value in (verdict | measured).items()
-                if name != "difference"}  # fmt: skip
+        plain: dict[str, Any] = to_plain(verdict | measured)
+        del plain["difference"]
+        return plain
 
 
 @dataclass(frozen=True)
@@ -176,10 +179,11 @@ class Comparison:
         """Return lines about what failed, the first ten by name; `unit` is what a key is."""
         if self.first_failure is None:
             return []
-        lines = [f"  first {unit} that differs: {one_line(self.first_failure.key)}"]
-        lines += [f"    {one_line(r.key)}: {r.reason}" for r in self.failures[:_SHOWN_FAILURES]]
-        more = len(self.failures) - _SHOWN_FAILURES
-        return [*lines, f"    ... and {more} more"] if more > 0 else lines
+        failures = [f"    {one_line(each.key)}: {each.reason}" for each in self.failures]
+        return [
+            f"  first {unit} that differs: {one_line(self.first_failure.key)}",
+            *shorten_lines(failures, _SHOWN_FAILURES, indent="    "),
+        ]
 
     def summary(self, unit: str = "key") -> str:
         """Return the verdict as a few lines of text."""
@@ -192,7 +196,7 @@ class Comparison:
         return {
             "passed": self.passed,
             "reason": self.reason,
-            "rule": {name: _plain(value) for name, value in vars(self.rule).items()},
+            "rule": to_plain(self.rule),
             "worst": None if worst is None else worst.to_json(),
             "remarks": list(self.remarks),
             "keys": [result.to_json() for result in self.results],
@@ -383,26 +387,13 @@ def _remarks(
     zeros = [key for key in constant if expected[key].flat[0] == 0]
     others = [key for key in constant if expected[key].flat[0] != 0]
     if zeros:
-        remarks.append(f"all zeros, so little is tested: {_listed(zeros)}")
+        remarks.append(f"all zeros, so little is tested: {shorten(zeros, _SHOWN_NAMES)}")
     if others:
-        remarks.append(f"one value throughout, so little is tested: {_listed(others)}")
+        remarks.append(
+            f"one value throughout, so little is tested: {shorten(others, _SHOWN_NAMES)}"
+        )
     return tuple(remarks)
 
 
 def _is_constant(array: Array) -> bool:
     return bool(array.min() == array.max())
-
-
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(one_line(name) for name in names[:_SHOWN_NAMES])
-    more = len(names) - _SHOWN_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` as strict JSON can hold it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, (complex, bytes)):
-        return str(value)
-    return list(value) if isinstance(value, tuple) else value

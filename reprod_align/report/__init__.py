@@ -1,11 +1,11 @@
 """What `align` found: a value, and the texts and JSON that are made from it."""
 
-import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
+from reprod_align.base.json import as_json
 from reprod_align.model.leaf import JUDGE
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
@@ -160,14 +160,14 @@ class Report:
         plain = {
             "passed": self.passed,
             "verdict": self.verdict,
-            "findings": [asdict(finding) for finding in self.findings],
+            "findings": self.findings,
             "remarks": self.remarks,
-            "checks": [asdict(check) for check in self.checks],
-            "pairs": dict(self.pairs),
+            "checks": self.checks,
+            "pairs": self.pairs,
             "consequences": self.consequences,
-            "shares": [asdict(share) for share in self.shares],
+            "shares": self.shares,
         }
-        return json.dumps(_strict(plain), indent=2)
+        return as_json(plain)
 
 
 def _handed(share: ModuleShare) -> str:
@@ -183,13 +183,3 @@ def _row(check: Check) -> str:
 
 def _order(relative: float) -> float:
     return math.inf if math.isnan(relative) else relative
-
-
-def _strict(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(key): _strict(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_strict(part) for part in value]
-    return value

@@ -8,8 +8,8 @@ judges it, and taken out again; nothing is left behind.
 import copy
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.judge import judged
+from reprod_align.base.json import as_json
+from reprod_align.base.text import table
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, LocalSide, ModelFailure
 from reprod_align.report import Finding, Report
@@ -81,9 +83,9 @@ class SelfTest:
             "passed": self.passed,
             "count": self.count_line,
             "unbroken": json.loads(self.unbroken.to_json()),
-            "faults": [asdict(outcome) for outcome in self.outcomes],
+            "faults": self.outcomes,
         }
-        return json.dumps(plain, indent=2)
+        return as_json(plain)
 
 
 def selftest(
@@ -200,14 +202,11 @@ def _one_line(finding: Finding) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def _table(outcomes: Iterable[Outcome]) -> Iterator[str]:
+def _table(outcomes: Iterable[Outcome]) -> list[str]:
     words = {True: "revealed", False: "INVISIBLE", None: "no place"}
     rows = [(one.kind, one.module, words[one.revealed], one.text) for one in outcomes]
     rows.insert(0, ("fault", "module", "", "first finding, or the reason"))
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        yield "  ".join([*cells, row[3]]).rstrip()
+    return table(rows)
 
 
 def _progress(faults: Sequence[Fault]) -> Iterable[Fault]:

@@ -6,10 +6,11 @@ Differences are Paddle's minus PyTorch's. No difference seen is never called equ
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final, Literal
 
+from reprod_align.base.json import to_plain
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -203,7 +204,8 @@ class NativeReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return everything in types of JSON."""
-        return asdict(self) | {"verdict": self.verdict, "words": self.words}
+        plain: dict[str, Any] = to_plain(self)
+        return plain | {"verdict": self.verdict, "words": self.words}
 
 
 def compare_runs(

@@ -8,9 +8,11 @@ first gradient in backward order if no output does.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
+from reprod_align.base.json import to_plain
+from reprod_align.base.text import shorten_lines
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.traces.file import Array, RecordedTrace, TraceTensor
 from reprod_align.traces.fingerprint import Vector, distance, fingerprint, statistics
@@ -83,11 +85,10 @@ class TraceDiff:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values that strict JSON can hold; inf and nan as text."""
-        first = self.first
         return {
             "passed": self.passed,
-            "first": None if first is None else _plain(first),
-            "rows": [_plain(row) for row in self.rows],
+            "first": to_plain(self.first),
+            "rows": to_plain(self.rows),
             "only_expected": list(self.only_expected),
             "only_actual": list(self.only_actual),
         }
@@ -332,10 +333,5 @@ def _line(row: Row) -> str:
 def _listed(title: str, names: Sequence[str]) -> list[str]:
     if not names:
         return []
-    more = [f"  ... and {len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
-    return ["", f"{title} ({len(names)}):", *(f"  {name}" for name in names[:_SHOWN]), *more]
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    finite = math.isfinite(row.relative)
-    return {**asdict(row), "relative": row.relative if finite else str(row.relative)}
+    lines = [f"  {name}" for name in names]
+    return ["", f"{title} ({len(names)}):", *shorten_lines(lines, _SHOWN, indent="  ")]

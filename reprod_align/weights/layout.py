@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
+from reprod_align.base.text import shorten
 from reprod_align.errors import WeightsError
 
 import numpy as np
@@ -32,10 +33,4 @@ def check_names_and_shapes(
         if name in weights and weights[name].shape != shape
     ]
     if faults:
-        raise WeightsError(f"the weights do not fit the model: {listing(faults)}")
-
-
-def listing(items: list[str], most: int = 8) -> str:
-    """Join items for a one-line message, the first `most` of them by name."""
-    rest = len(items) - most
-    return "; ".join(items[:most]) + (f"; and {rest} more" if rest > 0 else "")
+        raise WeightsError(f"the weights do not fit the model: {shorten(faults, 8, '; ')}")

@@ -10,6 +10,7 @@ from reprod_align.alignment.locating.locate import Fault, backward_faults, forwa
 from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.locating.shares import module_shares
 from reprod_align.base.naming import is_within, parent
+from reprod_align.base.text import shorten
 from reprod_align.causes.draws import draw_cause
 from reprod_align.model.leaf import Gap, is_mask, unpaired
 from reprod_align.model.side import ModelFailure
@@ -189,8 +190,7 @@ def _describe(fault: Fault, unmet: Mapping[str, str]) -> str:
         return "its inputs agree and its output does not"
     inner = [path for path, around in unmet.items() if around == fault.paddle_path]
     if inner:
-        more = f" and {len(inner) - _NAMED} more" if len(inner) > _NAMED else ""
-        return f"it does not agree, in its own code or in {', '.join(inner[:_NAMED])}{more} (not comparable)"
+        return f"it does not agree, in its own code or in {shorten(inner, _NAMED)} (not comparable)"
     return "its children agree and its own code does not"
 
 
