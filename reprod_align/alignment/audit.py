@@ -8,12 +8,9 @@ from typing import Any, Final
 from reprod_align.api import table
 from reprod_align.api.entry import Convention
 from reprod_align.model.settings import (
-    CONVENTIONS,
     FIXED_SETTINGS,
     FUSED_SIZES,
-    KIND_CONVENTIONS,
     MAY_COINCIDE,
-    OPTIMIZER_ARGUMENTS,
     OPTIMIZER_WORDS,
     SYNONYMS,
     ModuleSettings,
@@ -161,19 +158,19 @@ def _is_number(value: Any) -> bool:
 def _setting_difference(
     kind: str, name: str, torch_value: Any, paddle_value: Any
 ) -> SettingDifference:
-    convention = KIND_CONVENTIONS.get((kind, name), CONVENTIONS.get(name, Convention(name)))
+    convention, entry = _convention(kind, name)
     doubt = convention.doubt
     if name in _DIMENSIONS and not _signs_differ(torch_value, paddle_value):
         doubt = ""
     message = _setting_message(name, convention, torch_value, paddle_value)
     message += f" ({doubt})" if doubt else ""
-    entry = _entry_of(kind, name)
     return SettingDifference(name, torch_value, paddle_value, message, not doubt, entry)
 
 
-def _entry_of(kind: str, name: str) -> str:
+def _convention(kind: str, name: str) -> tuple[Convention, str]:
+    """Return how Paddle writes a setting, and the API entry that says so; "" if it is as PyTorch does."""
     known = table.conventions()
-    return known.get((kind, name), known.get(("", name), (None, "")))[1]
+    return known.get((kind, name)) or known.get(("", name), (Convention(name), ""))
 
 
 def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
@@ -235,7 +232,7 @@ def _attribute_difference(
         theirs, ours = f"{torch_name}={theirs}", f"{paddle_name}={ours}"
     doubt = _attribute_doubt(setting, torch_value, paddle_value)
     message = f"{setting}: PyTorch {theirs}, Paddle {ours}" + (f" ({doubt})" if doubt else "")
-    entry = _entry_of("", setting)
+    _, entry = _convention("", setting)
     return SettingDifference(setting, torch_value, paddle_value, message, not doubt, entry)
 
 
@@ -333,7 +330,7 @@ def _optimizer_message(
         return f"weight_decay: Paddle decays {some} by {_shown(paddle_value)} that PyTorch does not"
     if setting == "weight_decay" and not paddle_value:
         return f"weight_decay: PyTorch decays {some} by {_shown(torch_value)} that Paddle does not"
-    argument = OPTIMIZER_ARGUMENTS.get(setting, "")
+    argument = table.optimizer_arguments().get(setting, "")
     theirs, ours = _worded(setting, torch_value), _worded(setting, paddle_value)
     values = f"{theirs} in PyTorch, {ours} in Paddle"
     message = f"{setting}: {values}" + (f" (its {argument})" if argument else "")

@@ -1,15 +1,13 @@
 """What a layer or an optimizer is set to, in one vocabulary: PyTorch's.
 
-`backends.torch_settings` and `backends.paddle_settings` read it off a model, `audit` compares it.
-What is known of the two frameworks' conventions is data of the entries of `api`, gathered here.
+`backends.*.settings` read it off a model, `alignment.training.audit` compares it. How the two
+frameworks write a setting stands in the entries of `api`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reprod_align.api.entry import Convention
-from reprod_align.api.table import conventions, optimizer_arguments
 from reprod_align.errors import ReprodError
 
 Values = Mapping[str, Any]
@@ -43,16 +41,6 @@ class OptimizerSettings:
     parameters: Mapping[str, Values]
     clip: Values | None
 
-
-CONVENTIONS: Final[Mapping[str, Convention]] = {
-    setting: convention for (kind, setting), (convention, _) in conventions().items() if not kind
-}
-"""How Paddle writes a setting; left out are those with the same name and values there."""
-
-KIND_CONVENTIONS: Final[Mapping[tuple[str, str], Convention]] = {
-    place: convention for place, (convention, _) in conventions().items() if place[0]
-}
-"""The same for one kind alone, by (kind, setting)."""
 
 _BATCH_NORMS: Final = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
@@ -90,9 +78,6 @@ SYNONYMS: Final[Mapping[str, frozenset[str]]] = {
     "padding": frozenset({"padding", "paddings"}),
     "dilation": frozenset({"dilation", "dilations"}),
 }  # fmt: skip
-
-OPTIMIZER_ARGUMENTS: Final[Mapping[str, str]] = optimizer_arguments()
-"""Paddle's argument for an optimizer's setting, where it has another name."""
 
 OPTIMIZER_WORDS: Final[Mapping[tuple[str, Any], str]] = {
     ("decoupled", True): "the decay is taken off the weights (AdamW)",

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakSet
 
+from reprod_align.traces import calls
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -32,26 +34,8 @@ class Leaf:
     """of the loss; of an input, this call's share of it alone; None if none arrived"""
 
 
-@dataclass
-class Call:
-    """One call of one module."""
-
-    path: str
-    """the module's dotted name, "" for the model itself"""
-    index: int
-    """0 for the module's first call, 1 for its second, ..."""
-    parent: int | None
-    """number of the call in which it happened; None for the model's own"""
-    inputs: dict[str, Leaf] = field(default_factory=dict)
-    outputs: dict[str, Leaf] = field(default_factory=dict)
-    began: int = 0
-    finished: int = -1
-    """ticks of one clock, which counts beginnings and ends of calls; -1 if it never ended"""
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Module and call index, which name the call on either side."""
-        return self.path, self.index
+Call = calls.Call[Leaf]
+"""One call of one module, with its tensors by their paths"""
 
 
 @dataclass

@@ -1,8 +1,6 @@
 """Hooks on every module: they record each call, and can put given values in place of the model's."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -10,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from reprod_align.base.tree import leaves, replace
 from reprod_align.model.trace import Array, Call, Leaf, Shelf, Trace
+from reprod_align.traces.calls import Listener
 
 import numpy as np
 
@@ -55,33 +54,19 @@ class Watch:
     def __init__(self, framework: ModuleType, keep: Keep, pins: Pins = NO_PINS) -> None:
         """Record what `keep` says; `pins` are put in as the values pass by."""
         self.fw, self.keep, self.pins = framework, keep, pins
-        self.trace = Trace()
+        self._listener: Listener[Leaf] = Listener(framework, self._begin, self._end)
+        self.trace = Trace(self._listener.calls)
+        self.on = self._listener.on
         self._shelf = Shelf()
-        self._stack: list[int] = []
-        self._counts: Counter[str] = Counter()
-        self._clock = 0
         self._pinned: list[Any] = []
-
-    @contextmanager
-    def on(self, modules: Iterable[tuple[str, Any]]) -> Iterator[None]:
-        """Hook the modules; the hooks come off whatever happens."""
-        handles: list[Any] = []
-        try:
-            for path, module in modules:
-                handles.append(self.fw.before_call(module, partial(self._before, path)))
-                handles.append(self.fw.after_call(module, self._after))
-            yield
-        finally:
-            for handle in handles:
-                handle.remove()
 
     def place(self) -> list[tuple[str, int]]:
         """Return the calls that are open, the innermost last."""
-        return [self.trace.calls[number].key for number in self._stack]
+        return [call.key for call in self._listener.open]
 
     def inside(self) -> str:
         """Return the innermost module that is open: where an error was raised."""
-        return self.trace.calls[self._stack[-1]].path if self._stack else ""
+        return self._listener.open[-1].path if self._listener.open else ""
 
     def kept_alive(self, scalar: Any) -> Any:
         """Return `scalar` plus nothing: pinned tensors that it does not reach get a zero gradient."""
@@ -90,35 +75,25 @@ class Watch:
         nothing = [np.zeros(())] * len(self._pinned)
         return scalar + self.fw.weighted_sum(self._pinned, nothing)
 
-    def _before(self, path: str, args: Any, kwargs: Any) -> Any:
-        parent = self._stack[-1] if self._stack else None
-        call = Call(path, self._counts[path], parent, began=self._tick())
-        self._counts[path] += 1
-        self._stack.append(len(self.trace.calls))
-        self.trace.calls.append(call)
+    def _begin(self, call: Call, given: Any) -> Any:
         if self.keep != "all":
             return None
-        given = (args, kwargs)
-        tensors = leaves(given, self.fw.is_tensor)
-        call.inputs = {at: self._leaf(tensor) for at, tensor in tensors.items()}
-        pins = self.pins.inputs(call)
-        return replace(given, self.fw.is_tensor, partial(self._passed, call.inputs, pins))
+        call.inputs = self._leaves(given)
+        return self._pass_on(given, call.inputs, self.pins.inputs(call))
 
-    def _after(self, output: Any) -> Any:
-        call = self.trace.calls[self._stack.pop()]
-        call.finished = self._tick()
-        if self.keep == "none" or (self.keep == "ends" and self._stack):
+    def _end(self, call: Call, output: Any) -> Any:
+        if self.keep == "none" or (self.keep == "ends" and self._listener.open):
             return None
-        tensors = leaves(output, self.fw.is_tensor)
-        call.outputs = {at: self._leaf(tensor) for at, tensor in tensors.items()}
+        call.outputs = self._leaves(output)
         if self.keep == "outputs":
             return None
-        pins = self.pins.outputs(call)
-        return replace(output, self.fw.is_tensor, partial(self._passed, call.outputs, pins))
+        return self._pass_on(output, call.outputs, self.pins.outputs(call))
 
-    def _tick(self) -> int:
-        self._clock += 1
-        return self._clock
+    def _leaves(self, value: Any) -> dict[str, Leaf]:
+        return {at: self._leaf(tensor) for at, tensor in leaves(value, self.fw.is_tensor).items()}
+
+    def _pass_on(self, value: Any, kept: Mapping[str, Leaf], pins: Mapping[str, Pin]) -> Any:
+        return replace(value, self.fw.is_tensor, partial(self._passed, kept, pins))
 
     def _leaf(self, tensor: Any) -> Leaf:
         return Leaf(self._shelf.keep(self.fw.view(tensor)), bool(self.fw.carries_gradient(tensor)))

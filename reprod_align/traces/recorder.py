@@ -1,13 +1,12 @@
 """Records what a model does into a file, while the user's own code runs it.
 
-Nothing is put in the place of anything: the hooks only look, so that results stay the same to the
-last bit. A gradient is that of a tensor over all its uses, and so needs no copy of the tensor.
+The hooks only look and replace nothing, so results stay the same to the last bit. A gradient is
+that of a tensor over all its uses, and so needs no copy of the tensor.
 """
 
 import math
 import os
-from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,12 +16,13 @@ from weakref import ref
 
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
+from reprod_align.traces.calls import Call, Listener
 from reprod_align.traces.file import Array, RecordedTrace, TraceTensor, save_trace
 from reprod_align.traces.fingerprint import LENGTH, fingerprint
 
 
 @contextmanager
-def recorded(
+def record_model(
     framework: ModuleType,
     ops: ModuleType,
     model: Any,
@@ -33,8 +33,8 @@ def recorded(
 ) -> Iterator[None]:
     """Record what `model` does in the block; write it to `path` when the block ends well.
 
-    framework, ops: the backend's `*_side` and `*_sketch`. Raises ReprodError if nothing was
-    recorded, or the file cannot be written.
+    framework, ops: the backend's `side` and `sketch`. Raises ReprodError if nothing was recorded,
+    or the file cannot be written.
     """
     if mode not in ("whole", "sketch"):
         raise ReprodError(f'mode "whole" or "sketch" expected, got {mode!r}')
@@ -69,51 +69,33 @@ class _Seen:
     """when the gradient did"""
 
 
-@dataclass(frozen=True)
-class _Place:
-    """An input or output of a call."""
-
-    module: str
-    call: int
-    tick: int
-    leaf: str
-    phase: str
-    passed_on: bool
-    seen: _Seen
-
-
 class _Recorder:
-    """Hooks on every module, and what they saw."""
+    """Listens to every module, and keeps the tensors that pass by."""
 
     def __init__(
         self, framework: ModuleType, ops: ModuleType, mode: str, forward: bool, backward: bool
     ) -> None:
         self.fw, self.ops, self.mode = framework, ops, mode
         self.forward, self.backward = forward, backward
-        self._open = True
-        self._clock = 0
-        self._places: list[_Place] = []
-        self._calls: Counter[str] = Counter()
-        self._stack: list[tuple[str, int, Set[_Seen]]] = []
+        self._listener: Listener[_Seen] = Listener(framework, self._begin, self._end)
+        self._recording = True
         self._seen: dict[int, _Seen] = {}
         self._handles: list[Any] = []
 
     @contextmanager
     def on(self, model: Any) -> Iterator[None]:
-        """Hook every module; the hooks come off whatever happens."""
+        """Record until the block ends."""
         try:
-            for path, module in self.fw.modules(model):
-                self._handles.append(self.fw.before_call(module, partial(self._before, path)))
-                self._handles.append(self.fw.after_call(module, self._after))
-            yield
+            with self._listener.on(self.fw.modules(model)):
+                yield
         finally:
-            self._open = False  # hooks on tensors stay as long as their graph, and do nothing
+            self._recording = False  # hooks on tensors live as long as their graph: they do nothing
             for handle in self._handles:
                 handle.remove()
 
     def trace(self, model: Any) -> RecordedTrace:
         """Return what was seen, the parameters' gradients and the buffers as they are now."""
-        if not self._calls:
+        if not self._listener.calls:
             raise ReprodError("nothing was recorded: call the model inside the block")
         passes = self._forward_tensors() if self.forward else []
         if self.backward:
@@ -124,39 +106,26 @@ class _Recorder:
 
     # ------------------------------------------------------------------ while the model runs
 
-    def _before(self, path: str, args: Any, kwargs: Any) -> None:
-        call = self._calls[path]
-        self._calls[path] += 1
-        tensors = leaves((args, kwargs), self.fw.is_tensor)
-        seen = {at: self._find(tensor) for at, tensor in tensors.items()}
-        self._stack.append((path, call, set(seen.values())))
-        tick = self._tick()
-        for at, one in seen.items():
-            self._keep(one)
-            self._places.append(_Place(path, call, tick, at, "input", False, one))
+    def _begin(self, call: Call[_Seen], given: Any) -> None:
+        for at, tensor in leaves(given, self.fw.is_tensor).items():
+            call.inputs[at] = self._see(tensor)
 
-    def _after(self, output: Any) -> None:
-        path, call, inputs = self._stack.pop()
-        tick = self._tick()
+    def _end(self, call: Call[_Seen], output: Any) -> None:
+        inputs = set(call.inputs.values())
         for at, tensor in leaves(output, self.fw.is_tensor).items():
-            seen = self._find(tensor)
-            self._keep(seen)
-            passed_on = seen in inputs
-            self._places.append(_Place(path, call, tick, at, "output", passed_on, seen))
-            if self.backward and not passed_on:
+            call.outputs[at] = seen = self._see(tensor)
+            if self.backward and seen not in inputs:
                 self._hook(seen, tensor)
 
-    def _find(self, tensor: Any) -> _Seen:
+    def _see(self, tensor: Any) -> _Seen:
         """Return what is known of the tensor; anew if it was changed in place since."""
         version = self.ops.version(tensor)
         seen = self._seen.get(id(tensor))
         if seen is None or seen.tensor() is not tensor or seen.version != version:
             seen = self._seen[id(tensor)] = _Seen(ref(tensor), version)
+            if self.forward:
+                seen.value = self._value(tensor)
         return seen
-
-    def _keep(self, seen: _Seen) -> None:
-        if self.forward and seen.value is None:
-            seen.value = self._value(seen.tensor())
 
     def _hook(self, seen: _Seen, tensor: Any) -> None:
         if seen.hooked or not self.fw.carries_gradient(tensor):
@@ -167,12 +136,8 @@ class _Recorder:
             self._handles.append(handle)
 
     def _gradient(self, seen: _Seen, gradient: Any) -> None:
-        if self._open:
-            seen.gradient, seen.arrived = self._value(gradient), self._tick()
-
-    def _tick(self) -> int:
-        self._clock += 1
-        return self._clock
+        if self._recording:
+            seen.gradient, seen.arrived = self._value(gradient), self._listener.tick()
 
     def _value(self, tensor: Any, transposed: bool = False) -> _Value:
         dtype, shape = str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape)
@@ -184,30 +149,37 @@ class _Recorder:
     # ------------------------------------------------------------------ afterwards
 
     def _forward_tensors(self) -> list[TraceTensor]:
-        return [
-            _described(place, place.phase, place.seen.value)
-            for place in self._places
-            if place.seen.value is not None
-        ]
+        """Return inputs and outputs in the order of time."""
+        found: list[tuple[int, TraceTensor]] = []
+        for call in self._listener.calls:
+            inputs = set(call.inputs.values())
+            passes = [("input", call.began, call.inputs), ("output", call.finished, call.outputs)]
+            for phase, tick, tensors in passes:
+                for at, seen in tensors.items():
+                    again = phase == "output" and seen in inputs
+                    tensor = _tensor(*call.key, at, phase, seen.value, passed_on=again)
+                    found.append((tick, tensor))
+        return [tensor for _, tensor in sorted(found, key=lambda timed: timed[0])]
 
     def _backward_tensors(self, model: Any) -> list[TraceTensor]:
         """Return gradients as they came; a parameter's after those of its module's outputs."""
         arrived: dict[str, int] = {}
-        keyed: list[tuple[tuple[float, int, int], TraceTensor]] = []
-        for place in self._places:
-            if place.phase == "input" or place.passed_on or place.seen.gradient is None:
-                continue
-            arrived[place.module] = max(place.seen.arrived, arrived.get(place.module, 0))
-            tensor = _described(place, "gradient", place.seen.gradient)
-            keyed.append(((place.seen.arrived, 0, -place.tick), tensor))
+        timed: list[tuple[tuple[float, int, int], TraceTensor]] = []
+        for call in self._listener.calls:
+            for at, seen in call.outputs.items():
+                if seen.gradient is None or seen in call.inputs.values():
+                    continue
+                arrived[call.path] = max(seen.arrived, arrived.get(call.path, 0))
+                tensor = _tensor(*call.key, at, "gradient", seen.gradient)
+                timed.append(((seen.arrived, 0, -call.finished), tensor))
         for number, tensor in enumerate(self._parameter_gradients(model)):
-            keyed.append(((arrived.get(tensor.module, math.inf), 1, -number), tensor))
-        if not keyed:
+            timed.append(((arrived.get(tensor.module, math.inf), 1, -number), tensor))
+        if not timed:
             raise ReprodError(
                 "no gradient was recorded: run the backward pass inside the block, or say "
                 "backward=False"
             )
-        return [tensor for _, tensor in sorted(keyed, key=lambda pair: pair[0])]
+        return [tensor for _, tensor in sorted(timed, key=lambda pair: pair[0])]
 
     def _parameter_gradients(self, model: Any) -> Iterator[TraceTensor]:
         turned = self.ops.transposed_parameters(model)
@@ -216,11 +188,11 @@ class _Recorder:
             if gradient is not None:
                 transposed = (f"{module}.{role}" if module else role) in turned
                 value = self._value(gradient, transposed)
-                yield _of_module(module, role, "parameter gradient", value, transposed)
+                yield _tensor(module, 0, role, "parameter gradient", value, transposed)
 
     def _buffers(self, model: Any) -> list[TraceTensor]:
         return [
-            _of_module(module, role, "buffer", self._value(buffer))
+            _tensor(module, 0, role, "buffer", self._value(buffer))
             for module, role, buffer in self._own_tensors(model, parameters=False)
         ]
 
@@ -234,29 +206,23 @@ class _Recorder:
                     yield path, role, tensor
 
 
-def _described(place: _Place, phase: str, value: _Value) -> TraceTensor:
-    return TraceTensor(
-        module=place.module,
-        call=place.call,
-        order=0,
-        leaf=place.leaf,
-        phase=phase,
-        transposed=False,
-        passed_on=place.passed_on,
-        **vars(value),
-    )
-
-
-def _of_module(
-    module: str, role: str, phase: str, value: _Value, transposed: bool = False
+def _tensor(
+    module: str,
+    call: int,
+    leaf: str,
+    phase: str,
+    value: _Value | None,
+    transposed: bool = False,
+    passed_on: bool = False,
 ) -> TraceTensor:
+    assert value is not None  # `forward` says whether values are kept at all
     return TraceTensor(
         module=module,
-        call=0,
+        call=call,
         order=0,
-        leaf=role,
+        leaf=leaf,
         phase=phase,
         transposed=transposed,
-        passed_on=False,
+        passed_on=passed_on,
         **vars(value),
     )

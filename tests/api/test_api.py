@@ -1,6 +1,7 @@
 """The table of the two frameworks' APIs: every entry holds, its pages are what running it gives."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from reprod_align.api.table import (
     conventions,
     entries,
     find,
+    optimizer_arguments,
     optimizer_settings,
     search,
     title,
@@ -29,7 +31,6 @@ from reprod_align.causes.entries import ENTRIES, with_entry
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation.facts import FACTS
-from reprod_align.model.settings import CONVENTIONS, KIND_CONVENTIONS, OPTIMIZER_ARGUMENTS
 from tests.conftest import REPOSITORY, run_python
 
 import numpy as np
@@ -408,10 +409,12 @@ def test_the_pages_are_written_whole_or_not_at_all(
 
 def test_audit_takes_its_conventions_from_the_entries() -> None:
     own = find("batch-norm-momentum").conventions["momentum"]
-    assert CONVENTIONS["momentum"] is own and own.from_torch and own.from_torch(0.25) == 0.75
-    assert KIND_CONVENTIONS["SmoothL1Loss", "beta"] is find("smooth-l1").conventions["beta"]
-    assert OPTIMIZER_ARGUMENTS["eps"] == find("adamw-eps").optimizer_arguments["eps"]
-    assert len(CONVENTIONS) == 24 and len(KIND_CONVENTIONS) == 15
+    assert conventions()["", "momentum"] == (own, "batch-norm-momentum")
+    assert own.from_torch and own.from_torch(0.25) == 0.75
+    beta = find("smooth-l1").conventions["beta"]
+    assert conventions()["SmoothL1Loss", "beta"] == (beta, "smooth-l1")
+    assert optimizer_arguments()["eps"] == find("adamw-eps").optimizer_arguments["eps"]
+    assert Counter(kind == "" for kind, _ in conventions()) == {True: 24, False: 15}
 
 
 def test_no_convention_stands_in_two_entries() -> None:

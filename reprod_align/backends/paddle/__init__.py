@@ -1,15 +1,15 @@
 """The Paddle backend. `backends.torch` holds the same functions with PyTorch's calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
-from typing import Any
 
+from reprod_align.backends.paddle import side
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.records.safe_pickle import restricted_loads
+from reprod_align.traces.calls import record_outputs
 from reprod_align.weights.layout import Layout, check_names_and_shapes
 
 import numpy as np
@@ -106,22 +106,14 @@ def gradients(model: nn.Layer) -> Iterator[tuple[str, Array]]:
             yield name, _torch_layout(parameter.grad, name in transposed)
 
 
-@contextmanager
-def layer_outputs(model: nn.Layer, names: Sequence[str]) -> Iterator[dict[str, Array]]:
-    """Collect the (first) output tensor of the named sub-layers, in call order, while in the block."""
-    outputs: dict[str, Array] = {}
+def layer_outputs(
+    model: nn.Layer, names: Sequence[str]
+) -> AbstractContextManager[dict[str, Array]]:
+    """Collect the (first) output tensor of the named sub-layers, in call order, while in the block.
 
-    def keep(name: str, layer: nn.Layer, inputs: object, output: Any) -> None:
-        first = output[0] if isinstance(output, tuple) else output
-        outputs[name] = first.detach().numpy().copy()
-
-    layers = dict(model.named_sublayers(include_self=True))
-    handles = [layers[name].register_forward_post_hook(partial(keep, name)) for name in names]
-    try:
-        yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
+    Raises ReprodError for a name that the model lacks, and when a block ends without such a call.
+    """
+    return record_outputs(side, model, names)
 
 
 _BATCH_NORMS = (nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D, nn.SyncBatchNorm)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from reprod_align.backends.paddle import side as paddle_side
 from reprod_align.backends.paddle import sketch as paddle_sketch
-from reprod_align.traces.recorder import recorded
+from reprod_align.traces.recorder import record_model
 
 from paddle import nn
 
@@ -31,5 +31,5 @@ def record_trace(
 
     Raises ReprodError if nothing was recorded, or the file cannot be written.
     """
-    with recorded(paddle_side, paddle_sketch, model, path, mode, forward, backward):
+    with record_model(paddle_side, paddle_sketch, model, path, mode, forward, backward):
         yield

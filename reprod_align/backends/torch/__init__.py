@@ -1,15 +1,15 @@
 """The PyTorch backend. `backends.paddle` holds the same functions with Paddle's calls."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from contextlib import AbstractContextManager
 from io import BytesIO
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
 
+from reprod_align.backends.torch import side
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.traces.calls import record_outputs
 from reprod_align.weights.layout import Layout, check_names_and_shapes
 
 import numpy as np
@@ -101,22 +101,14 @@ def gradients(model: nn.Module) -> Iterator[tuple[str, Array]]:
             yield name, parameter.grad.numpy()
 
 
-@contextmanager
-def layer_outputs(model: nn.Module, names: Sequence[str]) -> Iterator[dict[str, Array]]:
-    """Collect the (first) output tensor of the named sub-modules, in call order, while in the block."""
-    outputs: dict[str, Array] = {}
+def layer_outputs(
+    model: nn.Module, names: Sequence[str]
+) -> AbstractContextManager[dict[str, Array]]:
+    """Collect the (first) output tensor of the named sub-modules, in call order, while in the block.
 
-    def keep(name: str, layer: nn.Module, inputs: object, output: Any) -> None:
-        first = output[0] if isinstance(output, tuple) else output
-        outputs[name] = first.detach().numpy().copy()
-
-    layers = dict(model.named_modules())
-    handles = [layers[name].register_forward_hook(partial(keep, name)) for name in names]
-    try:
-        yield outputs
-    finally:
-        for handle in handles:
-            handle.remove()
+    Raises ReprodError for a name that the model lacks, and when a block ends without such a call.
+    """
+    return record_outputs(side, model, names)
 
 
 def _cast(array: Array, like: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from reprod_align.backends.torch import side as torch_side
 from reprod_align.backends.torch import sketch as torch_sketch
-from reprod_align.traces.recorder import recorded
+from reprod_align.traces.recorder import record_model
 
 from torch import nn
 
@@ -31,5 +31,5 @@ def record_trace(
 
     Raises ReprodError if nothing was recorded, or the file cannot be written.
     """
-    with recorded(torch_side, torch_sketch, model, path, mode, forward, backward):
+    with record_model(torch_side, torch_sketch, model, path, mode, forward, backward):
         yield
