@@ -214,7 +214,7 @@ class LocalSide:
                 bool(self.fw.persistent(module, role)),
                 first.setdefault(id(tensor), name),
             )
-        package = f"{self.fw.__name__.rpartition('.')[2].partition('_')[0]}."
+        package = f"{self.fw.Module.__module__.partition('.')[0]}."
         stock = [
             path for path, module in self._modules() if type(module).__module__.startswith(package)
         ]
