@@ -13,7 +13,7 @@ from pipeline.run import Run, start
 from pipeline.run.command_line import REPOSITORY
 from reprod_align.errors import MissingInputError
 from reprod_align.initialisation import ALPHA, check_initialisation
-from reprod_align.initialisation.facts import FACTS, as_text
+from reprod_align.initialisation.facts import as_text, read_facts
 from reprod_align.initialisation.sample import ParameterSample, from_record
 from reprod_align.records.record import load_record
 
@@ -21,7 +21,7 @@ from reprod_align.records.record import load_record
 def main(run: Run) -> int:
     """Compare both sides' samples at the level of --alpha, or print the table."""
     if run.options.table:
-        print(as_text(FACTS))
+        print(as_text(read_facts()))
         return 0
     log = run.output("init_diff").with_suffix(".log")
     return check_initialisation(read(run, "pt"), read(run, "pd"), log, run.options.alpha)

@@ -30,7 +30,7 @@ from reprod_align.causes import forward_cause, gradient_cause, mask_cause
 from reprod_align.causes.entries import ENTRIES, with_entry
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
-from reprod_align.initialisation.facts import FACTS
+from reprod_align.initialisation.facts import read_facts
 from tests.conftest import REPOSITORY, run_python
 
 import numpy as np
@@ -232,7 +232,7 @@ def test_what_the_documents_tell_of_is_covered(document: str) -> None:
     ],
 )
 def test_entries_of_initialisers_agree_with_what_was_measured(slug: str, case: str) -> None:
-    facts = [fact for fact in FACTS if fact.case == case]
+    facts = [fact for fact in read_facts() if fact.case == case]
     assert facts and all(fact.same for fact in facts) == (not find(slug).has_trap)
 
 

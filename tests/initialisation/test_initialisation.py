@@ -11,23 +11,14 @@ import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from reprod_align.backends.paddle import init as paddle_init
-from reprod_align.backends.paddle import initialisers as paddle_initialisers
 from reprod_align.backends.torch import init as torch_init
-from reprod_align.backends.torch import initialisers as torch_initialisers
 from reprod_align.errors import RecordError, ReprodError
 from reprod_align.initialisation import (
     InitialisationReport,
     check_initialisation,
     compare_initialisation,
 )
-from reprod_align.initialisation.facts import (
-    FACTS,
-    Fact,
-    as_text,
-    default_table,
-    initialiser_table,
-    measured,
-)
+from reprod_align.initialisation.facts import as_text, read_facts
 from reprod_align.initialisation.sample import (
     Collector,
     ParameterSample,
@@ -35,7 +26,7 @@ from reprod_align.initialisation.sample import (
     from_record,
 )
 from reprod_align.records.record import load_record, save_record
-from tests.conftest import REPOSITORY, one_line_error, run_script
+from tests.conftest import one_line_error, run_script
 
 import numpy as np
 import paddle
@@ -321,70 +312,6 @@ def test_the_remedy_remedies(
     assert report(**{name: attr for chosen in remedies for name, attr in chosen.items()}).passed
 
 
-QUICK = [
-    "Linear by default",
-    "Conv2d groups=4 by default",
-    "Embedding padding_idx=3 by default",
-    "LSTM by default",
-    "TransformerEncoder by default",
-    "kaiming_normal_ on Linear",
-    "kaiming_normal_ on Embedding",
-    "kaiming_uniform_ a on Conv2d",
-    "uniform_ on Linear",
-    "orthogonal_ on ConvTranspose2d",
-    "dirac_ on Conv2d",
-]
-OURS, THEIRS = torch_initialisers.cases(), paddle_initialisers.cases()
-
-
-def drawn(case: str) -> list[Fact]:
-    ours = torch_init.sample_parameters(OURS[case])
-    return measured(case, ours, paddle_init.sample_parameters(THEIRS[case]))
-
-
-def test_both_sides_have_the_same_cases() -> None:
-    assert list(OURS) == list(THEIRS) == list(dict.fromkeys(fact.case for fact in FACTS))
-
-
-@pytest.mark.parametrize("case", QUICK)
-def test_the_facts_are_what_is_drawn(case: str) -> None:
-    assert drawn(case) == [fact for fact in FACTS if fact.case == case]
-
-
-@pytest.mark.longer
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True:UserWarning")  # of torch's own
-@pytest.mark.parametrize("case", [case for case in OURS if case not in QUICK])
-def test_all_the_facts_are_what_is_drawn(case: str) -> None:
-    assert drawn(case) == [fact for fact in FACTS if fact.case == case]
-
-
-def test_initialisers_differ_where_the_docs_say() -> None:
-    differing = {fact.case for fact in FACTS if " on " in fact.case and not fact.same}
-    expected = {case for case in OURS if case.startswith("kaiming_") and case.endswith("Embedding")}
-    expected |= {case for case in OURS if case.startswith(("kaiming_uniform_ a on", "uniform_ on"))}
-    assert differing == expected
-
-
-HEADINGS = {
-    "initialisation.md": (
-        ("PyTorch", "Paddle", "equal on", "different on: PyTorch / Paddle"),
-        ("layer", "parameters", "PyTorch", "Paddle", ""),
-    ),
-    "initialisation_cn.md": (
-        ("PyTorch", "Paddle", "分布相同", "分布不同：PyTorch / Paddle"),
-        ("层", "参数", "PyTorch", "Paddle", ""),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", HEADINGS)
-def test_the_docs_show_the_facts(name: str) -> None:
-    text = (REPOSITORY / "docs" / name).read_text()
-    initialisers, defaults = HEADINGS[name]
-    assert initialiser_table(FACTS, initialisers) in text
-    assert default_table(FACTS, defaults) in text
-
-
 @pytest.mark.parametrize(("backend", "layer"), [(torch_init, torch.nn), (paddle_init, paddle.nn)])
 def test_the_generators_are_left_as_they_were(backend, layer) -> None:
     random = torch.rand if backend is torch_init else paddle.rand
@@ -504,4 +431,4 @@ def test_the_scripts(tmp_path: Path) -> None:
         run_script(check, tmp_path)
     )
     finished = run_script(check, tmp_path, "--table")
-    assert finished.returncode == 0 and finished.stdout.strip() == as_text(FACTS)
+    assert finished.returncode == 0 and finished.stdout.strip() == as_text(read_facts())

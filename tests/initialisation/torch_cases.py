@@ -1,4 +1,4 @@
-"""PyTorch's initialisers and its layers' own initialisation, by name. `paddle_initialisers` has Paddle's."""
+"""PyTorch's initialisers and its layers' own initialisation, by name. `paddle_cases` has Paddle's."""
 
 import math
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Paddle's initialisers and its layers' own initialisation, by name. `torch_initialisers` has PyTorch's."""
+"""Paddle's initialisers and its layers' own initialisation, by name. `torch_cases` has PyTorch's."""
 
 import math
 from collections.abc import Callable
