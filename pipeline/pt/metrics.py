@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 from pipeline.tasks import RANKED_DECIMALS, SST2, Task
 
+import numpy as np
 import torch
+from scipy.stats import rankdata
 from torchmetrics.classification import (
     BinaryAccuracy,
     BinaryAUROC,
@@ -17,7 +19,6 @@ from torchmetrics.classification import (
     MulticlassStatScores,
 )
 from torchmetrics.functional import pearson_corrcoef
-from torchmetrics.functional.regression.spearman import _rank_data
 
 
 class Metrics:
@@ -82,7 +83,7 @@ class Pearson:
 
 
 class Spearman(Pearson):
-    """Spearman's correlation: Pearson's of torchmetrics' ranks, whose own adds 1e-6 to the denominator."""
+    """Spearman's correlation: Pearson's of the ranks. torchmetrics' own adds 1e-6 to the denominator."""
 
     def compute(self) -> torch.Tensor:
         """Return the correlation of all batches."""
@@ -136,9 +137,7 @@ def task_metrics(task: Task) -> Metrics | TaskMetrics:
 
 def _ranks(values: torch.Tensor) -> torch.Tensor:
     """Return the ranks of values (N,), equal ones sharing their mean; NaN for all if one is."""
-    unranked = torch.full_like(values, torch.nan)
-    rounded = values.round(decimals=RANKED_DECIMALS)
-    return unranked if values.isnan().any() else _rank_data(rounded).double()
+    return torch.from_numpy(rankdata(np.round(values.cpu().numpy(), RANKED_DECIMALS)))
 
 
 def _correlation(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

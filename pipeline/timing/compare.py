@@ -9,19 +9,16 @@ from typing import Any
 from pipeline.timing.workload import PHASES, Phase, Speed
 from reprod_align.base.json import to_plain
 from reprod_align.errors import ReprodError
+from reprod_align.significance import Interval, student_interval
 
-from scipy import stats
-
-LEVEL = 0.95
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class Interval:
-    """An estimate, and the ends of its 95 % interval."""
+class Estimate(Interval):
+    """An estimate with its 95 % interval."""
 
     value: float
-    low: float
-    high: float
 
     def text(self, digits: int = 1) -> str:
         """Return `value (low to high)`."""
@@ -46,12 +43,12 @@ class SpeedComparison:
             )
 
     @property
-    def ratio(self) -> Interval:
+    def ratio(self) -> Estimate:
         """From the rounds' own ratios: what slows the machine slows both runs of a round."""
         pairs = zip(self.torch, self.paddle, strict=True)
         return of_ratios([b.sentences_per_second / a.sentences_per_second for a, b in pairs])
 
-    def difference(self, phase: Phase) -> Interval:
+    def difference(self, phase: Phase) -> Estimate:
         """Return by how many milliseconds Paddle's phase is longer."""
         pairs = zip(self.torch, self.paddle, strict=True)
         return of_differences([b.per_phase()[phase] - a.per_phase()[phase] for a, b in pairs])
@@ -105,14 +102,14 @@ class SpeedComparison:
         return ["paddle's time beyond torch's, per step:", *lines, last]
 
 
-def of_differences(values: Sequence[float]) -> Interval:
+def of_differences(values: Sequence[float]) -> Estimate:
     """Return the mean of two or more numbers with Student's interval."""
-    centre, freedom = fmean(values), len(values) - 1
-    reach = float(stats.t.ppf((1 + LEVEL) / 2, freedom)) * stdev(values) / math.sqrt(len(values))
-    return Interval(centre, centre - reach, centre + reach)
+    mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
+    found = student_interval(mean, error, len(values) - 1, ALPHA)
+    return Estimate(found.low, found.high, mean)
 
 
-def of_ratios(values: Sequence[float]) -> Interval:
+def of_ratios(values: Sequence[float]) -> Estimate:
     """Return the geometric mean of positive numbers with Student's interval of their logarithms."""
     logs = of_differences([math.log(value) for value in values])
-    return Interval(math.exp(logs.value), math.exp(logs.low), math.exp(logs.high))
+    return Estimate(math.exp(logs.low), math.exp(logs.high), math.exp(logs.value))

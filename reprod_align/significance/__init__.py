@@ -297,7 +297,7 @@ def compare_seeds(
         ours,
         theirs,
         difference,
-        _around(difference, error, freedom, alpha) if known else None,
+        student_interval(difference, error, freedom, alpha) if known else None,
         p,
         error * _reach(freedom, alpha) if known else None,
         tuple(results),
@@ -343,12 +343,13 @@ def _side(name: str, accuracies: Sequence[float], alpha: float) -> SideResult:
     if count == 1:
         return SideResult((mean,), mean, 0.0, None)
     std = float(values.std(ddof=1)) if np.ptp(values) else 0.0  # a mean's rounding is no spread
-    wide = _around(mean, std / math.sqrt(count), count - 1, alpha)
+    wide = student_interval(mean, std / math.sqrt(count), count - 1, alpha)
     interval = Interval(max(0.0, wide.low), min(1.0, wide.high))
     return SideResult(tuple(map(float, values)), mean, std, interval)
 
 
-def _around(centre: float, error: float, freedom: float, alpha: float) -> Interval:
+def student_interval(centre: float, error: float, freedom: float, alpha: float) -> Interval:
+    """Return Student's interval around an estimate with this standard error."""
     reach = error * float(stats.t.isf(alpha / 2, freedom))
     return Interval(centre - reach, centre + reach)
 
