@@ -1,16 +1,36 @@
-"""Tells what is being done, in one line that is written over: for a person at a terminal."""
+"""Shows on a terminal what is being done. Nothing is shown elsewhere, or where tqdm is not installed."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeVar
 
 from reprod_align.errors import one_line
 
-Tell = Callable[[str], None]
-_START_OF_LINE = "\r\x1b[K"
+Item = TypeVar("Item")
 
 
 def tell(text: str) -> None:
-    """Show `text` in place of what was shown before, "" nothing; only if stderr is a terminal."""
-    if sys.stderr is not None and sys.stderr.isatty():  # None: closed from the start
-        sys.stderr.write(_START_OF_LINE + one_line(text)[:100])
-        sys.stderr.flush()
+    """Show `text` in place of what was shown before; "" clears the line."""
+    if _can_show():
+        _line().set_description_str(one_line(text)[:100])
+
+
+def track(items: Sequence[Item], what: str) -> Iterable[Item]:
+    """Return the items; a bar counts them while they are taken."""
+    if not _can_show():
+        return items
+    bar: Iterable[Item] = import_module("tqdm").tqdm(items, desc=what)
+    return bar
+
+
+def _can_show() -> bool:
+    terminal = sys.stderr is not None and sys.stderr.isatty()  # None: closed from the start
+    return terminal and find_spec("tqdm") is not None
+
+
+@cache
+def _line() -> Any:
+    return import_module("tqdm").tqdm(bar_format="{desc}", leave=False)

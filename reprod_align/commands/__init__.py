@@ -1,84 +1,49 @@
-"""The command `reprod-align`."""
+"""The command `reprod-align`: one module per command, imported only when its command is asked for.
 
-import argparse
+A new command is a module here with `add_arguments(parser)` and `run(options)`, which returns the exit
+code, and one line in `COMMANDS`.
+"""
+
 import sys
-from pathlib import Path
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Final
 
 from reprod_align.base.ending import ended
-from reprod_align.base.json import as_json
-from reprod_align.commands import api, curves, diff, pair, selftest
-from reprod_align.pair import file as pair_file
-from reprod_align.records.record import load_record
-from reprod_align.records.verdict import EXACT, STRICT, compare_records, official_rule
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "doctor": "print versions, devices and what does not work",
+    "compare": "compare two records (.npy files)",
+    "pair": "judge the pair of models in a Python file",
+    "selftest": "plant known faults: do the inputs in the pair's file reveal them?",
+    "diff": "compare two traces recorded with record_trace",
+    "curves": "name the first step at which two training runs diverge, from their logs",
+    "api": "show where PyTorch's and Paddle's APIs differ, and run it here",
+}
+"""Module's name -> what its command does, in the order of --help."""
 
 
-def main(words: list[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (0 aligned, 1 different, 2 cannot be done)."""
-    return ended("reprod-align", lambda: _run(words))
+    return ended("reprod-align", lambda: _run(sys.argv[1:] if words is None else words))
 
 
-def _run(words: list[str] | None) -> int:
-    options = _parser().parse_args(words)
+def parse(words: Sequence[str]) -> Namespace:
+    """Return the command's options; its `run` is among them. Exits where the words are wrong."""
+    parser = ArgumentParser(prog="reprod-align", description="Compares a port with its reference.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, does in COMMANDS.items():
+        command = commands.add_parser(name, help=does, formatter_class=RawDescriptionHelpFormatter)
+        if [name] == list(words[:1]):  # only the module that is asked for is imported
+            module = import_module(f"reprod_align.commands.{name}")
+            command.description = module.__doc__
+            command.set_defaults(run=module.run)
+            module.add_arguments(command)
+    return parser.parse_args(words)
+
+
+def _run(words: Sequence[str]) -> int:
+    options = parse(words)
     code: int = options.run(options)
     return code
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="reprod-align", description=__doc__)
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    command = commands.add_parser("doctor", help="print versions, devices and what does not work")
-    command.set_defaults(run=_doctor)
-    command = commands.add_parser("compare", help="compare two records (.npy files)")
-    command.add_argument("expected", type=Path, help="the reference's record")
-    command.add_argument("actual", type=Path, help="the port's record")
-    command.add_argument("--threshold", type=float, default=1e-6, help="largest mean difference")
-    command.add_argument("--rule", choices=("official", "strict", "exact"), default="official")
-    command.add_argument("--json", action="store_true", help="print the result as JSON")
-    command.set_defaults(run=_compare)
-    command = commands.add_parser(
-        "pair", help="judge the pair of models in a Python file",
-        description=pair_file.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    pair.add_arguments(command)
-    command = commands.add_parser(
-        "selftest", help="plant known faults: would the inputs in the pair's file reveal them?",
-        description=selftest.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    selftest.add_arguments(command)
-    command = commands.add_parser(
-        "diff", help="compare two traces recorded with record_trace",
-        description=diff.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    diff.add_arguments(command)
-    command = commands.add_parser(
-        "curves", help="name the first step at which two training runs part, from their logs",
-        description=curves.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    curves.add_arguments(command)
-    command = commands.add_parser(
-        "api", help="show where PyTorch's and Paddle's APIs differ, and run it here",
-        description=api.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    api.add_arguments(command)
-    return parser
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from reprod_align.commands import (
-        doctor,  # not above: the other commands do without what it needs
-    )
-
-    return doctor.main()
-
-
-def _compare(options: argparse.Namespace) -> int:
-    rules = {"official": official_rule(options.threshold), "strict": STRICT, "exact": EXACT}
-    comparison = compare_records(
-        load_record(options.expected), load_record(options.actual), rule=rules[options.rule]
-    )
-    print(as_json(comparison.to_json()) if options.json else comparison.summary())
-    return 0 if comparison.passed else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,26 +1,27 @@
-"""`reprod-align api NAME`: one difference between the frameworks, its code on both sides, run here and now.
+"""Shows one difference between the frameworks, with its code on both sides, and runs it here.
 
-Without a name it lists all entries; --search lists those with a word. exit 0 the entry holds, 1 it does
-not (the installed versions behave otherwise), 2 it cannot be run or there is no such entry.
+Without a name it lists all entries; --search lists those that contain a word.
+
+exit 0 the entry holds, 1 the installed versions behave otherwise, 2 the entry is unknown or cannot run
 """
 
-import argparse
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from reprod_align.api import pages, running, show, table
 from reprod_align.base.json import as_json
 from reprod_align.errors import ReprodError
 
 
-def add_arguments(command: argparse.ArgumentParser) -> None:
-    """Declare what the command takes."""
-    command.add_argument("name", nargs="?", help="an entry's name, as batch-norm-momentum")
-    command.add_argument("--search", metavar="WORD", help="list the entries that have the word")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.add_argument("--write", type=Path, metavar="FOLDER", help="run all, write the pages")
-    command.set_defaults(run=run)
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("name", nargs="?", help="an entry's name, as batch-norm-momentum")
+    parser.add_argument("--search", metavar="WORD", help="list the entries that contain the word")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="run all, write the pages")
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: Namespace) -> int:
     """Show, list or write. Raises ReprodError for an unknown name or word, or where writing fails."""
     if options.name and (options.search or options.write):
         raise ReprodError("api: give a name, --search or --write, only one of them")
@@ -29,9 +30,7 @@ def run(options: argparse.Namespace) -> int:
     return _show(options) if options.name else _list(options)
 
 
-def _show(options: argparse.Namespace) -> int:
-    from reprod_align.api import running, show, table  # not above: other commands do without
-
+def _show(options: Namespace) -> int:
     entry = table.find(options.name)
     outcome = running.run(entry)
     if options.json:
@@ -41,9 +40,7 @@ def _show(options: argparse.Namespace) -> int:
     return show.code_of(outcome)
 
 
-def _list(options: argparse.Namespace) -> int:
-    from reprod_align.api import show, table
-
+def _list(options: Namespace) -> int:
     found = table.search(options.search) if options.search else list(table.entries())
     if not found:
         raise ReprodError(f"no entry has {options.search!r}: `reprod-align api` lists all")
@@ -55,8 +52,6 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _write(folder: Path) -> int:
-    from reprod_align.api import pages
-
     names = pages.write(folder)
     print(f"{len(names)} files written to {folder}")
     return 0

@@ -1,11 +1,13 @@
-"""Is this machine ready? Versions, devices, and whether both frameworks work, with a remedy for each fault.
+"""Is this machine ready? Prints versions, devices, whether both frameworks work, and remedies.
 
-Run `reprod-align doctor`. Every probe runs in a process of its own,
-so that a framework that crashes at import is a finding and not the end. exit 0 all well, 1 not.
+Every probe runs in a process of its own: a framework that crashes at import is one failed line.
+
+exit 0 everything works, 1 something does not
 """
 
 import subprocess
 import sys
+from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 
 from tabulate import tabulate
@@ -16,7 +18,7 @@ TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
 
 @dataclass(frozen=True)
 class Probe:
-    """Something that must work: code that prints what it found, and what to do if it fails."""
+    """Something that must work: code that prints what it found, and the remedy if it fails."""
 
     name: str
     code: str
@@ -64,7 +66,7 @@ PROBES = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What a probe found: a version and devices if it went well, else the last line of the error."""
+    """The result of a probe: a version and devices, or the last line of the error."""
 
     probe: Probe
     healthy: bool
@@ -82,25 +84,21 @@ def examine(probe: Probe) -> Finding:
     return Finding(probe, done.returncode == 0, output[-1] if output else f"exit {done.returncode}")
 
 
-def main() -> int:
-    """Examine everything, print a table, return the exit code."""
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare nothing: the command takes no arguments."""
+
+
+def run(options: Namespace) -> int:
+    """Examine everything and print a table; return 0 if all probes are healthy, 1 if not."""
     findings = [examine(probe) for probe in PROBES]
-    rows = [
-        (
-            f.probe.name,
-            "ok" if f.healthy else "FAILED",
-            f.found,
-            "" if f.healthy else f.probe.remedy,
-        )
-        for f in findings
-    ]
-    print(
-        tabulate(
-            rows, headers=("what", "state", "found", "remedy"), maxcolwidths=[None, None, 60, 40]
-        )
-    )
+    rows = [_row(finding) for finding in findings]
+    widths = [None, None, 60, 40]
+    print(tabulate(rows, headers=("what", "state", "found", "remedy"), maxcolwidths=widths))
     return 0 if all(finding.healthy for finding in findings) else 1
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def _row(finding: Finding) -> tuple[str, str, str, str]:
+    name = finding.probe.name
+    if finding.healthy:
+        return name, "ok", finding.found, ""
+    return name, "FAILED", finding.found, finding.probe.remedy

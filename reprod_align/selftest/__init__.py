@@ -7,17 +7,15 @@ judges it, and taken out again; nothing is left behind.
 
 import copy
 import json
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.judge import judged
 from reprod_align.base.json import as_json
+from reprod_align.base.progress import track
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, LocalSide, ModelFailure
@@ -127,7 +125,7 @@ def selftest_sides(
     unbroken = pair.judged(port, in_steps=True)
     if not unbroken.passed:
         return SelfTest(unbroken, [])
-    return SelfTest(unbroken, [pair.outcome(fault) for fault in _progress(pair.faults())])
+    return SelfTest(unbroken, [pair.outcome(fault) for fault in track(pair.faults(), "planting faults")])
 
 
 @dataclass(frozen=True)
@@ -208,10 +206,3 @@ def _table(outcomes: Iterable[Outcome]) -> list[str]:
     rows.insert(0, ("fault", "module", "", "first finding, or the reason"))
     return table(rows)
 
-
-def _progress(faults: Sequence[Fault]) -> Iterable[Fault]:
-    """Show a progress bar on a terminal, if tqdm is installed."""
-    if not sys.stderr.isatty() or find_spec("tqdm") is None:
-        return faults
-    bar: Iterable[Fault] = import_module("tqdm").tqdm(faults, desc="planting faults")
-    return bar

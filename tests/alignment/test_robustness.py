@@ -64,7 +64,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def ended(words: list[str], stdout: Any, **more: Any) -> tuple[int, str]:
-    command = [sys.executable, "-m", "reprod_align.commands", *words]
+    command = [sys.executable, "-m", "reprod_align", *words]
     done = subprocess.run(
         command, cwd=REPOSITORY, env=ENVIRONMENT, stdout=stdout, stderr=subprocess.PIPE, **more
     )
@@ -114,7 +114,7 @@ def test_a_report_that_cannot_be_written_is_printed_all_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = Report(checks=[Check("forward", "outputs", 0.0, True)])
-    monkeypatch.setattr(pair_command, "judged", lambda options: done)
+    monkeypatch.setattr(pair_command, "judge_pair", lambda options: done)
     assert main(["pair", "any.py", "--report", str(tmp_path)]) == 2
     said = capsys.readouterr()
     assert said.out.startswith("verdict: faithful") and said.err.count("\n") == 1

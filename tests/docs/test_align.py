@@ -4,7 +4,7 @@ import re
 import shlex
 from pathlib import Path
 
-from reprod_align.commands import _parser, main
+from reprod_align.commands import main, parse
 from tests.conftest import REPOSITORY
 
 import pytest
@@ -53,7 +53,7 @@ def test_every_command_is_one_that_the_shell_takes() -> None:
     for command in commands():
         words = shlex.split(command.removeprefix("FAULTY=1 "))
         assert words[0] == "reprod-align"
-        _parser().parse_args(words[1:])  # exits where it can't be
+        parse(words[1:])  # exits where it can't be
 
 
 @pytest.mark.parametrize("faulty", [False, True])

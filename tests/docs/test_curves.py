@@ -5,7 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
-from reprod_align.commands import _parser, main
+from reprod_align.commands import main, parse
 from tests.conftest import REPOSITORY
 
 import numpy as np
@@ -54,7 +54,7 @@ def test_every_command_is_one_that_the_shell_takes() -> None:
     commands = [shlex.split(line) for line in lines if line.startswith("reprod-align")]
     assert len(commands) == 4
     for words in commands:
-        _parser().parse_args(words[1:])  # exits where it can't be
+        parse(words[1:])  # exits where it can't be
 
 
 def test_the_file_for_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

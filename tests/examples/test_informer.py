@@ -301,7 +301,7 @@ def test_paddle_still_indexes_a_transposed_tensor_as_the_page_shows(
 
 @pytest.mark.longer
 def test_the_pair_prints_what_the_page_shows() -> None:
-    finished = run_python("-m", "reprod_align.commands", "pair", EXAMPLE / "pair_informer.py")
+    finished = run_python("-m", "reprod_align", "pair", EXAMPLE / "pair_informer.py")
     assert finished.returncode == 0, finished.stderr
     (shown,) = [text for text in blocks(PAGES[1][0], "text") if text.startswith("verdict")]
     rows = [re.split(r"\s{2,}|, [\d.]+ x", line.strip())[:2] for line in shown.splitlines()[2:]]

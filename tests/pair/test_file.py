@@ -6,6 +6,7 @@ in which neither is.
 
 import base64
 import html
+import io
 import json
 import os
 import pickle
@@ -25,6 +26,7 @@ from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
+from reprod_align.pair.announce import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
 from reprod_align.report.html import page
@@ -194,21 +196,22 @@ def test_a_misspelt_name_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown: list[str] = []
-    terminal = SimpleNamespace(isatty=lambda: True, write=shown.append, flush=lambda: None)
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "_line", progress._line.__wrapped__)  # a line on this terminal
     side = SimpleNamespace(name="PyTorch", run=lambda *given: given, remarks=["kept"])
-    watched = progress.told(side, progress.tell)
+    watched = announce_work(side)
     assert watched.run("inputs", True, "draws") == ("inputs", True, "draws")
     assert watched.remarks == ["kept"]
-    assert shown == ["\r\x1b[KPyTorch: forward and backward, train mode"]
+    assert "\rPyTorch: forward and backward, train mode" in terminal.getvalue()
 
 
 def test_names_cannot_steer_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = Report("diverges", remarks=["\x1b[2J a layer's name"])
-    monkeypatch.setattr(pair_command, "judged", lambda options: report)
+    monkeypatch.setattr(pair_command, "judge_pair", lambda options: report)
     assert main(["pair", "pair.py"]) == 1  # nothing compared is no pass
     assert "\\x1b[2J a layer's name" in capsys.readouterr().out
 
@@ -315,7 +318,7 @@ def test_the_other_framework_at_the_top_of_the_file(apart: Run, tmp_path: Path) 
 def test_a_port_that_raises_is_a_finding_where_both_frameworks_are(tmp_path: Path) -> None:
     path = written(tmp_path, "import torch, paddle\n" + PADDLE_RAISES)
     given = ("--torch-python", sys.executable, "--paddle-python", sys.executable)
-    finished = run_python("-m", "reprod_align.commands", "pair", path, *given)
+    finished = run_python("-m", "reprod_align", "pair", path, *given)
     assert finished.returncode == 1, finished.stderr
     assert "the Paddle loss raises KeyError: 'no such word'" in finished.stdout
     assert finished.stderr == "a word from the file\n"

@@ -270,7 +270,7 @@ def test_weights_that_are_gone(home: Path, run_here: RunHere) -> None:
 
 
 def pair_command(home: Path) -> Finished:
-    words = ("-m", "reprod_align.commands", "pair", REPOSITORY / "pipeline" / "pair_bert.py")
+    words = ("-m", "reprod_align", "pair", REPOSITORY / "pipeline" / "pair_bert.py")
     return run_python(*words, PIPELINE_HOME=str(home))
 
 

@@ -1,36 +1,36 @@
-"""A side that tells what it is about to do."""
+"""A side that shows on the terminal what it is about to do."""
 
 from typing import Any, cast
 
-from reprod_align.base.progress import Tell
+from reprod_align.base.progress import tell
 from reprod_align.model.side import Side
 
 
-def told(side: Side, tell: Tell) -> Side:
-    """Return the side, telling each time what it is about to do."""
-    return cast(Side, _Told(side, tell))
+def announce_work(side: Side) -> Side:
+    """Return the side; it shows each time what it is about to do."""
+    return cast(Side, _Announcing(side))
 
 
-class _Told:
-    def __init__(self, side: Side, tell: Tell) -> None:
-        self._side, self._tell = side, tell
+class _Announcing:
+    def __init__(self, side: Side) -> None:
+        self._side = side
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._side, name)
 
     def describe(self) -> Any:
-        self._tell(f"{self._side.name}: weights and settings")
+        tell(f"{self._side.name}: weights and settings")
         return self._side.describe()
 
     def run(self, inputs: Any, training: bool, *rest: Any, **options: Any) -> Any:
         mode = "train" if training else "eval"
-        self._tell(f"{self._side.name}: forward and backward, {mode} mode")
+        tell(f"{self._side.name}: forward and backward, {mode} mode")
         return self._side.run(inputs, training, *rest, **options)
 
     def train(self, inputs: Any, steps: int, *rest: Any, **options: Any) -> Any:
-        self._tell(f"{self._side.name}: optimizer, {steps} step(s)")
+        tell(f"{self._side.name}: optimizer, {steps} step(s)")
         return self._side.train(inputs, steps, *rest, **options)
 
     def rates(self, steps: int) -> Any:
-        self._tell(f"{self._side.name}: schedule, {steps} steps")
+        tell(f"{self._side.name}: schedule, {steps} steps")
         return self._side.rates(steps)

@@ -1,0 +1,30 @@
+"""Compares two records: the reference's and the port's.
+
+exit 0 the records agree, 1 they differ, 2 they cannot be compared
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from reprod_align.base.json import as_json
+from reprod_align.records.record import load_record
+from reprod_align.records.verdict import EXACT, STRICT, compare_records, official_rule
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("expected", type=Path, help="the reference's record")
+    parser.add_argument("actual", type=Path, help="the port's record")
+    parser.add_argument("--threshold", type=float, default=1e-6, help="largest mean difference")
+    parser.add_argument("--rule", choices=("official", "strict", "exact"), default="official")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: Namespace) -> int:
+    """Print the comparison; return 0 if it passes, 1 if not."""
+    rules = {"official": official_rule(options.threshold), "strict": STRICT, "exact": EXACT}
+    comparison = compare_records(
+        load_record(options.expected), load_record(options.actual), rule=rules[options.rule]
+    )
+    print(as_json(comparison.to_json()) if options.json else comparison.summary())
+    return 0 if comparison.passed else 1

@@ -1,0 +1,47 @@
+"""What the commands that run a user's file share: they take a file, keep it quiet, print a result."""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Protocol
+
+from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.errors import one_line
+from reprod_align.pair.file import told_at
+
+
+class Result(Protocol):
+    """A result that is printed as text or as JSON."""
+
+    def summary(self) -> str:
+        """Return the result as text."""
+
+    def to_json(self) -> str:
+        """Return the result as JSON."""
+
+
+def add_file_arguments(parser: ArgumentParser) -> None:
+    """Declare the file, and --json."""
+    parser.add_argument("file", type=Path, help="defines torch_model(), paddle_model(), inputs()")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+@contextmanager
+def run_user_code(path: Path) -> Iterator[None]:
+    """Keep stdout for the result alone; whatever the file's code raises becomes a ReprodError."""
+    quieten()
+    with without_warnings(), redirect_stdout(sys.stderr):
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: the file's exit code must not become ours
+            raise told_at(error, path) from error
+
+
+def print_result(result: Result, as_json: bool) -> None:
+    """Print the result; names in its text are the user's, so control characters are escaped."""
+    lines = result.summary().splitlines()
+    print(result.to_json() if as_json else "\n".join(map(one_line, lines)))
