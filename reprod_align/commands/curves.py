@@ -49,7 +49,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--curve", action="append", metavar="NAME",
         help="compare this curve only, such as loss; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--name-map", type=Path, metavar="FILE.json", help="curve names of A -> of B")
+    parser.add_argument(
+        "--name-map", type=Path, metavar="FILE.json", help="curve names of A -> of B"
+    )
     parser.add_argument(
         "--offset", type=int, default=0, metavar="N", help="add N to every step of B"
     )

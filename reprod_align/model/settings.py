@@ -11,7 +11,6 @@ from typing import Any, Final
 from reprod_align.errors import ReprodError
 
 Values = Mapping[str, Any]
-Reader = Callable[[Any], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -98,11 +97,6 @@ _NO_SETTINGS: Final = frozenset(
     {"training", "name", "device", "dtype", "name_or_path", "is_hf_initialized", "is_initialized",
      "gradient_checkpointing", "enable_recompute", "is_parallelizable", "model_parallel"}
 )  # fmt: skip
-
-
-def attributes(**names: str) -> Reader:
-    """Return a reader of the named attributes: `attributes(eps="_epsilon")` reads eps off _epsilon."""
-    return lambda layer: {setting: plain(getattr(layer, name)) for setting, name in names.items()}
 
 
 def require_optimizer(value: object, class_name: str, wanted: Sequence[str]) -> None:

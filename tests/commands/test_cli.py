@@ -6,9 +6,12 @@ import sys
 from pathlib import Path
 
 import reprod_align
-from reprod_align import save_record
-from reprod_align.commands import main
+from reprod_align import ReprodError, save_record
+from reprod_align.commands import COMMANDS, main
 from reprod_align.commands.doctor import PROBES, SETUP, Probe, examine
+from reprod_align.commands.name_map import read_name_map
+from reprod_align.commands.user_file import run_user_code
+from tests.conftest import run_python
 
 import numpy as np
 import pytest
@@ -82,3 +85,56 @@ def test_the_public_face() -> None:
     assert sorted(reprod_align.__all__) == reprod_align.__all__
     for name in reprod_align.__all__:
         assert hasattr(reprod_align, name)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_says_what_its_exit_codes_mean(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([name, "--help"])
+    said = capsys.readouterr().out
+    assert f"usage: reprod-align {name}" in said and "exit 0" in said and "1 " in said
+
+
+@pytest.mark.parametrize("name", ["compare", "diff"])
+def test_comparing_files_loads_few_modules(name: str) -> None:
+    code = (
+        "import sys; from reprod_align.commands import parse\n"
+        f"parse([{name!r}, 'a', 'b'])\nprint(*sys.modules, sep='\\n')"
+    )
+    modules = run_python("-c", code).stdout.splitlines()
+    rooms = [m for m in modules if m.startswith("reprod_align.")]
+    ours = [m for m in rooms if m.split(".")[1] not in ("base", "errors")]
+    assert f"reprod_align.commands.{name}" in ours and len(ours) <= 12, ours
+    assert not {"torch", "paddle"} & set(modules)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "is missing"),
+        ("{", "cannot be read as JSON"),
+        ("[1]", "expected a JSON object such as"),
+        ('{"a": 1}', "expected a JSON object such as"),
+    ],
+)
+def test_a_bad_name_map(text: str | None, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "names.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(ReprodError, match=words):
+        read_name_map(path)
+
+
+def test_a_name_map(tmp_path: Path) -> None:
+    (tmp_path / "names.json").write_text('{"a": "b"}')
+    assert read_name_map(tmp_path / "names.json") == {"a": "b"}
+
+
+def test_what_user_code_raises_names_its_file(tmp_path: Path) -> None:
+    with pytest.raises(ReprodError, match="pair.py: SystemExit: 3"):
+        with run_user_code(tmp_path / "pair.py"):
+            raise SystemExit(3)
+    with pytest.raises(KeyboardInterrupt), run_user_code(tmp_path / "pair.py"):
+        raise KeyboardInterrupt
