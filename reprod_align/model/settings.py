@@ -4,7 +4,7 @@
 frameworks write a setting stands in the entries of `api`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 

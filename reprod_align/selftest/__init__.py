@@ -125,7 +125,9 @@ def selftest_sides(
     unbroken = pair.judged(port, in_steps=True)
     if not unbroken.passed:
         return SelfTest(unbroken, [])
-    return SelfTest(unbroken, [pair.outcome(fault) for fault in track(pair.faults(), "planting faults")])
+    return SelfTest(
+        unbroken, [pair.outcome(fault) for fault in track(pair.faults(), "planting faults")]
+    )
 
 
 @dataclass(frozen=True)
@@ -205,4 +207,3 @@ def _table(outcomes: Iterable[Outcome]) -> list[str]:
     rows = [(one.kind, one.module, words[one.revealed], one.text) for one in outcomes]
     rows.insert(0, ("fault", "module", "", "first finding, or the reason"))
     return table(rows)
-
