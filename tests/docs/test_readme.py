@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.run.command_line import make_parser
-from pipeline.training.options import add_options
+from reprod_align.commands import _parser
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
 
 import pytest
@@ -19,6 +19,7 @@ READMES = ("README.md", "README_cn.md")
 STEP_READMES = sorted(
     str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("pipeline/*/README.md")
 )
+RECORDS = "docs/records.md"
 FAILS_ON_PURPOSE = "pipeline/reprod_log_demo/check_log_diff.py"
 
 
@@ -49,9 +50,9 @@ def test_both_languages_show_the_same_commands_and_code() -> None:
 
 
 def test_the_walkthrough(tmp_path: Path) -> None:
-    """From an empty folder, every script in the README's order, on the `tiny` profile."""
-    walked = scripts("README.md")
-    assert len(walked) >= 23
+    """From an empty folder, every script in the README's order, then the demo, on the `tiny` profile."""
+    walked = [*scripts("README.md"), *scripts(RECORDS)]
+    assert len(walked) >= 25
     for script in walked:
         finished = run_script(script, tmp_path)
         assert finished.returncode == (1 if script == FAILS_ON_PURPOSE else 0), finished
@@ -108,25 +109,30 @@ def test_make_targets_exist(name: str) -> None:
         subprocess.run(["make", "-n", target], cwd=REPOSITORY, check=True, capture_output=True)
 
 
-def test_the_training_scripts_take_what_the_readme_gives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`test_train_sh` runs them; here it is the folder that only a reader has."""
-    monkeypatch.setattr(Path, "is_dir", lambda path: True)
-    lines = [line for line in commands("README.md") if "/train_p" in line]
-    assert {"NPROC=2", "NPROC=4"} < {line.partition(" ")[0] for line in lines}
-    for line in lines:
-        words = shlex.split(line)
-        place = next(at for at, word in enumerate(words) if word.endswith(".sh"))
-        assert (REPOSITORY / words[place]).is_file()
-        parser = make_parser(None)
-        add_options(parser)
-        parser.parse_args(words[place + 1 :])
-
-
-def test_the_code_in_the_readme_runs(tmp_path: Path) -> None:
-    first, second = blocks("README.md", "python")
+def test_the_code_on_records_runs(tmp_path: Path) -> None:
+    first, second = blocks(RECORDS, "python")
     finished = run_python("-c", first, cwd=tmp_path)
     assert finished.stdout.strip() == "True" and finished.returncode == 0, finished.stderr
     assert run_python("-c", second, cwd=tmp_path).returncode == 0
+    compared = [shlex.split(line)[1:] for line in commands(RECORDS) if line.startswith("reprod-")]
+    codes = [run_python("-m", "reprod_align", *words, cwd=tmp_path) for words in compared]
+    assert [finished.returncode for finished in codes] == [0, 1]  # official, strict
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/options.md"])
+def test_every_pair_command_names_a_pair(name: str) -> None:
+    lines = [line for line in commands(name) if line.startswith("reprod-align")]
+    assert lines
+    for line in lines:
+        options = _parser().parse_args(shlex.split(line)[1:])  # exits where it can't be
+        assert (REPOSITORY / options.file).is_file(), line
+
+
+@pytest.mark.parametrize("name", ["docs/options.md", "docs/options_cn.md"])
+def test_the_options_are_those_of_every_script(name: str) -> None:
+    rows = [line for line in (REPOSITORY / name).read_text("utf-8").splitlines() if line[:1] == "|"]
+    known = {name for action in make_parser(None)._actions for name in action.option_strings}
+    assert {*re.findall(r"--[a-z][a-z-]+", "\n".join(rows))} == known - {"-h", "--help"}
 
 
 @pytest.mark.parametrize("name", [*READMES, *STEP_READMES, "log_reprod/README.md"])
