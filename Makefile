@@ -26,11 +26,12 @@ suite: setup-dev  ## the longer checks: every planted bug and correct pair, and 
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)
 	$(BIN)/python -m pytest -m longer
 
-lint: setup-dev  ## style, types and the direction of imports
+lint: setup-dev  ## style, types, the direction of imports, and the picture of them
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/draw_architecture.py --check
 
 doctor: setup  ## print versions, devices and what does not work
 	$(BIN)/reprod-align doctor
