@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.run.command_line import make_parser
-from reprod_align.commands import _parser
+from reprod_align.commands import parse
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
 
 import pytest
@@ -124,7 +124,7 @@ def test_every_pair_command_names_a_pair(name: str) -> None:
     lines = [line for line in commands(name) if line.startswith("reprod-align")]
     assert lines
     for line in lines:
-        options = _parser().parse_args(shlex.split(line)[1:])  # exits where it can't be
+        options = parse(shlex.split(line)[1:])  # exits where it can't be
         assert (REPOSITORY / options.file).is_file(), line
 
 
