@@ -4,10 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from reprod_align.alignment.audit import SettingDifference, compare_settings
+from reprod_align.base.difference import Gap, gap
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.naming import parent
 from reprod_align.match import Evidence, Match, TensorPair
-from reprod_align.model.leaf import Gap, LeafPair, gap
+from reprod_align.model.leaf import LeafPair
 from reprod_align.model.projection import Projection, known_pairs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Array, Trace, kept

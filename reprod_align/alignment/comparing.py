@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from reprod_align.alignment.bench import SEED, Bench
-from reprod_align.model.leaf import PASSED_ON, Gap, LeafPair, gap, magnitude, unpaired
+from reprod_align.base.difference import Gap, gap, magnitude
+from reprod_align.model.leaf import PASSED_ON, LeafPair, unpaired
 from reprod_align.model.trace import Array, Trace
 
 import numpy as np

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 
 from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.comparing import Pass
-from reprod_align.model.leaf import Gap, LeafPair, gap, magnitude, pair_leaves
+from reprod_align.base.difference import Gap, gap, magnitude
+from reprod_align.model.leaf import LeafPair, pair_leaves
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Leaf, Trace
 

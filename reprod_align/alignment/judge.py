@@ -21,10 +21,10 @@ from reprod_align.alignment.vacuity import (
     untested_gradients,
 )
 from reprod_align.alignment.weights_check import left_over, tie_findings
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap, magnitude
 from reprod_align.base.naming import parent
 from reprod_align.causes import loss_cause
 from reprod_align.errors import ReprodError
-from reprod_align.model.leaf import JUDGE, Gap, gap, magnitude
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
@@ -103,7 +103,7 @@ def _mode(bench: Bench, training: bool) -> None:
 
 def _is_faint(done: Pass) -> bool:
     """Tell whether outputs that pass are further apart than those of faithful models are."""
-    return any(found.exceed * JUDGE > FAINT for _, found in done.gaps)
+    return any(found.exceed * RELATIVE_TOLERANCE > FAINT for _, found in done.gaps)
 
 
 def _meaning(bench: Bench, done: Pass) -> None:
@@ -169,7 +169,7 @@ def _loss_value(bench: Bench, reference: Trace, given: Trace) -> bool:
     """Compare the losses; True if it makes sense to go on with the gradients."""
     ours, theirs = (np.array(0.0 if t.loss is None else t.loss) for t in (reference, given))
     found = gap(ours, theirs)
-    bench.check("loss", "loss on the same outputs", found.exceed * JUDGE, found.ok)
+    bench.check("loss", "loss on the same outputs", found.exceed * RELATIVE_TOLERANCE, found.ok)
     if found.ok:
         return True
     if found.relative <= CODE_ROUNDING:
@@ -194,7 +194,7 @@ def _loss_gradient(bench: Bench, reference: Trace, given: Trace) -> None:
         expected = zeros if ours.gradient is None else pair.turned(ours.gradient)
         actual = zeros if theirs.gradient is None else theirs.gradient
         found = gap(expected, actual, floor=1e-13 * magnitude(expected))
-        bench.check("loss", "gradient of the loss", found.exceed * JUDGE, found.ok)
+        bench.check("loss", "gradient of the loss", found.exceed * RELATIVE_TOLERANCE, found.ok)
         if not found.ok and found.relative <= CODE_ROUNDING:
             bench.note_coarse("the loss", found.relative)
         elif not found.ok:
@@ -338,8 +338,8 @@ def _upwards(path: str) -> list[str]:
 
 
 def _worst(gaps: list[Gap]) -> float:
-    """Return the largest difference, relative; what is allowed beside JUDGE counts as scale."""
-    return max((found.exceed * JUDGE for found in gaps), default=float("inf"))
+    """Return the largest difference, relative; what is allowed beside RELATIVE_TOLERANCE counts as scale."""
+    return max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=float("inf"))
 
 
 def _with(finding: Finding, message: str) -> Finding:

@@ -6,6 +6,7 @@ from itertools import islice
 from reprod_align.alignment.bench import SEED, Bench
 from reprod_align.alignment.comparing import output_gaps
 from reprod_align.alignment.weights_check import weight_findings
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.match import (
     Match,
@@ -17,7 +18,6 @@ from reprod_align.match import (
     module_pairs,
     pair_by_value,
 )
-from reprod_align.model.leaf import JUDGE, Gap
 from reprod_align.model.projection import root_pairs
 from reprod_align.model.side import ModelFailure
 
@@ -76,9 +76,11 @@ def _try_alternatives(bench: Bench) -> None:
     """
     found = bench.match
     present = _apart(bench) if found.doubts or found.layouts else 0.0
-    if present <= JUDGE:
+    if present <= RELATIVE_TOLERANCE:
         return
-    enough = max(JUDGE, _CLEARLY * present) if np.isfinite(present) else JUDGE
+    enough = (
+        max(RELATIVE_TOLERANCE, _CLEARLY * present) if np.isfinite(present) else RELATIVE_TOLERANCE
+    )
     for words, other in islice(alternatives(found), _TRIES):
         _use(bench, other)
         bench.load()
@@ -142,4 +144,4 @@ def _apart(bench: Bench) -> float:
     except ModelFailure:
         return np.inf
     gaps = output_gaps(bench, bench.expected, trace)
-    return max((found.exceed * JUDGE for _, found in gaps), default=np.inf)
+    return max((found.exceed * RELATIVE_TOLERANCE for _, found in gaps), default=np.inf)

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from reprod_align.base.difference import magnitude
 from reprod_align.base.text import shorten
-from reprod_align.model.leaf import LeafPair, magnitude
+from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import Inputs, ModelInfo
 from reprod_align.model.trace import Array, Leaf, Trace
 

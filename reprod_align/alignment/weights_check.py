@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from reprod_align.base.difference import gap
 from reprod_align.causes.entries import with_entry
 from reprod_align.match import Match, TensorPair
-from reprod_align.model.leaf import gap
 from reprod_align.model.side import ModelInfo, TensorInfo
 from reprod_align.model.trace import Array
 from reprod_align.report import Finding

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.api.entry import Entry
+from reprod_align.base.difference import gap
 from reprod_align.base.quiet import quieten, without_warnings
 
 import numpy as np
@@ -153,13 +154,8 @@ def difference(expected: Any, found: Any) -> float:
         return math.inf
     if _kind(expected) != "f":
         return 0.0 if np.array_equal(expected, found) else math.inf
-    if not np.array_equal(np.isfinite(expected), np.isfinite(found)):
-        return math.inf
-    finite = np.isfinite(expected)
-    if not np.array_equal(expected[~finite], found[~finite], equal_nan=True):
-        return math.inf
-    ours, theirs = expected[finite].astype(np.float64), found[finite].astype(np.float64)
-    return float(np.abs(ours - theirs).max(initial=0.0) / max(1.0, np.abs(ours).max(initial=0.0)))
+    apart = gap(expected, found)
+    return apart.difference / max(1.0, apart.scale)
 
 
 def _kind(array: np.ndarray[Any, Any]) -> str:

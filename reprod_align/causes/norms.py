@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.causes.numbers import Floats, as_floats, head_sizes, is_telling, same
 from reprod_align.causes.sums import Source
-from reprod_align.model.leaf import JUDGE, gap
 
 import numpy as np
 
@@ -170,7 +170,7 @@ def _groups(x: Floats, groups: int, ddof: int) -> _Moments:
 
 
 def _affine(
-    normed: Floats, made: Floats, axis: int, relative: float = JUDGE
+    normed: Floats, made: Floats, axis: int, relative: float = RELATIVE_TOLERANCE
 ) -> tuple[Floats, Floats] | None:
     """Return weight and bias, one for each index of the axis, that turn normed into made."""
     rows, target = (np.moveaxis(it, axis, 0).reshape(it.shape[axis], -1) for it in (normed, made))

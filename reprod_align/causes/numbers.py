@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from reprod_align.model.leaf import gap
+from reprod_align.base.difference import gap
 from reprod_align.model.trace import Array
 
 import numpy as np

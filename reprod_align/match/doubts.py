@@ -6,11 +6,11 @@ from dataclasses import replace
 from itertools import permutations
 from math import gcd
 
+from reprod_align.base.difference import gap
 from reprod_align.base.naming import parent, pattern, similarity
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import mapped
 from reprod_align.model.layout import Shape
-from reprod_align.model.leaf import gap
 from reprod_align.model.tensor_pair import Match, TensorPair
 
 _SAME = 1e-6  # relative: a weight may have gone through float32 on its way

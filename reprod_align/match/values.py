@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from reprod_align.base.difference import gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.modules import kind
-from reprod_align.model.leaf import gap
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Array, Trace
 

@@ -1,120 +1,18 @@
-"""Compares single tensors of two traces, and pairs the leaves of two calls."""
+"""Pairs the leaves of two calls: what the reference takes and gives, and what the port does."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
+from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.model.trace import Array, Leaf
-from reprod_align.records.diff import index_at
 
 import numpy as np
 
-JUDGE = 1e-9
-"""relative; in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
-_BLOCK = 2**14  # elements compared at a time: what is in the making stays in the cache
 _NEAR = 1e-5  # relative: nearer than any two different tensors, with float32 inside too
 _MASK_VALUES = 3  # shown, hidden, and halfway
 PASSED_ON = 10.0
 """times a difference between outputs that agree is what it may make of gradients"""
-
-
-@dataclass(frozen=True)
-class Gap:
-    """How far one tensor is from the other where they are furthest apart."""
-
-    difference: float
-    """max |actual - expected|; inf if one side alone is not finite somewhere"""
-    tolerance: float
-    scale: float
-    """max |expected|"""
-    words: str
-    """the worst place, in words"""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the two agree."""
-        return self.difference <= self.tolerance
-
-    @property
-    def exceed(self) -> float:
-        """The difference over the tolerance; at most 1 if the two agree."""
-        if self.difference == 0:
-            return 0.0
-        return self.difference / self.tolerance if self.tolerance else math.inf
-
-    @property
-    def relative(self) -> float:
-        """The difference over the scale."""
-        if self.scale == 0:
-            return 0.0 if self.difference == 0 else math.inf
-        return self.difference / self.scale
-
-
-def magnitude(array: Array | None) -> float:
-    """Return the largest finite |element|; 0 for None and for what holds no floats."""
-    if array is None or array.dtype.kind not in "fc":
-        return 0.0
-    return max(_largest(part) for _, part, _ in _blocks(array, array))
-
-
-def gap(expected: Array, actual: Array, relative: float = JUDGE, floor: float = 0.0) -> Gap:
-    """Compare element by element: |a - e| <= relative * max |e| + floor; NaN and inf by place.
-
-    Integers and booleans must be equal. Another shape or another kind of dtype is infinitely far.
-    """
-    if expected.shape != actual.shape:
-        return Gap(math.inf, 0.0, 0.0, f"shape {expected.shape} expected, got {actual.shape}")
-    if expected.size == 0:
-        return Gap(0.0, 0.0, 0.0, "no elements")
-    inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
-    wide = np.result_type(expected, actual, np.float64) if inexact else np.dtype(np.float64)
-    difference, scale, at = -1.0, 0.0, 0
-    for start, ours, theirs in _blocks(expected, actual):
-        apart, size, position = _furthest(
-            ours.astype(wide, copy=False), theirs.astype(wide, copy=False)
-        )
-        scale = max(scale, size)
-        if apart > difference:
-            difference, at = apart, start + position
-    tolerance = relative * scale + floor if inexact else 0.0
-    place = index_at(at, expected.shape)
-    words = f"at {place} expected {expected.flat[at]:.9g}, got {actual.flat[at]:.9g}"
-    return Gap(difference, tolerance, scale, words)
-
-
-def _blocks(expected: Array, actual: Array) -> Iterator[tuple[int, Array, Array]]:
-    """Yield two arrays of one shape in parts, in C order, each with the number of its first element."""
-    if expected.size <= _BLOCK:
-        yield 0, expected, actual
-    elif expected.flags.c_contiguous and actual.flags.c_contiguous:
-        ours, theirs = expected.reshape(-1), actual.reshape(-1)
-        for start in range(0, ours.size, _BLOCK):
-            yield start, ours[start : start + _BLOCK], theirs[start : start + _BLOCK]
-    else:
-        row = expected[0].size
-        count = max(1, _BLOCK // row)
-        for number in range(0, len(expected), count):
-            yield number * row, expected[number : number + count], actual[number : number + count]
-
-
-def _furthest(ours: Array, theirs: Array) -> tuple[float, float, int]:
-    """Return max |theirs - ours|, max |ours| of what is finite, and where the first is, in C order."""
-    with np.errstate(all="ignore"):
-        distance = np.abs(theirs - ours)
-    at = int(np.argmax(distance))  # of NaN, if there is one
-    if not math.isfinite(distance.flat[at]):
-        same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
-        distance = np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
-        at = int(np.argmax(distance))
-    return float(distance.flat[at]), _largest(ours), at
-
-
-def _largest(array: Array) -> float:
-    """Return the largest finite magnitude; 0 if there is none."""
-    sizes = np.abs(array)
-    whole = float(sizes.max(initial=0.0))
-    return whole if math.isfinite(whole) else float(sizes[np.isfinite(sizes)].max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -151,7 +49,7 @@ def pair_leaves(
     """
     pairs: dict[str, LeafPair] = {}
     free = list(actual)
-    for limit in (np.inf,) if alike else (JUDGE, _NEAR, np.inf):
+    for limit in (np.inf,) if alike else (RELATIVE_TOLERANCE, _NEAR, np.inf):
         for path, leaf in expected.items():
             if path in pairs or (limit < np.inf and not leaf.differentiable):
                 continue
@@ -283,5 +181,7 @@ def _kind(array: Array) -> str:
     return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
-def _close(expected: Array, actual: Array, axes: tuple[int, ...], limit: float = JUDGE) -> bool:
+def _close(
+    expected: Array, actual: Array, axes: tuple[int, ...], limit: float = RELATIVE_TOLERANCE
+) -> bool:
     return gap(expected.transpose(axes), actual, relative=limit).ok

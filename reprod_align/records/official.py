@@ -12,8 +12,9 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from reprod_align.base.atomic import write_text
+from reprod_align.base.difference import Array
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.records.diff import INEXACT, Array, dtype_kind
+from reprod_align.records.diff import INEXACT, dtype_kind
 from reprod_align.records.verdict import Comparison, KeyResult
 
 import numpy as np

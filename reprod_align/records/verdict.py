@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reprod_align.base.difference import Array
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import shorten, shorten_lines
 from reprod_align.errors import one_line
 from reprod_align.records.diff import (
     INEXACT,
     KINDS,
-    Array,
     Difference,
     compare_arrays,
     count_nonfinite,
@@ -115,7 +115,7 @@ class KeyResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as strings."""
-        measured = {} if self.difference is None else vars(self.difference)
+        measured = {} if self.difference is None else self.difference.to_json()
         verdict = vars(self) | {"rule": self.rule.name}
         plain: dict[str, Any] = to_plain(verdict | measured)
         del plain["difference"]

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.json import as_json
-from reprod_align.model.leaf import JUDGE
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
@@ -146,8 +146,8 @@ class Report:
 
     def telling_shares(self) -> list[ModuleShare]:
         """Return the shares of modules that introduce or amplify a difference, and the model's."""
-        telling = [share for share in self.shares if share.introduced > JUDGE
-                   or (share.total > JUDGE and share.amplification >= AMPLIFIES)]  # fmt: skip
+        telling = [share for share in self.shares if share.introduced > RELATIVE_TOLERANCE
+                   or (share.total > RELATIVE_TOLERANCE and share.amplification >= AMPLIFIES)]  # fmt: skip
         last = self.shares[-1:]
         return telling[:_ROWS] + [share for share in last if share not in telling[:_ROWS]]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reprod_align.base.atomic import whole_file
+from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.web_page import Figure, MaxNLocator, data_address, drawn, rendered
-from reprod_align.model.leaf import JUDGE
 from reprod_align.report import STAGES, Check, Report
 
 _LEAST: Final = 1e-20  # where a difference of exactly 0 is drawn
@@ -48,7 +48,7 @@ def page(report: Report, title: str) -> str:
         report=report,
         rows=rows,
         plot=_plot(report.checks),
-        judge=JUDGE,
+        judge=RELATIVE_TOLERANCE,
     )
 
 
@@ -78,7 +78,8 @@ def _plot(checks: Sequence[Check]) -> str:
         heights = [_height(checks[number - 1].relative) for number in numbers]
         label = "passed" if passed else "different"
         axes.scatter(numbers, heights, color=_COLORS[passed], marker=marker, label=label)
-    axes.axhline(JUDGE, color="#888", linestyle="--", linewidth=1, label=f"tolerance {JUDGE:g}")
+    limit = f"tolerance {RELATIVE_TOLERANCE:g}"
+    axes.axhline(RELATIVE_TOLERANCE, color="#888", linestyle="--", linewidth=1, label=limit)
     axes.set(
         yscale="log", ylim=(_LEAST / 3, _LARGEST * 3), xlabel="check", ylabel="relative difference"
     )

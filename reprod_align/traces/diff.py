@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reprod_align.base.difference import by_place, distances
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import shorten_lines
 from reprod_align.errors import ReprodError, one_line
@@ -268,24 +269,14 @@ def _difference(expected: TraceTensor, actual: TraceTensor) -> tuple[float, floa
     if bool(_precision(expected.dtype)) != bool(_precision(actual.dtype)):
         return math.inf, scale, f"{expected.dtype} expected, got {actual.dtype}"
     if expected.whole and actual.whole:
-        return *_exact(_laid(expected), _laid(actual)), ""
+        return _distance(_laid(expected), _laid(actual)), scale, ""
     return distance(_fingerprint(expected), _fingerprint(actual)), scale, ""
 
 
-def _exact(expected: Array, actual: Array) -> tuple[float, float]:
-    """Return the norms of the difference and of `expected`, over finite elements.
-
-    The difference is inf unless what is not finite is the same on both sides.
-    """
-    wide = np.result_type(expected, actual, np.float64)
-    ours, theirs = expected.astype(wide), actual.astype(wide)
-    finite = np.isfinite(ours)
-    same = np.array_equal(ours[~finite], theirs[~finite], equal_nan=True)
-    if not same or not np.isfinite(theirs[finite]).all():
-        return math.inf, _length(ours[finite])
-    with np.errstate(over="ignore"):
-        difference = _length(theirs[finite] - ours[finite])
-    return difference, _length(ours[finite])
+def _distance(expected: Array, actual: Array) -> float:
+    """Return the L2 norm of the difference; inf unless NaN and infinities stand in the same places."""
+    lengths = [_length(by_place(*block)) for _, *block in distances(expected, actual)]
+    return math.hypot(*lengths)
 
 
 def _norm(tensor: TraceTensor) -> float:

@@ -4,7 +4,7 @@ import tempfile
 from multiprocessing import Pipe
 from threading import Thread
 
-from reprod_align.model.leaf import gap, magnitude
+from reprod_align.base.difference import gap, magnitude
 from reprod_align.model.trace import Shelf, kept, unload
 from reprod_align.pair.wire import Wire
 

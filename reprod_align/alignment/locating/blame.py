@@ -9,10 +9,11 @@ from reprod_align.alignment.locating.explain import cause_of
 from reprod_align.alignment.locating.locate import Fault, backward_faults, forward_faults
 from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.locating.shares import module_shares
+from reprod_align.base.difference import Gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
 from reprod_align.causes.draws import draw_cause
-from reprod_align.model.leaf import Gap, is_mask, unpaired
+from reprod_align.model.leaf import is_mask, unpaired
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Call, Trace
 

@@ -15,14 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.base.difference import Gap, gap, magnitude
 from reprod_align.model.leaf import (
     PASSED_ON,
-    Gap,
     LeafPair,
-    gap,
     hides_otherwise,
     is_mask,
-    magnitude,
     same_pattern,
     shares,
     unpaired,

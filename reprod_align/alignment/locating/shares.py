@@ -9,7 +9,8 @@ where g(x) is known from the run in which the port is given the reference's numb
 from collections.abc import Mapping
 
 from reprod_align.alignment.locating.pins import ReferencePins
-from reprod_align.model.leaf import JUDGE, LeafPair, gap, magnitude
+from reprod_align.base.difference import RELATIVE_TOLERANCE, gap, magnitude
+from reprod_align.model.leaf import LeafPair
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.report import ModuleShare
 
@@ -31,7 +32,7 @@ def module_shares(
             continue
         received = _worst(other, free, call, pins, "inputs")
         made = _worst(other, free, call, pins, "outputs")
-        if call.parent is not None and received[0] > JUDGE:  # by the code around it
+        if call.parent is not None and received[0] > RELATIVE_TOLERANCE:  # by the code around it
             above = reference.parent_path(other), given.parent_path(call)
             handed = ModuleShare(*above, call.index, 0.0, *received, handed_to=call.path)
             shares.append((call.began, handed))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from reprod_align.alignment.audit import OptimizerDifference
 from reprod_align.alignment.training.update_rules import NORM_GUARD, clipped, moves
-from reprod_align.model.leaf import gap
+from reprod_align.base.difference import gap
 from reprod_align.model.settings import OptimizerSettings, Values
 from reprod_align.model.trace import Array
 

@@ -14,8 +14,8 @@ from reprod_align.alignment.bench import WHOLE_ROUNDING, Bench
 from reprod_align.alignment.comparing import compared
 from reprod_align.alignment.locating.blame import search
 from reprod_align.alignment.training.optimizer_effects import Effects, Steps
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap, magnitude
 from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.model.leaf import JUDGE, Gap, gap, magnitude
 from reprod_align.model.projection import Projection
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Side, Step
@@ -120,10 +120,12 @@ def _compare_rates(
         length = 0
     expected, actual = np.array(first[:length]), np.array(second[:length])
     found = gap(expected, actual)
-    judge.check("schedule", f"learning rate, {length} step(s)", found.exceed * JUDGE, found.ok)
+    judge.check(
+        "schedule", f"learning rate, {length} step(s)", found.exceed * RELATIVE_TOLERANCE, found.ok
+    )
     if found.ok:
         return True
-    scale = JUDGE * max(float(np.abs(expected).max()), 1e-300)
+    scale = RELATIVE_TOLERANCE * max(float(np.abs(expected).max()), 1e-300)
     at = int(np.argmax(np.abs(actual - expected) > scale))
     words = f"learning rate at step {at}: {expected[at]:.9g} in PyTorch, {actual[at]:.9g} in Paddle"
     if scheduled:
@@ -215,7 +217,7 @@ def _compare_losses(
         for a, b, n in zip(taken, natural, noise, strict=True)
     ]
     ok = all(found.ok for found in gaps)
-    worst = max(found.exceed * JUDGE for found in gaps)
+    worst = max(found.exceed * RELATIVE_TOLERANCE for found in gaps)
     judge.check("optimizer", f"loss of {len(gaps)} training step(s)", worst, ok)
     return ok
 
@@ -235,7 +237,7 @@ def _agree(updates: Sequence[Updates]) -> bool:
 
 def _check_updates(judge: Bench, updates: Sequence[Updates]) -> None:
     gaps = [found for step in updates for _, found in step.values()]
-    worst = max((found.exceed * JUDGE for found in gaps), default=0.0)
+    worst = max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=0.0)
     judge.check("optimizer", f"updates of {len(updates)} step(s)", worst, _agree(updates))
 
 
@@ -308,7 +310,7 @@ def _explain_updates(
     effects: Effects,
 ) -> None:
     """Given the same gradients and rates, name the setting that makes the updates differ."""
-    idle = [d for d in differences if d.conclusive and effects.of(d, 0)[1] <= JUDGE]
+    idle = [d for d in differences if d.conclusive and effects.of(d, 0)[1] <= RELATIVE_TOLERANCE]
     for number, step in enumerate(updates):
         wrong = {ours: (theirs, apart) for theirs, (ours, apart) in step.items() if not apart.ok}
         if not wrong:
@@ -339,7 +341,7 @@ def _by_effect(
 ) -> tuple[list[OptimizerDifference], list[OptimizerDifference]]:
     """Return what step `number` feels, the largest effect first, and what can't be told."""
     known = [(effects.of(difference, number), difference) for difference in differences]
-    felt = [(effect, d) for effect, d in known if not effect[1] <= JUDGE]
+    felt = [(effect, d) for effect, d in known if not effect[1] <= RELATIVE_TOLERANCE]
     sure = [one for one in felt if one[1].conclusive or np.isfinite(one[0][1])]
     ordered = sorted(sure, key=lambda one: (one[1].conclusive, one[0]), reverse=True)
     return [d for _, d in ordered], [d for effect, d in felt if (effect, d) not in sure]

@@ -15,6 +15,7 @@ from typing import Final
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.pairing import pair_models
+from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.curves.band import precision_of
@@ -336,7 +337,4 @@ class _Case:
 
 def _apart(ours: Array, theirs: Array) -> float:
     """Return the largest difference; inf if one is not finite where the other is."""
-    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
-    with np.errstate(invalid="ignore"):
-        gaps = np.where(same, 0.0, np.abs(ours - theirs))
-    return float(np.where(np.isnan(gaps), np.inf, gaps).max(initial=0.0))
+    return gap(ours, theirs).difference

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from reprod_align.base.difference import gap
 from reprod_align.errors import ReprodError
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array
@@ -107,9 +108,6 @@ def _powers(
 
 def furthest(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
     """Return the largest difference of any float tensor that both hold, relative to its largest."""
-    found: list[Any] = [0.0]
-    for name, array in ours.items():
-        if name in theirs and array.dtype.kind == "f" and array.size:
-            largest = float(np.abs(array).max()) or 1.0
-            found.append(float(np.abs(array - theirs[name]).max()) / largest)
-    return float(max(found))
+    found = [gap(array, theirs[name]) for name, array in ours.items()
+             if name in theirs and array.dtype.kind == "f"]  # fmt: skip
+    return max((each.difference / (each.scale or 1.0) for each in found), default=0.0)

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.locating.pins import EndPins
+from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
 from reprod_align.curves.explanation import PARTS, Part
 from reprod_align.curves.replay.state import Kept, State, as_paddle, to_torch
 from reprod_align.curves.replay.training import SEED, StepDraws, Training, TrainingFile
 from reprod_align.errors import ReprodError, first_line
-from reprod_align.model.leaf import gap
 from reprod_align.model.projection import Projection, root_pairs
 from reprod_align.model.side import Inputs
 from reprod_align.model.tensor_pair import TensorPair
