@@ -62,6 +62,8 @@ class Difference:
         expected, actual = self._sides
         if dtype_kind(expected.dtype) not in INEXACT or not math.isfinite(self.max_abs):
             return None
+        if not self.mismatches:
+            return 0
         coarse = _coarser(expected.dtype, actual.dtype)
         return max(_ulp_distance(e, a, coarse) for _, e, a in blocks(expected, actual))
 
