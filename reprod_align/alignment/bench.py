@@ -11,7 +11,7 @@ from reprod_align.match import Evidence, Match, TensorPair
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.projection import Projection, known_pairs
 from reprod_align.model.side import Inputs, ModelFailure, Side
-from reprod_align.model.trace import Array, Trace, kept
+from reprod_align.model.trace import Array, Trace, keep_copy
 from reprod_align.model.watch import Keep
 from reprod_align.report import Check, Finding, Report, Stage
 
@@ -151,7 +151,7 @@ class Bench:
         for pair in self.match.pairs:
             if self.is_loaded(pair):
                 made = pair.to_paddle(self.torch_values)
-                start.update({name: kept(array) for name, array in made.items()})
+                start.update({name: keep_copy(array) for name, array in made.items()})
         return start
 
     def may_round(self, ours: str, theirs: str) -> bool:

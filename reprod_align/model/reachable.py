@@ -22,7 +22,7 @@ class Reachable:
     modules: list[Any] = field(default_factory=list)
 
 
-def reachable(
+def find_reachable(
     model: Any,
     callables: Iterable[Callable[..., Any] | None],
     is_tensor: Callable[[object], bool],

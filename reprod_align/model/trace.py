@@ -75,7 +75,7 @@ class Trace:
         return "" if call.parent is None else self.calls[call.parent].path
 
 
-def kept(array: Array) -> Array:
+def keep_copy(array: Array) -> Array:
     """Return a copy of `array`. A large one lies in a temporary file, mapped, not in memory.
 
     The file has no name and goes with the array. Where there is no room for it, memory is taken.
@@ -123,7 +123,7 @@ class Shelf:
         for other in alike:
             if _same_bytes(array, other):
                 return other
-        alike.append(kept(array))
+        alike.append(keep_copy(array))
         return alike[-1]
 
 

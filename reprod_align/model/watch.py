@@ -68,12 +68,12 @@ class Watch:
         """Return the innermost module that is open: where an error was raised."""
         return self._listener.open[-1].path if self._listener.open else ""
 
-    def kept_alive(self, scalar: Any) -> Any:
-        """Return `scalar` plus nothing: pinned tensors that it does not reach get a zero gradient."""
+    def include_pinned(self, scalar: Any) -> Any:
+        """Return `scalar` plus zero times each pinned tensor: one it does not reach gets gradient 0."""
         if not self._pinned:
             return scalar
-        nothing = [np.zeros(())] * len(self._pinned)
-        return scalar + self.fw.weighted_sum(self._pinned, nothing)
+        zeros = [np.zeros(())] * len(self._pinned)
+        return scalar + self.fw.weighted_sum(self._pinned, zeros)
 
     def _begin(self, call: Call, given: Any) -> Any:
         if self.keep != "all":

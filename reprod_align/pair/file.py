@@ -31,7 +31,8 @@ from typing import Any, Final, Literal, NoReturn, TypedDict, TypeVar, cast
 from reprod_align.base.intact import Intact
 from reprod_align.errors import ReprodError, in_words
 from reprod_align.model.inputs import check_inputs
-from reprod_align.model.side import Inputs, LocalSide, ModelFailure
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs, ModelFailure
 
 Framework = Literal["torch", "paddle"]
 FRAMEWORKS: Final[Mapping[Framework, str]] = {"torch": "PyTorch", "paddle": "Paddle"}

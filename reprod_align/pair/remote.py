@@ -108,11 +108,6 @@ class RemoteSide:
         """None if there is no scheduler."""
         return self._function("scheduler")
 
-    @property
-    def schedule_known(self) -> bool:
-        """Whether a scheduler was given."""
-        return self.scheduler is not None
-
     def describe(self) -> ModelInfo:
         """Return the model's modules with their settings, and its tensors."""
         info: ModelInfo = self._ask("describe")

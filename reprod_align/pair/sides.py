@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import LocalSide
+from reprod_align.model.local import LocalSide
 
 Function = Callable[[Any], Any] | None
 

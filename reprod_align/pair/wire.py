@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.trace import Array, kept
+from reprod_align.model.trace import Array, keep_copy
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Wire:
         return _Unpickler(packed, buffers=large).load()
 
     def _array(self) -> Array:
-        return kept(np.frombuffer(self._connection.recv_bytes(), np.uint8))
+        return keep_copy(np.frombuffer(self._connection.recv_bytes(), np.uint8))
 
     def close(self) -> None:
         """Close this end."""

@@ -18,7 +18,8 @@ from reprod_align.base.json import as_json
 from reprod_align.base.progress import track
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import Inputs, LocalSide, ModelFailure
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.report import Finding, Report
 from reprod_align.selftest.fault import Fault
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from reprod_align.model.side import LocalSide
+from reprod_align.model.local import LocalSide
 
 Plant = Callable[[LocalSide], AbstractContextManager[LocalSide]]
 

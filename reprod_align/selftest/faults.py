@@ -12,8 +12,9 @@ from itertools import combinations
 from typing import Any
 
 from reprod_align.base.naming import parent
+from reprod_align.model.local import LocalSide
 from reprod_align.model.settings import SYNONYMS
-from reprod_align.model.side import Inputs, LocalSide
+from reprod_align.model.side import Inputs
 from reprod_align.selftest import plant as planting
 from reprod_align.selftest.fault import Fault, Plant
 from reprod_align.selftest.plant import Arguments, Forward, Seen

@@ -13,8 +13,9 @@ from functools import partial
 from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
-from reprod_align.model.side import Inputs, LocalSide
+from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Trace
 
 import paddle

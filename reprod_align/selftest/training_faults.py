@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
 
-from reprod_align.model.side import Inputs, LocalSide
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs
 from reprod_align.selftest import plant as planting
 from reprod_align.selftest.fault import Fault, Plant
 from reprod_align.selftest.plant import Seen

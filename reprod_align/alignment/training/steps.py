@@ -19,7 +19,7 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.projection import Projection
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Side, Step
-from reprod_align.model.trace import Array, kept
+from reprod_align.model.trace import Array, keep_copy
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def _converted(judge: Bench, gradients: Mapping[str, Array]) -> dict[str, Array]
     made: dict[str, Array] = {}
     for pair in judge.match.pairs:
         if all(name in gradients for name in pair.torch):
-            made.update({n: kept(array) for n, array in pair.to_paddle(gradients).items()})
+            made.update({n: keep_copy(array) for n, array in pair.to_paddle(gradients).items()})
     return made
 
 
@@ -110,7 +110,7 @@ def _compare_rates(
 
     paddle_rates: those that its parameters start with, if PyTorch's start with the same.
     """
-    scheduled = any(side.schedule_known for side in (judge.reference, judge.port))
+    scheduled = any(side.scheduler is not None for side in (judge.reference, judge.port))
     ours, theirs = [s.rates for s in taken], [s.rates for s in natural]
     if scheduled:
         ours, theirs = judge.reference.rates(HORIZON), judge.port.rates(HORIZON)
@@ -154,7 +154,7 @@ def _noise(judge: Bench, taken: Sequence[Step]) -> list[dict[str, float]]:
     values = judge.torch_values
     source = np.random.default_rng(_SEED)
     moved = {
-        name: kept(array * (1 + _JITTER * source.uniform(-1, 1, array.shape)))
+        name: keep_copy(array * (1 + _JITTER * source.uniform(-1, 1, array.shape)))
         for name, array in values.items()
         if array.dtype.kind == "f"
     }

@@ -142,7 +142,9 @@ class Swap:
 
     def _pass(self, framework: Framework, step: int, data: Framework, **how: Any) -> Trace:
         """Run one side forward and backward on a step's data; the gradients stay with its parameters."""
-        return self.trainings[framework].side.passed(*self._given(framework, step, data), **how)
+        inputs, draws = self._given(framework, step, data)
+        side = self.trainings[framework].side
+        return side.run(inputs, True, draws, "ends", **how, take_gradients=False)
 
     def _run(self, framework: Framework, step: int) -> Trace:
         """Do the same on PyTorch's data, the gradients in the trace."""

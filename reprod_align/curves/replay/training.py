@@ -29,7 +29,8 @@ from reprod_align.base.keyed_draws import KeyedDraws, Shape
 from reprod_align.base.tree import replace
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
-from reprod_align.model.side import Inputs, LocalSide
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import FRAMEWORKS, Framework, PairFile
 from reprod_align.randomness import Draws, SharedRandom

@@ -1,0 +1,362 @@
+"""The side of a pair whose model lives in this process.
+
+Everything that leaves it is plain data (numpy arrays, names, numbers), and every framework call comes
+from its backend, so that the two sides run the very same lines.
+"""
+
+import math
+import random as python_random
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import ModuleType
+from typing import Any, NamedTuple
+from weakref import ReferenceType, ref
+
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.base.tree import leaves
+from reprod_align.errors import ReprodError, in_words
+from reprod_align.model.projection import Projection
+from reprod_align.model.reachable import find_reachable
+from reprod_align.model.settings import OptimizerSettings
+from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, TensorInfo
+from reprod_align.model.trace import Array, Trace, keep_copy, unload
+from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
+
+import numpy as np
+
+Maker = Callable[[Any], Any]
+
+
+class _Held(NamedTuple):
+    """A tensor and the module that holds it."""
+
+    name: str
+    path: str
+    module: Any
+    role: str
+    tensor: Any
+    is_parameter: bool
+
+
+class LocalSide:
+    """A `Side`: a model of this process and what trains it. It runs only inside `working()`."""
+
+    def __init__(
+        self,
+        framework: ModuleType,
+        settings: ModuleType,
+        shared_random: Callable[[Any], Any],
+        model: Any,
+        loss: Callable[[Any], Any] | None = None,
+        optimizer: Maker | None = None,
+        scheduler: Maker | None = None,
+    ) -> None:
+        """Take the backend's `side`, `settings` and `shared_random`, a model, and what trains it.
+
+        loss: output -> scalar tensor; optimizer: model -> optimizer; scheduler: optimizer -> schedule.
+        """
+        self.fw, self.settings, self.shared_random = framework, settings, shared_random
+        self.model, self.loss = model, loss
+        self.optimizer, self.scheduler = optimizer, scheduler
+        self.name = str(framework.NAME)
+        self.dtype: str | None = None
+        self.throughout = False
+        self.asked_float32 = False
+        self.remarks: list[str] = []
+        self._used: list[ReferenceType[Any]] = []
+
+    # ------------------------------------------------------------------ its tensors
+
+    def describe(self) -> ModelInfo:
+        """Return the model's modules with their settings, and its tensors."""
+        modules = dict(self.fw.modules(self.model))
+        package = f"{self.fw.Module.__module__.partition('.')[0]}."
+        stock = {p for p, module in modules.items() if type(module).__module__.startswith(package)}
+        first: dict[int, str] = {}
+        tensors = {
+            held.name: TensorInfo(
+                name=held.name,
+                owner=held.path,
+                role=held.role,
+                shape=tuple(held.tensor.shape),
+                is_float=bool(self.fw.is_float(held.tensor)),
+                is_parameter=held.is_parameter,
+                is_trainable=held.is_parameter and bool(self.fw.is_trainable(held.tensor)),
+                is_persistent=bool(self.fw.persistent(held.module, held.role)),
+                tie=first.setdefault(id(held.tensor), held.name),
+            )
+            for held in self._held()
+        }
+        read = self.settings.module_settings
+        return ModelInfo({p: read(m) for p, m in modules.items()}, tensors, frozenset(stock))
+
+    def values(self) -> dict[str, Array]:
+        """Return every parameter and buffer by name, in the framework's own layout."""
+        return {held.name: keep_copy(self.fw.view(held.tensor)) for held in self._held()}
+
+    def load(self, values: Mapping[str, Array]) -> None:
+        """Give the named tensors these values, in the dtype that they have now."""
+        named = {held.name: held.tensor for held in self._held()}
+        for name, array in values.items():
+            self.fw.set_values(named[name], array)
+
+    def _held(self) -> Iterator[_Held]:
+        for path, module in self.fw.modules(self.model):
+            for role, tensor, is_parameter in self.fw.own_tensors(module):
+                name = f"{path}.{role}" if path else role
+                yield _Held(name, path, module, role, tensor, is_parameter)
+
+    def _parameters(self) -> Iterator[tuple[str, Any]]:
+        seen: set[int] = set()
+        for held in self._held():
+            if held.is_parameter and id(held.tensor) not in seen:
+                seen.add(id(held.tensor))
+                yield held.name, held.tensor
+
+    def _set_gradients(self, gradients: Mapping[str, Array]) -> None:
+        """Give every parameter its gradient; one that is not named loses its own."""
+        for name, parameter in self._parameters():
+            self.fw.set_gradient(parameter, gradients.get(name))
+
+    def _gradients(self) -> dict[str, Array]:
+        found = ((name, self.fw.gradient(tensor)) for name, tensor in self._parameters())
+        return {name: keep_copy(gradient) for name, gradient in found if gradient is not None}
+
+    # ------------------------------------------------------------------ working state
+
+    @contextmanager
+    def working(self, dtype: str | None, throughout: bool = False) -> Iterator[None]:
+        """Work in `dtype`; see `Side.working`.
+
+        Given back afterwards: weights, buffers, gradients, dtypes, train and eval modes, attributes,
+        the frameworks', numpy's and Python's random states.
+        """
+        callables = (self.loss, self.optimizer, self.scheduler)
+        found = find_reachable(self.model, callables, self.fw.is_tensor, self.fw.is_module)
+        with ExitStack() as stack:
+            stack.enter_context(self.fw.preserved())
+            stack.enter_context(_preserve_random_states())
+            for module in found.modules:
+                stack.enter_context(_preserve_attributes(module))
+            stack.enter_context(self.fw.precision(found.tensors, dtype))
+            before = self.dtype, self.throughout
+            self.dtype, self.throughout = dtype, throughout
+            try:
+                yield
+            finally:
+                self.dtype, self.throughout = before
+
+    def _watch_float32(self) -> AbstractContextManager[None]:
+        if self.dtype != "float64":
+            return nullcontext()
+        requests: AbstractContextManager[None] = self.fw.float32_requests(
+            self._note_float32, self.throughout
+        )
+        return requests
+
+    def _note_float32(self) -> None:
+        self.asked_float32 = True
+
+    # ------------------------------------------------------------------ running
+
+    def run(
+        self,
+        inputs: Inputs,
+        training: bool,
+        draws: KeyedDraws,
+        keep: Keep = "outputs",
+        objective: Projection | None = None,
+        pins: Pins = NO_PINS,
+        take_gradients: bool = True,
+    ) -> Trace:
+        """Run forward and backward once; see `Side.run`.
+
+        take_gradients: False leaves the parameters' gradients with them, uncopied.
+        """
+        unload()
+        self.fw.set_mode(self.model, training)
+        self._set_gradients({})
+        watch = Watch(self.fw, keep, pins)
+        draws.place = watch.place
+        modules = self.fw.modules(self.model)
+        with watch.on(modules), self.shared_random(draws), self._watch_float32():
+            with self._blame("model", watch):
+                output = self._forward(inputs)
+            with self._blame("loss", watch):
+                scalar = self._objective(output, objective)
+            if scalar is not None:
+                watch.trace.loss = float(self.fw.array(scalar).reshape(-1)[0])
+            if scalar is not None and self.fw.carries_gradient(scalar):
+                with self._blame("backward pass", watch):
+                    self.fw.backward(watch.include_pinned(scalar))
+        watch.trace.drawn = draws.drawn
+        watch.trace.buffers = {
+            held.name: keep_copy(self.fw.view(held.tensor))
+            for held in self._held()
+            if not held.is_parameter
+        }
+        if take_gradients:
+            watch.trace.gradients = self._gradients()
+            self._set_gradients({})
+        return watch.trace
+
+    @contextmanager
+    def _blame(self, what: str, watch: Watch | None = None) -> Iterator[None]:
+        """Turn what the user's code raises in the block into a ModelFailure."""
+        try:
+            yield
+        except Exception as error:
+            path = watch.inside() if watch is not None else ""
+            raise ModelFailure(self.name, path, what, in_words(error)) from error
+
+    def _forward(self, inputs: Inputs) -> Any:
+        if isinstance(inputs, Mapping):
+            return self.model(**{name: self._input(array) for name, array in inputs.items()})
+        return self.model(*[self._input(array) for array in inputs])
+
+    def _input(self, values: Array) -> Any:
+        array = np.asarray(values)
+        if array.dtype.kind == "f" and self.dtype is not None:
+            array = array.astype(self.dtype)
+        return self.fw.place(self.fw.constant(array), self.model)
+
+    def _objective(self, output: Any, objective: Projection | None) -> Any:
+        """Return the scalar to differentiate, None if there is none."""
+        if objective is not None:
+            return objective(self.fw, leaves(output, self.fw.is_tensor))
+        if self.loss is None:
+            return None
+        loss = self.loss(output)
+        if not self.fw.is_tensor(loss):
+            raise TypeError(f"expected a tensor of one element, got a {type(loss).__name__}")
+        if math.prod(loss.shape) != 1:
+            raise TypeError(f"expected a tensor of one element, got shape {tuple(loss.shape)}")
+        return loss
+
+    # ------------------------------------------------------------------ training
+
+    def optimizer_settings(self) -> OptimizerSettings:
+        """Return how the optimizer treats each parameter."""
+        optimizer = self._make_optimizer()
+        self._make_scheduler(optimizer)  # OneCycleLR, for one, sets the momentum too
+        settings: OptimizerSettings = self.settings.optimizer_settings(optimizer, self.model)
+        return settings
+
+    def train(
+        self,
+        inputs: Inputs,
+        steps: int,
+        draws: Sequence[KeyedDraws],
+        objective: Projection | None = None,
+        gradients: Sequence[Mapping[str, Array]] | None = None,
+        rates: Sequence[Sequence[float]] | None = None,
+    ) -> list[Step]:
+        """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
+        optimizer = self._make_optimizer()
+        scheduler = self._make_scheduler(optimizer)
+        taken: list[Step] = []
+        for number in range(steps):
+            trace = Trace()
+            if gradients is None:
+                trace = self.run(
+                    inputs, True, draws[number], "none", objective, take_gradients=False
+                )
+                trace.gradients = self._gradients()
+            else:
+                self._set_gradients(gradients[number])
+            if rates is not None and len(set(rates[number])) == 1:
+                self.fw.set_rate(optimizer, rates[number][0])
+            loss, used = trace.loss or 0.0, self.fw.learning_rates(optimizer)
+            with self._blame("optimizer"):
+                self.fw.update(optimizer)
+            self._advance(scheduler, loss)
+            taken.append(Step(loss, used, dict(trace.gradients), self.values(), trace.drawn))
+        self._set_gradients({})
+        return taken
+
+    def rates(self, steps: int) -> list[list[float]]:
+        """Return the learning rates of `steps` steps of the schedule alone, nothing trained."""
+        optimizer = self._make_optimizer()
+        scheduler = self._make_scheduler(optimizer)
+        rates: list[list[float]] = []
+        with warnings.catch_warnings():  # PyTorch warns of a schedule without optimizer steps
+            warnings.simplefilter("ignore")
+            for _ in range(steps):
+                rates.append(self.fw.learning_rates(optimizer))
+                try:
+                    self._advance(scheduler, 1.0)
+                except ModelFailure:  # a schedule may have an end
+                    break
+        return rates
+
+    def _make_optimizer(self) -> Any:
+        if self.optimizer is None:
+            raise ReprodError(
+                f"the {self.name} side has no optimizer: give optimizers to both or neither"
+            )
+        with self._blame("optimizer"):
+            optimizer = self.optimizer(self.model)
+        self._require_new("optimizer", optimizer)
+        self._require_new("scheduler", self.fw.own_scheduler(optimizer))
+        return optimizer
+
+    def _require_new(self, kind: str, made: Any) -> None:
+        """Raise ReprodError if the optimizer function returned the same object before."""
+        if made is None:
+            return
+        if any(made is known() for known in self._used):
+            raise ReprodError(
+                f"the {self.name} optimizer function returned the same {kind} twice, and it is no "
+                f"longer new: make the {kind} inside the function"
+            )
+        self._used.append(ref(made))  # weak: an optimizer holds twice the weights
+
+    def _make_scheduler(self, optimizer: Any) -> Any:
+        own = self.fw.own_scheduler(optimizer)
+        if self.scheduler is None:
+            return own
+        with self._blame("scheduler"):
+            scheduler = self.scheduler(optimizer)
+        if not hasattr(scheduler, "step"):
+            raise ReprodError(
+                f"the {self.name} scheduler function must return a scheduler with step(), "
+                f"not a {type(scheduler).__name__}"
+            )
+        if scheduler is not own and self.fw.attach(scheduler, optimizer):
+            remark = (
+                f"the {self.name} scheduler was not attached to its optimizer: it was attached here"
+            )
+            self.remarks[:] = dict.fromkeys([*self.remarks, remark])
+        return scheduler
+
+    def _advance(self, scheduler: Any, loss: float) -> None:
+        if scheduler is None:
+            return
+        plateau = "plateau" in type(scheduler).__name__.lower()  # it steps by the metric
+        with self._blame("scheduler"):
+            scheduler.step(*[loss] if plateau else [])
+
+
+@contextmanager
+def _preserve_attributes(module: Any) -> Iterator[None]:
+    """Give a module its attributes and buffers back as they were, the objects themselves."""
+    attributes, buffers = dict(vars(module)), dict(module._buffers)
+    try:
+        yield
+    finally:
+        for name in vars(module).keys() - attributes.keys():
+            vars(module).pop(name)
+        vars(module).update(attributes)
+        module._buffers.clear()
+        module._buffers.update(buffers)
+
+
+@contextmanager
+def _preserve_random_states() -> Iterator[None]:
+    numpys, pythons = np.random.get_state(), python_random.getstate()
+    try:
+        yield
+    finally:
+        np.random.set_state(numpys)
+        python_random.setstate(pythons)
