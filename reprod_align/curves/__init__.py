@@ -1,22 +1,21 @@
-"""Where two training runs part: their logs, curve by curve, against the noise of such a run.
+"""Where two training runs diverge: their logs, curve by curve, against the noise of such a run.
 
-The verdict holds for the steps both logs have. What a parting points to is a reading of the
-numbers and says so; the logs alone prove no cause.
+The verdict covers the steps that both logs have. What a divergence points to is read from the
+numbers, and the output says so: logs alone prove no cause.
 """
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from reprod_align.curves.band import DOUBLE, MANTISSAS, MULTIPLE, TOLERANCE, Limits, precision_of
-from reprod_align.curves.hints import hints
-from reprod_align.curves.log import LARGEST_STEP, Curve, CurveError, CurveLog
+from reprod_align.curves.hints import find_hints
+from reprod_align.curves.log import LARGEST_STEP, Curve, CurveError, CurveLog, at_common_steps
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR, canonical, pair_names
 from reprod_align.curves.readers.files import read_curves
 from reprod_align.curves.report import CurveReport, CurveResult
-from reprod_align.curves.rounding import rounding_of
+from reprod_align.curves.rounding import measure_rounding
 from reprod_align.curves.track import AGREES, ENOUGH, Track, agree_when_shifted, follow
 from reprod_align.errors import one_line
 
@@ -26,8 +25,8 @@ Log = CurveLog | str | os.PathLike[str] | Mapping[str, Sequence[float]]
 """A log, its file, or {name: one value a step, from step 1 on}."""
 
 _SHIFTS: Final = (1, -1)
-_OTHER_RUN: Final = 1000.0  # units in the last place: no first step loses so many
-_NARROW: Final = 30.0  # times the band: so far off can still be noise that the one twin lacks
+_OTHER_RUN: Final = 1000.0  # units in the last place: a first step never loses so many
+_NARROW: Final = 30.0  # times the band: as far off can still be noise that a single twin lacks
 
 
 def compare_curves(
@@ -48,136 +47,77 @@ def compare_curves(
     times `multiple`, are the band; without one it is `tolerance` of the largest value so far.
     `name_map`: curve of the reference -> curve of the other; `only`: the curves to compare;
     `offset` is added to the other's steps; `float64`: the reference's run in float64, one more twin,
-    which tells too when rounding begins to grow. Raises CurveError if a log cannot be read or no
-    curve is in both.
+    which also shows when rounding begins to grow. Raises CurveError if a log cannot be read or the
+    logs share no curve.
     """
-    limits = Limits(_not_negative(multiple, "multiple"), _not_negative(tolerance, "tolerance"))
+    limits = Limits(multiple, tolerance)
     if not abs(offset) <= LARGEST_STEP:
         raise CurveError(f"offset must be a number of steps, got {offset}")
-    ours, theirs = _log(reference, "reference"), _log(other, "other")
-    exact = None if float64 is None else _log(float64, "float64")
-    twins = [_log(one, "twin") for one in _as_list(twin)] + ([] if exact is None else [exact])
-    limits = replace(limits, bits=min(_precision(ours), _precision(theirs)))
+    ours, theirs = _read_log(reference, "reference"), _read_log(other, "other")
+    exact = None if float64 is None else _read_log(float64, "float64")
+    twins = [_read_log(one, "twin") for one in _as_list(twin)] + ([exact] if exact else [])
+    limits = replace(limits, bits=min(_loss_bits(ours), _loss_bits(theirs)))
     names = pair_names(list(ours.curves), list(theirs.curves), name_map, only)
-    results = tuple(
-        _result(ours, theirs.curves[b].shifted(offset), ours.curves[a], twins, limits)
+    results = [
+        _compare_pair(ours, ours.curves[a], theirs.curves[b].shifted(offset), twins, limits)
         for a, b in names.pairs.items()
-    )
+    ]
     if exact is not None:
-        results = tuple(_with_rounding(result, ours, exact) for result in results)
-    return CurveReport(
-        ours,
-        theirs,
-        results,
-        _rule(results, twins, limits),
-        tuple(_overall(results, offset)),
-        (
-            *_log_remarks([ours, theirs, *twins]),
-            *names.remarks,
-            *_precision_remarks(ours, theirs, bool(twins)),
-            *_vacuous(results, twins),
-            *_unlike_float64(ours, exact),
-        ),
+        results = [_add_rounding(result, ours, exact) for result in results]
+    remarks = (
+        *_log_remarks([ours, theirs, *twins]),
+        *names.remarks,
+        *_precision_remarks(ours, theirs, bool(twins)),
+        *_vacuity_remarks(results, twins),
+        *_float64_remarks(ours, exact),
     )
+    rule, hints = _describe_band(results, twins, limits), _overall_hints(results, offset)
+    return CurveReport(ours, theirs, tuple(results), rule, tuple(hints), remarks)
 
 
-def _log(log: Log, source: str) -> CurveLog:
+def _read_log(log: Log, source: str) -> CurveLog:
     if isinstance(log, CurveLog):
         return log
     return CurveLog.of(log, source) if isinstance(log, Mapping) else read_curves(log)
 
 
-def _as_list(twin: Log | Sequence[Log] | None) -> list[Log]:
+def _as_list(twin: Log | Sequence[Log] | None) -> Sequence[Log]:
     if twin is None:
         return []
-    if isinstance(twin, (CurveLog, str, os.PathLike, Mapping)):
-        return [twin]
-    return list(twin)
+    return [twin] if isinstance(twin, (CurveLog, str, os.PathLike, Mapping)) else twin
 
 
-def _not_negative(value: float, name: str) -> float:
-    if not (value >= 0 and math.isfinite(value)):
-        raise CurveError(f"{name} must be a number of 0 or more, got {value}")
-    return value
-
-
-def _precision(log: CurveLog) -> int:
-    """Return the bits of the precision that the loss has: the whole run was computed in it."""
+def _loss_bits(log: CurveLog) -> int:
+    """Return the bits of the loss's precision: the whole run was computed in it."""
     losses = [curve for curve in log.curves.values() if canonical(curve.name) == LOSS]
     return min((precision_of(curve.values) for curve in losses), default=DOUBLE)
 
 
-def _result(
-    log: CurveLog, other: Curve, curve: Curve, twins: Sequence[CurveLog], limits: Limits
+def _compare_pair(
+    log: CurveLog, curve: Curve, other: Curve, twins: Sequence[CurveLog], limits: Limits
 ) -> CurveResult:
     quantity = canonical(curve.name)
     if quantity == LR:  # computed on the host, in float64
         limits = replace(limits, bits=DOUBLE)
-    noise = [twin.curves[name] for twin in twins if (name := _partner(twin, log, curve.name))]
+    noise = [twin.curves[name] for twin in twins if (name := _find_partner(twin, log, curve.name))]
     track = follow(curve, other, noise, limits)
-    shift = 0
+    hints, shift = find_hints(track, quantity, log.epochs), 0
     if track.behaviour != AGREES:
         shift = next((k for k in _SHIFTS if agree_when_shifted(curve, other, k, noise, limits)), 0)
-    remarks = (*track.remarks, *_alignment(curve, other, track, limits, bool(twins and not noise)))
-    found = hints(track, quantity, log.epochs)
     if shift and quantity == LR:
-        found.append(_lr_shift(shift))
-    found += _lucky_twin(track, len(noise))
+        hints.append(_lr_shift_hint(shift))
+    hints += _doubt_twin(track, len(noise))
+    lacking = ["the twin has no such curve; held to the fixed tolerance"]
+    no_twin = lacking if twins and not noise else []
+    remarks = [*track.remarks, *no_twin, *_step_remarks(curve, other, track, limits)]
+    logged = len(curve.steps), len(other.steps)
     return CurveResult(
-        curve.name,
-        other.name,
-        quantity,
-        (len(curve.steps), len(other.steps)),
-        track,
-        tuple(found),
-        remarks,
-        shift,
+        curve.name, other.name, quantity, logged, track, tuple(hints), tuple(remarks), shift
     )
 
 
-def _with_rounding(result: CurveResult, log: CurveLog, exact: CurveLog) -> CurveResult:
-    """Return the result with how rounding grows in its curve."""
-    name = _partner(exact, log, result.name)
-    if name is None or result.quantity == LR:  # which is computed on the host, in float64
-        return result
-    if result.quantity == LOSS:
-        _require_same_run(log, exact, log.curves[result.name], exact.curves[name])
-    rounding = rounding_of(log.curves[result.name], exact.curves[name], result.track)
-    return replace(result, rounding=rounding)
-
-
-def _require_same_run(log: CurveLog, exact: CurveLog, ours: Curve, theirs: Curve) -> None:
-    """Raise CurveError if rounding cannot make the difference of the first step."""
-    steps, mine, other = np.intersect1d(
-        ours.steps, theirs.steps, assume_unique=True, return_indices=True
-    )
-    if not len(steps):
-        return
-    value, precise = float(ours.values[mine[0]]), float(theirs.values[other[0]])
-    if abs(value - precise) > _OTHER_RUN * 2.0 ** (1 - _precision(log)) * abs(precise):
-        raise CurveError(
-            f"{exact.source} is not {log.source} in float64: at step {steps[0]} the loss is "
-            f"{precise:.9g} and {value:.9g}, further apart than rounding makes it"
-        )
-
-
-def _unlike_float64(ours: CurveLog, exact: CurveLog | None) -> list[str]:
-    """Return why --float64 shows no onset of rounding."""
-    if exact is None:
-        return []
-    if _precision(exact) < DOUBLE:
-        kind = MANTISSAS[_precision(exact)]
-        return [
-            f"{one_line(exact.source)}: the loss has {kind} precision: is this the float64 run?"
-        ]
-    if _precision(ours) == DOUBLE:
-        return [
-            "the reference's own log is in float64: there is no rounding to be measured by --float64"
-        ]
-    return []
-
-
-def _partner(twin: CurveLog, reference: CurveLog, name: str) -> str | None:
+def _find_partner(twin: CurveLog, reference: CurveLog, name: str) -> str | None:
+    """Return the name that the reference's curve has in the twin's log; None if it has none."""
     if name in twin.curves:
         return name
     try:
@@ -186,7 +126,7 @@ def _partner(twin: CurveLog, reference: CurveLog, name: str) -> str | None:
         return None
 
 
-def _lucky_twin(track: Track, twins: int) -> list[str]:
+def _doubt_twin(track: Track, twins: int) -> list[str]:
     """Doubt a narrow miss of one twin's band: another twin's noise may well be larger."""
     if twins != 1 or not track.measured or track.first is None:
         return []
@@ -197,7 +137,7 @@ def _lucky_twin(track: Track, twins: int) -> list[str]:
             "give two more (--twin may be repeated) before blaming anything"]  # fmt: skip
 
 
-def _lr_shift(shift: int) -> str:
+def _lr_shift_hint(shift: int) -> str:
     word = "later" if shift > 0 else "earlier"
     return (
         f"at each step the second has the learning rate that the first has one step {word}: points "
@@ -205,21 +145,17 @@ def _lr_shift(shift: int) -> str:
     )
 
 
-def _alignment(
-    curve: Curve, other: Curve, track: Track, limits: Limits, no_twin: bool
-) -> list[str]:
-    """Return what the steps of the two logs have to do with each other."""
-    found = ["the twin has no such curve; held to the fixed tolerance"] if no_twin else []
+def _step_remarks(curve: Curve, other: Curve, track: Track, limits: Limits) -> list[str]:
+    """Return how the steps of the two logs meet."""
     if not len(track.steps):
-        return [*found, "no step is in both logs and in the band"]
-    counts = len(curve.steps), len(other.steps)
-    common = len(np.intersect1d(curve.steps, other.steps, assume_unique=True))
+        return ["no step is in both logs and in the band"]
+    found, counts = [], (len(curve.steps), len(other.steps))
+    common = len(at_common_steps(curve, other)[0])
     if common < max(counts):
         found.append(f"{common} steps are in both logs, which have {counts[0]} and {counts[1]}")
     if track.first is not None and _is_mean_of(curve, other, limits):
-        found.append(
-            "the sparser log holds means over its interval: averaged likewise the curves agree"
-        )
+        found.append("the sparser log holds means over its interval: averaged likewise the curves "
+                     "agree")  # fmt: skip
     return found
 
 
@@ -234,8 +170,32 @@ def _is_mean_of(curve: Curve, other: Curve, limits: Limits) -> bool:
     return follow(sparse, means, [], limits).behaviour == AGREES
 
 
-def _overall(results: Sequence[CurveResult], offset: int) -> list[str]:
-    """Return what the curves point to together."""
+def _add_rounding(result: CurveResult, log: CurveLog, exact: CurveLog) -> CurveResult:
+    """Return the result with how rounding grows in its curve."""
+    name = _find_partner(exact, log, result.name)
+    if name is None or result.quantity == LR:  # which is computed on the host, in float64
+        return result
+    if result.quantity == LOSS:
+        _require_same_run(log, exact, log.curves[result.name], exact.curves[name])
+    rounding = measure_rounding(log.curves[result.name], exact.curves[name], result.track)
+    return replace(result, rounding=rounding)
+
+
+def _require_same_run(log: CurveLog, exact: CurveLog, ours: Curve, theirs: Curve) -> None:
+    """Raise CurveError if rounding cannot make the difference of the first step."""
+    steps, values, precise = at_common_steps(ours, theirs)
+    if not len(steps):
+        return
+    value, expected = float(values[0]), float(precise[0])
+    if abs(value - expected) > _OTHER_RUN * 2.0 ** (1 - _loss_bits(log)) * abs(expected):
+        raise CurveError(
+            f"{exact.source} is not {log.source} in float64: at step {steps[0]} the loss is "
+            f"{expected:.9g} and {value:.9g}, further apart than rounding makes it"
+        )
+
+
+def _overall_hints(results: Sequence[CurveResult], offset: int) -> list[str]:
+    """Return what all curves together point to."""
     apart = [result for result in results if result.verdict != AGREES]
     if not apart:
         return []
@@ -243,17 +203,17 @@ def _overall(results: Sequence[CurveResult], offset: int) -> list[str]:
     moving = any(result.shift and result.quantity != LR for result in apart)
     if len(shifts) == 1 and moving:
         return [f"another count of steps: with --offset {offset + shifts.pop()} the curves agree"]
-    return _first_of(apart, {result.quantity: result for result in results})
+    return _order_hints(apart, {result.quantity: result for result in results})
 
 
-def _first_of(apart: Sequence[CurveResult], known: Mapping[str, CurveResult]) -> list[str]:
+def _order_hints(apart: Sequence[CurveResult], known: Mapping[str, CurveResult]) -> list[str]:
     step = {result.quantity: result.first_step for result in apart if result.first_step is not None}
     at_loss, at_lr, at_norm = (step.get(name) for name in (LOSS, LR, GRAD_NORM))
     if at_loss is not None and at_lr is not None and at_loss <= 1 and known[LOSS].track.first == 0:
         return ["the loss differs before any update: the learning rate, which differs too, is not "
                 "the only cause"]  # fmt: skip
     if at_lr is not None and (at_loss is None or at_lr <= at_loss):
-        return [f"the learning rate parts at step {at_lr}, no later than the loss: the schedule"]
+        return [f"the learning rate diverges at step {at_lr}, no later than the loss: the schedule"]
     if at_norm is not None and at_norm <= 1 and LOSS in known and at_loss != at_norm:
         return ["the gradients' norm differs at the first step, whose loss agrees: the backward "
                 "pass, or where the norm is taken"]  # fmt: skip
@@ -262,7 +222,9 @@ def _first_of(apart: Sequence[CurveResult], known: Mapping[str, CurveResult]) ->
     return []
 
 
-def _rule(results: Sequence[CurveResult], twins: Sequence[CurveLog], limits: Limits) -> str:
+def _describe_band(
+    results: Sequence[CurveResult], twins: Sequence[CurveLog], limits: Limits
+) -> str:
     fixed = f"{limits.tolerance:g} of the largest |value| so far"
     if not twins:
         return f"no twin was given, so no noise was measured: fixed at {fixed}"
@@ -278,7 +240,7 @@ def _log_remarks(logs: Sequence[CurveLog]) -> list[str]:
 
 
 def _precision_remarks(ours: CurveLog, theirs: CurveLog, has_twin: bool) -> list[str]:
-    bits = _precision(ours), _precision(theirs)
+    bits = _loss_bits(ours), _loss_bits(theirs)
     found = []
     if bits[0] != bits[1]:
         found.append(f"the loss has {MANTISSAS[bits[0]]} precision in the first log, "
@@ -289,7 +251,21 @@ def _precision_remarks(ours: CurveLog, theirs: CurveLog, has_twin: bool) -> list
     return found
 
 
-def _vacuous(results: Sequence[CurveResult], twins: Sequence[CurveLog]) -> list[str]:
+def _float64_remarks(ours: CurveLog, exact: CurveLog | None) -> list[str]:
+    """Return why --float64 shows no onset of rounding."""
+    if exact is None:
+        return []
+    if _loss_bits(exact) < DOUBLE:
+        kind = MANTISSAS[_loss_bits(exact)]
+        return [
+            f"{one_line(exact.source)}: the loss has {kind} precision: is this the float64 run?"
+        ]
+    if _loss_bits(ours) == DOUBLE:
+        return ["the reference's own log is in float64: --float64 has no rounding to measure"]
+    return []
+
+
+def _vacuity_remarks(results: Sequence[CurveResult], twins: Sequence[CurveLog]) -> list[str]:
     """Return what makes an agreement say little."""
     found = []
     if twins and not any(result.track.measured for result in results):

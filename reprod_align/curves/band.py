@@ -7,17 +7,15 @@ itself can tell: a few units in the last place of the precision its values have,
 decimals leave out.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
-from reprod_align.curves.log import Curve
+from reprod_align.curves.log import Array, Curve, CurveError, at_common_steps
 
 import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 MULTIPLE: Final = 10.0
 TOLERANCE: Final = 1e-9
@@ -30,17 +28,24 @@ DOUBLE: Final = 53
 """Bits of a float64."""
 MANTISSAS: Final = {8: "bfloat16", 11: "float16", 24: "float32", DOUBLE: "float64"}
 _DECIMALS, _SIGNIFICANT = 10, 8  # a log with more was not rounded for reading
-_MOST_ROUNDING: Final = 1e-3  # of the largest value: rounding that hides more is no excuse
+_MOST_ROUNDING: Final = 1e-3  # of the largest value: rounding that hides more does not count
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the band is made of, but for the twins."""
+    """What the band is made of, besides the twins. Raises CurveError for a negative number."""
 
     multiple: float = MULTIPLE
     tolerance: float = TOLERANCE
     bits: int = DOUBLE
     """of the precision that the run was computed in, as far as its loss shows it"""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no band."""
+        for name in ("multiple", "tolerance"):
+            value = getattr(self, name)
+            if not (value >= 0 and math.isfinite(value)):
+                raise CurveError(f"{name} must be a number of 0 or more, got {value}")
 
 
 @dataclass(frozen=True)
@@ -52,23 +57,31 @@ class Band:
     judged: int
     """how many steps it is known for, from the first on"""
     measured: bool
-    """True if a twin moved the curve, so that the band is noise and no fixed share"""
+    """True if a twin moved the curve: the band is measured noise, not a fixed share"""
     remarks: tuple[str, ...] = ()
 
 
 def noise_band(
-    reference: Curve, other: Curve, whole: Curve, twins: Sequence[Curve], limits: Limits
+    steps: Array,
+    ours: Array,
+    theirs: Array,
+    reference: Curve,
+    twins: Sequence[Curve],
+    limits: Limits,
 ) -> Band:
-    """Return the band for two curves of the same steps (N,).
+    """Return the band at `steps` (N,), where the two curves have the values `ours` and `theirs`.
 
-    `whole`: the reference with the steps that only it has; `twins`: its perturbed runs.
+    reference: the whole first curve, also at steps of its own; twins: its perturbed runs.
     """
-    scale = _so_far(np.abs(reference.values))
-    floor, remarks = _floor(reference.values, other.values, scale, limits.bits)
-    noise, judged = _noise(reference.steps, whole, twins)
+    scale = np.maximum.accumulate(np.where(np.isfinite(ours), np.abs(ours), 0.0))
+    floor, remarks = _floor(ours, theirs, scale, limits.bits)
+    noise, judged = _noise(steps, reference, twins)
     measured = bool(np.any(noise))
     limit = limits.multiple * noise if measured else limits.tolerance * scale
-    return Band(np.maximum(limit, floor), judged, measured, (*remarks, *_end(reference, judged)))
+    if judged < len(steps):
+        last = f"step {steps[judged - 1]}" if judged else "no step"
+        remarks.append(f"the twin gives a band up to {last} only; nothing after it is judged")
+    return Band(np.maximum(limit, floor), judged, measured, tuple(remarks))
 
 
 def precision_of(values: Array) -> int:
@@ -102,7 +115,8 @@ def decimals_of(values: Array) -> Array:
     return unit
 
 
-def _floor(ours: Array, theirs: Array, scale: Array, bits: int) -> tuple[Array, tuple[str, ...]]:
+def _floor(ours: Array, theirs: Array, scale: Array, bits: int) -> tuple[Array, list[str]]:
+    """Return the difference that the log's precision hides at each step, (N,), and remarks on it."""
     bits = min(bits, precision_of(ours), precision_of(theirs))
     ulps = _ULPS * 2.0 ** (1 - bits) * scale
     remarks = []
@@ -112,7 +126,7 @@ def _floor(ours: Array, theirs: Array, scale: Array, bits: int) -> tuple[Array, 
         rounding = np.zeros_like(scale)
     elif np.any(rounding > ulps):
         remarks.append(f"the log's digits hide differences below {float(np.median(rounding)):.0e}")
-    return np.maximum(ulps, rounding), tuple(remarks)
+    return np.maximum(ulps, rounding), remarks
 
 
 def _is_rounding(ours: Array, theirs: Array, half_units: Array) -> bool:
@@ -141,12 +155,10 @@ def _noise(steps: Array, whole: Curve, twins: Sequence[Curve]) -> tuple[Array, i
 
 
 def _gaps(reference: Curve, twin: Curve) -> tuple[Array, Array]:
-    """Return the steps both have, up to the first without a number, and the differences there."""
-    steps, mine, theirs = np.intersect1d(
-        reference.steps, twin.steps, assume_unique=True, return_indices=True
-    )
+    """Return the steps both have, up to the first NaN or infinity, and the differences there."""
+    steps, ours, theirs = at_common_steps(reference, twin)
     with np.errstate(invalid="ignore", over="ignore"):
-        gaps = np.abs(reference.values[mine] - twin.values[theirs])
+        gaps = np.abs(ours - theirs)
     broken = np.flatnonzero(~np.isfinite(gaps))
     end = int(broken[0]) if len(broken) else len(gaps)
     return steps[:end], gaps[:end]
@@ -159,15 +171,3 @@ def _envelope(gaps: Array) -> Array:
     envelope: Array = np.maximum.accumulate(gaps)
     envelope[:_FIRST] = envelope[:_FIRST][-1]
     return envelope
-
-
-def _end(reference: Curve, judged: int) -> tuple[str, ...]:
-    if judged == len(reference.steps):
-        return ()
-    last = f"step {reference.steps[judged - 1]}" if judged else "no step"
-    return (f"the twin gives a band up to {last} only; nothing after it is judged",)
-
-
-def _so_far(values: Array) -> Array:
-    largest: Array = np.maximum.accumulate(np.where(np.isfinite(values), values, 0.0))
-    return largest

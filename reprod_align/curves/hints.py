@@ -1,24 +1,19 @@
-"""What the way in which two curves part points to. A hint is a reading of the numbers, no proof."""
+"""What the divergence of two curves points to. A hint is read from the numbers; it proves nothing."""
 
 import math
-from typing import Any, Final
+from typing import Final
 
-from reprod_align.curves.log import Curve
+from reprod_align.curves.log import Array, Curve
 from reprod_align.curves.names import LR
 from reprod_align.curves.track import SPIKE, Track
 
 import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 _JUMP: Final = 30.0  # times the largest difference of the steps before
 _BEFORE: Final = 10  # steps before that a jump is measured against
 _FALLS: Final = 3.0  # times smaller, the difference after a jump: the step itself was different
-_PEAK: Final = (
-    3  # steps whose largest difference is the jump's height: one alone may be small by luck
-)
-_FIRST_UPDATES: Final = 3  # the first steps; a warmup from 0 leaves the second as the first was
+_PEAK: Final = 3  # steps whose largest difference is a jump's height: one may be small by luck
+_FIRST_UPDATES: Final = 3  # the first steps; after a warmup from 0, steps 1 and 2 are alike
 _OCTAVES: Final = 5.0  # doublings of the difference it takes to speak of a growth rate
 _UNEXPLAINED: Final = 0.2  # share of a growth's variance that a rate may leave unexplained
 _POINTS: Final = 8
@@ -29,24 +24,26 @@ _TOGETHER: Final = 0.5  # correlation of the two curves' moves from step to step
 _CHANCE: Final = 3.0  # standard errors of a correlation of 0
 
 
-def hints(track: Track, quantity: str, epochs: Curve | None) -> list[str]:
-    """Return what the parting of one pair of curves points to; nothing for curves that agree."""
+def find_hints(track: Track, quantity: str, epochs: Curve | None) -> list[str]:
+    """Return what the divergence of one pair of curves points to; [] for curves that agree."""
     place = track.first
     if place is None:
         return []
-    broken = _not_finite(track, place)
-    if broken:
-        return [broken]
+    if np.isnan(track.difference[place]):
+        return [_read_overflow(track, place)]
     if place == 0:
-        return _from_the_first(track, quantity)
+        return _read_first_step(track, quantity)
     if not _jumps(track, place):
-        return _growth(track, place)
-    if _is_first_update(track, place):
-        return [_first_update(track, place, quantity)]
-    return _epoch_start(track, place, epochs) or _jump(track, place)
+        return [_read_growth(track, place)]
+    if track.steps[0] <= 1 and max(place + 1, track.steps[place]) <= _FIRST_UPDATES:
+        return [_read_first_update(int(track.steps[place]), quantity)]
+    if epochs is not None and _starts_epoch(track, place, epochs):
+        return [f"jumps with the first logged step of an epoch ({track.steps[place]}): points to "
+                "the order of the data, or to what is done once an epoch"]  # fmt: skip
+    return _read_jump(track, place)
 
 
-def epoch_numbers(epochs: Curve) -> Array:
+def _epoch_numbers(epochs: Curve) -> Array:
     """Return the number of the epoch that each logged step is part of, (N,).
 
     Fractions, as a Trainer logs them, reach a whole number at an epoch's last step.
@@ -57,35 +54,33 @@ def epoch_numbers(epochs: Curve) -> Array:
     return epochs.values
 
 
-def _not_finite(track: Track, place: int) -> str:
-    sides = [
-        name
-        for name, values in (("first", track.expected), ("second", track.actual))
-        if not np.isfinite(values[place])
-    ]
-    if not sides:
-        return ""
-    who = "both logs are" if len(sides) == 2 else f"only the {sides[0]} log is"
-    word = "; two NaNs are no agreement" if len(sides) == 2 else ""
-    return f"{who} not finite from step {track.steps[place]} on{word}: points to an overflow"
+def _read_overflow(track: Track, place: int) -> str:
+    step, broken = track.steps[place], ~np.isfinite([track.expected[place], track.actual[place]])
+    if broken.all():
+        return (
+            f"both logs are NaN or infinite from step {step} on; two NaNs do not agree: points to an "
+            "overflow"
+        )
+    side = "first" if broken[0] else "second"
+    return f"only the {side} log is NaN or infinite from step {step} on: points to an overflow"
 
 
-def _from_the_first(track: Track, quantity: str) -> list[str]:
+def _read_first_step(track: Track, quantity: str) -> list[str]:
     step = int(track.steps[0])
     if quantity == LR:
         return ["differs from the first logged step on: points to the schedule (warmup, base rate)"]
     if step > 1:
-        found = [f"outside from the first common step on ({step}); what came before is not logged"]
+        found = f"outside from the first common step on ({step}); what came before is not logged"
     else:
-        found = [
+        found = (
             "differs at the first step, before any update: points to initial weights, data, "
             "dropout draws or the loss itself"
-        ]
-    return found + _pattern(track)
+        )
+    return [found, *_read_pattern(track)]
 
 
-def _pattern(track: Track) -> list[str]:
-    """Tell a constant factor from differences that change sign."""
+def _read_pattern(track: Track) -> list[str]:
+    """Return whether a factor, shared moves or neither relate the first values."""
     ours, theirs = track.expected[:_EARLY], track.actual[:_EARLY]
     gaps = theirs - ours
     if len(gaps) < _POINTS or not np.all(np.isfinite(gaps)):
@@ -132,16 +127,11 @@ def _moves_together(track: Track, start: int) -> bool | None:
     return False if together < _CHANCE / math.sqrt(len(ours)) else None
 
 
-def _is_first_update(track: Track, place: int) -> bool:
-    return place < _FIRST_UPDATES and track.steps[0] <= 1 and track.steps[place] <= _FIRST_UPDATES
-
-
-def _first_update(track: Track, place: int, quantity: str) -> str:
-    step = track.steps[place]
+def _read_first_update(step: int, quantity: str) -> str:
     if quantity == LR:
         return f"agrees before step {step} only: points to the schedule"
     return (
-        f"agrees at the first step, parts at step {step}: points to the first updates (gradients, "
+        f"agrees at the first step, diverges at step {step}: points to the first updates (gradients, "
         "clipping, weight decay, optimizer or learning rate)"
     )
 
@@ -152,32 +142,23 @@ def _jumps(track: Track, place: int) -> bool:
     return bool(track.difference[place] >= _JUMP * max(float(before.max()), float(tiny)))
 
 
-def _epoch_start(track: Track, place: int, epochs: Curve | None) -> list[str]:
-    if epochs is None:
-        return []
-    numbers = epoch_numbers(epochs)
-    here = int(np.searchsorted(epochs.steps, track.steps[place]))
-    before = int(np.searchsorted(epochs.steps, track.steps[place - 1]))
-    if max(here, before) >= len(numbers) or numbers[here] <= numbers[before]:
-        return []
-    return [
-        f"jumps with the first logged step of an epoch ({track.steps[place]}): points to the order "
-        "of the data, or to what is done once an epoch"
-    ]
+def _starts_epoch(track: Track, place: int, epochs: Curve) -> bool:
+    """Return True if an epoch begins between the step at `place` and the one before."""
+    numbers = _epoch_numbers(epochs)
+    before, here = np.searchsorted(epochs.steps, track.steps[place - 1 : place + 1])
+    return bool(max(here, before) < len(numbers) and numbers[here] > numbers[before])
 
 
-def _jump(track: Track, place: int) -> list[str]:
+def _read_jump(track: Track, place: int) -> list[str]:
     step, earlier = int(track.steps[place]), int(track.steps[place - 1])
     when = f"at step {step}" if step == earlier + 1 else f"between steps {earlier} and {step}"
-    found = [f"jumps {when}, all at once: something changed there"]
-    return [*found, _after_jump(track, place)]
+    return [f"jumps {when}, all at once: something changed there", _read_after_jump(track, place)]
 
 
-def _after_jump(track: Track, place: int) -> str:
+def _read_after_jump(track: Track, place: int) -> str:
     if track.behaviour == SPIKE:
         return "and is over: points to that step's batch or random draws, or to its log alone"
-    together = _moves_together(track, place + _PEAK)
-    if together is False:
+    if _moves_together(track, place + _PEAK) is False:
         return "the curves do not move together after it: points to another order of the data"
     after = track.difference[place + _BEFORE : place + 3 * _BEFORE]
     peak = track.difference[place : place + _PEAK].max()
@@ -192,43 +173,43 @@ def _after_jump(track: Track, place: int) -> str:
     )
 
 
-def _growth(track: Track, place: int) -> list[str]:
+def _read_growth(track: Track, place: int) -> str:
     """Read the growth rate of the difference up to where it saturates."""
     largest = np.fmax.accumulate(track.difference)
     end = max(place, int(np.argmax(largest >= 0.1 * largest[-1]))) + 1
     kept = np.flatnonzero(largest[:end] > 0)
-    slow = ["leaves the band without a jump"]
+    slow = "leaves the band without a jump"
     if len(kept) < _POINTS:
         return slow
     heights, steps = np.log2(largest[kept]), track.steps[kept].astype(np.float64)
     if heights[-1] - heights[0] < _OCTAVES:
         return slow
     since = steps - min(steps[0], track.steps[0]) + 1
-    doublings, straight = _fit(steps, heights)
-    power, curved = _fit(np.log2(since), heights)
+    doublings, straight = _fit_line(steps, heights)
+    power, curved = _fit_line(np.log2(since), heights)
     if min(straight, curved) > _UNEXPLAINED * np.var(heights) * len(heights):
         return slow
-    if straight > curved:
-        return [f"grows slowly, about like step^{power:.1f}: points to a small difference made at "
-                "every step (weight decay, epsilon, learning rate)"]  # fmt: skip
-    return [_amplified(track, kept, doublings)]
+    if straight <= curved:
+        return _read_doubling(track, kept, doublings)
+    return (
+        f"grows slowly, about like step^{power:.1f}: points to a small difference made at every step "
+        "(weight decay, epsilon, learning rate)"
+    )
 
 
-def _amplified(track: Track, kept: Array, doublings: float) -> str:
+def _read_doubling(track: Track, kept: Array, doublings: float) -> str:
     text = f"doubles every {1 / doublings:.3g} steps: points to rounding, or a tiny difference, amplified"
     if not track.measured:
         return f"{text}; a perturbed twin (--twin) tells which"
     band = np.log2(np.maximum(track.limit[kept], np.finfo(np.float64).tiny))
-    rate, _ = _fit(track.steps[kept].astype(np.float64), band)
+    rate, _ = _fit_line(track.steps[kept].astype(np.float64), band)
     if rate > 0 and 0.5 < doublings / rate < 2:
         return f"{text}, at the rate of the twin's but from a larger start"
-    return (
-        f"{text}, faster than the twin's" if doublings > rate else f"{text}, slower than the twin's"
-    )
+    return f"{text}, {'faster' if doublings > rate else 'slower'} than the twin's"
 
 
-def _fit(x: Array, y: Array) -> tuple[float, float]:
+def _fit_line(x: Array, y: Array) -> tuple[float, float]:
     """Return the slope of the straight line nearest to y (N,) over x (N,), and its squared error."""
     line = np.polynomial.Polynomial.fit(x, y, 1)
-    slope = float(line.convert().coef[1]) if len(line.convert().coef) > 1 else 0.0
-    return slope, float(np.sum((line(x) - y) ** 2))
+    coefficients = [*line.convert().coef, 0.0]  # a slope of 0 is left out
+    return float(coefficients[1]), float(np.sum((line(x) - y) ** 2))

@@ -1,6 +1,6 @@
 """Loss and metric curves: what a training log holds, whatever its format."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -12,11 +12,11 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 
 LARGEST_STEP: Final = 1 << 53
-"""beyond, a step read from a float is not one step any more"""
+"""beyond it, a float no longer tells two steps apart"""
 
 
 class CurveError(ReprodError):
-    """A log cannot be read as curves, or two logs share nothing that could be compared."""
+    """A log cannot be read as curves, or two logs have nothing in common."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Curve:
     steps: Array
     """(N,) int64, rising"""
     values: Array
-    """(N,) float64, not always finite"""
+    """(N,) float64; NaN and inf as logged"""
 
     def shifted(self, by: int) -> "Curve":
         """Return the curve with `by` added to each step."""
@@ -56,8 +56,16 @@ class CurveLog:
         return points.log("values in memory")
 
 
+def at_common_steps(ours: Curve, theirs: Curve) -> tuple[Array, Array, Array]:
+    """Return the steps that both curves have, (N,), and the values of both there, (N,) each."""
+    steps, mine, others = np.intersect1d(
+        ours.steps, theirs.steps, assume_unique=True, return_indices=True
+    )
+    return steps, ours.values[mine], theirs.values[others]
+
+
 class Points:
-    """Collects (step, name, value) in the order of a log; the last of each step is the one kept."""
+    """Collects (step, name, value) in a log's order; of a repeated step the last value is kept."""
 
     def __init__(self, source: str) -> None:
         """Start empty; `source` is the log's name in messages."""
@@ -67,14 +75,14 @@ class Points:
         self._epochs: tuple[list[int], list[float]] = ([], [])
 
     def add(self, step: int, name: str, value: float) -> None:
-        """Add one value; raises CurveError for a step that no counter of steps can reach."""
+        """Add one value; raises CurveError for a step too large to be counted."""
         self._require_step(step)
         steps, values = self._columns.setdefault(name, ([], []))
         steps.append(step)
         values.append(float(value))
 
     def add_epoch(self, step: int, epoch: float) -> None:
-        """Note which epoch `step` belongs to; one that no counter can reach is passed over."""
+        """Note which epoch `step` belongs to; an epoch too large to be counted is passed over."""
         self._require_step(step)
         if abs(epoch) <= LARGEST_STEP:
             self._epochs[0].append(step)
@@ -83,52 +91,41 @@ class Points:
     def log(self, kind: str) -> CurveLog:
         """Return what was collected. Raises CurveError if that is nothing."""
         if not self._columns:
-            raise CurveError(f"{self.source} ({kind}) holds no number at any step")
-        curves, again = {}, []
+            raise CurveError(f"{self.source} ({kind}) holds no numbers")
+        curves, repeats = {}, []
         for name, (steps, values) in self._columns.items():
-            curves[name], twice = _curve(name, steps, values)
-            again.append(twice)
+            curves[name], repeated, changed = _curve(name, steps, values)
+            repeats.append((name, repeated, changed))
         epochs = _curve("epoch", *self._epochs)[0] if self._epochs[0] else None
-        self.remarks += _repeat_remark(again)
-        return CurveLog(self.source, kind, curves, epochs, tuple(self.remarks))
+        remarks = (*self.remarks, *_repeat_remark(repeats))
+        return CurveLog(self.source, kind, curves, epochs, remarks)
 
     def _require_step(self, step: int) -> None:
         if not abs(step) <= LARGEST_STEP:
-            raise CurveError(f"{self.source}: {str(step)[:24]} is no step: it is too large")
+            raise CurveError(f"{self.source}: step {str(step)[:24]} is too large")
 
 
-@dataclass(frozen=True)
-class _Repeats:
-    """Steps that stand more than once in one column."""
-
-    name: str
-    steps: Array
-    changed: int
-
-
-def _curve(name: str, steps: Iterable[int], values: Iterable[float]) -> tuple[Curve, _Repeats]:
-    order = np.array(list(steps), dtype=np.int64)
-    column = np.array(list(values), dtype=np.float64)
-    place = np.argsort(order, kind="stable")
-    order, column = order[place], column[place]
-    last = np.append(order[1:] != order[:-1], True)
-    first = np.append(True, order[1:] != order[:-1])
-    repeated = order[last][np.diff(np.append(np.flatnonzero(first), len(order))) > 1]
-    kept, begun = column[last], column[first]
-    changed = int(np.count_nonzero(~((kept == begun) | (np.isnan(kept) & np.isnan(begun)))))
-    return Curve(name, order[last], kept), _Repeats(name, repeated, changed)
+def _curve(name: str, steps: list[int], values: list[float]) -> tuple[Curve, Array, int]:
+    """Return the curve, its repeated steps (R,), and how many of them changed their value."""
+    order = np.argsort(steps, kind="stable")
+    column = np.array(values, dtype=np.float64)[order]
+    rising, first, counts = np.unique(
+        np.array(steps, dtype=np.int64)[order], return_index=True, return_counts=True
+    )
+    begun, kept = column[first], column[first + counts - 1]
+    same = (kept == begun) | (np.isnan(kept) & np.isnan(begun))
+    return Curve(name, rising, kept), rising[counts > 1], int(np.count_nonzero(~same))
 
 
-def _repeat_remark(again: list[_Repeats]) -> list[str]:
+def _repeat_remark(repeats: list[tuple[str, Array, int]]) -> list[str]:
     """Return one remark for all columns: a resumed run repeats its steps in each of them."""
-    worst = max(again, key=lambda repeats: len(repeats.steps))
-    if not len(worst.steps):
+    name, steps, _ = max(repeats, key=lambda one: len(one[1]))
+    if not len(steps):
         return []
-    changed = max(repeats.changed for repeats in again)
-    count, name = len(worst.steps), one_line(worst.name)
-    span = f"{worst.steps[0]} to {worst.steps[-1]}" if count > 1 else f"{worst.steps[0]}"
+    changed = max(changed for _, _, changed in repeats)
+    span = f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else f"{steps[0]}"
     outcome = f"{changed} of them with another value" if changed else "with the same values"
     return [
-        f"{count} step(s) ({span}) of {name} stand more than once, {outcome}: "
+        f"{len(steps)} step(s) ({span}) of {one_line(name)} appear more than once, {outcome}: "
         "the last one counts, as after a resume"
     ]

@@ -1,7 +1,6 @@
 """The verdict on two training logs, as a value: a result for each pair of curves, text and JSON."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from reprod_align.base.text import table
 from reprod_align.curves.log import CurveLog
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR
 from reprod_align.curves.rounding import Rounding
-from reprod_align.curves.track import AGREES, NOTHING, PARTS, SPIKE, UNSTEADY, Track
+from reprod_align.curves.track import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Track
 from reprod_align.errors import one_line
 
 import numpy as np
@@ -20,25 +19,25 @@ _HEADERS: Final = ("curve", "steps", "largest difference", "first step outside",
 
 @dataclass(frozen=True)
 class CurveResult:
-    """What became of one pair of curves."""
+    """How one pair of curves compares."""
 
     name: str
     other_name: str
     quantity: str
-    """what both are, by whatever name: "loss", "lr", "eval_accuracy" """
+    """what both measure, whatever their names: "loss", "lr", "eval_accuracy" """
     logged: tuple[int, int]
     """how many steps each log has"""
     track: Track
     hints: tuple[str, ...]
     remarks: tuple[str, ...]
     shift: int
-    """what has to be added to the other's steps for the two to agree; 0 if nothing helps"""
+    """add this to the other's steps and the two agree; 0 if no shift helps"""
     rounding: Rounding | None = None
     """how rounding grows in the reference, where its float64 run is known"""
 
     @property
     def verdict(self) -> str:
-        """ "agrees", "spike", "parts", "comes and goes", "parts at the end" or "not compared"."""
+        """One of the words in `track`: "agrees", "spike", "diverges", ..."""
         return self.track.behaviour
 
     @property
@@ -47,7 +46,7 @@ class CurveResult:
         return None if self.track.first is None else int(self.track.steps[self.track.first])
 
     @property
-    def parted_step(self) -> int | None:
+    def diverged_step(self) -> int | None:
         """The step from which the curves stay apart; None if they do not."""
         place = self.track.sustained
         return None if place is None else int(self.track.steps[place])
@@ -75,46 +74,48 @@ class CurveResult:
         if place is None:
             return self.verdict
         if self.verdict == SPIKE:
-            return f"isolated spike at step {self.first_step}, back within the band at step " \
-                   f"{track.steps[track.back]}"  # fmt: skip
+            back = track.steps[track.back]
+            return f"isolated spike at step {self.first_step}, back within the band at step {back}"
         if self.verdict == UNSTEADY:
             share = f"{100 * np.mean(track.outside[place:]):.0f}%"
             return f"outside the band at step {self.first_step}, comes and goes ({share} outside)"
-        if self.verdict == PARTS and self.parted_step != self.first_step:
+        if self.verdict != DIVERGES:
+            few = "too few steps follow to call it a spike or a divergence"
+            return f"diverges at step {self.first_step}; {few}"
+        if self.diverged_step != self.first_step:
             return (
-                f"outside at step {self.first_step}, parted for good from step {self.parted_step}"
+                f"outside at step {self.first_step}, stays outside from step {self.diverged_step}"
             )
-        few = (
-            ""
-            if self.verdict == PARTS
-            else "; too few steps follow to call it a spike or a parting"
-        )
-        return f"parts at step {self.first_step}{few}"
+        return f"diverges at step {self.first_step}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as strings."""
+        plain: dict[str, Any] = to_plain(self._as_json())
+        return plain
+
+    def _as_json(self) -> dict[str, Any]:
         track, place = self.track, self.track.first
         at = {} if place is None else {
-            "expected": float(track.expected[place]),
-            "actual": float(track.actual[place]),
-            "difference": float(track.difference[place]),
-            "band": float(track.limit[place]),
+            "expected": track.expected[place],
+            "actual": track.actual[place],
+            "difference": track.difference[place],
+            "band": track.limit[place],
         }  # fmt: skip
         return {
             "curve": self.name,
             "other_curve": self.other_name,
             "quantity": self.quantity,
             "steps_compared": len(track.steps),
-            "steps_logged": list(self.logged),
-            "largest_difference": to_plain(self.largest),
+            "steps_logged": self.logged,
+            "largest_difference": self.largest,
             "first_step_outside": self.first_step,
-            "parted_from_step": self.parted_step,
-            "at_first_step_outside": to_plain(at),
+            "parted_from_step": self.diverged_step,
+            "at_first_step_outside": at,
             "verdict": self.verdict,
             "agrees_when_shifted_by": self.shift,
             "rounding": None if self.rounding is None else self.rounding.to_json(),
-            "hints": list(self.hints),
-            "remarks": list(self.remarks),
+            "hints": self.hints,
+            "remarks": self.remarks,
         }
 
 
@@ -137,7 +138,7 @@ class CurveReport:
 
     @property
     def exit_code(self) -> int:
-        """0 if the logs agree, 1 if they part, 2 if a pair could not be compared."""
+        """0 if the logs agree, 1 if they diverge, 2 if a pair could not be compared."""
         if any(result.first_step is not None for result in self.results):
             return 1
         return 0 if self.passed else 2
@@ -145,16 +146,15 @@ class CurveReport:
     @property
     def first(self) -> CurveResult | None:
         """The curve that leaves its band first; of several, the cause rather than the effect."""
-        parted = [result for result in self.results if result.first_step is not None]
-        return min(parted, key=lambda result: (result.first_step, _rank(result)), default=None)
+        outside = [result for result in self.results if result.first_step is not None]
+        return min(outside, key=lambda result: (result.first_step, _rank(result)), default=None)
 
     @property
     def headline(self) -> str:
         """The verdict in one line."""
         if self.first is not None:
-            return (
-                f"{one_line(self.first.name)} leaves the noise band at step {self.first.first_step}"
-            )
+            name, step = one_line(self.first.name), self.first.first_step
+            return f"{name} leaves the noise band at step {step}"
         if self.exit_code == 2:
             names = [one_line(r.name) for r in self.results if r.verdict == NOTHING]
             return f"cannot be compared: no step to judge in {', '.join(names)}"
@@ -162,20 +162,19 @@ class CurveReport:
 
     def summary(self) -> str:
         """Return the verdict, a table of the curves, and the details."""
-        rows = [_row(result) for result in self.results]
-        parts = [f"verdict: {self.headline}", "", *_table(rows), "", f"band: {self.rule}"]
-        parts += [
-            f"{one_line(result.name)}: {result.rounding.words}"
-            for result in self.results
-            if result.rounding is not None
-        ]
-        parts += [f"points to: {hint}" for hint in self.hints]
-        detailed = [result for result in self.results if result.verdict != AGREES or result.remarks]
-        for result in detailed:
-            first, *rest = result.lines()
-            parts += ["", first, *(f"  {line}" for line in rest)]
-        remarks = [f"remark: {remark}" for remark in self.remarks]
-        return "\n".join([*parts, *([""] if remarks else []), *remarks])
+        rows = table([_HEADERS, *map(_row, self.results)])
+        lines = [f"verdict: {self.headline}", "", *rows, "", f"band: {self.rule}"]
+        for result in self.results:
+            if result.rounding is not None:
+                lines.append(f"{one_line(result.name)}: {result.rounding.words}")
+        lines += [f"points to: {hint}" for hint in self.hints]
+        for result in self.results:
+            if result.verdict != AGREES or result.remarks:
+                first, *rest = result.lines()
+                lines += ["", first, *(f"  {line}" for line in rest)]
+        if self.remarks:
+            lines += ["", *(f"remark: {remark}" for remark in self.remarks)]
+        return "\n".join(lines)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values that strict JSON can hold."""
@@ -196,7 +195,7 @@ class CurveReport:
 
 
 def _rank(result: CurveResult) -> int:
-    """Order curves that part at the same step: the schedule, the forward pass, the rest."""
+    """Order curves that diverge at the same step: the schedule, the forward pass, the rest."""
     order = (LR, LOSS, GRAD_NORM)
     return order.index(result.quantity) if result.quantity in order else len(order)
 
@@ -207,7 +206,3 @@ def _row(result: CurveResult) -> tuple[str, ...]:
     first = "" if result.first_step is None else str(result.first_step)
     largest = f"{result.largest:.1e}" if len(result.track.steps) else ""
     return one_line(name), str(len(result.track.steps)), largest, first, result.verdict
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    return table([_HEADERS, *rows])

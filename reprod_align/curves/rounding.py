@@ -4,16 +4,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.curves.band import DOUBLE, MANTISSAS, precision_of
-from reprod_align.curves.log import Curve
+from reprod_align.curves.log import Array, Curve, at_common_steps
 from reprod_align.curves.track import Track
 
 import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 UNITS: Final = 10.0
-"""units in the last place, from which on rounding has grown beyond what one number loses"""
+"""units in the last place: above them, rounding is more than what a single number loses"""
 
 
 @dataclass(frozen=True)
@@ -62,41 +59,32 @@ class Rounding:
         }
 
 
-def rounding_of(reference: Curve, precise: Curve, track: Track) -> Rounding | None:
+def measure_rounding(reference: Curve, precise: Curve, track: Track) -> Rounding | None:
     """Return how rounding grows in `reference`; `precise`: the same run in float64.
 
     track: the reference and the other log. None where no step is in both, a number is not finite,
     or the reference is no coarser than float64.
     """
     bits = precision_of(reference.values)
-    steps, mine, theirs = np.intersect1d(
-        reference.steps, precise.steps, assume_unique=True, return_indices=True
-    )
-    ours, exact = reference.values[mine], precise.values[theirs]
+    steps, ours, exact = at_common_steps(reference, precise)
     finite = np.isfinite(ours) & np.isfinite(exact)
     length = int(np.argmin(finite)) if not finite.all() else len(steps)
     if not length or bits == DOUBLE:
         return None
-    steps, ours, gaps = steps[:length], ours[:length], np.abs(ours - exact)[:length]
-    unit = 2.0 ** (1 - bits) * np.maximum.accumulate(np.abs(ours))
-    grown = np.flatnonzero(np.maximum.accumulate(gaps) > UNITS * unit)
-    place = int(grown[0]) if len(grown) else None
-    return Rounding(
-        steps,
-        gaps,
-        MANTISSAS[bits],
-        float(UNITS * unit[-1 if place is None else place]),
-        None if place is None else int(steps[place]),
-        None if place is None else _ratio(steps[place:], gaps, place, track),
-    )
+    steps, ours, exact = steps[:length], ours[:length], exact[:length]
+    gaps = np.abs(ours - exact)
+    limit = UNITS * 2.0 ** (1 - bits) * np.maximum.accumulate(np.abs(ours))
+    largest = np.maximum.accumulate(gaps)
+    grown = np.flatnonzero(largest > limit)
+    if not len(grown):
+        return Rounding(steps, gaps, MANTISSAS[bits], float(limit[-1]), None, None)
+    place = int(grown[0])
+    ratio = _ratio(Curve("rounding", steps[place:], largest[place:]), track)
+    return Rounding(steps, gaps, MANTISSAS[bits], float(limit[place]), int(steps[place]), ratio)
 
 
-def _ratio(steps: Array, gaps: Array, place: int, track: Track) -> float | None:
+def _ratio(rounding: Curve, track: Track) -> float | None:
     """Return the largest quotient of the logs' difference and the rounding so far."""
-    largest = np.maximum.accumulate(gaps)[place:]
-    _, mine, theirs = np.intersect1d(steps, track.steps, assume_unique=True, return_indices=True)
-    apart = track.difference[theirs]
+    _, largest, apart = at_common_steps(rounding, Curve("gap", track.steps, track.difference))
     known = np.isfinite(apart)
-    if not known.any():
-        return None
-    return float((apart[known] / largest[mine][known]).max())
+    return float((apart[known] / largest[known]).max()) if known.any() else None

@@ -3,31 +3,22 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 from reprod_align.curves.band import Limits, noise_band
-from reprod_align.curves.log import Curve
+from reprod_align.curves.log import Array, Curve, at_common_steps
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+AGREES, SPIKE, UNSTEADY = "agrees", "spike", "comes and goes"
+DIVERGES, LATE = "diverges", "diverges at the end"
+NOTHING: Final = "not compared"  # no step could be judged
 
-AGREES, SPIKE, PARTS, UNSTEADY, LATE, NOTHING = (
-    "agrees",
-    "spike",
-    "parts",
-    "comes and goes",
-    "parts at the end",
-    "not compared",
-)
-"""What a pair of curves does; NOTHING: no step that could be judged."""
-
-_SPIKE_STEPS: Final = 3  # so many at most are a spike
+_SPIKE_STEPS: Final = 3  # a spike has at most so many steps
 _SPIKE_SHARE: Final = 0.05  # of the steps after it may lie outside too
-_SUSTAINED: Final = 0.9  # of the steps from one on lie outside: parted for good
+_SUSTAINED: Final = 0.9  # of all later steps lie outside: the curves stay apart
 ENOUGH: Final = 5
-"""Steps it takes to tell a spike from a parting, or a shifted count from chance."""
+"""Steps it takes to tell a spike from a divergence, or a shifted count from chance."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +39,7 @@ class Track:
 
     @cached_property
     def difference(self) -> Array:
-        """|actual - expected|, (N,); NaN where either is no finite number."""
+        """|actual - expected|, (N,); NaN where either is NaN or infinite."""
         finite = np.isfinite(self.expected) & np.isfinite(self.actual)
         with np.errstate(invalid="ignore", over="ignore"):
             gap: Array = np.where(finite, np.abs(self.actual - self.expected), np.nan)
@@ -81,7 +72,7 @@ class Track:
 
     @cached_property
     def behaviour(self) -> str:
-        """One of AGREES, SPIKE, PARTS, UNSTEADY, LATE, NOTHING."""
+        """One of AGREES, SPIKE, DIVERGES, UNSTEADY, LATE, NOTHING."""
         if not len(self.steps):
             return NOTHING
         if self.first is None:
@@ -89,7 +80,7 @@ class Track:
         if len(self.steps) - self.first <= ENOUGH:
             return LATE
         if self.sustained is not None:
-            return PARTS
+            return DIVERGES
         rest = self.outside[self.back :]
         alone = len(rest) > 0 and np.mean(rest) <= _SPIKE_SHARE
         return SPIKE if alone and self.back - self.first <= _SPIKE_STEPS else UNSTEADY
@@ -97,23 +88,11 @@ class Track:
 
 def follow(reference: Curve, other: Curve, twins: Sequence[Curve], limits: Limits) -> Track:
     """Return both curves on their common steps, with the band there."""
-    steps, mine, theirs = np.intersect1d(
-        reference.steps, other.steps, assume_unique=True, return_indices=True
-    )
-    ours = Curve(reference.name, steps, reference.values[mine])
-    actual = Curve(other.name, steps, other.values[theirs])
-    if not len(steps):
-        empty = np.empty(0)
-        return Track(steps, empty, empty, empty, False)
-    band = noise_band(ours, actual, reference, twins, limits)
+    steps, ours, theirs = at_common_steps(reference, other)
+    band = noise_band(steps, ours, theirs, reference, twins, limits)
     kept = slice(0, band.judged)
     return Track(
-        steps[kept],
-        ours.values[kept],
-        actual.values[kept],
-        band.limit[kept],
-        band.measured,
-        band.remarks,
+        steps[kept], ours[kept], theirs[kept], band.limit[kept], band.measured, band.remarks
     )
 
 

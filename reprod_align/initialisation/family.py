@@ -29,14 +29,12 @@ class Family:
     origin: str
     """the formula that gives the scale: "Kaiming a=sqrt(5): 1/sqrt(fan_in)"; "" if none is near"""
     centre: float = 0.0
-    cut: float = math.inf
-    """where a truncated normal ends, in `scale`"""
 
     @property
     def words(self) -> str:
         """The family as text: "uniform on +-0.0884 (Xavier: ...)"."""
         if self.kind == "unknown":
-            return f"of no family known here, std {self.scale:.3g}, mean {self.centre:.3g}"
+            return f"of an unknown family, std {self.scale:.3g}, mean {self.centre:.3g}"
         origin = f" ({self.origin})" if self.origin else ""
         if self.kind == "orthogonal":
             return f"orthogonal, gain {self.scale:.3g}"
@@ -45,7 +43,7 @@ class Family:
         if self.kind == "uniform":
             return f"uniform on +-{self.scale:.3g}{origin}"
         around = "" if self.centre == 0 else f" around {self.centre:.3g}"
-        cut = f", cut at {self.cut:.3g} std" if self.kind == "truncated normal" else ""
+        cut = f", cut at {_CUT:.3g} std" if self.kind == "truncated normal" else ""
         return f"{self.kind}, std {self.scale:.3g}{cut}{around}{origin}"
 
     @property
@@ -57,7 +55,7 @@ class Family:
         if self.kind == "normal":
             return f"nn.initializer.Normal({centre}, {scale})"
         if self.kind == "truncated normal":
-            ends = f"{self._around(-self.cut)}, {self._around(self.cut)}"
+            ends = f"{self._around(-_CUT)}, {self._around(_CUT)}"
             return f"nn.initializer.TruncatedNormal({centre}, {scale}, {ends})"
         return f"nn.initializer.Orthogonal({scale})" if self.kind == "orthogonal" else ""
 
@@ -72,7 +70,7 @@ def describe(sample: ParameterSample, weight: ParameterSample | None = None) -> 
     """
     if not sample.is_random:
         return _fixed_words(sample.fixed)
-    words = family(sample, weight).words
+    words = guess_family(sample, weight).words
     if not sample.fixed.size:
         return words
     return f"{_fixed_words(sample.fixed)} in {_places(sample)}, elsewhere {words}"
@@ -84,7 +82,7 @@ def remedy(name: str, reference: ParameterSample, weight: ParameterSample | None
         first = reference.fixed[0]
         constant = bool((reference.fixed == first).all())
         return _set(name, f"nn.initializer.Constant({first:.6g})") if constant else _CONVERT
-    code = family(reference, weight).paddle
+    code = guess_family(reference, weight).paddle
     if not code:
         return _CONVERT
     if not reference.fixed.size:
@@ -92,40 +90,39 @@ def remedy(name: str, reference: ParameterSample, weight: ParameterSample | None
     return f"{_set(name, code)}, then {_fixed_words(reference.fixed)} in {_places(reference)}"
 
 
-def family(sample: ParameterSample, weight: ParameterSample | None = None) -> Family:
+def guess_family(sample: ParameterSample, weight: ParameterSample | None = None) -> Family:
     """Return the likely family of the random part, which must not be empty; weight as in `describe`."""
     moments, values, shape = sample.moments, np.sort(sample.values), sample.layout_shape
-    formulas = _formulas(shape, None if weight is None else weight.layout_shape)
+    formulas = _list_formulas(shape, None if weight is None else weight.layout_shape)
     if sample.orthogonal:
         longer = max(shape[0], sample.size // shape[0])
         return Family("orthogonal", _rounded(moments.std * math.sqrt(longer), 1e-4), "")
     error = moments.std / math.sqrt(max(moments.count, 1))
     centre = 0.0 if abs(moments.mean) < _NEAR * error else _rounded(moments.mean, error)
-    kind, cut = _kind(values, moments, centre)
+    kind = _likeliest_kind(values, moments, centre)
     if kind == "uniform":
-        return _uniform(values, centre, formulas)
-    scale = moments.std / float(stats.truncnorm.std(-cut, cut)) if cut < math.inf else moments.std
+        return _fit_uniform(values, centre, formulas["uniform"])
+    shrunk = float(stats.truncnorm.std(-_CUT, _CUT)) if kind == "truncated normal" else 1.0
     relative = math.sqrt(max(moments.kurtosis - 1, 0.1) / (4 * max(moments.count, 1)))
-    near = _nearest(scale, _NEAR * relative, formulas["normal"] if kind != "unknown" else {})
-    return Family(kind, *near, cut=cut, centre=centre)
+    known = formulas["normal"] if kind != "unknown" else {}
+    return Family(kind, *_nearest(moments.std / shrunk, _NEAR * relative, known), centre)
 
 
-def _uniform(values: Array, centre: float, formulas: Mapping[str, dict[str, float]]) -> Family:
+def _fit_uniform(values: Array, centre: float, formulas: Mapping[str, float]) -> Family:
     """Return the uniform family that ends where the sorted values do."""
     gap = float(values[-1] - values[0]) / len(values)  # about as far as the true ends lie beyond
     if centre:
         middle, half = float(values[-1] + values[0]) / 2, gap * (len(values) + 2) / 2
         return Family("uniform", _rounded(half, _NEAR * gap), "", _rounded(middle, _NEAR * gap))
     half = float(max(-values[0], values[-1])) + gap / 2
-    found = _nearest(half, _NEAR * gap / half, formulas["uniform"])
-    return Family("uniform", *found)
+    return Family("uniform", *_nearest(half, _NEAR * gap / half, formulas))
 
 
-def _kind(values: Array, moments: Moments, centre: float) -> tuple[Kind, float]:
-    """Return the likeliest family of the sorted values, and where a truncated normal is cut, in std."""
+def _likeliest_kind(values: Array, moments: Moments, centre: float) -> Kind:
+    """Return the likeliest family of the sorted values."""
     half = float(max(abs(values[0] - centre), abs(values[-1] - centre)))
     if not half or not moments.std:
-        return "unknown", math.inf
+        return "unknown"
     fitted: dict[Kind, Any] = {
         "uniform": stats.uniform(centre - half, 2 * half),
         "normal": stats.norm(moments.mean, moments.std),
@@ -133,15 +130,8 @@ def _kind(values: Array, moments: Moments, centre: float) -> tuple[Kind, float]:
     }
     likelihood = {kind: float(law.logpdf(values).sum()) for kind, law in fitted.items()}
     best = max(likelihood, key=lambda kind: likelihood[kind])
-    if _distance(fitted[best].cdf(values)) * math.sqrt(len(values)) > _WELL:
-        return "unknown", math.inf
-    return best, _CUT if best == "truncated normal" else math.inf
-
-
-def _distance(cdf: Array) -> float:
-    """Return the Kolmogorov-Smirnov distance of sorted values, given their fitted cdf (n,)."""
-    steps = np.arange(len(cdf) + 1) / len(cdf)
-    return float(max((steps[1:] - cdf).max(), (cdf - steps[:-1]).max()))
+    distance = float(stats.ks_1samp(values, fitted[best].cdf, method="asymp").statistic)
+    return "unknown" if distance * math.sqrt(len(values)) > _WELL else best
 
 
 def _nearest(scale: float, limit: float, formulas: Mapping[str, float]) -> tuple[float, str]:
@@ -153,10 +143,10 @@ def _nearest(scale: float, limit: float, formulas: Mapping[str, float]) -> tuple
     return known[best], best if best in formulas else ""
 
 
-def _formulas(
+def _list_formulas(
     shape: tuple[int, ...], weight: tuple[int, ...] | None
 ) -> Mapping[str, dict[str, float]]:
-    """Return, for uniform and normal ones, {formula in words: its number}."""
+    """Return {formula in words: its number}, for uniform and for normal weights."""
     found = fans(shape)
     if found is None:
         owner = None if weight is None else fans(weight)
@@ -210,4 +200,4 @@ def _set(name: str, code: str) -> str:
     return f"{code}(parameter) after the layer is built"
 
 
-_CONVERT = "convert PyTorch's initial weights: no initialiser of Paddle is known to give them"
+_CONVERT = "convert PyTorch's initial weights: Paddle's known initialisers do not give them"

@@ -1,4 +1,4 @@
-"""What a model's parameters start from, over several seeds: which elements are fixed, how the rest vary.
+"""What a model's parameters start from over several seeds: which elements are fixed, how others vary.
 
 A fixed element has the same value with every seed (a zero bias, LayerNorm's ones, the padding row);
 the others are random. Only a sample of the random values is kept; their moments are those of all.
@@ -7,7 +7,7 @@ Positions are those of PyTorch's layout, in which a Linear weight is (out, in).
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any
 
@@ -20,22 +20,10 @@ Array = NDArray[Any]
 Samples = Mapping[str, "ParameterSample"]
 
 SEEDS = tuple(range(8))
-KEPT = (
-    19_997  # values of a parameter and seed; a prime, so as not to fall into step with its columns
-)
+KEPT = 19_997  # values of a parameter and seed; a prime, so that they fall on different columns
 _FEWEST_SEEDS = 3  # with two, equal float32 draws happen in a large table and look fixed
 _VECTORS = 64  # how many rows or columns are tested for being orthogonal
 _ORTHOGONAL = 1e-4  # the largest product of two unit vectors; of random ones it is 1 / sqrt(length)
-_FIELDS = (
-    "shape",
-    "layout_shape",
-    "values",
-    "moments",
-    "fixed_at",
-    "fixed",
-    "orthogonal",
-    "digest",
-)
 
 
 @dataclass(frozen=True)
@@ -77,6 +65,9 @@ class ParameterSample:
     def is_random(self) -> bool:
         """Whether any element varies."""
         return self.fixed.size < self.size
+
+
+_FIELDS = tuple(field.name for field in fields(ParameterSample))
 
 
 class Collector:
@@ -125,7 +116,9 @@ class _Running:
         if array.shape != self.layout_shape:
             raise ReprodError(f"{name} is {array.shape}, with another seed {self.layout_shape}")
         if not np.isfinite(flat).all():
-            raise ReprodError(f"{name} does not start finite: was its memory ever initialised?")
+            raise ReprodError(
+                f"{name} starts with NaN or infinity: was its memory ever initialised?"
+            )
         self.taken += 1
         self.fixed &= flat == self.first
         self.kept.append(flat[self.at].astype(np.float64))
@@ -148,8 +141,8 @@ def as_record(samples: Samples) -> dict[str, Array]:
     """Return the samples as a record {name: array} that a file can hold."""
     record: dict[str, Array] = {}
     for name, sample in samples.items():
-        fields = vars(sample) | {"moments": list(vars(sample.moments).values())}
-        record |= {f"{name}|{field}": np.asarray(fields[field]) for field in _FIELDS}
+        values = vars(sample) | {"moments": list(vars(sample.moments).values())}
+        record |= {f"{name}|{field}": np.asarray(values[field]) for field in _FIELDS}
     return record
 
 
@@ -161,9 +154,8 @@ def from_record(record: Mapping[str, Array]) -> dict[str, ParameterSample]:
     try:
         return {name: _from_fields({f: record[f"{name}|{f}"] for f in _FIELDS}) for name in names}
     except (KeyError, OverflowError, TypeError, ValueError) as error:
-        raise RecordError(
-            f"the record is none of an initialisation ({error}): write it again"
-        ) from error
+        message = f"the record does not hold an initialisation ({error}): write it again"
+        raise RecordError(message) from error
 
 
 def fans(shape: tuple[int, ...]) -> tuple[int, int] | None:
@@ -174,35 +166,35 @@ def fans(shape: tuple[int, ...]) -> tuple[int, int] | None:
     return shape[1] * field, shape[0] * field
 
 
-def _from_fields(fields: Mapping[str, Array]) -> ParameterSample:
-    count, mean, std, kurtosis = fields["moments"].astype(float)
+def _from_fields(found: Mapping[str, Array]) -> ParameterSample:
+    count, mean, std, kurtosis = found["moments"].astype(float)
     sample = ParameterSample(
-        tuple(int(size) for size in fields["shape"]),
-        tuple(int(size) for size in fields["layout_shape"]),
-        fields["values"].astype(np.float64),
-        Moments(int(count), float(mean), float(std), float(kurtosis)),
-        fields["fixed_at"].astype(np.int64),
-        fields["fixed"].astype(np.float64),
-        bool(fields["orthogonal"]),
-        str(fields["digest"]),
+        shape=tuple(map(int, found["shape"])),
+        layout_shape=tuple(map(int, found["layout_shape"])),
+        values=found["values"].astype(np.float64),
+        moments=Moments(int(count), float(mean), float(std), float(kurtosis)),
+        fixed_at=found["fixed_at"].astype(np.int64),
+        fixed=found["fixed"].astype(np.float64),
+        orthogonal=bool(found["orthogonal"]),
+        digest=str(found["digest"]),
     )
     _require_sound(sample)
     return sample
 
 
 def _require_sound(sample: ParameterSample) -> None:
-    """Raise ValueError unless the numbers are finite and go together."""
+    """Raise ValueError unless the numbers are finite and fit each other."""
     axes = (*sample.shape, *sample.layout_shape)
     if min(axes, default=0) < 0 or math.prod(sample.shape) != math.prod(sample.layout_shape):
-        raise ValueError(f"shapes {sample.shape} and {sample.layout_shape} do not go together")
+        raise ValueError(f"shapes {sample.shape} and {sample.layout_shape} do not fit each other")
     for array in (sample.values, sample.fixed, np.array(list(vars(sample.moments).values()))):
         if array.ndim != 1 or not np.isfinite(array).all():
-            raise ValueError("its values are no row of finite numbers")
+            raise ValueError("expected one row of finite values")
     inside = np.all((sample.fixed_at >= 0) & (sample.fixed_at < sample.size))
     if sample.fixed_at.shape != sample.fixed.shape or sample.fixed.size > sample.size or not inside:
-        raise ValueError("its fixed elements are not where the parameter is")
+        raise ValueError("its fixed elements lie outside the parameter")
     if min(sample.moments.count, sample.moments.std, sample.moments.kurtosis) < 0:
-        raise ValueError("its moments are no moments")
+        raise ValueError("its moments are negative")
 
 
 def _power_sums(flat: Array) -> Array:

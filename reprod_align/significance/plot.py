@@ -14,7 +14,7 @@ from reprod_align.base.web_page import (
     write_report,
 )
 from reprod_align.base.web_page import require_kind as require_kind
-from reprod_align.significance import NativeReport, SideResult
+from reprod_align.significance.report import NativeReport, SideResult
 
 _SIDES: Final = (("PyTorch", "#0969da", -0.08), ("Paddle", "#cf222e", 0.08))
 

@@ -1,6 +1,5 @@
 """Training logs: every format is read, and a planted fault is found at its step."""
 
-import argparse
 import json
 import math
 from collections.abc import Sequence
@@ -8,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from reprod_align.commands import curves as curves_command
+from reprod_align.commands import parse
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import decimals_of, precision_of
 from reprod_align.curves.log import CurveError, CurveLog
@@ -124,9 +123,7 @@ def write_lines(path: Path, values: Values, epochs: bool = True) -> Path:
 
 def command(*words: str | Path) -> int:
     """Run `reprod-align curves` with these words; return its exit code."""
-    parser = argparse.ArgumentParser()
-    curves_command.add_arguments(parser)
-    options = parser.parse_args([str(word) for word in words])
+    options = parse(["curves", *map(str, words)])
     return int(options.run(options))
 
 
@@ -183,7 +180,7 @@ def test_one_batch_swapped(reference: Values, twin: Values | None, dtype: Any) -
 
 def test_dropout_seeds_differ(reference: Values, twin: Values | None, dtype: Any) -> None:
     report = compare_curves(reference, run(dtype=dtype, draws=1), twin)
-    assert one(report).first_step == 1 and one(report).parted_step == 1
+    assert one(report).first_step == 1 and one(report).diverged_step == 1
     assert "before any update" in one(report).hints[0] and "dropout" in one(report).hints[0]
     assert "same order of the data" in one(report).hints[1]
 
@@ -305,7 +302,7 @@ def test_a_spike_is_no_parting() -> None:
     report = compare_curves({"loss": loss}, {"loss": spiked})
     assert one(report).verdict == "spike" and report.exit_code == 1
     assert "isolated spike at step 41, back within the band at step 43" in said(report)
-    assert one(report).parted_step is None
+    assert one(report).diverged_step is None
 
 
 def test_a_spike_before_a_parting() -> None:
@@ -314,15 +311,15 @@ def test_a_spike_before_a_parting() -> None:
     other[10] += 0.1
     other[60:] += 0.1
     report = compare_curves({"loss": loss}, {"loss": other})
-    assert (one(report).first_step, one(report).parted_step) == (11, 61)
-    assert "outside at step 11, parted for good from step 61" in said(report)
+    assert (one(report).first_step, one(report).diverged_step) == (11, 61)
+    assert "outside at step 11, stays outside from step 61" in said(report)
 
 
 def test_the_last_steps_are_too_few_to_tell() -> None:
     loss = np.linspace(1, 0.5, 100)
     other = np.where(np.arange(100) >= 97, loss + 0.1, loss)
     report = compare_curves({"loss": loss}, {"loss": other})
-    assert one(report).verdict == "parts at the end" and "too few steps follow" in said(report)
+    assert one(report).verdict == "diverges at the end" and "too few steps follow" in said(report)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
@@ -330,13 +327,13 @@ def test_not_finite_on_both_sides_is_no_agreement(value: float) -> None:
     loss = [*np.linspace(1, 0.5, 50), *[value] * 10]
     report = compare_curves({"loss": loss}, {"loss": loss})
     assert one(report).first_step == 51 and report.exit_code == 1
-    assert "both logs are not finite from step 51 on" in said(report)
+    assert "both logs are NaN or infinite from step 51 on" in said(report)
     json.dumps(report.to_json(), allow_nan=False)
 
 
 def test_not_finite_on_one_side() -> None:
     report = compare_curves({"loss": [1.0, 0.9, 0.8]}, {"loss": [1.0, math.nan, 0.8]})
-    assert "only the second log is not finite from step 2" in said(report)
+    assert "only the second log is NaN or infinite from step 2" in said(report)
 
 
 def test_a_twin_that_is_not_finite_judges_nothing_after() -> None:
@@ -697,7 +694,7 @@ def test_visualdl(tmp_path: Path, reference: Values) -> None:
     assert compare_curves(reference, path).passed
     data = path.read_bytes()
     path.write_bytes(data[:-7])
-    assert "no whole record" in read_curves(path).remarks[0]
+    assert "its last record was cut off" in read_curves(path).remarks[0]
     path.write_bytes(data[:200] + b"\xff" * 200 + data[400:])
     with pytest.raises(CurveError, match="damaged at byte"):
         read_curves(folder)
@@ -761,7 +758,7 @@ def test_a_killed_runs_last_line_is_left_out(tmp_path: Path) -> None:
     path.write_text('{"step": 1, "loss": 1.0}\n{"step": 2, "loss": 0.9}\n{"step": 3, "lo')
     log = read_curves(path)
     assert log.curves["loss"].steps.tolist() == [1, 2]
-    assert log.remarks == ("the last line (3) is no whole object and is left out",)
+    assert log.remarks == ("the last line (3) was cut off and is left out",)
     table = tmp_path / "log.csv"
     table.write_text("step,loss,lr\n1,0.5,1\n2,0.4,1\n3,0.")
     assert "the last line (4) was cut off" in read_curves(table).remarks[0]
@@ -772,23 +769,23 @@ def test_a_killed_runs_last_line_is_left_out(tmp_path: Path) -> None:
     [
         ('{"step": 1, "loss": 1}\n{"step": 2, "lo\n{"step": 3, "loss": 1}\n', "line 2 is damaged"),
         ('{"step": 1, "loss": 1}\n[1]\n{"step": 3, "loss": 1}\n', "got a list"),
-        ('{"step": 1.5, "loss": 1}\n', "line 1: '1.5' is no step"),
-        ('{"step": "x", "loss": 1}\n', "'x' is no step"),
-        ('{"step": 1e300, "loss": 1}\n', "is no step"),
+        ('{"step": 1.5, "loss": 1}\n', "line 1: expected a step, a whole number, got '1.5'"),
+        ('{"step": "x", "loss": 1}\n', "expected a step, a whole number, got 'x'"),
+        ('{"step": 1e300, "loss": 1}\n', "step 100000000000000005250476 is too large"),
         ('{"loss": 1}\n', "has no step: it has loss"),
         ('{"step": 1, "note": "x"}\n', "holds no number"),
         ('{"log_history": []}', "its log_history is empty"),
-        ('{"log_history": 3}', "a list of JSON objects, expected"),
+        ('{"log_history": 3}', "expected a log_history, a list of JSON objects"),
         ('{\n  "log_history": [\n    {"step": 1,\n', "is damaged at line"),
-        ("step,loss\n1,0.5\n2,abc\n", "line 3: 'abc' is no number"),
+        ("step,loss\n1,0.5\n2,abc\n", "line 3: column 'loss' holds numbers, got 'abc'"),
         ("step,loss\n1,0.5\n2\n3,0.4\n", "line 3: fewer cells"),
         ("step,loss\n1,0.5,9\n", "line 2: 3 cells for 2 names"),
-        ("step,loss,loss\n1,0.5,9\n", "stands twice"),
+        ("step,loss,loss\n1,0.5,9\n", "a column name appears twice"),
         ("step,loss\n", "has no step"),
-        ("hello world\n", "no log of a known kind"),
+        ("hello world\n", "unknown log format; known: a record"),
         ("", "is empty"),
         (" \n\n", "is empty"),
-        ("[" * 5000, "no log of a known kind"),
+        ("[" * 5000, "unknown log format; known: a record"),
         ("{" * 5000, "damaged|cannot be read"),
     ],
 )
@@ -822,7 +819,7 @@ def test_a_resumed_run_repeats_steps_and_the_last_counts(tmp_path: Path) -> None
     path = lines_of(tmp_path / "log", [1, 2, 3, 2, 3, 4], [3.0, 2.0, 9.0, 2.0, 1.0, 0.5])
     log = read_curves(path)
     assert log.curves["loss"].values.tolist() == [3, 2, 1, 0.5]
-    assert "2 step(s) (2 to 3) of loss stand more than once, 1 of them" in log.remarks[0]
+    assert "2 step(s) (2 to 3) of loss appear more than once, 1 of them" in log.remarks[0]
 
 
 def test_nan_in_any_spelling(tmp_path: Path) -> None:
@@ -853,7 +850,7 @@ def test_the_summary_starts_with_the_table(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "verdict: loss leaves the noise band at step 57"
     assert lines[2].split("  ")[0] == "curve" and lines[3].split()[:2] == ["loss", "240"]
-    assert lines[3].split()[-2:] == ["57", "parts"] and lines[4].split()[-1] == "agrees"
+    assert lines[3].split()[-2:] == ["57", "diverges"] and lines[4].split()[-1] == "agrees"
     assert any(line.startswith("band: 10 x the largest |reference - twin|") for line in lines)
     assert command(first, second) == 1
     assert "no noise was measured" in capsys.readouterr().out
@@ -868,7 +865,7 @@ def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         raise AssertionError(name)
 
     result = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert result["first_step"] == 2 and result["curves"][0]["verdict"] == "parts at the end"
+    assert result["first_step"] == 2 and result["curves"][0]["verdict"] == "diverges at the end"
 
 
 @pytest.mark.parametrize("kind", ["html", "png", "svg"])

@@ -76,7 +76,7 @@ def test_a_run_that_ends_in_nan() -> None:
 def test_logs_that_do_not_fit() -> None:
     same = compared(EXACT, EXACT + 1e-15)
     assert rounding(same) is None
-    assert "the reference's own log is in float64: there is no rounding" in same.summary()
+    assert "the reference's own log is in float64: --float64 has no rounding" in same.summary()
     swapped = compared(in_float32(1), in_float32(2), in_float32(3))
     assert "the loss has float32 precision: is this the float64 run?" in swapped.summary()
 

@@ -131,8 +131,8 @@ LOG = "".join(f'{{"step": {step}, "loss": {1 / step}}}\n' for step in range(1, 9
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"step": 1e30, "epoch": 1}\n', "is no step: it is too large"),
-        ("step 1, loss: 0.5\n" + "x" * (1 << 20), "line 2 has no end"),
+        ('{"step": 1e30, "epoch": 1}\n', "step 100000000000000001988462 is too large"),
+        ("step 1, loss: 0.5\n" + "x" * (1 << 20), "line 2 is longer than 1,048,576 characters"),
     ],
 )
 def test_logs(text: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +158,8 @@ def test_numbers_in_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     first, second = str(tmp_path / "a.npy"), str(tmp_path / "b.npy")
     assert main(["curves", first, first]) == 0
     capsys.readouterr()
-    assert main(["curves", first, second]) == 2 and "is no step" in only_line(capsys)
+    assert main(["curves", first, second]) == 2
+    assert "step 100000000000000000000000 is too large" in only_line(capsys)
 
 
 def test_more_than_memory_holds(
@@ -413,7 +414,7 @@ def test_seeds(given: dict[str, Any], said: str, tmp_path: Path) -> None:
 
 
 def test_a_margin_too_small_for_numbers() -> None:
-    with pytest.raises(ReprodError, match="margins are shares from 1e-06"):
+    with pytest.raises(ReprodError, match="margins must lie between 1e-06 and 1"):
         compare_accuracies([0.8, 0.9], [0.7, 0.9], [1e-300])
 
 
@@ -434,7 +435,7 @@ def test_a_record_of_another_initialisation(given: dict[str, Any], tmp_path: Pat
         collector.add("w", source.normal(size=(2, 4)), (2, 4))
     record = as_record(collector.samples())
     assert from_record(load_record(save_record(tmp_path / "a", record)))["w"].size == 8
-    with pytest.raises(ReprodError, match="the record is none of an initialisation"):
+    with pytest.raises(ReprodError, match="the record does not hold an initialisation"):
         from_record(record | given)
 
 

@@ -206,9 +206,7 @@ def test_identical_predictions_still_have_an_interval() -> None:
     pair = compare_predictions(task.labels, run, run)
     assert pair.p == 1.0 and pair.disagreeing == 0 and not pair.can_tell
     assert pair.interval.low < -0.002 and pair.interval.high > 0.002
-    assert pair.words.startswith(
-        "each example is right on both sides or on none; anything from -0.32%"
-    )
+    assert pair.words.startswith("both sides get the same examples right; anything from -0.32%")
 
 
 def test_too_few_discordant_examples_are_said_to_be() -> None:
@@ -276,7 +274,7 @@ def test_numbers_out_of_range() -> None:
         compare_seeds([], [0.9])
     with pytest.raises(ReprodError, match="PyTorch's accuracies must be"):
         compare_seeds([math.nan], [0.9])
-    with pytest.raises(ReprodError, match="margins are shares"):
+    with pytest.raises(ReprodError, match="margins must lie between 1e-06 and 1"):
         compare_seeds([0.9], [0.9], margins=[0.15, 25])
     with pytest.raises(ReprodError, match="alpha must lie"):
         compare_runs([0, 1], [0, 1], [0, 1], alpha=5)

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.readers.format import Format
 
-_TENSORBOARD_FRAME: Final = 16  # bytes around an event: its length and two checksums
-_LENGTH: Final = 8
+_LENGTH: Final = 8  # bytes that hold the length of an event or a record
+_FRAME: Final = 16  # bytes around an event: its length and two checksums
+_POLYNOMIAL, _MASK = 0x82F63B78, 0xA282EAD8  # of TFRecord's checksum, a masked CRC-32C
 
 
-def read_tensorboard(paths: list[Path]) -> CurveLog:
+def read_tensorboard(*paths: Path) -> CurveLog:
     """Return the scalars of one run's event files, each read to its end.
 
     Raises CurveError if tensorboard is not installed or an event is damaged; an event cut off at
@@ -33,7 +35,7 @@ def read_tensorboard(paths: list[Path]) -> CurveLog:
     return points.log("TensorBoard events")
 
 
-def read_visualdl(paths: list[Path]) -> CurveLog:
+def read_visualdl(*paths: Path) -> CurveLog:
     """Return the scalars of one run's VisualDL files, each read to its end.
 
     Raises CurveError if visualdl is not installed or a record is damaged; a record cut off at
@@ -52,7 +54,7 @@ def read_visualdl(paths: list[Path]) -> CurveLog:
     return points.log("VisualDL records")
 
 
-def _source(paths: list[Path]) -> str:
+def _source(paths: tuple[Path, ...]) -> str:
     return str(paths[0] if len(paths) == 1 else paths[0].parent)
 
 
@@ -67,10 +69,9 @@ def _package(module: str) -> Any:
 
 
 def _require_whole_events(path: Path, points: Points) -> None:
-    """Raise CurveError at the first damaged event: the package itself would end there in silence."""
+    """Raise CurveError at the first damaged event, where the package itself would stop in silence."""
     raw = _package("tensorboard.backend.event_processing.event_file_loader").RawEventFileLoader
-    crc = _package("tensorboard.compat.tensorflow_stub.pywrap_tensorflow").masked_crc32c
-    read = sum(len(event) + _TENSORBOARD_FRAME for event in raw(str(path)).Load())
+    read = sum(len(event) + _FRAME for event in raw(str(path)).Load())
     size = path.stat().st_size
     if read == size:
         return
@@ -78,10 +79,21 @@ def _require_whole_events(path: Path, points: Points) -> None:
         handle.seek(read)
         header = handle.read(_LENGTH + 4)
     length, checksum = struct.unpack("<QI", header) if len(header) == 12 else (size, None)
-    intact = checksum is None or checksum == crc(header[:_LENGTH])
-    if not intact or read + length + _TENSORBOARD_FRAME <= size:
+    intact = checksum in (None, _masked_crc(header[:_LENGTH]))
+    if not intact or read + length + _FRAME <= size:
         raise CurveError(f"{path} is damaged at byte {read} of {size}")
     points.remarks.append(f"{path.name}: its last event was cut off and is left out")
+
+
+def _masked_crc(data: bytes) -> int:
+    """Return the checksum that TFRecord keeps of the few bytes of a length."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return (crc >> 15 | crc << 17) + _MASK & 0xFFFFFFFF
 
 
 def _visualdl_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
@@ -91,8 +103,7 @@ def _visualdl_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
         length = int.from_bytes(data[start : start + _LENGTH], "little")
         end = start + _LENGTH + length
         if end > len(data):
-            points.remarks.append(f"{path.name}: its last {len(data) - start} bytes are no whole "
-                                  "record and are left out")  # fmt: skip
+            points.remarks.append(f"{path.name}: its last record was cut off and is left out")
             return
         yield start, data[start + _LENGTH : end]
         start = end
@@ -104,3 +115,11 @@ def _parsed(record: Any, data: bytes, path: Path, start: int) -> Any:
         return record.FromString(data)
     except decode_error as error:
         raise CurveError(f"{path} is damaged at byte {start}: {error}") from error
+
+
+TENSORBOARD: Final = Format(
+    "TensorBoard", lambda head: b"brain.Event" in head.data[:64], read_tensorboard, "tfevents"
+)
+VISUALDL: Final = Format(
+    "VisualDL", lambda head: b"meta_data_tag" in head.data[:64], read_visualdl, "vdlrecords"
+)

@@ -3,16 +3,19 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.readers.format import Format, Head
 from reprod_align.curves.readers.rows import Row, add_rows
+
+STATE: Final = "trainer_state.json"
 
 
 def read_json(path: Path) -> CurveLog:
     """Return the curves of JSON lines, of a list of objects, or of an object with a log_history.
 
-    Raises CurveError, with the line's number, for a line that is no JSON object; a last line
+    Raises CurveError, with the line's number, for a line that is not a JSON object; a last line
     that was cut off is left out, with a remark.
     """
     first = _first_line(path)
@@ -50,16 +53,16 @@ def _json_lines(path: Path, points: Points) -> Iterator[Row]:
             else:
                 yield line, row
     if damaged is not None:
-        points.remarks.append(f"the last line ({damaged[0]}) is no whole object and is left out")
+        points.remarks.append(f"the last line ({damaged[0]}) was cut off and is left out")
 
 
 def _row(text: bytes) -> tuple[dict[str, Any] | None, str]:
     try:
         value = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8
-        return None, f"no JSON ({type(error).__name__}: {error})"[:160]
+        return None, f"not JSON ({type(error).__name__}: {error})"[:160]
     if not isinstance(value, dict):
-        return None, f"a JSON object expected, got a {type(value).__name__}"
+        return None, f"expected a JSON object, got a {type(value).__name__}"
     return value, ""
 
 
@@ -68,16 +71,24 @@ def _read_document(path: Path) -> CurveLog:
         document = json.loads(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
         raise CurveError(
-            f"{path} is damaged at line {error.lineno}: {error.msg}; JSON lines, a list of objects "
-            "or a trainer_state.json expected"
+            f"{path} is damaged at line {error.lineno}: {error.msg}; expected JSON lines, a list of "
+            f"objects or a {STATE}"
         ) from error
     except (ValueError, RecursionError) as error:
         raise CurveError(f"{path} cannot be read as JSON: {error}") from error
     history = document.get("log_history") if isinstance(document, dict) else document
     if not isinstance(history, list) or not all(isinstance(row, dict) for row in history):
-        raise CurveError(f"{path}: a log_history, that is a list of JSON objects, expected")
+        raise CurveError(f"{path}: expected a log_history, a list of JSON objects")
     if not history:
         raise CurveError(f"{path}: its log_history is empty")
     points = Points(str(path))
     add_rows(points, enumerate(history, 1))
     return points.log("a Trainer's log_history" if isinstance(document, dict) else "JSON")
+
+
+def _is_json(head: Head) -> bool:
+    start = "".join(head.text.split())[:2]
+    return start[:1] == "{" or start in ("[{", "[]")
+
+
+JSON: Final = Format(f"JSON lines, {STATE}", _is_json, read_json)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.curves.log import CurveLog, Points
+from reprod_align.curves.readers.format import Format
 from reprod_align.records.record import load_record
 
 import numpy as np
@@ -64,3 +65,8 @@ def _add_vector(points: Points, start: int, name: str, array: Array) -> None:
     name = "loss" if name == "losses" else name
     for step, value in enumerate(array.tolist(), start + 1):
         points.add(step, name, float(value))
+
+
+RECORD: Final = Format(
+    "a record (.npy)", lambda head: head.data.startswith(b"\x93NUMPY"), read_record
+)

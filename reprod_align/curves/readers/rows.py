@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 from typing import Final
 
@@ -40,7 +40,7 @@ Row = tuple[int, Mapping[str, object]]
 def add_rows(points: Points, rows: Iterable[Row]) -> None:
     """Add every number of every row at the row's step; raises CurveError if no row has a step.
 
-    A row without the step column (a summary at the end) is passed over, with a remark.
+    Rows without the step column, such as a summary at the end, are passed over with a remark.
     """
     stream = iter(rows)
     head = list(islice(stream, _HEAD))
@@ -48,7 +48,14 @@ def add_rows(points: Points, rows: Iterable[Row]) -> None:
     if column is None:
         names = ", ".join(dict.fromkeys(name for _, row in head[:5] for name in row))[:120]
         raise CurveError(f"{points.source} has no step: it has {names or 'no columns'}")
-    passed_over = _add(points, chain(head, stream), column)
+    passed_over, counter = 0, _StepCounter()
+    for line, row in chain(head, stream):
+        if row.get(column) is not None:
+            _add_row(points, row, column, counter, line)
+        else:
+            passed_over += any(number(value) is not None for value in row.values())
+    if counter.restarted:
+        points.remarks.append(f"{column!r} starts again with every epoch: its steps are added up")
     if passed_over:
         points.remarks.append(f"{passed_over} row(s) without {column!r} passed over")
 
@@ -73,51 +80,39 @@ def number(value: object) -> float | None:
     return None
 
 
-def _add(points: Points, rows: Iterator[Row], column: str) -> int:
-    passed_over, counter = 0, _StepCounter(column)
-    for line, row in rows:
-        if row.get(column) is None:
-            passed_over += any(number(value) is not None for value in row.values())
-            continue
-        epoch = next((number(row[name]) for name in row if name.lower() in EPOCH_NAMES), None)
-        step = counter.count(_step(row[column], points.source, line), epoch)
-        if epoch is not None and column.lower() not in EPOCH_NAMES:
-            points.add_epoch(step, epoch)
-        for name, value in row.items():
-            counts = name == column or name.lower() in EPOCH_NAMES
-            known = None if counts else number(value)
-            if known is not None:
-                points.add(step, name, known)
-    points.remarks += counter.remarks()
-    return passed_over
+def _add_row(
+    points: Points, row: Mapping[str, object], column: str, counter: "_StepCounter", line: int
+) -> None:
+    epoch = next((number(row[name]) for name in row if name.lower() in EPOCH_NAMES), None)
+    step = counter.count(_step(row[column], points.source, line), epoch)
+    if epoch is not None and column.lower() not in EPOCH_NAMES:
+        points.add_epoch(step, epoch)
+    for name, value in row.items():
+        known = number(value)
+        if known is not None and name != column and name.lower() not in EPOCH_NAMES:
+            points.add(step, name, known)
 
 
 class _StepCounter:
-    """Counts on where a log's steps start again with every epoch."""
+    """Adds up the steps of a log that counts them anew in every epoch."""
 
-    def __init__(self, column: str) -> None:
-        self.column, self.base, self.restarts = column, 0, 0
+    def __init__(self) -> None:
+        self.base, self.restarted = 0, False
         self.last_step, self.last_epoch = -1, math.inf
 
     def count(self, step: int, epoch: float | None) -> int:
         """Return the step counted over all epochs.
 
-        A step that falls while the epoch rises is a counter started again; if the epoch does not
-        rise, a resumed run.
+        If the step falls and the epoch rises, the count has started again. If the epoch does not
+        rise, the run was resumed.
         """
         if epoch is None:
             return step + self.base
         if step < self.last_step and epoch > self.last_epoch:
             self.base += self.last_step
-            self.restarts += 1
+            self.restarted = True
         self.last_step, self.last_epoch = step, epoch
         return step + self.base
-
-    def remarks(self) -> list[str]:
-        """Say so if a counter was started again."""
-        if not self.restarts:
-            return []
-        return [f"{self.column!r} starts again with every epoch: counted on over the epochs"]
 
 
 def _step(value: object, source: str, line: int) -> int:
@@ -126,5 +121,7 @@ def _step(value: object, source: str, line: int) -> int:
         value = int(share[1]) if share else value
     known = number(value)
     if known is None or not math.isfinite(known) or known != math.floor(known):
-        raise CurveError(f"{source}, line {line}: {str(value)[:40]!r} is no step")
+        raise CurveError(
+            f"{source}, line {line}: expected a step, a whole number, got {str(value)[:40]!r}"
+        )
     return int(known)

@@ -6,16 +6,11 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.readers.format import Format, Head
 from reprod_align.curves.readers.rows import Row, add_rows, step_column
 
 _DELIMITERS: Final = ",\t;"
 _EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside each curve
-
-
-def has_step_column(head: str) -> bool:
-    """Return True if the first line of `head` is a table's header with a step column."""
-    line = next((line for line in head.splitlines() if line.strip()), "")
-    return step_column(_header(line)) is not None
 
 
 def read_table(path: Path) -> CurveLog:
@@ -45,7 +40,7 @@ def _rows(handle: Iterator[str], path: Path, points: Points) -> Iterator[Row]:
     first = next(line for line in handle if line.strip())
     names = _header(first)
     if len(set(names)) < len(names):
-        raise CurveError(f"{path}: a column's name stands twice in the header")
+        raise CurveError(f"{path}: a column name appears twice in the header")
     numeric: dict[str, bool] = {}
     reader = csv.reader(handle, delimiter=_delimiter(first))
     short: int | None = None
@@ -75,7 +70,7 @@ def _numbers(cells: dict[str, str], numeric: dict[str, bool], where: str) -> dic
         if not numeric.setdefault(name, value is not None):
             continue
         if value is None:
-            raise CurveError(f"{where}: {cell[:40]!r} is no number, as {name!r} holds otherwise")
+            raise CurveError(f"{where}: column {name!r} holds numbers, got {cell[:40]!r}")
         row[name] = value
     return row
 
@@ -85,3 +80,11 @@ def _number(cell: str) -> float | None:
         return float(cell) if "_" not in cell else None  # Python would read 1_000 as a number
     except ValueError:
         return None
+
+
+def _has_step_column(head: Head) -> bool:
+    line = next((line for line in head.text.splitlines() if line.strip()), "")
+    return step_column(_header(line)) is not None
+
+
+TABLE: Final = Format("CSV or TSV with a step column", _has_step_column, read_table)

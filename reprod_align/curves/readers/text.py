@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.readers.format import Format
 from reprod_align.curves.readers.rows import Row, add_rows
 
 _NUMBER: Final = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
@@ -19,22 +20,21 @@ _LONGEST: Final = 1 << 20  # letters of a line; a progress bar without line ends
 _NOT_VALUES: Final = ("step", "iter", "epoch", "batch", "rank_id", "rank")
 
 
-def read_text(path: Path, understood: str) -> CurveLog:
+def read_text(path: Path) -> CurveLog | None:
     """Return the curves in lines that name a step and have `name: number` beside it.
 
-    Other lines are passed over: a printed log has many. Raises CurveError, saying what is
-    `understood`, if there is no such line.
+    Other lines are passed over: a printed log has many. None if there is no such line.
     """
     rows: list[Row] = []
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
         for line, text in enumerate(iter(lambda: handle.readline(_LONGEST), ""), 1):
             if len(text) == _LONGEST:
-                raise CurveError(f"{path}, line {line} has no end: is this a log?")
+                raise CurveError(f"{path}, line {line} is longer than {_LONGEST:,} characters")
             row = _row(_COLOUR.sub("", text))
             if row:
                 rows.append((line, row))
     if not rows:
-        raise CurveError(f"{path} is no log of a known kind; understood: {understood}")
+        return None
     points = Points(str(path))
     add_rows(points, rows)
     return points.log("printed lines")
@@ -55,3 +55,8 @@ def _row(text: str) -> dict[str, object]:
 def _counts(name: str) -> bool:
     word = name.lower().split()[-1].removeprefix("global_")
     return word.rstrip("s") in _NOT_VALUES or word == "progress_or_epoch"
+
+
+PRINTED_LINES: Final = Format(
+    "printed lines with a step", lambda head: bool(head.text.strip()), read_text
+)
