@@ -5,7 +5,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
+
+from tests.warm import ADDRESS, CHILDREN, run_warm, serving
 
 import pytest
 from filelock import FileLock
@@ -19,21 +23,54 @@ Finished = subprocess.CompletedProcess[str]
 RunScript = Callable[..., Finished]
 
 
-def run_python(*words: str | Path, cwd: Path = REPOSITORY, **environment: str) -> Finished:
-    """Run the tests' own Python with these words, and return what it printed and its exit code."""
+PATIENCE = 900.0  # seconds after which a program is taken to hang
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Serve warm programs from the process that starts the others."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        stack = ExitStack()
+        stack.enter_context(serving(REPOSITORY, ENVIRONMENT))
+        config.add_cleanup(stack.close)
+        ENVIRONMENT[ADDRESS] = os.environ[ADDRESS]
+
+
+def run_python(
+    *words: str | Path, cwd: Path = REPOSITORY, warm_children: bool = False, **environment: str
+) -> Finished:
+    """Run the tests' own Python with these words, and return what it printed and its exit code.
+
+    The frameworks are imported already: see tests/warm.py. `run_fresh_python` imports them itself.
+    warm_children: so they are in the programs that this one starts by sys.executable.
+    """
+    strings, env = list(map(str, words)), ENVIRONMENT | environment
+    env |= {CHILDREN: "yes"} if warm_children else {}
+    with open(os.devnull) as stdin, TemporaryFile("w+") as stdout, TemporaryFile("w+") as stderr:
+        files = [file.fileno() for file in (stdin, stdout, stderr)]
+        code = run_warm(strings, str(cwd), env, files, PATIENCE)
+        printed = [file.seek(0) or file.read() for file in (stdout, stderr)]
+    return Finished(["python", *strings], code, *printed)
+
+
+def run_fresh_python(*words: str | Path, cwd: Path = REPOSITORY, **environment: str) -> Finished:
+    """Do the same in a process that Python starts anew, as a user's does."""
     command = [sys.executable, *map(str, words)]
     env = ENVIRONMENT | environment
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=900)
+    return subprocess.run(
+        command, cwd=cwd, env=env, capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
-def run_script(script: str, home: Path, *options: str, fault: str = "") -> Finished:
+def run_script(
+    script: str, home: Path, *options: str, fault: str = "", warm_children: bool = False
+) -> Finished:
     """Run a script of the repository under `home`; `fault` is code that runs before it, to break it."""
     words = [str(REPOSITORY / script), "--profile", "tiny", "--home", str(home), *options]
     if not fault:
-        return run_python(*words)
+        return run_python(*words, warm_children=warm_children)
     start = "import runpy, sys; sys.argv = sys.argv[1:]; "
     start += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    return run_python("-c", f"{fault}\n{start}", *words)
+    return run_python("-c", f"{fault}\n{start}", *words, warm_children=warm_children)
 
 
 def one_line_error(finished: Finished) -> str:
@@ -52,7 +89,8 @@ def aligned_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = common / "aligned"
     with FileLock(common / "aligned.lock"):  # the first process makes it, for all
         if not (home / "align.txt").exists():
-            finished = run_python("-m", "pipeline.align", "--profile", "tiny", "--home", home)
+            options = ("--profile", "tiny", "--home", home)
+            finished = run_python("-m", "pipeline.align", *options, warm_children=True)
             assert finished.returncode == 0, finished.stdout + finished.stderr
             (home / "align.txt").write_text(finished.stdout)
     return home

@@ -5,13 +5,13 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from pipeline.run.command_line import make_parser
 from reprod_align.commands import parse
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
+from tests.warm import CHILDREN, warm_executable
 
 import pytest
 
@@ -54,7 +54,7 @@ def test_the_walkthrough(tmp_path: Path) -> None:
     walked = [*scripts("README.md"), *scripts(RECORDS)]
     assert len(walked) >= 25
     for script in walked:
-        finished = run_script(script, tmp_path)
+        finished = run_script(script, tmp_path, warm_children=True)
         assert finished.returncode == (1 if script == FAILS_ON_PURPOSE else 0), finished
         assert finished.stderr == "", f"{script} is not quiet"
 
@@ -65,7 +65,9 @@ def shell(aligned_home: Path, tmp_path: Path) -> Callable[[str], Finished]:
     home = shutil.copytree(aligned_home, tmp_path / "home")
     python = tmp_path / "bin" / "python"
     python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@" --profile tiny --home "{home}"\n')
+    python.write_text(
+        f'#!/bin/sh\nexec "{warm_executable()}" "$@" --profile tiny --home "{home}"\n'
+    )
     python.chmod(0o755)
     for name in ("pipeline", "weights", "fake_data", "classifier_weights", "tests"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
@@ -74,7 +76,7 @@ def shell(aligned_home: Path, tmp_path: Path) -> Callable[[str], Finished]:
 
     def run(block: str) -> Finished:
         words = ["bash", "-c", block]
-        env = ENVIRONMENT | {"PATH": path}
+        env = ENVIRONMENT | {"PATH": path, CHILDREN: "yes"}
         return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True)
 
     return run

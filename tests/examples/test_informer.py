@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 from reprod_align import load_record
 from reprod_align.errors import MissingInputError, ReprodError
-from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_python
+from tests.conftest import REPOSITORY, one_line_error, run_python
 
 import numpy as np
 import pandas as pd
@@ -90,8 +89,7 @@ FAULTS = {
 def driven(home: Path, scripts: Sequence[tuple[str, str]], *options: str) -> tuple[list[int], str]:
     """Run scripts, each after its fault's code; return their exit codes and what was printed."""
     words = json.dumps([*SMALL, "--home", str(home), *options])
-    command = [sys.executable, "-c", DRIVER, str(EXAMPLE), words, json.dumps(scripts)]
-    finished = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
+    finished = run_python("-c", DRIVER, EXAMPLE, words, json.dumps(scripts))
     assert finished.returncode == 0, finished.stderr
     assert not finished.stderr, finished.stderr
     *printed, codes = finished.stdout.rstrip().split("\n")

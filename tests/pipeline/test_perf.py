@@ -285,7 +285,7 @@ def perf_home(aligned_home: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     for folder in ("weights", "classifier_weights"):
         (home / folder).symlink_to(aligned_home / folder)
     options = ("--rounds", "2", "--fast", "torch", "--at-least", "1e9", *SMALL)
-    finished = run_script("pipeline/Step5/check_perf.py", home, *options)
+    finished = run_script("pipeline/Step5/check_perf.py", home, *options, warm_children=True)
     assert finished.returncode == 1, (
         finished.stderr
     )  # no machine is a thousand million times faster
@@ -326,7 +326,8 @@ def test_the_fast_paddle_side_runs(perf_home: Path, tmp_path: Path) -> None:
 
 def test_a_side_that_fails_is_named_in_one_line(perf_home: Path, tmp_path: Path) -> None:
     (tmp_path / "weights").symlink_to(perf_home / "weights")  # no classifier's weights
-    message = one_line_error(run_script("pipeline/Step5/check_perf.py", tmp_path, *SMALL))
+    check = "pipeline/Step5/check_perf.py"
+    message = one_line_error(run_script(check, tmp_path, *SMALL, warm_children=True))
     assert "pipeline/Step5/pt_perf.py ended with 2" in message
     assert "generate_classifier_weights.py" in message
     assert not (tmp_path / "log_reprod").exists()

@@ -6,7 +6,6 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +18,7 @@ from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError
 from tests.conftest import ENVIRONMENT, REPOSITORY
 from tests.pipeline.test_training_options import tiny_run
+from tests.warm import warm_executable
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def command(side: str, home: Path, sentences: Path, output: Path, fault: str = "
     words += ["--output", str(output)]
     code = f"{fault}\nimport runpy, sys; sys.argv = sys.argv[1:]\n"
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    return [sys.executable, "-c", code, *words]
+    return [str(warm_executable()), "-c", code, *words]
 
 
 def trained(words: list[str]) -> str:
