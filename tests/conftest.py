@@ -35,12 +35,12 @@ def pytest_configure(config: pytest.Config) -> None:
         ENVIRONMENT[ADDRESS] = os.environ[ADDRESS]
 
 
-def run_python(
+def run_warm_python(
     *words: str | Path, cwd: Path = REPOSITORY, warm_children: bool = False, **environment: str
 ) -> Finished:
     """Run the tests' own Python with these words, and return what it printed and its exit code.
 
-    The frameworks are imported already: see tests/warm.py. `run_fresh_python` imports them itself.
+    The frameworks are imported already: see tests/warm.py. `run_python` starts with nothing imported.
     warm_children: so they are in the programs that this one starts by sys.executable.
     """
     strings, env = list(map(str, words)), ENVIRONMENT | environment
@@ -52,7 +52,7 @@ def run_python(
     return Finished(["python", *strings], code, *printed)
 
 
-def run_fresh_python(*words: str | Path, cwd: Path = REPOSITORY, **environment: str) -> Finished:
+def run_python(*words: str | Path, cwd: Path = REPOSITORY, **environment: str) -> Finished:
     """Do the same in a process that Python starts anew, as a user's does."""
     command = [sys.executable, *map(str, words)]
     env = ENVIRONMENT | environment
@@ -67,10 +67,10 @@ def run_script(
     """Run a script of the repository under `home`; `fault` is code that runs before it, to break it."""
     words = [str(REPOSITORY / script), "--profile", "tiny", "--home", str(home), *options]
     if not fault:
-        return run_python(*words, warm_children=warm_children)
+        return run_warm_python(*words, warm_children=warm_children)
     start = "import runpy, sys; sys.argv = sys.argv[1:]; "
     start += "runpy.run_path(sys.argv[0], run_name='__main__')"
-    return run_python("-c", f"{fault}\n{start}", *words, warm_children=warm_children)
+    return run_warm_python("-c", f"{fault}\n{start}", *words, warm_children=warm_children)
 
 
 def one_line_error(finished: Finished) -> str:
@@ -90,7 +90,7 @@ def aligned_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with FileLock(common / "aligned.lock"):  # the first process makes it, for all
         if not (home / "align.txt").exists():
             options = ("--profile", "tiny", "--home", home)
-            finished = run_python("-m", "pipeline.align", *options, warm_children=True)
+            finished = run_warm_python("-m", "pipeline.align", *options, warm_children=True)
             assert finished.returncode == 0, finished.stdout + finished.stderr
             (home / "align.txt").write_text(finished.stdout)
     return home

@@ -31,7 +31,7 @@ from reprod_align.causes.entries import ENTRIES, with_entry
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation.facts import read_facts
-from tests.conftest import REPOSITORY, run_fresh_python
+from tests.conftest import REPOSITORY, run_python
 
 import numpy as np
 import pytest
@@ -239,7 +239,7 @@ def test_entries_of_initialisers_agree_with_what_was_measured(slug: str, case: s
 def test_the_table_imports_no_framework() -> None:
     code = "import sys; from reprod_align.api.table import entries; print(len(entries()));"
     code += "assert not {'torch', 'paddle', 'transformers', 'paddlenlp'} & set(sys.modules)"
-    finished = run_fresh_python("-c", code)
+    finished = run_python("-c", code)
     assert finished.returncode == 0 and finished.stdout.strip() == str(len(SLUGS)), finished.stderr
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.run.command_line import make_parser
 from reprod_align.commands import parse
-from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_script
+from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_script, run_warm_python
 from tests.warm import CHILDREN, warm_executable
 
 import pytest
@@ -114,11 +114,11 @@ def test_make_targets_exist(name: str) -> None:
 
 def test_the_code_on_records_runs(tmp_path: Path) -> None:
     first, second = blocks(RECORDS, "python")
-    finished = run_python("-c", first, cwd=tmp_path)
+    finished = run_warm_python("-c", first, cwd=tmp_path)
     assert finished.stdout.strip() == "True" and finished.returncode == 0, finished.stderr
-    assert run_python("-c", second, cwd=tmp_path).returncode == 0
+    assert run_warm_python("-c", second, cwd=tmp_path).returncode == 0
     compared = [shlex.split(line)[1:] for line in commands(RECORDS) if line.startswith("reprod-")]
-    codes = [run_python("-m", "reprod_align", *words, cwd=tmp_path) for words in compared]
+    codes = [run_warm_python("-m", "reprod_align", *words, cwd=tmp_path) for words in compared]
     assert [finished.returncode for finished in codes] == [0, 1]  # official, strict
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from reprod_align import load_record
 from reprod_align.errors import MissingInputError, ReprodError
-from tests.conftest import REPOSITORY, one_line_error, run_python
+from tests.conftest import REPOSITORY, one_line_error, run_warm_python
 
 import numpy as np
 import pandas as pd
@@ -89,7 +89,7 @@ FAULTS = {
 def driven(home: Path, scripts: Sequence[tuple[str, str]], *options: str) -> tuple[list[int], str]:
     """Run scripts, each after its fault's code; return their exit codes and what was printed."""
     words = json.dumps([*SMALL, "--home", str(home), *options])
-    finished = run_python("-c", DRIVER, EXAMPLE, words, json.dumps(scripts))
+    finished = run_warm_python("-c", DRIVER, EXAMPLE, words, json.dumps(scripts))
     assert finished.returncode == 0, finished.stderr
     assert not finished.stderr, finished.stderr
     *printed, codes = finished.stdout.rstrip().split("\n")
@@ -151,15 +151,15 @@ def test_what_is_missing_or_does_not_fit_is_told_in_one_line(
     example_home: Path, tmp_path: Path
 ) -> None:
     check = EXAMPLE / "check_forward.py"
-    message = one_line_error(run_python(check, "--home", tmp_path, "--stack"))
+    message = one_line_error(run_warm_python(check, "--home", tmp_path, "--stack"))
     assert "first run python pt_forward.py --stack" in message
-    message = one_line_error(run_python(check, "--attn", "log", "--home", tmp_path))
+    message = one_line_error(run_warm_python(check, "--attn", "log", "--home", tmp_path))
     assert "argument --attn: invalid choice: 'log'" in message
     home = shutil.copytree(example_home, tmp_path / "home")
     code = f"import sys; sys.path.insert(0, {str(EXAMPLE)!r})\n"
     code += "import informer_run, informer_pt, informer_pd, torch2paddle\n"
     code += "informer_run.start(torch2paddle.main, '')"
-    finished = run_python("-c", code, "--home", home, "--embed", "fixed")
+    finished = run_warm_python("-c", code, "--home", home, "--embed", "fixed")
     message = one_line_error(finished)
     assert "missing dec_embedding.temporal_embedding.day_embed.emb.weight" in message
     assert "Traceback" not in finished.stderr
@@ -284,7 +284,7 @@ def test_the_readme_names_scripts_that_are_there_and_options_that_they_take() ->
         words = [word for word in shlex.split(line) if word.endswith(".py")]
         assert len(words) == 1 and (REPOSITORY / words[0]).is_file()
     text = (REPOSITORY / PAGES[0][0]).read_text()
-    finished = run_python(EXAMPLE / "check_data.py", "--help")
+    finished = run_warm_python(EXAMPLE / "check_data.py", "--help")
     for option in re.findall(r"`(--[\w-]+)[ `]", text):
         assert option in finished.stdout, option
 
@@ -299,7 +299,7 @@ def test_paddle_still_indexes_a_transposed_tensor_as_the_page_shows(
 
 @pytest.mark.longer
 def test_the_pair_prints_what_the_page_shows() -> None:
-    finished = run_python("-m", "reprod_align", "pair", EXAMPLE / "pair_informer.py")
+    finished = run_warm_python("-m", "reprod_align", "pair", EXAMPLE / "pair_informer.py")
     assert finished.returncode == 0, finished.stderr
     (shown,) = [text for text in blocks(PAGES[1][0], "text") if text.startswith("verdict")]
     rows = [re.split(r"\s{2,}|, [\d.]+ x", line.strip())[:2] for line in shown.splitlines()[2:]]
@@ -311,6 +311,6 @@ def test_the_pair_prints_what_the_page_shows() -> None:
 @pytest.mark.longer
 @pytest.mark.parametrize("options", [(), ("--stack", "--attn", "full", "--embed", "learned")])
 def test_the_whole_example_runs_as_a_user_runs_it(tmp_path: Path, options: Sequence[str]) -> None:
-    finished = run_python(EXAMPLE / "run_all.py", "--home", tmp_path, *options, cwd=tmp_path)
+    finished = run_warm_python(EXAMPLE / "run_all.py", "--home", tmp_path, *options, cwd=tmp_path)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert finished.stdout.count(": aligned") == len(STEPS)

@@ -30,7 +30,7 @@ from reprod_align.pair.announce import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
 from reprod_align.report.html import page
-from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_python
+from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.test_isolation import OTHERS
 
 import numpy as np
@@ -318,7 +318,7 @@ def test_the_other_framework_at_the_top_of_the_file(apart: Run, tmp_path: Path) 
 def test_a_port_that_raises_is_a_finding_where_both_frameworks_are(tmp_path: Path) -> None:
     path = written(tmp_path, "import torch, paddle\n" + PADDLE_RAISES)
     given = ("--torch-python", sys.executable, "--paddle-python", sys.executable)
-    finished = run_python("-m", "reprod_align", "pair", path, *given)
+    finished = run_warm_python("-m", "reprod_align", "pair", path, *given)
     assert finished.returncode == 1, finished.stderr
     assert "the Paddle loss raises KeyError: 'no such word'" in finished.stdout
     assert finished.stderr == "a word from the file\n"

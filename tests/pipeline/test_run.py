@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.align import PREPARATION, STEPS
 from pipeline.data.corpus import find_corpus
 from reprod_align import EXACT, ReprodError, compare_records, load_record
-from tests.conftest import REPOSITORY, one_line_error, run_python, run_script
+from tests.conftest import REPOSITORY, one_line_error, run_script, run_warm_python
 
 import numpy as np
 import pytest
@@ -137,7 +137,7 @@ def test_a_folder_that_cannot_be_written(aligned_home: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_every_script_runs_from_its_own_folder(script: str) -> None:
     path = REPOSITORY / script
-    finished = run_python(path.name, "--help", cwd=path.parent)
+    finished = run_warm_python(path.name, "--help", cwd=path.parent)
     assert finished.returncode == 0, finished.stderr
     assert finished.stderr == ""
     assert "--profile" in finished.stdout and "--data-dir" in finished.stdout
@@ -199,7 +199,7 @@ run.start(align.main, None)
 def test_align_fails_if_a_step_does(tmp_path: Path) -> None:
     """A broken Paddle side: the pipeline goes on to the end, and its exit code is 1."""
     options = ("--profile", "tiny", "--home", str(tmp_path / "home"), "--no-explain")
-    finished = run_python("-c", BROKEN_PADDLE, *options, warm_children=True)
+    finished = run_warm_python("-c", BROKEN_PADDLE, *options, warm_children=True)
     assert finished.returncode == 1, finished.stdout + finished.stderr
     (row,) = (line for line in finished.stdout.splitlines() if line.startswith("4 bp_align"))
     assert row.split()[2:4] == ["FAILED", "FAILED"] or row.split()[3] == "FAILED"

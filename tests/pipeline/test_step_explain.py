@@ -19,7 +19,7 @@ from pipeline.run.command_line import REPOSITORY
 from reprod_align import load_record, save_record
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
-from tests.conftest import Finished, one_line_error, run_python
+from tests.conftest import Finished, one_line_error, run_warm_python
 
 import paddle
 import pytest
@@ -271,7 +271,7 @@ def test_weights_that_are_gone(home: Path, run_here: RunHere) -> None:
 
 def pair_command(home: Path) -> Finished:
     words = ("-m", "reprod_align", "pair", REPOSITORY / "pipeline" / "pair_bert.py")
-    return run_python(*words, PIPELINE_HOME=str(home))
+    return run_warm_python(*words, PIPELINE_HOME=str(home))
 
 
 def test_the_pair_in_one_command(aligned_home: Path) -> None:

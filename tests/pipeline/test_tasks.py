@@ -15,7 +15,14 @@ from pipeline.tasks import SST2, TASKS, Layout, Task
 from reprod_align import EXACT, ReprodError, compare_records, load_record
 from reprod_align.backends import torch as pt_backend
 from reprod_align.errors import MissingInputError
-from tests.conftest import REPOSITORY, Finished, one_line_error, run_python, run_script
+from tests.conftest import (
+    REPOSITORY,
+    Finished,
+    one_line_error,
+    run_python,
+    run_script,
+    run_warm_python,
+)
 
 import numpy as np
 import pytest
@@ -130,7 +137,7 @@ def test_layouts_are_those_of_transformers_and_paddlenlp(tmp_path: Path) -> None
     """Both libraries' own readers find the same texts and labels in files made by our layouts."""
     for task in TASKS.values():
         write_task(tmp_path / task.name, task)
-    finished = run_python("-W", "ignore", "-c", READ_BY_THE_LIBRARIES, tmp_path)
+    finished = run_warm_python("-W", "ignore", "-c", READ_BY_THE_LIBRARIES, tmp_path)
     assert finished.returncode == 0, finished.stderr
     said = json.loads(finished.stdout.splitlines()[-1])
     for task in TASKS.values():
@@ -364,7 +371,7 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list]
     said = {}
     for side, framework, tensor in (("pt", "torch", "tensor"), ("pd", "paddle", "to_tensor")):
         code = SIDES.format(side=side, framework=framework, tensor=tensor)
-        finished = run_python("-W", "ignore", "-c", code, path)
+        finished = run_warm_python("-W", "ignore", "-c", code, path)
         assert finished.returncode == 0, finished.stderr
         said[side] = json.loads(finished.stdout.splitlines()[-1])
     return said
@@ -476,7 +483,7 @@ print(json.dumps({
 
 def test_where_the_libraries_leave_the_definition() -> None:
     """Why pt_metrics and pd_metrics do not take them as they are: each line fails once it is mended."""
-    finished = run_python("-W", "ignore", "-c", LIBRARIES)
+    finished = run_warm_python("-W", "ignore", "-c", LIBRARIES)
     assert finished.returncode == 0, finished.stderr
     said = json.loads(finished.stdout.splitlines()[-1].replace("NaN", '"NaN"'))
     ties, scores = [1, 1, 2, 2, 3], [1, 2, 2, 1, 3]
@@ -511,7 +518,7 @@ def both_sides(home: Path, names: tuple[str, ...], fault: str = "") -> None:
     """Run Step 2's scripts of both sides on the tasks in a process each; `fault` breaks Paddle's."""
     for side in ("pt", "pd"):
         code = (fault if side == "pd" else "") + STEP2.format(side=side)
-        finished = run_python("-W", "ignore", "-c", code, home, *names)
+        finished = run_warm_python("-W", "ignore", "-c", code, home, *names)
         assert finished.returncode == 0, finished.stderr
 
 
@@ -553,7 +560,7 @@ for task in sys.argv[2:]:
 def tasks_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with weights, classifiers of 1, 2 and 3 labels, and invented files of every task."""
     home = tmp_path_factory.mktemp("tasks")
-    finished = run_python("-W", "ignore", "-c", CLASSIFIERS, home, "stsb", "mnli", "sst2")
+    finished = run_warm_python("-W", "ignore", "-c", CLASSIFIERS, home, "stsb", "mnli", "sst2")
     assert finished.returncode == 0, finished.stderr
     for task in TASKS.values():
         write_task(home / "tsv" / task.name, task)
@@ -699,7 +706,7 @@ def broken(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         if script == "metric":
             shutil.copy(kept.output(name, "float32"), copied.output(name, "float32"))
     asked = json.dumps({str(homes[what]): FAULTS[what] for what in FAULTS})
-    finished = run_python("-W", "ignore", "-c", WITH_FAULTS, asked)
+    finished = run_warm_python("-W", "ignore", "-c", WITH_FAULTS, asked)
     assert finished.returncode == 0, finished.stderr
     return homes
 
@@ -756,7 +763,7 @@ examples = load_examples(find_test(run.task, run.home / "tsv" / "mnli"), tokeniz
 print(sorted(batch), tuple(batch["input_ids"].shape))
 """
     for side in ("pt", "pd"):
-        finished = run_python("-W", "ignore", "-c", code.format(side=side), tasks_home)
+        finished = run_warm_python("-W", "ignore", "-c", code.format(side=side), tasks_home)
         expected = "['attention_mask', 'input_ids', 'token_type_ids'] (4, 94)"
         assert finished.stdout.strip().endswith(expected), finished.stderr
 
