@@ -8,11 +8,9 @@ differ, `locate` finds the module that makes the difference. Afterwards the mode
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.alignment.bench import Bench
-from reprod_align.alignment.judge import judged
+from reprod_align.alignment.judge import Pair, judge
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
@@ -71,57 +69,45 @@ def compare_sides(
     """Do what `align` does, for two sides that are already made."""
     check_inputs(inputs)
     _check(steps, name_map, copy_weights, reference, port)
-    pair = _Pair(reference, port, inputs, steps, name_map, copy_weights)
+    pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
     try:
-        report = pair.judged("float64")
+        report = _judge_in(pair, "float64")
     except ModelFailure as error:
-        return _elsewhere(pair, error)
+        return _judge_otherwise(pair, error)
     if report.verdict != "faithful" and (reference.asked_float32 or port.asked_float32):
         return _without_float32(pair, report)
     return report
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """What is compared."""
-
-    reference: Side
-    port: Side
-    inputs: Inputs
-    steps: int
-    name_map: Mapping[str, str] | None
-    copy_weights: bool
-
-    def judged(self, dtype: str, throughout: bool = False) -> Report:
-        """Compare in `dtype`; throughout: also where the models ask for float32."""
-        with ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings())
-            warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors
-            stack.enter_context(self.reference.working(dtype, throughout))
-            stack.enter_context(self.port.working(dtype, throughout))
-            bench = Bench(self.reference, self.port, self.inputs, self.steps, dtype)
-            return judged(bench, self.name_map, self.copy_weights)
+def _judge_in(pair: Pair, dtype: str, throughout: bool = False) -> Report:
+    """Compare in `dtype`; throughout: also where the models ask for float32."""
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors
+        stack.enter_context(pair.reference.working(dtype, throughout))
+        stack.enter_context(pair.port.working(dtype, throughout))
+        return judge(pair, dtype)
 
 
-def _elsewhere(pair: _Pair, error: ModelFailure) -> Report:
+def _judge_otherwise(pair: Pair, error: ModelFailure) -> Report:
     """Judge a pair of which the PyTorch side does not run in float64 as it is."""
     if pair.reference.asked_float32:
         with suppress(ModelFailure):
-            report = pair.judged("float64", throughout=True)
+            report = _judge_in(pair, "float64", throughout=True)
             report.remarks.insert(0, _WIDENED)
             return report
-    report = pair.judged("float32")
+    report = _judge_in(pair, "float32")
     report.remarks.insert(0, f"judged in float32, since float64 does not run: {error}")
     return report
 
 
-def _without_float32(pair: _Pair, mixed: Report) -> Report:
+def _without_float32(pair: Pair, mixed: Report) -> Report:
     """Judge a pair that asks for float32 inside once more, with float64 in its place.
 
     mixed: the report on the models as they are. If that run finds nothing, they differ by rounding.
     """
     try:
-        wide = pair.judged("float64", throughout=True)
+        wide = _judge_in(pair, "float64", throughout=True)
     except ModelFailure:
         return mixed
     if wide.port_raised:

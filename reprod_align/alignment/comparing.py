@@ -1,16 +1,29 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from reprod_align.alignment.bench import SEED, Bench
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import SEED, Runner, shake
 from reprod_align.base.difference import Gap, gap, magnitude
 from reprod_align.model.leaf import PASSED_ON, LeafPair, unpaired
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 
 import numpy as np
 
+LAYER_ROUNDING = 1e-6
+"""relative: what float32 constants inside Paddle's float64 kernels leave (docs/tolerances.md)"""
+CODE_ROUNDING = 2e-7
+"""the same for a composite's own code: one or two such operators"""
+WHOLE_ROUNDING = 1e-4
+"""relative: what that can grow to on its way to the outputs"""
+FAINT = 1e-12
+"""relative: what faithful outputs stay below in float64, as a rule; above it no module goes unseen"""
 _NOISE = 100.0  # times what a few ulp in the weights do is still noise
+_CALM = 1e-6  # of the largest gradient: more than this is not noise
+
+ParameterGap = tuple[str, str, Gap]
+"""of a gradient: PyTorch's name, Paddle's name, and how far the two are apart"""
 
 
 @dataclass(frozen=True)
@@ -21,16 +34,17 @@ class Pass:
     reference: Trace
     natural: Trace
     """the port's own run"""
-    gaps: list[tuple[LeafPair, Gap]]
-    """of the models' own outputs"""
-    gradients: list[tuple[str, str, Gap]]
-    """of the parameters: PyTorch's name, Paddle's, and how far the gradients are apart"""
+    outputs: Sequence[tuple[LeafPair, Gap]]
+    gradients: Sequence[ParameterGap] = ()
+    """empty where the reference allows no backward pass"""
+    gradient_noise: Mapping[str, float] | None = None
+    """by PyTorch's names: see `_measure_noise`; None if it was not measured, since all agree"""
 
     @property
     def outputs_ok(self) -> bool:
         """Whether every output has a counterpart and agrees with it."""
         misfit = unpaired(self.reference.outputs, self.natural.outputs, self.pairs)
-        return bool(self.gaps) and misfit is None and all(found.ok for _, found in self.gaps)
+        return bool(self.outputs) and misfit is None and all(found.ok for _, found in self.outputs)
 
     @property
     def gradients_ok(self) -> bool:
@@ -40,12 +54,14 @@ class Pass:
     @property
     def pairs(self) -> list[LeafPair]:
         """Which output stands for which."""
-        return [pair for pair, _ in self.gaps]
+        return [pair for pair, _ in self.outputs]
 
     @property
-    def noise(self) -> float:
-        """How far the outputs are apart where they agree, relative."""
-        return outputs_noise(self.gaps)
+    def outputs_noise(self) -> float:
+        """How far the outputs are apart where they agree, relative: gradients can't agree better."""
+        return max(
+            (found.relative for _, found in self.outputs if found.ok and found.scale), default=0.0
+        )
 
     @property
     def mode(self) -> str:
@@ -53,82 +69,61 @@ class Pass:
         return "train" if self.training else "eval"
 
 
-def outputs_noise(gaps: Sequence[tuple[LeafPair, Gap]]) -> float:
-    """Return the largest relative difference of outputs that agree."""
-    return max((found.relative for _, found in gaps if found.ok and found.scale), default=0.0)
+def compare_pass(runner: Runner, reference: Trace, training: bool) -> Pass:
+    """Run the port as it is, and compare it with a run of the reference in the same mode."""
+    natural = runner.run_port(training, "outputs")
+    outputs = compare_outputs(runner.pairing, reference, natural)
+    done = Pass(training, reference, natural, outputs)
+    if not (training or runner.eval_backward):
+        return done
+    done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
+    if done.gradients_ok:
+        return done
+    done = replace(done, gradient_noise=_measure_noise(runner, done))
+    return replace(done, gradients=compare_gradients(runner.pairing, done, natural))
 
 
-def compared(bench: Bench, reference: Trace, training: bool) -> Pass:
-    """Run the port as it is, and compare."""
-    natural = bench.run_port(training, "outputs", None)
-    gaps = output_gaps(bench, reference, natural)
-    if not (training or bench.eval_backward):
-        return Pass(training, reference, natural, gaps, [])
-    noise = outputs_noise(gaps)
-    gradients = gradient_gaps(bench, reference, natural, training, noise)
-    return Pass(training, reference, natural, gaps, gradients)
-
-
-def output_gaps(bench: Bench, reference: Trace, trace: Trace) -> list[tuple[LeafPair, Gap]]:
+def compare_outputs(pairing: Pairing, reference: Trace, port: Trace) -> list[tuple[LeafPair, Gap]]:
     """Compare the models' own outputs."""
-    gaps = []
-    for pair in bench.output_pairs(reference, trace):
-        expected = pair.laid(reference.outputs[pair.expected].array)
-        actual = trace.outputs[pair.actual].array
-        gaps.append((pair, gap(actual if expected is None else expected, actual)))
-    return gaps
+    return [
+        (
+            pair,
+            gap(
+                pair.turned(reference.outputs[pair.expected].array), port.outputs[pair.actual].array
+            ),
+        )
+        for pair in pairing.output_pairs(reference, port)
+    ]
 
 
-def gradient_gaps(
-    bench: Bench, reference: Trace, trace: Trace, training: bool, outputs: float = 0.0
-) -> list[tuple[str, str, Gap]]:
-    """Compare the gradients of all paired parameters, in Paddle's layout; none means zero.
+def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[ParameterGap]:
+    """Compare the gradients of all paired parameters in a run of the port, in Paddle's layout.
 
-    outputs: how far the outputs are apart, relative; gradients can't agree better.
+    A gradient that never arrived is zero. What the pass knows of noise is allowed for.
     """
-    gaps = _measured_gradients(bench, reference, trace, {}, outputs)
-    if all(found.ok for *_, found in gaps):
-        return gaps
-    if training not in bench.noise:
-        bench.noise[training] = _gradient_noise(bench, reference, training)
-    return _measured_gradients(bench, reference, trace, bench.noise[training], outputs)
-
-
-def _gradient_noise(bench: Bench, reference: Trace, training: bool) -> dict[str, float]:
-    """Return how far the reference's gradients move when its weights move by a few ulp."""
-    values, source = bench.torch_values, np.random.default_rng(SEED)
-    ulps = 4 * float(np.finfo(np.float64 if bench.dtype == "float64" else np.float32).eps)
-    for name, array in values.items():
-        if array.dtype.kind == "f":
-            moved = array * (1 + ulps * source.uniform(-1, 1, array.shape))
-            bench.reference.load({name: moved})
-    shaken = bench.run_reference(training).gradients
-    bench.reference.load(values)
-    largest = max((magnitude(gradient) for gradient in reference.gradients.values()), default=0.0)
-    moves = {name: magnitude(shaken[name] - gradient)
-             for name, gradient in reference.gradients.items() if name in shaken}  # fmt: skip
-    return {name: move for name, move in moves.items() if move <= 1e-6 * largest}
-
-
-def _measured_gradients(
-    bench: Bench, reference: Trace, trace: Trace, noise: Mapping[str, float], outputs: float
-) -> list[tuple[str, str, Gap]]:
-    """Compare the gradients, allowing for noise by PyTorch's names."""
-    largest = max((magnitude(g) for g in reference.gradients.values()), default=0.0)
-    share = max(1e-13, PASSED_ON * outputs)
+    gradients, noise = done.reference.gradients, done.gradient_noise or {}
+    largest = max((magnitude(gradient) for gradient in gradients.values()), default=0.0)
+    least = max(1e-13, PASSED_ON * done.outputs_noise) * largest
     gaps = []
-    for pair in bench.match.pairs:
-        known = {**_torch_zeros(bench, pair.torch), **reference.gradients}
-        for other, expected in pair.to_paddle(known).items():
-            if not bench.paddle_info.tensors[other].is_parameter:
-                continue
-            actual = trace.gradients.get(other, np.zeros(expected.shape))
-            floor = share * largest + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
-            found = gap(expected, actual, floor=floor)
-            gaps.append((pair.torch[0], other, found))
+    for pair in pairing.match.pairs:
+        zeros = {name: np.zeros(pairing.torch.tensors[name].shape) for name in pair.torch}
+        for other, expected in pair.to_paddle({**zeros, **gradients}).items():
+            if pairing.paddle.tensors[other].is_parameter:
+                actual = port.gradients.get(other, np.zeros(expected.shape))
+                floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
+                gaps.append((pair.torch[0], other, gap(expected, actual, floor=floor)))
     return gaps
 
 
-def _torch_zeros(bench: Bench, names: tuple[str, ...]) -> dict[str, Array]:
-    """Return zero gradients for the named tensors."""
-    return {name: np.zeros(bench.torch_values[name].shape) for name in names}
+def _measure_noise(runner: Runner, done: Pass) -> dict[str, float]:
+    """Return how far the reference's gradients move when its weights move by a few ulp."""
+    gradients = done.reference.gradients
+    epsilon = float(np.finfo(np.float64 if runner.dtype == "float64" else np.float32).eps)
+    for name, moved in shake(runner.weights, epsilon, SEED):
+        runner.reference.load({name: moved})
+    shaken = runner.run_reference(done.training).gradients
+    runner.reference.load(runner.weights)
+    largest = max((magnitude(gradient) for gradient in gradients.values()), default=0.0)
+    moves = {name: magnitude(shaken[name] - gradient)
+             for name, gradient in gradients.items() if name in shaken}  # fmt: skip
+    return {name: move for name, move in moves.items() if move <= _CALM * largest}

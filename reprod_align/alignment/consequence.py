@@ -10,7 +10,7 @@ import numpy as np
 _SCORES = ("logit", "score", "prob")
 
 
-def consequences(
+def describe_effects(
     expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
 ) -> list[str]:
     """Return a sentence for each pair of outputs that holds a score for every class.

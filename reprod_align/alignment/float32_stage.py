@@ -6,8 +6,9 @@ activations are large or layers many, and no fixed tolerance knows it beforehand
 
 from collections.abc import Iterator, Mapping
 
-from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.comparing import Pass
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap, magnitude
 from reprod_align.model.leaf import LeafPair, pair_leaves
 from reprod_align.model.side import ModelFailure
@@ -20,17 +21,17 @@ ROUNDS_MORE = 30.0
 _EPSILON = float(np.finfo(np.float32).eps)
 
 
-def compare_float32(bench: Bench, done: Pass) -> None:
+def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
     """Run both sides in float32, eval mode, and add a check, remarks and findings.
 
     done: the pass in float64, which found the outputs equal.
     """
     try:
-        with bench.reference.working("float32"), bench.port.working("float32"):
-            reference = bench.run_reference(False, keep="outputs")
-            port = bench.run_port(False, "outputs", None)
+        with runner.reference.working("float32"), runner.port.working("float32"):
+            reference = runner.run_reference(False, keep="outputs")
+            port = runner.run_port(False, "outputs")
     except ModelFailure as error:
-        bench.remark(f"not compared in float32: {error}")
+        findings.remark(f"not compared in float32: {error}")
         return
     exact = done.reference
     gaps = [_noise_gap(pair, exact.outputs, reference.outputs, port.outputs)
@@ -39,27 +40,27 @@ def compare_float32(bench: Bench, done: Pass) -> None:
         return
     finite = all(np.isfinite(found.difference) for _, found in gaps)
     times, worst = max(gaps, key=lambda one: one[0])
-    bench.check("forward", f"outputs in float32, {times:.1f} x PyTorch's rounding",
+    findings.check("forward", f"outputs in float32, {times:.1f} x PyTorch's rounding",
                 worst.relative, finite, worst.relative / max(times, 1e-300))  # fmt: skip
     if finite and times <= ROUNDS_MORE:
         return
-    path, other, found = next(_first_places(bench, exact, reference, port), ("", "", worst))
+    path, other, found = next(_first_places(runner, exact, reference, port), ("", "", worst))
     if not finite:
-        bench.add("forward", path, other, "in float32 the port overflows or gives NaN where "
+        findings.add("forward", path, other, "in float32 the port overflows or gives NaN where "
                   f"PyTorch's float32 is finite; in float64 both agree. {found.words}", found)  # fmt: skip
     else:
-        bench.remark(f"in float32 {path or 'the model'} rounds {times:.0f} times as much as "
+        findings.remark(f"in float32 {path or 'the model'} rounds {times:.0f} times as much as "
                      "PyTorch's own float32; in float64 both agree: an equal formula, "
                      "but a less exact one")  # fmt: skip
 
 
 def _first_places(
-    bench: Bench, exact: Trace, reference: Trace, port: Trace
+    runner: Runner, exact: Trace, reference: Trace, port: Trace
 ) -> Iterator[tuple[str, str, Gap]]:
     """Yield the paired modules whose outputs leave the noise floor, in the order of their ends."""
     ideal, rounded = exact.by_key(), reference.by_key()
     for call in port.ended():
-        key = bench.names.get(call.path), call.index
+        key = runner.pairing.names.get(call.path), call.index
         if key[0] is None or key not in ideal or key not in rounded:
             continue
         ours = ideal[key[0], key[1]].outputs

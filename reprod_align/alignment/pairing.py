@@ -1,147 +1,95 @@
-"""Pairs the tensors and modules of two sides at work, trying where names do not tell."""
+"""What stands for what in the two models: made once by `pair_models`, never changed afterwards."""
 
-from collections.abc import Mapping, Set
-from itertools import islice
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
-from reprod_align.alignment.bench import SEED, Bench
-from reprod_align.alignment.comparing import output_gaps
-from reprod_align.alignment.weights_check import weight_findings
-from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
-from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.match import (
-    Match,
-    alternatives,
-    certain_places,
-    common_places,
-    evidence,
-    match,
-    module_pairs,
-    pair_by_value,
-)
-from reprod_align.model.projection import root_pairs
-from reprod_align.model.side import ModelFailure
-
-import numpy as np
-
-_CLEARLY = 1e-3
-"""of how far the outputs are apart: what the right pairing leaves at most"""
-_TRIES = 48  # other pairings that are tried before giving up
+from reprod_align.alignment.audit import SettingDifference, compare_settings
+from reprod_align.base.naming import parent
+from reprod_align.match import Match, TensorPair
+from reprod_align.model.leaf import LeafPair
+from reprod_align.model.projection import known_pairs
+from reprod_align.model.side import ModelInfo
+from reprod_align.model.trace import Array, Trace, keep_copy
 
 
-def pair_models(bench: Bench, name_map: Mapping[str, str] | None, copy_weights: bool) -> None:
-    """Pair tensors and modules, compare the weights if they are not to be copied, load them."""
-    bench.held = held = bench.port.values()
-    first_calls = list(dict.fromkeys(call.path for call in bench.expected.calls))
-    bench.torch = evidence(bench.torch_info, first_calls, bench.torch_values, "PyTorch")
-    bench.paddle = evidence(bench.paddle_info, _port_order(bench), held, "Paddle")
-    _use(bench, match(bench.torch, bench.paddle, name_map))
-    if not copy_weights:
-        for finding in weight_findings(bench.match, bench.torch_values, held):
-            bench.result.findings.append(finding)
-        bench.check("weights", "weights as they came", 0.0, not bench.result.findings)
-    bench.load()
-    _try_alternatives(bench)
-    _by_value(bench)
-    _common_draws(bench)
+@dataclass(frozen=True)
+class Pairing:
+    """The counterparts of tensors, modules, outputs and random draws."""
 
+    torch: ModelInfo
+    paddle: ModelInfo
+    match: Match
+    """the tensors"""
+    loaded: Sequence[TensorPair]
+    """those of `match.pairs` whose PyTorch values the port is given"""
+    modules: Mapping[str, str]
+    """PyTorch's name -> Paddle's"""
+    places: Mapping[str, str]
+    """Paddle's module -> PyTorch's: where both sides draw the same random numbers"""
+    outputs: Sequence[LeafPair] | None = None
+    """of the models themselves; None if the port did not run"""
 
-def _port_order(bench: Bench) -> list[str]:
-    """Return the port's modules in calling order; [] if it does not run with its own weights."""
-    try:
-        trace = bench.port.run(bench.inputs, False, KeyedDraws(SEED, {"": ""}), "none")
-    except ModelFailure:
-        return []
-    return list(dict.fromkeys(call.path for call in trace.calls))
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The modules the other way round: Paddle's name -> PyTorch's."""
+        return {theirs: ours for ours, theirs in self.modules.items()}
 
+    @property
+    def compared_outputs(self) -> frozenset[str] | None:
+        """PyTorch's outputs that have a counterpart; None if that is not known."""
+        return None if self.outputs is None else frozenset(pair.expected for pair in self.outputs)
 
-def _use(bench: Bench, found: Match) -> None:
-    """Take this match as the pairing."""
-    bench.match = found
-    bench.pairs = module_pairs(found, bench.torch, bench.paddle)
-    _named(bench)
+    def output_pairs(self, reference: Trace, port: Trace) -> list[LeafPair]:
+        """Return the pairs of outputs of two runs: the same pairs in every mode."""
+        return known_pairs(self.outputs or (), reference.outputs, port.outputs)
 
+    def convert(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Return PyTorch's tensors (or gradients, or updates) as Paddle's tensors hold them."""
+        made: dict[str, Array] = {}
+        for pair in self.loaded:
+            if all(name in arrays for name in pair.torch):
+                made.update({name: keep_copy(a) for name, a in pair.to_paddle(arrays).items()})
+        return made
 
-def _named(bench: Bench) -> None:
-    """Note what follows from the module pairs."""
-    bench.names = {theirs: ours for ours, theirs in bench.pairs.items()}
-    bench.places = certain_places(bench.pairs, bench.torch, bench.paddle)
-    bench.result.pairs = bench.pairs
+    @cached_property
+    def loaded_names(self) -> frozenset[str]:
+        """Paddle's tensors that are given PyTorch's values."""
+        return frozenset(name for pair in self.loaded for name in pair.paddle)
 
+    def settings_differ(self, ours: str, theirs: str) -> bool:
+        """Tell whether a pair of modules is known to be set differently."""
+        if ours not in self.torch.modules or theirs not in self.paddle.modules:
+            return False
+        return any(difference.conclusive for difference in self.compare_settings(ours, theirs))
 
-def _try_alternatives(bench: Bench) -> None:
-    """Where tensors could be paired or laid out otherwise and the outputs differ, try; keep what agrees.
+    def compare_settings(self, ours: str, theirs: str) -> list[SettingDifference]:
+        """Return the settings in which a pair of modules differs."""
+        fused = any(
+            len(pair.torch) != len(pair.paddle) and ours in map(parent, pair.torch)
+            for pair in self.match.pairs
+        )
+        return compare_settings(self.torch.modules[ours], self.paddle.modules[theirs], fused)
 
-    What is left of a port that computes with float32 inside, or that has a small fault elsewhere, is
-    far less than what a wrong pairing makes.
-    """
-    found = bench.match
-    present = _apart(bench) if found.doubts or found.layouts else 0.0
-    if present <= RELATIVE_TOLERANCE:
-        return
-    enough = (
-        max(RELATIVE_TOLERANCE, _CLEARLY * present) if np.isfinite(present) else RELATIVE_TOLERANCE
-    )
-    for words, other in islice(alternatives(found), _TRIES):
-        _use(bench, other)
-        bench.load()
-        if _apart(bench) <= enough:
-            bench.result.remarks.append(f"paired by trying, since names don't tell: {words}")
-            return
-    _use(bench, found)
-    bench.load()
+    @cached_property
+    def split_ties(self) -> Sequence[tuple[str, str, str]]:
+        """Trained parameters that are another one's second name in PyTorch alone.
 
+        Each with that first name, and with Paddle's name of the parameter.
+        """
+        found, first = [], dict[str, tuple[str, str]]()
+        for pair in self.match.pairs:
+            ours, theirs = self.torch.tensors[pair.torch[0]], self.paddle.tensors[pair.paddle[0]]
+            trained = ours.is_trainable and theirs.is_trainable
+            if trained and len(pair.torch) + len(pair.paddle) == 2:
+                other, tie = first.setdefault(ours.tie, (ours.name, theirs.tie))
+                if tie != theirs.tie:
+                    found.append((ours.name, other, theirs.name))
+        return found
 
-def _common_draws(bench: Bench) -> None:
-    """Tell random draws apart only by modules that hold the same of them on both sides."""
-    bench.port_buffers = bench.not_loaded()
-    try:
-        ours = bench.run_reference(True, keep="none").drawn
-        theirs = bench.run_port(True, "none", None).drawn
-    except ModelFailure:
-        return
-    bench.places = common_places(bench.places, ours, theirs)
-
-
-def _by_value(bench: Bench) -> None:
-    """Pair what holds no tensors anew by what comes out of it in eval mode."""
-    try:
-        trace = bench.run_port(False, "outputs", None, backward=False)
-    except ModelFailure:
-        return
-    pair_by_value(bench.pairs, bench.torch, bench.paddle, bench.expected, trace)
-    _named(bench)
-    bench.roots = tuple(root_pairs(dict(bench.expected.outputs), dict(trace.outputs)))
-    paired = frozenset(pair.expected for pair in bench.roots)
-    bench.wanted = paired
-    missing = [at for at in bench.expected.outputs if at not in paired]
-    short = dict.fromkeys(at.rpartition("[")[0] for at in missing if at.endswith("]"))
-    for container in short:
-        if container and any(at.rpartition("[")[0] == container for at in paired):
-            _shorter(bench, container, paired)
-    if missing:
-        named = ", ".join(at or "its output" for at in missing)
-        bench.remark(f"outputs of the PyTorch model without a counterpart: {named}")
-    met = {pair.actual for pair in bench.roots}
-    extra = ", ".join(at or "its output" for at in trace.outputs if at not in met)
-    if extra and bench.roots:
-        bench.remark(f"outputs of the Paddle model without a counterpart: {extra}")
-
-
-def _shorter(bench: Bench, container: str, paired: Set[str]) -> None:
-    """Add a finding for a list among the outputs of which the port returns a part only."""
-    held = [at for at in bench.expected.outputs if at.rpartition("[")[0] == container]
-    kept = [at for at in held if at in paired]
-    left = ", ".join(at for at in held if at not in paired)
-    text = (f"{container} holds {len(held)} tensors in PyTorch and {len(kept)} of them in Paddle: "
-            f"{left} is missing")  # fmt: skip
-    bench.add("forward", "", "", text, Gap(np.inf, 0.0, 0.0, ""))
-
-
-def _apart(bench: Bench) -> float:
-    """Return how far the port's outputs in eval mode are from the reference's, relative."""
-    try:
-        trace = bench.run_port(False, "ends", None, backward=False)
-    except ModelFailure:
-        return np.inf
-    gaps = output_gaps(bench, bench.expected, trace)
-    return max((found.exceed * RELATIVE_TOLERANCE for _, found in gaps), default=np.inf)
+    @cached_property
+    def untied(self) -> frozenset[str]:
+        """PyTorch's names of all parameters that `split_ties` concerns."""
+        tensors = self.torch.tensors
+        ties = {tensors[ours].tie for ours, _, _ in self.split_ties}
+        return frozenset(tensor.name for tensor in tensors.values() if tensor.tie in ties)

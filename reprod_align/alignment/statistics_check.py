@@ -1,20 +1,66 @@
-"""What a faithful port's running statistics are after one step of batch norm.
+"""Compares running statistics after one step in train mode, with what a faithful port's are.
 
 Paddle keeps the biased running variance where PyTorch keeps the unbiased one, and its kernel takes
 the momentum as a float32: 0.9 becomes 0.899999976, in float64 too.
 """
 
+from reprod_align.alignment.comparing import LAYER_ROUNDING
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import Gap, gap
+from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelInfo
+from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
 
 import numpy as np
 
 
-def paddle_statistic(name: str, before: Array, reference: Trace, info: ModelInfo) -> Array | None:
-    """Return what Paddle's layer holds after the step in which PyTorch's started from `before`.
+def compare_statistics(runner: Runner, findings: Findings, reference: Trace, port: Trace) -> None:
+    """Compare the float buffers of two runs in train mode; add a finding for each that differs."""
+    gaps = []
+    for pair in runner.pairing.match.pairs:
+        name, other = pair.torch[0], pair.paddle[0]
+        is_float = runner.weights[name].dtype.kind == "f"
+        if name in reference.buffers and other in port.buffers and is_float:
+            found = _compare(runner, findings, pair, reference, port)
+            gaps.append(found)
+            if not found.ok:
+                _add(runner, findings, name, other, found)
+    if gaps:
+        findings.check_gaps("forward", f"{len(gaps)} running statistic(s) after a step", gaps)
 
-    name: of PyTorch's buffer; `before` is (C,). None for any other buffer, or where the step can't
-    be told (a cumulative average, inputs that were not kept).
+
+def _compare(
+    runner: Runner, findings: Findings, pair: TensorPair, reference: Trace, port: Trace
+) -> Gap:
+    """Compare one statistic; where Paddle's layers keep another, with what a faithful port has."""
+    name, actual = pair.torch[0], port.buffers[pair.paddle[0]]
+    found = gap(pair.to_paddle({name: reference.buffers[name]})[pair.paddle[0]], actual)
+    own = _faithful_value(name, runner.weights[name], reference, runner.pairing.torch)
+    if found.ok or own is None:
+        return found
+    if gap(own, actual).ok and name.endswith("var"):
+        findings.remark("Paddle's batch norm keeps the biased running variance where "
+                        "PyTorch keeps the unbiased one: a faithful port differs there")  # fmt: skip
+    return gap(own, actual)
+
+
+def _add(runner: Runner, findings: Findings, name: str, other: str, found: Gap) -> None:
+    owner = parent(name), parent(other)
+    if found.relative <= LAYER_ROUNDING and not runner.pairing.settings_differ(*owner):
+        findings.note_float32(owner[0], found.relative)
+    elif not findings.at(*owner):
+        text = (f"running statistic {name.rpartition('.')[2]} differs "
+                f"after one step in train mode: {found.words}")  # fmt: skip
+        findings.add("forward", *owner, text, found)
+
+
+def _faithful_value(name: str, before: Array, reference: Trace, info: ModelInfo) -> Array | None:
+    """Return what Paddle's layer holds after the step in which PyTorch's started from `before`, (C,).
+
+    name: of PyTorch's buffer. None for any other buffer, or where the step is not known (a
+    cumulative average, inputs that were not kept).
     """
     owner, _, role = name.rpartition(".")
     momentum = info.modules[owner].values.get("momentum")

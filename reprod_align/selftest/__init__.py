@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reprod_align.alignment import compare_sides
-from reprod_align.alignment.bench import Bench
-from reprod_align.alignment.judge import judged
+from reprod_align.alignment.judge import Pair, judge
 from reprod_align.base.json import as_json
 from reprod_align.base.progress import track
 from reprod_align.base.text import table
@@ -160,8 +159,11 @@ class _Pair:
         from reprod_align.selftest.faults import faults
 
         with self.reference.working(dtype), self.port.working(dtype):
-            bench = Bench(_untrained(self.reference), self.port, self.inputs, self.steps, dtype)
-            judged(bench, self.name_map, self.copy_weights)
+            bare = _untrained(self.reference)
+            judge(
+                Pair(bare, self.port, self.inputs, self.steps, self.name_map, self.copy_weights),
+                dtype,
+            )
             return faults(self.port, self.inputs, self.steps)
 
     def outcome(self, fault: Fault) -> Outcome:

@@ -1,7 +1,7 @@
 """What a report says beside its findings: float32, shares, consequences, and what shows little."""
 
 from reprod_align import align
-from reprod_align.alignment.consequence import consequences, effect_on_loss
+from reprod_align.alignment.consequence import describe_effects, effect_on_loss
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.trace import Array, Leaf
 from reprod_align.report import Report
@@ -142,7 +142,7 @@ def test_an_amplifier_is_shown() -> None:
 
 def said(ours: Array, theirs: Array, name: str = "logits") -> str:
     leaves = [{name: Leaf(array, True)} for array in (ours, theirs)]
-    return "; ".join(consequences(*leaves, [LeafPair(name, name, None)]))
+    return "; ".join(describe_effects(*leaves, [LeafPair(name, name, None)]))
 
 
 def test_flips_are_counted() -> None:
@@ -172,7 +172,7 @@ def test_masked_scores_count_as_impossible() -> None:
 def test_hidden_states_are_no_scores() -> None:
     states = np.ones((2, 3, 4))
     leaves = [{"hidden": Leaf(states, True), "pooled": Leaf(states[:, 0], True)}] * 2
-    assert consequences(*leaves, [LeafPair("hidden", "hidden", None)]) == []
+    assert describe_effects(*leaves, [LeafPair("hidden", "hidden", None)]) == []
 
 
 def test_the_effect_on_the_loss_is_that_of_the_outputs() -> None:

@@ -6,21 +6,21 @@ paired, they themselves are not, and all that is known is that the difference ar
 
 from dataclasses import replace
 
-from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.locating.locate import Fault
+from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.naming import parent
 from reprod_align.model.trace import Trace
 
 
-def moved_closer(fault: Fault, bench: Bench, reference: Trace) -> Fault:
+def moved_closer(fault: Fault, pairing: Pairing, reference: Trace) -> Fault:
     """Return the fault at the only unpaired child that shares its weights with unpaired ones there."""
     if not fault.own_code or fault.made_with or fault.stage != "forward":
         return fault
     called = {call.path for call in reference.calls if call.finished >= 0}
-    ours = _unpaired(fault.torch_path, set(bench.torch_info.modules), set(bench.pairs)) & called
-    theirs = _unpaired(fault.paddle_path, set(bench.paddle_info.modules), set(bench.names))
+    ours = _unpaired(fault.torch_path, set(pairing.torch.modules), set(pairing.modules)) & called
+    theirs = _unpaired(fault.paddle_path, set(pairing.paddle.modules), set(pairing.names))
     shared: dict[str, set[str]] = {}
-    for pair in bench.match.pairs:
+    for pair in pairing.match.pairs:
         for first in {_child(name, ours) for name in pair.torch} - {""}:
             shared.setdefault(first, set()).update(_child(name, theirs) for name in pair.paddle)
     if len(shared) != 1:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.alignment import compare_sides
-from reprod_align.alignment.bench import Bench
-from reprod_align.alignment.pairing import pair_models
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.pair_models import pair_models
 from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import quieten, without_warnings
@@ -186,11 +186,10 @@ class _Case:
         held = {framework: one.side.values() for framework, one in trainings.items()}
         inputs, trainings["torch"].targets.arrays = trainings["torch"].data(span.restored + 1)
         sides = trainings["torch"].side, trainings["paddle"].side
-        bench = Bench(*sides, inputs, 1, "float64")
-        pair_models(bench, file.name_map(), copy_weights=True)
-        if not bench.roots:
+        runner = pair_models(*sides, inputs, "float64", file.name_map(), True, Findings())
+        if not runner.pairing.outputs:
             raise ReprodError(f"{file.path}: the Paddle model's outputs fit none of PyTorch's")
-        self.swap = Swap(file, trainings, bench, span.last)
+        self.swap = Swap(file, trainings, runner, span.last)
         common = self.swap.common(State(span.restored, held["torch"], kept["torch"]))
         own = State(span.restored, held["paddle"], kept["paddle"])
         if not span.restored and file.settings().get("copy_weights", True):

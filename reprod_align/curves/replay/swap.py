@@ -10,8 +10,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Final
 
-from reprod_align.alignment.bench import Bench
 from reprod_align.alignment.locating.pins import EndPins
+from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
 from reprod_align.curves.explanation import PARTS, Part
@@ -55,16 +55,16 @@ class Swap:
     """Two trainings at work, in float64, with their tensors paired."""
 
     def __init__(
-        self, file: TrainingFile, trainings: Mapping[Framework, Training], bench: Bench, last: int
+        self, file: TrainingFile, trainings: Mapping[Framework, Training], runner: Runner, last: int
     ) -> None:
-        """Take two trainings whose sides work, a bench that has paired them, and the last step."""
-        self.file, self.trainings, self.bench, self.last = file, trainings, bench, last
+        """Take two trainings whose sides work, a runner that has paired them, and the last step."""
+        self.file, self.trainings, self.runner, self.last = file, trainings, runner, last
         self.backward_apart = True
         """whether Paddle's backward pass is judged apart from its forward pass"""
-        tensors = bench.torch_info.tensors
+        tensors = runner.pairing.torch.tensors
         self.pairs: list[TensorPair] = [
             pair
-            for pair in bench.match.pairs
+            for pair in runner.pairing.match.pairs
             if all(tensors[name].is_parameter for name in pair.torch)
         ]
         self._rates: dict[Framework, list[list[float]]] = {}
@@ -73,13 +73,15 @@ class Swap:
 
     def common(self, state: State) -> dict[Framework, State]:
         """Return PyTorch's state, and the same in Paddle."""
-        self.bench.torch_values = dict(state.weights)
         side, library = self.trainings["paddle"].side, _library("paddle")
         optimizer = self._optimizer("paddle")
         fresh = library.optimizer_state(optimizer, side.model)
         betas = library.betas(optimizer) if "beta1_pow_acc" in fresh else None
         kept = as_paddle(state.kept, self.pairs, fresh, betas)
-        return {"torch": state, "paddle": State(state.step, self.bench.port_start(), kept)}
+        return {
+            "torch": state,
+            "paddle": State(state.step, self.runner.port_start(state.weights), kept),
+        }
 
     def converted(self, source: Framework, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Return one side's parameters, or their gradients, as the other side has them."""
@@ -88,7 +90,7 @@ class Swap:
             if source == "torch" and all(name in arrays for name in pair.torch):
                 made.update(pair.to_paddle(arrays))
             elif source == "paddle" and all(name in arrays for name in pair.paddle):
-                made.update(to_torch(pair, arrays, self.bench.torch_values))
+                made.update(to_torch(pair, arrays, self.runner.weights))
         return made
 
     # ------------------------------------------------------------------ steps
@@ -173,7 +175,7 @@ class Swap:
     def _carried(self, source: Framework, judged: Trace) -> dict[str, Array]:
         """Return the loss's gradients with respect to the outputs, as the other side has these."""
         made: dict[str, Array] = {}
-        for pair in self.bench.roots:
+        for pair in self.runner.pairing.outputs or ():
             at, to = pair.expected, pair.actual
             axes: Any = pair.axes
             if source == "paddle":

@@ -1,0 +1,89 @@
+"""Collects what a comparison finds, and writes the report."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
+from reprod_align.report import Check, Finding, Report, Stage
+
+NOT_COMPARABLE = Gap(math.inf, 0.0, 0.0, "")
+OUTPUTS_IN_EVAL = "outputs, eval mode"
+
+
+class Findings:
+    """Findings, checks and remarks, in the order in which they are made."""
+
+    def __init__(self) -> None:
+        """Begin with an empty report."""
+        self.report = Report()
+        self._in_float32: list[str] = []
+
+    def add(
+        self, stage: Stage, ours: str, theirs: str, message: str, found: Gap = NOT_COMPARABLE
+    ) -> None:
+        """Add a finding about a module or parameter, by PyTorch's name and Paddle's."""
+        finding = Finding(stage, ours, theirs, message, found.difference, found.tolerance)
+        self.report.findings.append(finding)
+
+    def put_first(self, findings: Sequence[Finding]) -> None:
+        """Add findings before those that were made already."""
+        self.report.findings[:0] = findings
+
+    def extend_message(self, finding: Finding, text: str) -> None:
+        """Add `text` to the message of a finding."""
+        number = self.report.findings.index(finding)
+        self.report.findings[number] = replace(finding, message=finding.message + text)
+
+    def check(
+        self, stage: Stage, what: str, relative: float, passed: bool, noise: float | None = None
+    ) -> None:
+        """Note a comparison."""
+        self.report.checks.append(Check(stage, what, relative, passed, noise))
+
+    def check_gaps(
+        self, stage: Stage, what: str, gaps: Sequence[Gap], passed: bool | None = None
+    ) -> None:
+        """Note a comparison of several tensors, which passes if all of them agree.
+
+        The largest difference is noted; what is allowed beside RELATIVE_TOLERANCE counts as scale.
+        """
+        passed = all(found.ok for found in gaps) if passed is None else passed
+        nothing = 0.0 if passed else math.inf
+        self.check(
+            stage,
+            what,
+            max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=nothing),
+            passed,
+        )
+
+    def remark(self, text: str) -> None:
+        """Note something that is not a fault but should be known, once."""
+        if text not in self.report.remarks:
+            self.report.remarks.append(text)
+
+    def note_float32(self, place: str, relative: float) -> None:
+        """Note a place at which one side computes with float32 inside, once."""
+        if place not in self._in_float32:
+            self._in_float32.append(place)
+            self.remark(
+                f"agrees to float32 only: {place} loses precision (relative {relative:.1e})"
+            )
+
+    @property
+    def float32_inside(self) -> bool:
+        """Whether a place was noted at which one side computes with float32 inside."""
+        return bool(self._in_float32)
+
+    @property
+    def eval_agrees(self) -> bool:
+        """Whether the outputs in eval mode were compared and agree."""
+        return any(check.what == OUTPUTS_IN_EVAL and check.passed for check in self.report.checks)
+
+    def at(self, ours: str, theirs: str) -> list[Finding]:
+        """Return the findings about a place."""
+        return [f for f in self.report.findings if (f.torch_name, f.paddle_name) == (ours, theirs)]
+
+    def at_stage(self, *stages: Stage) -> list[Finding]:
+        """Return the findings of some stages."""
+        return [finding for finding in self.report.findings if finding.stage in stages]

@@ -1,0 +1,97 @@
+"""Judges parameters that have no counterpart, and those that share values on one side alone."""
+
+from collections.abc import Mapping, Sequence
+
+from reprod_align.alignment.audit import told
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.naming import parent
+from reprod_align.model.side import ModelFailure, TensorInfo
+from reprod_align.model.trace import Array
+from reprod_align.report import Finding
+
+import numpy as np
+
+
+def add_split_ties(pairing: Pairing, findings: Findings) -> None:
+    """Add a finding for each trained parameter that is tied to another in PyTorch alone."""
+    for ours, other, theirs in pairing.split_ties:
+        text = (f"tied to {other} in PyTorch, a parameter of its own in Paddle: "
+                "equal at first, they are trained apart")  # fmt: skip
+        findings.add("weights", ours, theirs, text)
+
+
+def add_leftovers(runner: Runner, findings: Findings) -> None:
+    """Add a finding for each parameter without a counterpart that the outputs depend on.
+
+    If both sides have such parameters and all numbers agree, the two hold the same in a form that
+    could not be paired: that is a remark.
+    """
+    pairing, found = runner.pairing, runner.pairing.match
+    ours = [pairing.torch.tensors[name] for name in found.torch_left]
+    theirs = [pairing.paddle.tensors[name] for name in found.paddle_left]
+    used = _with_gradient(ours, runner.expected.gradients)
+    extra = _with_gradient(theirs, _gradients_of_port(runner) if theirs else {})
+    idle = [t.name for t in ours if t not in used]
+    idle += [f"{t.name} (Paddle)" for t in theirs if t not in extra]
+    if idle:
+        findings.remark(f"without a counterpart and without effect: {', '.join(idle)}")
+    if used and extra and all(check.passed for check in findings.report.checks):
+        names = ", ".join(tensor.name for tensor in (*used, *extra))
+        findings.remark(f"not paired, though all numbers agree: {names}")
+    elif used:
+        findings.put_first(_one_per_module(pairing, [_missing(t, pairing) for t in used]))
+    else:
+        findings.put_first(_one_per_module(pairing, [_extra(t, pairing) for t in extra]))
+
+
+def _gradients_of_port(runner: Runner) -> Mapping[str, Array]:
+    """Return the port's gradients of the projection, {} if it does not run."""
+    try:
+        return runner.run_port(False, "none").gradients
+    except ModelFailure:
+        return {}
+
+
+def _with_gradient(
+    tensors: Sequence[TensorInfo], gradients: Mapping[str, Array]
+) -> list[TensorInfo]:
+    """Return the parameters whose gradient is not zero."""
+    return [t for t in tensors if t.is_parameter and np.any(gradients.get(t.name, 0))]
+
+
+def _missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
+    """Return the finding for a parameter that Paddle's model lacks."""
+    found = pairing.match
+    twin = pairing.paddle.tensors.get(tensor.name)
+    if twin is not None and twin.name in found.paddle_left:
+        text = f"its shape is {tensor.shape} in PyTorch and {twin.shape} in Paddle"
+        if twin.shape == tensor.shape:
+            text = "not paired with its namesake, since the modules that hold them differ"
+        return Finding("weights", tensor.name, twin.name, text, np.inf, 0.0)
+    text = f"{tensor.shape}: the Paddle model has no counterpart of this parameter"
+    if found.paddle_left:
+        text += f"; left in Paddle: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
+    owner = found.owners.get(tensor.owner, "")
+    return Finding("weights", tensor.name, owner, text, np.inf, 0.0)
+
+
+def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
+    """Return the finding for a parameter that PyTorch's model lacks."""
+    owners = {theirs: ours for ours, theirs in pairing.match.owners.items()}
+    text = f"{tensor.shape}: the PyTorch model has no counterpart of this Paddle parameter"
+    return Finding("weights", owners.get(tensor.owner, ""), tensor.name, text, np.inf, 0.0)
+
+
+def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Finding]:
+    """Put one finding in place of those of a module whose namesake is set differently."""
+    kept: dict[str, Finding] = {}
+    for finding in findings:
+        key, owner = finding.torch_name or finding.paddle_name, parent(finding.torch_name)
+        if owner and pairing.settings_differ(owner, owner):
+            settings = told(d for d in pairing.compare_settings(owner, owner) if d.conclusive)
+            text = f"its weights have no counterpart, since it is set differently: {settings}"
+            key, finding = owner, Finding("weights", owner, owner, text, np.inf, 0.0)
+        kept.setdefault(key, finding)
+    return list(kept.values())

@@ -1,0 +1,63 @@
+"""Compares the two losses, and their gradients, on the reference's own outputs."""
+
+from reprod_align.alignment.comparing import CODE_ROUNDING
+from reprod_align.alignment.consequence import effect_on_loss
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.locating.pins import EndPins
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import gap, magnitude
+from reprod_align.causes import loss_cause
+from reprod_align.model.trace import Trace
+
+import numpy as np
+
+
+def compare_losses(runner: Runner, findings: Findings) -> None:
+    """Compare the losses on the reference's outputs, and where they agree their gradients."""
+    training = not runner.eval_backward
+    reference = runner.run_reference(training, loss=True)
+    given = runner.run_port(training, "ends", EndPins(reference), loss=True)
+    if findings.at_stage("forward"):
+        own = runner.run_port(training, "none", loss=True)
+        if reference.loss is not None and own.loss is not None:
+            findings.report.consequences.append(effect_on_loss(reference.loss, own.loss))
+    if _compare_values(findings, reference, given):
+        _compare_gradients(runner, findings, reference, given)
+
+
+def _compare_values(findings: Findings, reference: Trace, given: Trace) -> bool:
+    """Compare the losses; True if it makes sense to go on with the gradients."""
+    ours, theirs = (np.array(0.0 if t.loss is None else t.loss) for t in (reference, given))
+    found = gap(ours, theirs)
+    findings.check_gaps("loss", "loss on the same outputs", [found])
+    if found.ok:
+        return True
+    if found.relative <= CODE_ROUNDING:
+        findings.note_float32("the loss", found.relative)
+        return True
+    cause = loss_cause(
+        float(ours), float(theirs), [leaf.array for leaf in reference.outputs.values()]
+    )
+    text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "
+            f"{float(ours):.9g} in PyTorch")  # fmt: skip
+    findings.add("loss", "", "", f"{text}. {cause}" if cause else text, found)
+    return False
+
+
+def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, given: Trace) -> None:
+    """Compare the gradients of the losses with respect to the outputs; one that is missing is zero."""
+    for pair in runner.pairing.output_pairs(reference, given):
+        ours, theirs = reference.outputs[pair.expected], given.outputs[pair.actual]
+        cut = ours.differentiable and not theirs.differentiable  # by the model, not by the loss
+        if cut or (ours.gradient is None and theirs.gradient is None):
+            continue
+        zeros = np.zeros(theirs.array.shape)
+        expected = zeros if ours.gradient is None else pair.turned(ours.gradient)
+        actual = zeros if theirs.gradient is None else theirs.gradient
+        found = gap(expected, actual, floor=1e-13 * magnitude(expected))
+        findings.check_gaps("loss", "gradient of the loss", [found])
+        if not found.ok and found.relative <= CODE_ROUNDING:
+            findings.note_float32("the loss", found.relative)
+        elif not found.ok:
+            text = f"the loss agrees and its gradient with respect to the outputs does not: {found.words}"
+            findings.add("loss", "", "", text, found)

@@ -1,0 +1,228 @@
+"""Pairs the tensors, modules and outputs of two sides at work, trying where names do not tell."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import islice
+
+from reprod_align.alignment.comparing import compare_outputs
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import SEED, Runner
+from reprod_align.alignment.weights_check import add_differing_weights
+from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.errors import ReprodError
+from reprod_align.match import (
+    Evidence,
+    Match,
+    TensorPair,
+    alternatives,
+    certain_places,
+    common_places,
+    evidence,
+    match,
+    module_pairs,
+    pair_by_value,
+)
+from reprod_align.model.projection import Projection, root_pairs
+from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.trace import Trace
+
+import numpy as np
+
+_CLEARLY = 1e-3
+"""of how far the outputs are apart: what the right pairing leaves at most"""
+_TRIES = 48  # other pairings that are tried before giving up
+_ROUNDED = 1e-6  # relative: a constant that went through float32
+
+
+def pair_models(
+    reference: Side,
+    port: Side,
+    inputs: Inputs,
+    dtype: str,
+    name_map: Mapping[str, str] | None,
+    copy_weights: bool,
+    findings: Findings,
+) -> Runner:
+    """Pair the two sides, which are in their working state, and load the weights into the port.
+
+    Unless copy_weights, each weight of the port that differs from PyTorch's gives a finding.
+    Raises ReprodError if PyTorch's model returns no tensor, ModelFailure if it fails.
+    """
+    weights, described = reference.values(), reference.describe()
+    first, eval_backward = _run_first(reference, inputs, findings)
+    held = port.values()
+    torch = evidence(described, _modules_called(first), weights, "PyTorch")
+    paddle = evidence(port.describe(), _order_of_port(port, inputs), held, "Paddle")
+    pairing = _make_pairing(match(torch, paddle, name_map), torch, paddle)
+    runner = Runner(reference, port, inputs, dtype, pairing, weights, held, first, eval_backward)
+    if not copy_weights:
+        add_differing_weights(pairing.match, weights, held, findings)
+    runner.load_port()
+    runner = _try_alternatives(runner, torch, paddle, findings)
+    runner = _pair_by_value(runner, torch, paddle, findings)
+    runner = _share_draws(runner)
+    findings.report.pairs = runner.pairing.modules
+    return _run_again(runner)
+
+
+def _run_first(reference: Side, inputs: Inputs, findings: Findings) -> tuple[Trace, bool]:
+    """Return PyTorch's run in eval mode, and whether a backward pass is possible there."""
+    draws, only = KeyedDraws(SEED, {}), frozenset[str]()
+    try:
+        trace, backward = reference.run(inputs, False, draws, "all", Projection()), True
+    except ModelFailure as error:
+        if error.what != "backward pass":
+            raise
+        findings.remark(f"gradients are compared in train mode only: {error}")
+        draws = KeyedDraws(SEED, {})
+        trace, backward = reference.run(inputs, False, draws, "all", Projection(only=only)), False
+    if not trace.outputs:
+        raise ReprodError("the PyTorch model returns no tensor: nothing can be compared")
+    return trace, backward
+
+
+def _run_again(runner: Runner) -> Runner:
+    """Repeat PyTorch's run in eval mode if pairing has changed its draws or the outputs that count."""
+    compared = runner.pairing.compared_outputs
+    if compared is None:  # the port does not run
+        return runner
+    if compared == runner.expected.outputs.keys() and not runner.expected.drawn:
+        return runner
+    return replace(runner, expected=runner.run_reference(False))
+
+
+def _modules_called(trace: Trace) -> list[str]:
+    return list(dict.fromkeys(call.path for call in trace.calls))
+
+
+def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
+    """Return the port's modules in calling order; [] if it does not run with its own weights."""
+    try:
+        return _modules_called(port.run(inputs, False, KeyedDraws(SEED, {}), "none"))
+    except ModelFailure:
+        return []
+
+
+def _make_pairing(found: Match, torch: Evidence, paddle: Evidence) -> Pairing:
+    modules = module_pairs(found, torch, paddle)
+    loaded = [pair for pair in found.pairs if _is_loaded(pair, torch, paddle)]
+    places = certain_places(modules, torch, paddle)
+    return Pairing(torch.info, paddle.info, found, loaded, modules, places)
+
+
+def _is_loaded(pair: TensorPair, torch: Evidence, paddle: Evidence) -> bool:
+    """Tell whether the port is given PyTorch's values of this pair.
+
+    It is where state dicts hold the tensors. A constant outside the state dict keeps Paddle's own
+    values, unless they are PyTorch's but for float32 rounding: then both sides compute with the same.
+    """
+    ours = [torch.info.tensors[name] for name in pair.torch]
+    theirs = [paddle.info.tensors[name] for name in pair.paddle]
+    if all(tensor.is_persistent for tensor in (*ours, *theirs)):
+        return True
+    made = pair.to_paddle(torch.values)
+    return all(gap(array, paddle.values[name], _ROUNDED).ok for name, array in made.items())
+
+
+def _try_alternatives(
+    runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings
+) -> Runner:
+    """Where tensors could be paired or laid out in other ways, keep the way that makes outputs agree.
+
+    A port that computes in float32 inside, or has a small fault elsewhere, still differs then, but
+    far less than with a wrong pairing.
+    """
+    found = runner.pairing.match
+    distance = _outputs_distance(runner) if found.doubts or found.layouts else 0.0
+    if distance <= RELATIVE_TOLERANCE:
+        return runner
+    enough = (
+        max(RELATIVE_TOLERANCE, _CLEARLY * distance)
+        if np.isfinite(distance)
+        else RELATIVE_TOLERANCE
+    )
+    for words, other in islice(alternatives(found), _TRIES):
+        tried = replace(runner, pairing=_make_pairing(other, torch, paddle))
+        tried.load_port()
+        if _outputs_distance(tried) <= enough:
+            findings.remark(f"paired by trying, since names don't tell: {words}")
+            return tried
+    runner.load_port()
+    return runner
+
+
+def _outputs_distance(runner: Runner) -> float:
+    """Return how far the port's outputs in eval mode are from the reference's, relative."""
+    try:
+        port = runner.run_port(False, "ends", backward=False)
+    except ModelFailure:
+        return np.inf
+    gaps = compare_outputs(runner.pairing, runner.expected, port)
+    return max((found.exceed * RELATIVE_TOLERANCE for _, found in gaps), default=np.inf)
+
+
+def _pair_by_value(runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings) -> Runner:
+    """Pair outputs, and modules without tensors, by what comes out of them in eval mode."""
+    try:
+        port = runner.run_port(False, "outputs", backward=False)
+    except ModelFailure:
+        return runner
+    modules = dict(runner.pairing.modules)
+    pair_by_value(modules, torch, paddle, runner.expected, port)
+    pairing = replace(
+        runner.pairing,
+        modules=modules,
+        places=certain_places(modules, torch, paddle),
+        outputs=root_pairs(runner.expected.outputs, port.outputs),
+    )
+    _note_unpaired_outputs(pairing, runner.expected, port, findings)
+    return replace(runner, pairing=pairing)
+
+
+def _share_draws(runner: Runner) -> Runner:
+    """Tell random draws apart only by modules that hold the same draws on both sides."""
+    try:
+        ours = runner.run_reference(True, keep="none").drawn
+        theirs = runner.run_port(True, "none").drawn
+    except ModelFailure:
+        return runner
+    places = common_places(runner.pairing.places, ours, theirs)
+    return replace(runner, pairing=replace(runner.pairing, places=places))
+
+
+def _note_unpaired_outputs(
+    pairing: Pairing, reference: Trace, port: Trace, findings: Findings
+) -> None:
+    """Remark on outputs without a counterpart; a list that lost some of its tensors is a finding."""
+    pairs = pairing.outputs or ()
+    paired, met = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
+    missing = [at for at in reference.outputs if at not in paired]
+    for container in dict.fromkeys(_container(at) for at in missing):
+        held = [at for at in reference.outputs if _container(at) == container]
+        left = [at for at in held if at not in paired]
+        if container and len(left) < len(held):
+            text = (
+                f"{container} holds {len(held)} tensors in PyTorch and {len(held) - len(left)} "
+                f"of them in Paddle: {', '.join(left)} is missing"
+            )
+            findings.add("forward", "", "", text)
+    if missing:
+        findings.remark(
+            f"outputs of the PyTorch model without a counterpart: {_list_outputs(missing)}"
+        )
+    extra = [at for at in port.outputs if at not in met]
+    if extra and pairs:
+        findings.remark(
+            f"outputs of the Paddle model without a counterpart: {_list_outputs(extra)}"
+        )
+
+
+def _container(at: str) -> str:
+    """Return the list that an output is an element of: "hidden" of "hidden[2]"; "" for no list."""
+    return at.rpartition("[")[0] if at.endswith("]") else ""
+
+
+def _list_outputs(names: list[str]) -> str:
+    return ", ".join(name or "its output" for name in names)

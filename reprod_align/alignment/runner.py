@@ -1,0 +1,173 @@
+"""Runs either side from the same weights and with the same random draws."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.model.projection import Projection
+from reprod_align.model.side import Inputs, Side, Step
+from reprod_align.model.trace import Array, Trace
+from reprod_align.model.watch import NO_PINS, Keep, Pins
+
+import numpy as np
+
+SEED = 20211
+_TRAINING_SEED = 77  # of the first training step; each further step has the next number
+_AT_ONCE = 2**26  # bytes of weights that are converted before they are loaded
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Two sides at work, with their pairing. After each run in train mode the weights are put back."""
+
+    reference: Side
+    port: Side
+    inputs: Inputs
+    dtype: str
+    pairing: Pairing
+    weights: Mapping[str, Array]
+    """PyTorch's tensors, from which every run of either side starts"""
+    held: Mapping[str, Array]
+    """Paddle's tensors as they came"""
+    expected: Trace
+    """PyTorch's run in eval mode"""
+    eval_backward: bool
+    """whether PyTorch's model allows a backward pass in eval mode"""
+    _drawn: dict[object, Mapping[Any, Any]] = field(default_factory=dict)
+    """kind of run -> the random draws of PyTorch's side in it, which Paddle's side repeats"""
+
+    def __post_init__(self) -> None:
+        """Note the draws of the run that was taken before there was a pairing."""
+        self._drawn.setdefault((False, False), self.expected.drawn)
+
+    # ---------------------------------------------------------------- single passes
+
+    def run_reference(self, training: bool, loss: bool = False, keep: Keep = "all") -> Trace:
+        """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs."""
+        objective = None if loss else Projection(only=self._counted(training))
+        draws = self._draws_of_reference(SEED)
+        trace = self.reference.run(self.inputs, training, draws, keep, objective)
+        self._drawn[training, loss] = trace.drawn
+        if training:
+            self.reference.load(self.weights)
+        return trace
+
+    def run_port(
+        self,
+        training: bool,
+        keep: Keep,
+        pins: Pins = NO_PINS,
+        loss: bool = False,
+        backward: bool = True,
+    ) -> Trace:
+        """Run Paddle's side, with `pins` in place of its own values; `loss` as for the reference."""
+        objective = None if loss else self._projection(training, backward)
+        draws = self._draws_of_port(SEED, (training, loss))
+        trace = self.port.run(self.inputs, training, draws, keep, objective, pins)
+        if training:
+            self._restore_port()
+        return trace
+
+    def _counted(self, training: bool) -> frozenset[str] | None:
+        """Return PyTorch's outputs that a backward pass begins with; None: all."""
+        backward = training or self.eval_backward
+        return self.pairing.compared_outputs if backward else frozenset()
+
+    def _projection(self, training: bool, backward: bool) -> Projection:
+        """Return the scalar of Paddle's outputs that stands for the one of PyTorch's."""
+        only = self._counted(training) if backward else frozenset()
+        return Projection(self.expected.outputs, only, tuple(self.pairing.outputs or ()))
+
+    # ---------------------------------------------------------------- training
+
+    def train_reference(self, steps: int, weights: Mapping[str, Array] | None = None) -> list[Step]:
+        """Train PyTorch's side, from `weights` if they are given."""
+        self.reference.load(self.weights if weights is None else weights)
+        draws = [self._draws_of_reference(_TRAINING_SEED + step) for step in range(steps)]
+        objective = None if self.reference.loss is not None else Projection()
+        try:
+            taken = self.reference.train(self.inputs, steps, draws, objective)
+        finally:
+            self.reference.load(self.weights)
+        self._drawn.update({number: step.drawn for number, step in enumerate(taken)})
+        return taken
+
+    def train_port(self, steps: int, replay: Sequence[Step] | None = None) -> list[Step]:
+        """Train Paddle's side; `replay`: with the gradients and learning rates of PyTorch's steps."""
+        self._restore_port()
+        draws = [self._draws_of_step(step) for step in range(steps)]
+        gradients = rates = None
+        if replay is not None:
+            gradients = [self.pairing.convert(step.gradients) for step in replay]
+            rates = [step.rates for step in replay]
+        objective = self._training_objective()
+        try:
+            return self.port.train(self.inputs, steps, draws, objective, gradients, rates)
+        finally:
+            self._restore_port()
+
+    def run_step(self, number: int, tensors: Mapping[str, Array] | None) -> Trace:
+        """Run Paddle's side as in training step `number`, from PyTorch's `tensors` (None: the first)."""
+        self._restore_port()
+        if tensors is not None:
+            self.port.load(self.pairing.convert(tensors))
+        try:
+            return self.port.run(
+                self.inputs, True, self._draws_of_step(number), "none", self._training_objective()
+            )
+        finally:
+            self._restore_port()
+
+    def _training_objective(self) -> Projection | None:
+        return None if self.port.loss is not None else Projection(self.expected.outputs)
+
+    # ---------------------------------------------------------------- random draws
+
+    def _draws_of_reference(self, seed: int) -> KeyedDraws:
+        return KeyedDraws(seed, {place: place for place in self.pairing.places.values()})
+
+    def _draws_of_port(self, seed: int, run: object) -> KeyedDraws:
+        return KeyedDraws(seed, self.pairing.places, self._drawn.get(run, {}))
+
+    def _draws_of_step(self, number: int) -> KeyedDraws:
+        return self._draws_of_port(_TRAINING_SEED + number, number)
+
+    # ---------------------------------------------------------------- weights
+
+    def load_port(self) -> None:
+        """Give Paddle's model PyTorch's weights, some at a time: the converted ones need memory."""
+        made: dict[str, Array] = {}
+        for pair in self.pairing.loaded:
+            made.update(pair.to_paddle(self.weights))
+            if sum(array.nbytes for array in made.values()) > _AT_ONCE:
+                self.port.load(made)
+                made = {}
+        self.port.load(made)
+
+    def port_start(self, weights: Mapping[str, Array] | None = None) -> dict[str, Array]:
+        """Return Paddle's tensors as a run starts from them; `weights`: in place of PyTorch's first."""
+        return {
+            **self._port_own,
+            **self.pairing.convert(self.weights if weights is None else weights),
+        }
+
+    @cached_property
+    def _port_own(self) -> dict[str, Array]:
+        """Paddle's tensors that keep values of their own."""
+        loaded = self.pairing.loaded_names
+        return {name: array for name, array in self.held.items() if name not in loaded}
+
+    def _restore_port(self) -> None:
+        self.port.load(self._port_own)
+        self.load_port()
+
+
+def shake(weights: Mapping[str, Array], epsilon: float, seed: int) -> Iterator[tuple[str, Array]]:
+    """Yield the float tensors of `weights` by name, each element moved by up to 4 `epsilon` of it."""
+    source = np.random.default_rng(seed)
+    for name, array in weights.items():
+        if array.dtype.kind == "f":
+            yield name, array * (1 + 4 * epsilon * source.uniform(-1, 1, array.shape))
