@@ -20,11 +20,10 @@ def main(run: Run) -> int:
     """Judge all seeds found; write the verdict, and print it."""
     options, log = run.options, run.results / NATIVE / "native_diff.log"
     if options.report:
-        from reprod_align.significance import (
-            plot as significance_plot,  # what it needs may be missing: say so now
-        )
+        from reprod_align.base.web_page import require_kind  # not above: needs matplotlib
+        from reprod_align.significance.plot import write_plot
 
-        significance_plot.require_kind(options.report)
+        require_kind(options.report)
     sides = read_runs(run)
     report = judged(sides, tuple(options.margin or MARGINS), options.alpha)
     remarked = remarks(sides)
@@ -36,7 +35,7 @@ def main(run: Run) -> int:
         report.to_json() | {"seeds_found": seeds, "remarks": remarked},
     )
     if options.report:
-        significance_plot.write_plot(options.report, report)
+        write_plot(options.report, report)
     print(text)
     return EXIT_CODES[report.verdict]
 

@@ -77,7 +77,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print the comparison, draw and explain it where asked; return its exit code."""
     if options.report:
-        from reprod_align.curves.plot import require_kind, write_plot  # without --report not needed
+        from reprod_align.base.web_page import require_kind  # not above: needs matplotlib
+        from reprod_align.curves.plot import write_plot
 
         require_kind(options.report)  # before the logs are read, which may take long
     report = _compare(options)

@@ -2,18 +2,11 @@
 
 import os
 from functools import partial
+from importlib.resources import files
 from typing import Final
 
-from reprod_align.base.web_page import (
-    Axes,
-    Figure,
-    MaxNLocator,
-    data_address,
-    drawn,
-    rendered,
-    write_report,
-)
-from reprod_align.base.web_page import require_kind as require_kind
+from reprod_align.base import web_page
+from reprod_align.base.web_page import Axes
 from reprod_align.significance.report import NativeReport, SideResult
 
 _SIDES: Final = (("PyTorch", "#0969da", -0.08), ("Paddle", "#cf222e", 0.08))
@@ -24,27 +17,27 @@ def write_plot(path: str | os.PathLike[str], report: NativeReport) -> None:
 
     Raises ReprodError for another kind of file, or if it cannot be written.
     """
-    write_report(path, partial(picture, report), partial(page, report))
+    web_page.write_report(path, partial(draw, report), partial(make_page, report))
 
 
-def picture(report: NativeReport, kind: str) -> bytes:
+def draw(report: NativeReport, kind: str) -> bytes:
     """Return the plot as a file of `kind`, "png" or "svg"."""
-    figure = Figure(figsize=(11, 3.6), layout="constrained")
+    figure = web_page.Figure(figsize=(11, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     _draw_sides(left, report)
     _draw_difference(right, report)
-    return drawn(figure, kind)
+    return web_page.drawn(figure, kind)
 
 
-def page(report: NativeReport) -> str:
+def make_page(report: NativeReport) -> str:
     """Return the web page as text; it needs no network and runs no script."""
-    return rendered(
-        _BODY,
+    return web_page.rendered(
+        files(__package__).joinpath("page.html").read_text(encoding="utf-8"),
         title=f"native mode: {report.verdict}",
         width="72rem",
         report=report,
         lines=report.text().splitlines(),
-        plot=data_address(picture(report, "svg")),
+        plot=web_page.data_address(draw(report, "svg")),
     )
 
 
@@ -57,7 +50,7 @@ def _draw_sides(axes: Axes, report: NativeReport) -> None:
         axes.axhline(side.mean, color=color, linewidth=1)
         _draw_interval(axes, side, color)
     axes.set(xlabel="run", ylabel="accuracy", title="accuracies, mean and its interval")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(web_page.MaxNLocator(integer=True))
     axes.legend(frameon=False)
 
 
@@ -76,16 +69,3 @@ def _draw_difference(axes: Axes, report: NativeReport) -> None:
     axes.plot([seeds.difference], [0.5], "D", color="#1f2328")
     axes.axvline(0, color="#888", linewidth=1, linestyle=":")
     axes.set(ylim=(0, 1), yticks=[], xlabel="Paddle - PyTorch", title="difference and its interval")
-
-
-_BODY: Final = """\
-<h1 class="{{ 'passed' if report.verdict == 'equivalent' else 'failed' }}">native mode: \
-{{ report.verdict }}</h1>
-<pre>
-{% for line in lines %}
-{{ line }}
-{% endfor %}
-</pre>
-<p><img src="{{ plot }}" alt="accuracies of both sides, and their difference beside the margins"></p>
-<p>The shaded bands on the right are the margins; the line is the difference's interval.</p>
-"""
