@@ -1,6 +1,7 @@
 """Every English document has a Chinese twin with the same sections, commands, tables and figures."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
@@ -57,6 +58,11 @@ def anchors(path: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def paths(text: str) -> set[str]:
+    """Return the files of code that a page names in backticks, with at least one folder."""
+    return {*re.findall(r"`((?:[\w*]+/)+\w+\.(?:py|sh))`", text)}
+
+
 def test_there_are_documents() -> None:
     assert {"README.md", "docs/tolerances.md", "pipeline/Step5/README.md"} <= {*DOCUMENTS}
 
@@ -78,3 +84,23 @@ def test_links_lead_to_a_page_and_a_heading(name: str) -> None:
             path = here.parent / page if page else here
             assert path.exists(), target
             assert not heading or heading in anchors(path), target
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_files_that_a_page_names_exist(name: str) -> None:
+    """Named from the repository's root, from the library's, or from the page's own folder."""
+    roots = (REPOSITORY, REPOSITORY / "reprod_align", (REPOSITORY / name).parent)
+    for page in (name, twin_of(name)):
+        missing = [at for at in paths(read(page)) if not any([*root.glob(at)] for root in roots)]
+        assert missing == [], page
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_the_modules_that_a_page_names_exist(name: str) -> None:
+    for dotted in re.findall(r"`(reprod_align(?:\.[a-z_0-9]+)+)[`(]", read(name)):
+        module, _, attribute = dotted.rpartition(".")
+        try:
+            known = hasattr(import_module(module), attribute) or import_module(dotted)
+        except ModuleNotFoundError:
+            known = False
+        assert known, dotted
