@@ -44,7 +44,7 @@ class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
 
 
-def unexpected(error: Exception) -> str:
+def describe_unexpected(error: Exception) -> str:
     """Return the line a command ends with for an error that no check foresaw: what, and where.
 
     Raises the error itself if the environment asks for the traceback.
@@ -58,7 +58,7 @@ def unexpected(error: Exception) -> str:
     return f"{what}: {type(error).__name__}: {said}{place}; {_SHOW}=1 shows the traceback"
 
 
-def in_words(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """Return an error's class and what it says, in one line."""
     try:
         said = str(error)

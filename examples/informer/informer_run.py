@@ -20,7 +20,7 @@ from informer_series import (
 )
 from informer_settings import BATCH_SIZE, DTYPES, HERE, JUDGE, LENGTHS, SEED, SIZES, STACK_LAYERS
 from reprod_align import EXACT, STRICT, Gate
-from reprod_align.base.ending import ended
+from reprod_align.base.ending import run_command
 from reprod_align.base.quiet import quieten
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import epoch_order
@@ -168,7 +168,7 @@ def start(
             run.output(writes, dtype).unlink(missing_ok=True)
         return main(run)
 
-    sys.exit(ended(Path(sys.argv[0]).name, work))
+    sys.exit(run_command(Path(sys.argv[0]).name, work))
 
 
 def run_with(words: list[str]) -> Run:

@@ -16,7 +16,7 @@ from reprod_align import Report, align
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import without_warnings
 from reprod_align.base.text import and_more
-from reprod_align.errors import in_words
+from reprod_align.errors import describe_error
 
 PACKAGES = ("torch", "transformers", "paddle", "paddlenlp")
 SHOWN = 3  # findings; the first is where the two part
@@ -35,7 +35,7 @@ def explanation(run: Run, part: Part, again: str) -> list[str]:
     try:
         report = _judged(part)
     except (ImportError, OSError) as error:  # GPU builds of the two often can't share a process
-        return _apart(run, in_words(error))
+        return _apart(run, describe_error(error))
     found = _findings(report) if report.findings else _nothing(report, again)
     return [*found, f"full report: {_command(run)}"]
 

@@ -17,7 +17,7 @@ from pipeline.data.hub import fetch_corpus
 from pipeline.profiles import PROFILES, Profile
 from pipeline.run.command_line import DEFAULTS, make_parser
 from pipeline.tasks import SST2, TASKS, Task
-from reprod_align.base.ending import ended
+from reprod_align.base.ending import run_command
 from reprod_align.errors import MissingInputError, ReprodError
 
 import numpy as np
@@ -281,4 +281,4 @@ def start(
             run.remove_records(writes)
         return main(run)
 
-    sys.exit(ended(Path(sys.argv[0]).name, work))
+    sys.exit(run_command(Path(sys.argv[0]).name, work))

@@ -1,4 +1,4 @@
-"""How a command ends: whatever is in the way is one line on stderr and an exit code."""
+"""How a command ends: an error becomes one line on stderr and an exit code."""
 
 import io
 import os
@@ -6,59 +6,52 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 
-from reprod_align.base.intact import Intact
-from reprod_align.errors import ReprodError, one_line, unexpected
+from reprod_align.errors import ReprodError, describe_unexpected, one_line
 
 CANNOT = 2  # be done, or be compared
-INTERRUPTED, PIPE_CLOSED = 130, 141  # as the shell has it: 128 and the signal's number
+INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count: 128 and the signal's number
 
 
-def ended(name: str, work: Callable[[], int | None]) -> int:
-    """Run `work`, the command `name`; return its exit code, None being 0.
+def run_command(name: str, work: Callable[[], int | None]) -> int:
+    """Run `work`, the command `name`; return its exit code, 0 for None.
 
-    2 and a line on stderr for an error of any kind, 130 for Ctrl-C, 141 if whoever reads stdout has
-    seen enough. SystemExit passes.
+    An error of any kind becomes 2 and a line on stderr; Ctrl-C 130; a reader that closed the pipe of
+    stdout 141. SystemExit passes.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names need not fit its encoding
+            stream.reconfigure(errors="backslashreplace")  # its encoding may lack a name's letters
     try:
-        return _ended(name, work)
+        return _run(name, work)
     except BrokenPipeError:
         _discard_output()
         return PIPE_CLOSED
 
 
-def _ended(name: str, work: Callable[[], int | None]) -> int:
+def _run(name: str, work: Callable[[], int | None]) -> int:
     try:
         try:
-            with Intact():  # where it ran the user's code: what follows must be able to tell
-                return work() or 0
+            return work() or 0
         finally:
-            _flush()
+            if sys.stdout is not None:  # None: closed from the start
+                sys.stdout.flush()  # at the interpreter's exit it is too late for an error line
     except ReprodError as error:
-        return _failed(name, str(error), CANNOT)
+        return _fail(name, str(error))
     except KeyboardInterrupt:
-        return _failed(name, "interrupted", INTERRUPTED)
+        return _fail(name, "interrupted", INTERRUPTED)
     except BrokenPipeError:
         raise
     except OSError as error:  # a full disk, a name that is too long
         _discard_output()
-        return _failed(name, f"{error.filename or 'output'}: {error.strerror or error}", CANNOT)
+        return _fail(name, f"{error.filename or 'output'}: {error.strerror or error}")
     except Exception as error:
-        return _failed(name, unexpected(error), CANNOT)
+        return _fail(name, describe_unexpected(error))
 
 
-def _failed(name: str, words: str, code: int) -> int:
-    with suppress(OSError, ValueError):  # closed by the user's code: the exit code still tells
+def _fail(name: str, words: str, code: int = CANNOT) -> int:
+    with suppress(OSError, ValueError):  # stderr may be closed: the exit code still tells
         print(one_line(f"{name}: {words}"), file=sys.stderr)
     return code
-
-
-def _flush() -> None:
-    """Write out what is still kept; at the interpreter's exit it is too late for an error line."""
-    if sys.stdout is not None:  # it is None if it was closed from the start
-        sys.stdout.flush()
 
 
 def _discard_output() -> None:

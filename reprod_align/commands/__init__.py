@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Final
 
-from reprod_align.base.ending import ended
+from reprod_align.base.ending import run_command
 
 COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "print versions, devices and what does not work",
@@ -26,7 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (0 aligned, 1 different, 2 cannot be done)."""
-    return ended("reprod-align", lambda: _run(sys.argv[1:] if words is None else words))
+    return run_command("reprod-align", lambda: _run(sys.argv[1:] if words is None else words))
 
 
 def parse(words: Sequence[str]) -> Namespace:

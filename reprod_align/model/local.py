@@ -15,7 +15,7 @@ from weakref import ReferenceType, ref
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
-from reprod_align.errors import ReprodError, in_words
+from reprod_align.errors import ReprodError, describe_error
 from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import find_reachable
 from reprod_align.model.settings import OptimizerSettings
@@ -208,7 +208,7 @@ class LocalSide:
             yield
         except Exception as error:
             path = watch.inside() if watch is not None else ""
-            raise ModelFailure(self.name, path, what, in_words(error)) from error
+            raise ModelFailure(self.name, path, what, describe_error(error)) from error
 
     def _forward(self, inputs: Inputs) -> Any:
         if isinstance(inputs, Mapping):

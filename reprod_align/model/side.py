@@ -23,7 +23,7 @@ class ModelFailure(ReprodError):
     """A user's model, loss or optimizer raised an error: says on which side and in which module."""
 
     def __init__(self, framework: str, path: str, what: str, text: str) -> None:
-        """Keep the place, and the error as `in_words` has it."""
+        """Keep the place, and the error as `describe_error` has it."""
         where = f" in {path}" if path else ""
         super().__init__(f"the {framework} {what} raised{where}: {text}")
         self.framework, self.path, self.what, self.text = framework, path, what, text

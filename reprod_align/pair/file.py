@@ -26,10 +26,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
-from typing import Any, Final, Literal, NoReturn, TypedDict, TypeVar, cast
+from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
-from reprod_align.base.intact import Intact
-from reprod_align.errors import ReprodError, in_words
+from reprod_align.errors import ReprodError, describe_error
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure
@@ -122,8 +121,7 @@ class PairFile:
         function = self._function(name, 0)
         if function is None:
             raise ReprodError(f"{self.path} defines no function {name}() {that}")
-        with Intact():
-            return function()
+        return function()
 
     def _function(self, name: str, arguments: int) -> Callable[..., Any] | None:
         """Return the named function; None if there is none, ReprodError if it is none."""
@@ -157,31 +155,13 @@ def opened(path: Path, kind: type[File]) -> Iterator[File]:
     paths = list(sys.path)
     sys.path.insert(0, str(path.resolve().parent))
     try:
-        with chdir("."), _no_silent_exit():  # comes back if the file goes elsewhere
+        with chdir("."):  # comes back if the file goes elsewhere
             code = compile(path.read_bytes(), module.__file__, "exec")
-            with Intact():
-                exec(code, vars(module))
+            exec(code, vars(module))
             yield kind(path, module)
     finally:
         sys.path[:] = paths
         sys.modules.pop(_MODULE, None)
-
-
-@contextmanager
-def _no_silent_exit() -> Iterator[None]:
-    """Let os._exit in this process raise SystemExit: its 0 would be taken for our verdict."""
-    leave, process = os._exit, os.getpid()
-
-    def refused(status: int) -> NoReturn:
-        if os.getpid() != process:  # a worker's end is its own
-            leave(status)
-        raise SystemExit(status)
-
-    os._exit = refused
-    try:
-        yield
-    finally:
-        os._exit = leave
 
 
 def placed(error: BaseException, path: Path) -> ReprodError:
@@ -257,4 +237,4 @@ def _takes(function: Callable[..., Any], arguments: int) -> bool:
 def _in_words(error: BaseException) -> str:
     if isinstance(error, SyntaxError):  # str() repeats the place
         return f"{type(error).__name__}: {error.msg}"
-    return in_words(error)
+    return describe_error(error)

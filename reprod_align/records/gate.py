@@ -9,7 +9,7 @@ from typing import Any
 
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
-from reprod_align.errors import MissingInputError, ReprodError, in_words, one_line
+from reprod_align.errors import MissingInputError, ReprodError, describe_error, one_line
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record
 from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule, compare_records
@@ -103,7 +103,7 @@ def _explained(gate: Gate) -> Sequence[str]:
     try:
         return gate.explanation() if gate.explanation is not None else []
     except (Exception, SystemExit, KeyboardInterrupt) as error:
-        said = str(error) if isinstance(error, ReprodError) else in_words(error)
+        said = str(error) if isinstance(error, ReprodError) else describe_error(error)
         return [f"where and why could not be told: {said}"]
 
 

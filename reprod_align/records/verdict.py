@@ -99,10 +99,11 @@ class KeyResult:
         """The measured difference in a few words."""
         if self.difference is None:
             return "not comparable"
-        return (
-            f"mean {self.difference.mean_abs:.1e}, max relative {self.difference.max_rel:.1e} "
-            f"(tolerance {self.rule.max_rel:g})"
-        )
+        mean = f"mean {self.difference.mean_abs:.1e}"
+        if self.rule != EXACT and self.rule.mean_abs < math.inf:
+            mean += f" (tolerance {self.rule.mean_abs:g})"
+        largest = self.difference.max_rel
+        return f"{mean}, max relative {largest:.1e} (tolerance {self.rule.max_rel:g})"
 
     @property
     def is_rounding_around_zero(self) -> bool:

@@ -1,8 +1,6 @@
 """Damaged and hostile files: each is refused in one line that says what is wrong, and nothing is lost."""
 
-import builtins
 import importlib.util
-import io
 import json
 import sys
 from argparse import Namespace
@@ -22,7 +20,6 @@ from pipeline.training.native_runs import trained
 from pipeline.training.state import read_state, require_resumable, write_state
 from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights
-from reprod_align.base.ending import ended
 from reprod_align.commands import main
 from reprod_align.initialisation.sample import Collector, as_record, from_record
 from reprod_align.pair.file import told_at
@@ -34,75 +31,7 @@ import numpy as np
 import pytest
 import torch
 
-# ------------------------------------------------------------------ how a command ends
-
-
-def test_what_nobody_foresaw(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def work() -> int:
-        raise KeyError("a\x1b[31m\nb")
-
-    assert ended("x.py", work) == 2
-    said = only_line(capsys)
-    assert said.startswith("x.py: not foreseen: KeyError: ") and "\x1b" not in said
-    monkeypatch.setenv("REPROD_ALIGN_TRACEBACK", "1")
-    with pytest.raises(KeyError):
-        ended("x.py", work)
-
-
-def test_memory_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ended("x.py", lambda: np.ones(1 << 50).size) == 2
-    assert "x.py: out of memory: " in only_line(capsys)
-
-
-def test_output_that_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed = io.StringIO()
-    closed.close()
-    monkeypatch.setattr(sys, "stdout", closed)
-    monkeypatch.setattr(sys, "stderr", closed)
-    assert ended("x.py", lambda: print("done")) == 2
-
-
-def test_a_message_without_end() -> None:
-    assert len(str(ReprodError("x" * 10**6))) < 2100
-
-
-def test_a_silent_exit_is_no_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pair", file_with(tmp_path, "import os; os._exit(0)")]) == 2
-    assert "SystemExit: 0" in only_line(capsys)
-
-
-OVERWRITES = {
-    "builtins": "builtins.print = builtins.len = builtins.isinstance = builtins.next = None",
-    "all builtins": "vars(builtins).clear()",
-    "streams": "sys.stdout = sys.stderr = object()",
-}
-IN_FORWARD = """
-def torch_model():
-    import torch
-
-    class Model(torch.nn.Linear):
-        def forward(self, x):
-            {}
-            return super().forward(x)
-
-    return Model(5, 3)
-"""
-
-
-@pytest.mark.parametrize("what", OVERWRITES)
-def test_a_file_that_overwrites_what_we_need(
-    what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names, streams = dict(vars(builtins)), (sys.stdout, sys.stderr)
-    overwrites = OVERWRITES[what]
-    assert main(["pair", file_with(tmp_path, f"import builtins, sys\n{overwrites}")]) == 0
-    capsys.readouterr()
-    inside = IN_FORWARD.format(f"import builtins, sys; {overwrites}")
-    assert main(["pair", file_with(tmp_path, inside)]) == 2
-    assert only_line(capsys).startswith("reprod-align: ")
-    assert names.items() <= vars(builtins).items() and (sys.stdout, sys.stderr) == streams
+# ------------------------------------------------------------------ a pair's file
 
 
 def test_inputs_without_an_element(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,8 +77,8 @@ def test_aligned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert printed.out.splitlines() == [
         "forward: aligned",
-        "  official  passed  2 compared, worst emb: mean 0.0e+00, max relative 0.0e+00 "
-        "(tolerance 0.0001)",
+        "  official  passed  2 compared, worst emb: mean 0.0e+00 (tolerance 1e-06), "
+        "max relative 0.0e+00 (tolerance 0.0001)",
         "  strict    passed  2 compared, worst emb: mean 0.0e+00, max relative 0.0e+00 "
         "(tolerance 1e-09)",
         f"  log: {gate.log}",

@@ -332,3 +332,15 @@ def test_tensors_and_odd_values_are_compared_or_refused() -> None:
 def test_within_the_threshold_is_not_strict() -> None:
     assert not compare_records({"x": np.zeros(4)}, {"x": np.full(4, 1e-7)}, rule=STRICT).passed
     assert compare_records({"x": np.zeros(4)}, {"x": np.full(4, 1e-17)}, rule=STRICT).passed
+
+
+def test_the_headline_shows_the_tolerance_that_decides() -> None:
+    seen = compare_records({"acc": 0.75}, {"acc": 0.748}, 0.0015)
+    assert not seen.passed and seen.headline == (
+        "failed  1 compared, worst acc: mean 2.0e-03 (tolerance 0.0015), "
+        "max relative 2.7e-03 (tolerance 0.15)"
+    )
+    strict = compare_records({"acc": 0.75}, {"acc": 0.75}, rule=STRICT)
+    assert strict.headline.endswith("acc: mean 0.0e+00, max relative 0.0e+00 (tolerance 1e-09)")
+    exact = compare_records({"n": 3}, {"n": 4})
+    assert exact.headline.endswith("n: mean 1.0e+00, max relative 3.3e-01 (tolerance 0)")
