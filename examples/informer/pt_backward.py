@@ -11,7 +11,7 @@ from informer_run import Run, start
 from informer_settings import DTYPES, ITERATIONS, JUDGE
 from reprod_align import Recorder
 from reprod_align.backends.torch import gradients, parameters
-from reprod_align.traces.sketch import backward_order
+from reprod_align.traces.sketch import sketch_backwards
 
 import torch.nn.functional as F
 
@@ -31,13 +31,13 @@ def main(run: Run) -> None:
             record.add(f"loss_{iteration}", loss)
             record.add(f"lr_{iteration}", schedule.get_last_lr()[0])
             if dtype == JUDGE:
-                record.add_all(backward_order(f"gradient_{iteration}", gradients(model)))
+                record.add_all(sketch_backwards(f"gradient_{iteration}", gradients(model)))
             optimizer.step()
             optimizer.zero_grad()
             if iteration % 3 == 2:
                 schedule.step()
             if dtype == JUDGE:
-                record.add_all(backward_order(f"parameter_{iteration}", parameters(model)))
+                record.add_all(sketch_backwards(f"parameter_{iteration}", parameters(model)))
         record.save()
 
 

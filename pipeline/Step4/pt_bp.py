@@ -14,7 +14,7 @@ from pipeline.pt.optimizer import build_optimizer
 from pipeline.run import JUDGE, Run, start
 from reprod_align import Recorder
 from reprod_align.backends.torch import gradients, parameters
-from reprod_align.traces.sketch import backward_order
+from reprod_align.traces.sketch import sketch_backwards
 
 import torch
 from tqdm import trange
@@ -39,12 +39,12 @@ def train(run: Run, dtype: str) -> None:
         record.add(f"loss_{iteration}", loss)
         record.add(f"lr_{iteration}", schedule.get_last_lr()[0])
         if dtype == JUDGE:
-            record.add_all(backward_order(f"gradient_{iteration}", gradients(model)))
+            record.add_all(sketch_backwards(f"gradient_{iteration}", gradients(model)))
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
         if dtype == JUDGE:
-            record.add_all(backward_order(f"parameter_{iteration}", parameters(model)))
+            record.add_all(sketch_backwards(f"parameter_{iteration}", parameters(model)))
     record.save()
 
 

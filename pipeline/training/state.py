@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -20,24 +20,12 @@ Facts = dict[str, Any]
 
 PROCESSES = "processes"  # the fact that says how many of them trained together
 _KEY, _SUM = "reprod_align", "crc32"  # the metadata's entries
-_KINDS = {"float64": "F64", "float32": "F32", "int64": "I64", "int32": "I32", "bool": "BOOL"}
 
 
 def write_state(path: Path, arrays: Mapping[str, Array], facts: Facts) -> None:
     """Write arrays and JSON facts to `path`, whole or not at all, without a second copy in memory."""
     told = json.dumps(facts)
-    header: dict[str, Any] = {"__metadata__": {_KEY: told, _SUM: _checksum(told, arrays)}}
-    end = 0
-    for name, array in arrays.items():
-        start, end = end, end + array.nbytes
-        kind = _KINDS[array.dtype.name]
-        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": [start, end]}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)  # the tensors start at a multiple of eight bytes
-    with whole_file(path) as handle:
-        handle.write(len(text).to_bytes(8, "little") + text)
-        for array in arrays.values():
-            handle.write(np.ascontiguousarray(array).data)
+    write_tensors(path, arrays, {_KEY: told, _SUM: _checksum(told, arrays)})
 
 
 def read_state(path: Path) -> tuple[Arrays, Facts]:
@@ -45,17 +33,12 @@ def read_state(path: Path) -> tuple[Arrays, Facts]:
 
     facts["made_with"], if it is there, is a dict; `require_resumable` asks for more.
     """
-    from safetensors import SafetensorError, safe_open
-
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in file.keys()}
-            facts = json.loads(metadata[_KEY])
-            # checkpoints of earlier versions have no checksum
-            intact = metadata.get(_SUM, "") in ("", _checksum(metadata[_KEY], arrays))
-    except (SafetensorError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
-            OSError) as error:  # fmt: skip
+        arrays, metadata = read_tensors(path)
+        facts = json.loads(metadata[_KEY])
+        # checkpoints of earlier versions have no checksum
+        intact = metadata.get(_SUM, "") in ("", _checksum(metadata[_KEY], arrays))
+    except (ReprodError, LookupError, RecursionError, ValueError) as error:
         raise ReprodError(f"{path} is damaged, or no checkpoint of Step 5") from error
     if (
         not intact

@@ -16,7 +16,7 @@ from reprod_align.base.json import to_plain
 from reprod_align.base.text import shorten_lines
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.traces.file import Array, RecordedTrace, TraceTensor
-from reprod_align.traces.fingerprint import Vector, distance, fingerprint, statistics
+from reprod_align.traces.sketch import Vector, distance, sketch, statistics
 
 import numpy as np
 
@@ -44,7 +44,7 @@ class Row:
     """L2 norm of the difference over that of the expected tensor"""
     limit: float
     estimated: bool
-    """from fingerprints; else exact"""
+    """from sketches; else exact"""
     passed: bool
     words: str
     """what else is to be said; "" if nothing"""
@@ -270,7 +270,7 @@ def _difference(expected: TraceTensor, actual: TraceTensor) -> tuple[float, floa
         return math.inf, scale, f"{expected.dtype} expected, got {actual.dtype}"
     if expected.whole and actual.whole:
         return _distance(_laid(expected), _laid(actual)), scale, ""
-    return distance(_fingerprint(expected), _fingerprint(actual)), scale, ""
+    return distance(_sketch(expected), _sketch(actual)), scale, ""
 
 
 def _distance(expected: Array, actual: Array) -> float:
@@ -285,7 +285,7 @@ def _distance(expected: Array, actual: Array) -> float:
 def _norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the finite elements."""
     if not tensor.whole:
-        return statistics(_fingerprint(tensor))["norm"]
+        return statistics(_sketch(tensor))["norm"]
     wide = tensor.values.astype(np.result_type(tensor.values, np.float64))
     return _length(wide[np.isfinite(wide)])
 
@@ -311,8 +311,8 @@ def _laid(tensor: TraceTensor) -> Array:
     return tensor.values.T if tensor.transposed else tensor.values
 
 
-def _fingerprint(tensor: TraceTensor) -> Vector:
-    return fingerprint(_laid(tensor)) if tensor.whole else tensor.values.astype(np.float64)
+def _sketch(tensor: TraceTensor) -> Vector:
+    return sketch(_laid(tensor)) if tensor.whole else tensor.values.astype(np.float64)
 
 
 # ---------------------------------------------------------------------- words

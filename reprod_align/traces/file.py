@@ -8,14 +8,14 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.traces import fingerprint
+from reprod_align.traces.sketch import LENGTH
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,13 +34,12 @@ _DTYPES = {
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", *_STORED,
 }  # fmt: skip
-_CODES = {"b": "BOOL", "u": "U", "i": "I", "f": "F"}
 _MOST_ELEMENTS = 1 << 62
 
 
 @dataclass(frozen=True)
 class TraceTensor:
-    """One tensor of a trace, whole or as a fingerprint."""
+    """One tensor of a trace, whole or as a sketch."""
 
     module: str
     """dotted name of the module; of a parameter or buffer, its owner"""
@@ -57,9 +56,9 @@ class TraceTensor:
     shape: tuple[int, ...]
     """of the tensor itself, in its framework's layout"""
     whole: bool
-    """`values` is the tensor; else its fingerprint, float64 of shape (fingerprint.LENGTH,)"""
+    """`values` is the tensor; else its sketch, float64 of shape (LENGTH,)"""
     transposed: bool
-    """lies transposed to PyTorch's layout: whole values too; fingerprints are of PyTorch's"""
+    """lies transposed to PyTorch's layout: whole values too; sketches are of PyTorch's"""
     passed_on: bool
     """this output is one of the call's inputs itself: its gradient is that tensor's"""
     values: Array
@@ -101,31 +100,8 @@ def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
         "mode": trace.mode,
         "tensors": entries,
     }
-    stored = [_stored(array) for array in arrays.values()]
-    header = _header({_KEY: json.dumps(content)}, stored)
-    with whole_file(path) as handle:  # save_file would need, and leave, a file of its own
-        handle.write(len(header).to_bytes(8, "little") + header)
-        for array in stored:
-            handle.write(array.reshape(-1).view(np.uint8).data)
-
-
-def _header(metadata: Mapping[str, str], arrays: Sequence[Array]) -> bytes:
-    """Return the JSON header of the format, as long as alignment wants it."""
-    header: dict[str, Any] = {"__metadata__": metadata}
-    end = 0
-    for number, array in enumerate(arrays):
-        begin, end = end, end + array.nbytes
-        header[str(number)] = {
-            "dtype": _CODES[array.dtype.kind] + _bits(array.dtype),
-            "shape": list(array.shape),
-            "data_offsets": [begin, end],
-        }
-    text = json.dumps(header).encode()
-    return text + b" " * (-len(text) % 8)
-
-
-def _bits(dtype: np.dtype[Any]) -> str:
-    return "" if dtype.kind == "b" else str(8 * dtype.itemsize)
+    stored = {str(number): _stored(array) for number, array in enumerate(arrays.values())}
+    write_tensors(path, stored, {_KEY: json.dumps(content)})
 
 
 def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
@@ -134,7 +110,7 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
         raise MissingInputError(f"{path} is missing")
     if not Path(path).is_file():
         raise ReprodError(f"{path} is not a file")
-    metadata, arrays = _read(path)
+    arrays, metadata = read_tensors(path)
     try:
         return _trace(_content(metadata), arrays)
     except _Unfit as error:
@@ -143,22 +119,6 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
 
 class _Unfit(Exception):
     """What is wrong with the content of a file."""
-
-
-def _read(path: str | os.PathLike[str]) -> tuple[Mapping[str, str], dict[str, Array]]:
-    try:
-        from safetensors import safe_open
-    except ImportError as error:
-        raise ReprodError("safetensors cannot be imported: pip install safetensors") from error
-    try:
-        with safe_open(path, framework="np") as handle:
-            metadata = handle.metadata() or {}
-            arrays = {name: handle.get_tensor(name) for name in handle.keys()}
-    except Exception as error:  # its own, and numpy's for dtypes that numpy lacks
-        raise ReprodError(
-            f"{path} is damaged, or no .safetensors file ({error}): record it again"
-        ) from error
-    return metadata, arrays
 
 
 def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
@@ -221,7 +181,7 @@ def _restored(number: int, tensor: TraceTensor) -> Array:
     if tensor.dtype in _PAIRS:
         shape = (*shape, 2)
     if not tensor.whole:
-        shape, dtype = (fingerprint.LENGTH,), "float64"
+        shape, dtype = (LENGTH,), "float64"
     if tensor.values.shape != shape or tensor.values.dtype != np.dtype(dtype):
         raise _Unfit(
             f"entry {number}: {dtype} of shape {shape} expected, "
@@ -232,7 +192,8 @@ def _restored(number: int, tensor: TraceTensor) -> Array:
 
 
 def _stored(array: Array) -> Array:
-    """Return the array as the format holds it: contiguous, little-endian, complex as pairs."""
-    dense = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(array.shape)
-    real = _PAIRS.get(dense.dtype.name)
-    return dense if real is None else dense.reshape((*dense.shape, 1)).view(real)
+    """Return the array as the format holds it: complex as pairs."""
+    real = _PAIRS.get(array.dtype.name)
+    if real is None:
+        return array
+    return np.ascontiguousarray(array[..., None], array.dtype.name).view(real)

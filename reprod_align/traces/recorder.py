@@ -18,7 +18,7 @@ from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
 from reprod_align.traces.calls import Call, Listener
 from reprod_align.traces.file import Array, RecordedTrace, TraceTensor, save_trace
-from reprod_align.traces.fingerprint import LENGTH, fingerprint
+from reprod_align.traces.sketch import LENGTH, sketch
 
 
 @contextmanager
@@ -144,7 +144,7 @@ class _Recorder:
         if self.mode == "whole" or math.prod(shape) <= LENGTH:
             return _Value(dtype, shape, True, self.fw.array(tensor))
         laid = tensor.t() if transposed else tensor
-        return _Value(dtype, shape, False, fingerprint(laid, self.ops))
+        return _Value(dtype, shape, False, sketch(laid, self.ops))
 
     # ------------------------------------------------------------------ afterwards
 

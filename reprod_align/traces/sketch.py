@@ -1,53 +1,237 @@
-"""A short fingerprint of a large tensor, from which a difference can still be seen and sized.
+"""A large tensor in 4 KB: its statistics, and a projection from which differences are sized.
 
-Ten AdamW iterations of a 22-million-parameter model make 3.6 GB of float64 gradients and values.
-A sketch keeps them comparable in 2 KB a tensor: the elements get fixed random signs, the signed
-elements are added up in `BINS` blocks. Two tensors that differ anywhere have different sketches
-(the signs would have to cancel), and the sketch of a difference has on average the length of the
-difference. (Charikar et al., "Finding frequent items in data streams", ICALP 2002; Alon, Matias,
-Szegedy, STOC 1996.)
+The elements, in C order, get fixed random signs and are dealt out to BINS sums, element i to sum
+i mod BINS (or a lower prime, where BINS divides a length of the tensor). The sums are linear in the
+tensor, and the length of a difference of two tensors' sums is, in expectation of its square, the
+length of the tensors' difference. Its relative standard error is at most 1 / sqrt(2 * BINS), 3.1%,
+for a difference within SLAB elements, and about 1 / sqrt(BINS), 4.4%, in the worst case (a constant
+difference, over many slabs). Where no two changed elements share a sum it is exact: one element, or
+a run of up to BINS of them.
+
+BINS is prime, so that rows, columns and heads are dealt out evenly, whatever their stride.
+(Charikar et al., "Finding frequent items in data streams", ICALP 2002; Alon, Matias, Szegedy,
+STOC 1996.)
 """
 
+import math
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-BINS = 256
-WHOLE = 4096  # tensors up to this many elements are kept whole
+Array = NDArray[np.generic]
+Vector = NDArray[np.float64]
+
+BINS = 509
+_FEWER = 503  # where BINS divides a length: a changed column would meet a single sum
+SLAB = BINS * 512  # elements worked on at a time: they and their signed copy stay in the cache
+STATISTICS = ("mean", "std", "min", "max", "nonfinite", "norm")
+LENGTH = len(STATISTICS) + BINS
+WHOLE = 4096  # elements up to which the pipeline records a tensor whole
 
 
-def sketch(array: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
-    """Return `array` itself if it has at most WHOLE elements, else its BINS signed block sums.
+class Ops(Protocol):
+    """What a framework does with a tensor on its own device. Each backend's module `sketch`, and NUMPY."""
 
-    The sums keep the array's dtype; NaN and infinity stay visible in their block.
+    def flat(self, tensor: Any) -> Any:
+        """Return the elements in C order, 1-D float32 or float64; complex as pairs.
+
+        An array on the tensor's own memory if that is the host's: NUMPY then does the rest.
+        """
+
+    def moments(self, slab: Any) -> Vector:
+        """Return sum, sum of squares, min and max of a 1-D tensor."""
+
+    def signed_sums(self, slab: Any, start: int, width: int) -> Array:
+        """Return the column sums of slab * signs, in rows of `width`; signs from signs()[start]."""
+
+    def array(self, tensor: Any) -> Array:
+        """Return the tensor as an array."""
+
+
+class _Numpy:
+    """Ops of numpy arrays; on a CPU they take half the time of the frameworks' own."""
+
+    def flat(self, tensor: Array) -> Array:
+        real = np.ascontiguousarray(tensor)
+        if real.dtype.kind == "c":
+            real = real.view(real.real.dtype)
+        if real.dtype not in (np.float32, np.float64):
+            real = real.astype(np.float32 if real.dtype == np.float16 else np.float64)
+        return real.reshape(-1)
+
+    def moments(self, slab: Any) -> Vector:
+        with np.errstate(all="ignore"):
+            four = _sum(slab), np.dot(slab, slab), slab.min(), slab.max()
+        return np.array(four, np.float64)
+
+    def signed_sums(self, slab: Any, start: int, width: int) -> Array:
+        own = signs(slab.dtype)[start : start + slab.size].reshape(-1, width)
+        sums: Array = np.einsum("rc,rc->c", slab.reshape(-1, width), own)
+        return sums
+
+    def array(self, tensor: Array) -> Array:
+        return tensor
+
+
+NUMPY: Ops = _Numpy()
+
+
+def sketch(tensor: Any, ops: Ops = NUMPY) -> Vector:
+    """Return STATISTICS and BINS sums, float64 of shape (LENGTH,), of a tensor that is not empty.
+
+    Statistics and sums are those of the finite elements ("nonfinite" counts the others). Sums are
+    formed in the tensor's precision, at least float32, up to 512 elements at a time, and then in
+    float64. "std" comes from the sums, so it is lost in rounding below 1e-3 (float32) or 1e-7 of
+    the mean.
+    """
+    flat = ops.flat(tensor)
+    if isinstance(flat, np.ndarray):
+        ops = NUMPY
+    total = _Total(_width(tensor.shape))
+    for number, start in enumerate(range(0, math.prod(flat.shape), SLAB)):
+        total.add(ops, flat[start : start + SLAB], number)
+    return total.vector()
+
+
+def sketch_large(array: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Return `array` itself if it has at most WHOLE elements, else the BINS sums of its sketch.
+
+    The sums keep the array's dtype; NaN and infinity stay visible, each in its sum.
     """
     if array.size <= WHOLE:
         return array
-    signed = array.reshape(-1) * _signs(array.size)
-    edges = np.linspace(0, array.size, BINS, endpoint=False, dtype=np.int64)
-    return np.add.reduceat(signed, edges)
+    vector = sketch(array)
+    sums = vector[len(STATISTICS) :]
+    if statistics(vector)["nonfinite"]:
+        flat = array.reshape(-1)
+        places = np.flatnonzero(~np.isfinite(flat))
+        with np.errstate(invalid="ignore"):
+            np.add.at(sums, places % SLAB % _width(array.shape), flat[places])
+    return sums.astype(array.dtype)
 
 
-@cache  # a model has a handful of tensor sizes, each asked for at every iteration
-def _signs(size: int) -> NDArray[np.int8]:
-    """Return `size` random signs, the same in every process (a hash of the index)."""
-    bits = np.arange(size, dtype=np.uint64)
-    bits *= np.uint64(0xBF58476D1CE4E5B9)
-    bits ^= bits >> np.uint64(31)
-    bits *= np.uint64(0x94D049BB133111EB)
-    return np.where(bits >> np.uint64(63), np.int8(-1), np.int8(1))
-
-
-def backward_order(
+def sketch_backwards(
     prefix: str, named: Iterable[tuple[str, NDArray[np.floating[Any]]]]
 ) -> dict[str, NDArray[np.floating[Any]]]:
-    """Return the sketches of a model's parameters or gradients as `prefix.NAME`, last layer first.
+    """Return a model's parameters or gradients as `prefix.NAME`, the large ones as sketches.
 
-    The backward pass meets the last layer first, so the first of them that differs is where the two
-    sides part.
+    The last layer comes first, as in the backward pass: the first that differs is where the two
+    sides diverge.
     """
-    sketches = {f"{prefix}.{name}": sketch(array).copy() for name, array in named}
+    sketches = {f"{prefix}.{name}": sketch_large(array).copy() for name, array in named}
     return dict(reversed(sketches.items()))
+
+
+def _width(shape: Iterable[int]) -> int:
+    return _FEWER if any(length % BINS == 0 for length in shape) else BINS
+
+
+@dataclass
+class _Total:
+    width: int
+    bins: Vector = field(default_factory=lambda: np.zeros(BINS))
+    size: int = 0
+    nonfinite: int = 0
+    sum: float = 0.0
+    squares: float = 0.0
+    low: float = math.inf
+    high: float = -math.inf
+
+    def add(self, ops: Ops, slab: Any, number: int) -> None:
+        moments = ops.moments(slab)
+        if not np.isfinite(moments).all():  # rare: it has NaN or infinity, or its squares overflow
+            ops, slab, moments = self._finite(ops.array(slab).astype(np.float64))
+        self.size += math.prod(slab.shape)
+        self.sum += moments[0]
+        self.squares += moments[1]
+        self.low, self.high = min(self.low, moments[2]), max(self.high, moments[3])
+        self.bins += _slab_sums(ops, slab, number, self.width)
+
+    def _finite(self, slab: Any) -> tuple[Ops, Any, Vector]:
+        finite = np.isfinite(slab)
+        self.nonfinite += int(slab.size - finite.sum())
+        moments = np.array([0.0, 0.0, np.inf, -np.inf])
+        if finite.any():
+            moments = NUMPY.moments(slab[finite])
+        return NUMPY, np.where(finite, slab, 0.0), moments
+
+    def vector(self) -> Vector:
+        count = self.size - self.nonfinite
+        mean = self.sum / count if count else math.nan
+        variance = max(self.squares / count - mean * mean, 0.0) if count else math.nan
+        norm = math.sqrt(self.squares)
+        statistics = [mean, math.sqrt(variance), self.low, self.high, self.nonfinite, norm]
+        return np.concatenate([np.array(statistics, np.float64), self.bins])
+
+
+def _slab_sums(ops: Ops, slab: Any, number: int, width: int) -> Vector:
+    """Return the slab's share of the sums: whole rows by the framework, the rest here."""
+    start, sign = _offset(number)
+    size = math.prod(slab.shape)
+    whole = size - size % width
+    sums = np.zeros(BINS)
+    if whole:
+        sums[:width] += ops.signed_sums(slab[:whole], start, width).astype(np.float64)
+    if whole < size:
+        rest = ops.array(slab[whole:]).astype(np.float64)
+        sums[: rest.size] += rest * signs()[start + whole : start + size]
+    return sign * sums
+
+
+@cache
+def signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
+    """Return 2 * SLAB random signs in `dtype`, the same in every process and numpy version."""
+    bits = _mixed(np.arange(2 * SLAB, dtype=np.uint64))
+    return np.where(bits >> np.uint64(63), -1.0, 1.0).astype(dtype, copy=False)
+
+
+def _sum(slab: NDArray[np.floating[Any]]) -> float:
+    """Return the sum, by a matrix product: four times as fast as `slab.sum()`."""
+    whole = slab.size - slab.size % BINS
+    columns = _ones(slab.dtype)[: whole // BINS] @ slab[:whole].reshape(-1, BINS)
+    return float(columns.sum(dtype=np.float64) + slab[whole:].sum(dtype=np.float64))
+
+
+@cache
+def _ones(dtype: Any) -> NDArray[np.floating[Any]]:
+    return np.ones(SLAB // BINS, dtype)
+
+
+@cache
+def _offset(number: int) -> tuple[int, float]:
+    """Return where slab `number` starts among the signs, and the sign of the whole slab.
+
+    The start's residue modulo BINS is its own for the first BINS slabs: one sign is then never
+    used twice in one sum.
+    """
+    hashed = int(_mixed(np.array([number + (1 << 40)], np.uint64))[0])
+    start = (hashed >> 1) % (SLAB - BINS)
+    return start - start % BINS + number * 211 % BINS, -1.0 if hashed & 1 else 1.0
+
+
+def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the numbers hashed (splitmix64)."""
+    bits = numbers + np.uint64(1)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def statistics(vector: Vector) -> dict[str, float]:
+    """Return the named statistics of a sketch."""
+    return dict(zip(STATISTICS, vector.tolist(), strict=False))
+
+
+def distance(expected: Vector, actual: Vector) -> float:
+    """Estimate the L2 norm of the difference of two tensors from their sketches.
+
+    inf if they have different numbers of elements that are not finite.
+    """
+    if statistics(expected)["nonfinite"] != statistics(actual)["nonfinite"]:
+        return math.inf
+    return float(np.linalg.norm(actual[len(STATISTICS) :] - expected[len(STATISTICS) :]))

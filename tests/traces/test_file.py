@@ -13,23 +13,13 @@ from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from reprod_align.backends import paddle as paddle_backend
 from reprod_align.backends import torch as torch_backend
-from reprod_align.backends.paddle import sketch as paddle_sketch
 from reprod_align.backends.paddle import trace as paddle_trace
-from reprod_align.backends.torch import sketch as torch_sketch
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.commands import main
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.traces.diff import TraceDiff, compare_traces
 from reprod_align.traces.file import RecordedTrace, TraceTensor, load_trace, save_trace
-from reprod_align.traces.fingerprint import (
-    BINS,
-    LENGTH,
-    SLAB,
-    STATISTICS,
-    distance,
-    fingerprint,
-    statistics,
-)
+from reprod_align.traces.sketch import LENGTH, sketch
 
 import numpy as np
 import paddle
@@ -208,7 +198,7 @@ HOSTILE = {
     "dtype unknown": with_entry(dtype="object"),
     "phase unknown": with_entry(phase="weights"),
     "data missing": with_entry(data="../../etc/passwd"),
-    "no fingerprint": with_entry(whole=False),
+    "no sketch": with_entry(whole=False),
 }
 
 
@@ -244,136 +234,6 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
         load_trace(tmp_path / "none")
     with pytest.raises(ReprodError, match="not a file"):
         load_trace(tmp_path)
-
-
-# ---------------------------------------------------------------------- fingerprints
-
-
-def changes(values: np.ndarray, source: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield kinds of difference, and `values` with each."""
-    rows, columns = values.shape[0], values.shape[-1]
-    row, column = source.integers(rows), source.integers(columns)
-    changed = {kind: values.copy() for kind in ("element", "row", "column", "head")}
-    changed["element"].flat[source.integers(values.size)] += 1
-    changed["row"][row] *= 1.1
-    changed["column"][..., column] += 0.1
-    changed["head"][..., column : column + 16] *= 1.3
-    yield from changed.items()
-    yield "noise", values + 1e-3 * source.standard_normal(values.shape)
-    yield "sign", -values
-    yield "scale", values * 1.001
-    yield "constant", values + 0.01
-    yield "bias", values + source.standard_normal(columns)
-    yield "permuted rows", values[source.permutation(rows)]
-    yield "permuted columns", values[..., source.permutation(columns)]
-    yield "rolled", np.roll(values, 1, axis=0)
-    yield "cut off", np.maximum(values, 0.1)
-
-
-SHAPES = [
-    (600,),
-    (25, 25),
-    (7, 768),
-    (256, 768),
-    (2, 64, 1536),
-    (64, 2 * BINS),
-    (3 * SLAB // 768, 768),
-]
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("base", ["normal", "positive", "heavy"])
-def test_differences_are_estimated_within_a_fifth(shape: tuple[int, ...], base: str) -> None:
-    source = np.random.default_rng(len(shape) * 1000 + shape[-1])
-    values = source.standard_normal(shape)
-    values = {"normal": values, "positive": np.abs(values) + 1, "heavy": values**5}[base]
-    own = fingerprint(values)
-    for kind, other in changes(values, source):
-        true = float(np.linalg.norm(other - values))
-        estimate = distance(own, fingerprint(other))
-        assert abs(estimate - true) <= 0.2 * true, kind
-        if kind == "element":
-            assert estimate == pytest.approx(true, rel=1e-9)
-
-
-def test_a_run_of_changed_elements_is_exact() -> None:
-    values = np.random.default_rng(0).standard_normal(40_000)
-    other = values.copy()
-    other[1000 : 1000 + BINS] *= 3
-    true = np.linalg.norm(other - values)
-    assert distance(fingerprint(values), fingerprint(other)) == pytest.approx(true, rel=1e-12)
-
-
-def test_fingerprints_never_change() -> None:
-    """Files written by one version must be comparable with those of the next."""
-    values = np.arange(5 * SLAB + 1000) % 97 - 48.0
-    sums = fingerprint(values)[len(STATISTICS) :]
-    assert sums[:4].tolist() == [507.0, -1338.0, -585.0, -350.0]
-    assert float(np.abs(sums).sum()) == 559324.0
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool", "complex128"])
-@pytest.mark.parametrize("shape", [(600,), (64, 2 * BINS), (300, 1000)])
-def test_the_frameworks_compute_the_same_fingerprint(dtype: str, shape: tuple[int, ...]) -> None:
-    values = (np.random.default_rng(1).standard_normal(shape) * 9).astype(dtype)
-    expected = fingerprint(values)
-    norm = statistics(expected)["norm"]
-    made = {
-        "torch": fingerprint(torch.tensor(values), torch_sketch),
-        "paddle": fingerprint(paddle.to_tensor(values), paddle_sketch),
-        "torch on its device": fingerprint(torch.tensor(values), OnDevice(torch_sketch)),
-        "paddle on its device": fingerprint(paddle.to_tensor(values), OnDevice(paddle_sketch)),
-    }
-    for name, actual in made.items():
-        within = (1e-6 if dtype == "float32" else 1e-12) * norm
-        np.testing.assert_allclose(actual, expected, rtol=0, atol=within, err_msg=name)
-
-
-class OnDevice:
-    """A backend's operations as they run on an accelerator."""
-
-    def __init__(self, ops: Any) -> None:
-        self.ops = ops
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.ops, name)
-
-    def flat(self, values: Any) -> Any:
-        return self.ops.on_device(values)
-
-
-def test_channels_last_and_views_do_not_matter() -> None:
-    values = torch.randn(2, 8, 16, 16)
-    expected = fingerprint(values, torch_sketch)
-    last = values.to(memory_format=torch.channels_last)
-    np.testing.assert_array_equal(fingerprint(last, torch_sketch), expected)
-    turned = values.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
-    np.testing.assert_array_equal(fingerprint(turned, torch_sketch), expected)
-
-
-def test_nan_and_infinity_are_counted_and_left_out() -> None:
-    values = np.random.default_rng(2).standard_normal((30, 100))
-    bad = values.copy()
-    bad[3, 4], bad[5, 6], bad[7, 8] = np.nan, np.inf, -np.inf
-    found = [
-        statistics(fingerprint(made, ops))
-        for made, ops in (
-            (torch.tensor(bad), torch_sketch),
-            (paddle.to_tensor(bad), paddle_sketch),
-            (torch.tensor(bad), OnDevice(torch_sketch)),
-            (paddle.to_tensor(bad), OnDevice(paddle_sketch)),
-        )
-    ]
-    finite = bad[np.isfinite(bad)]
-    for one in found:
-        assert one["nonfinite"] == 3
-        assert (one["min"], one["max"]) == (finite.min(), finite.max())
-        assert one["mean"] == pytest.approx(finite.mean(), rel=1e-9)
-        assert one["std"] == pytest.approx(finite.std(), rel=1e-9)
-        assert one["norm"] == pytest.approx(np.linalg.norm(finite), rel=1e-12)
-    assert distance(fingerprint(values), fingerprint(bad)) == math.inf
-    everywhere = statistics(fingerprint(np.full(600, np.nan)))
-    assert everywhere["nonfinite"] == 600 and math.isnan(everywhere["mean"])
 
 
 # ---------------------------------------------------------------------- recording
@@ -637,7 +497,7 @@ DIFFERENT = {
 @pytest.mark.parametrize("whole", [True, False])
 def test_differences_fail(name: str, whole: bool) -> None:
     def made(values: np.ndarray) -> RecordedTrace:
-        kept = values if whole else fingerprint(values)
+        kept = values if whole else sketch(values)
         changed = replace(tensor(values), whole=whole, values=kept)
         return RecordedTrace("PyTorch", "whole", (changed,))
 

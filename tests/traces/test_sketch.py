@@ -1,18 +1,35 @@
 """A sketch shows every difference and tells its size."""
 
+import math
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
-from reprod_align.traces.sketch import BINS, WHOLE, backward_order, sketch
+from reprod_align.backends.paddle import sketch as paddle_sketch
+from reprod_align.backends.torch import sketch as torch_sketch
+from reprod_align.traces.sketch import (
+    BINS,
+    SLAB,
+    STATISTICS,
+    WHOLE,
+    distance,
+    sketch,
+    sketch_backwards,
+    sketch_large,
+    statistics,
+)
 
 import numpy as np
+import paddle
 import pytest
+import torch
 
 
 def test_small_arrays_are_kept_whole() -> None:
     array = np.arange(WHOLE, dtype=np.float64)
-    assert sketch(array) is array
-    assert sketch(np.arange(WHOLE + 1.0)).shape == (BINS,)
+    assert sketch_large(array) is array
+    assert sketch_large(np.arange(WHOLE + 1.0)).shape == (BINS,)
 
 
 @pytest.mark.parametrize("where", [0, 12345, 99_999])
@@ -20,7 +37,7 @@ def test_one_changed_element_changes_the_sketch(where: int) -> None:
     array = np.random.default_rng(0).normal(size=(100, 1000))
     changed = array.copy()
     changed.flat[where] += 1e-6
-    gap = np.abs(sketch(changed) - sketch(array))
+    gap = np.abs(sketch_large(changed) - sketch_large(array))
     assert np.count_nonzero(gap > 1e-9) == 1
     assert gap.max() == pytest.approx(1e-6, rel=1e-6)
 
@@ -28,7 +45,7 @@ def test_one_changed_element_changes_the_sketch(where: int) -> None:
 @pytest.mark.parametrize("fault", [np.transpose, lambda a: a[::-1], lambda a: -a])
 def test_permutations_and_signs_are_seen(fault) -> None:
     array = np.random.default_rng(0).normal(size=(300, 300))
-    assert np.abs(sketch(fault(array)) - sketch(array)).max() > 1
+    assert np.abs(sketch_large(fault(array)) - sketch_large(array)).max() > 1
 
 
 def test_the_length_of_a_difference_can_be_read_off() -> None:
@@ -36,23 +53,157 @@ def test_the_length_of_a_difference_can_be_read_off() -> None:
     base = np.zeros(50_000)
     for seed in range(200):
         gap = np.random.default_rng(seed).normal(size=base.size)
-        estimate = np.linalg.norm(sketch(base + gap) - sketch(base))
+        estimate = np.linalg.norm(sketch_large(base + gap) - sketch_large(base))
         assert estimate == pytest.approx(np.linalg.norm(gap), rel=0.2)
 
 
-def test_nan_stays_visible() -> None:
-    array = np.zeros(10_000)
-    array[77] = np.nan
-    assert np.isnan(sketch(array)).sum() == 1
+@pytest.mark.parametrize("shape", [(10_000,), (BINS, 30), (2 * SLAB + 5,)])
+def test_nan_and_infinity_stay_visible(shape: tuple[int, ...]) -> None:
+    array = np.zeros(shape, np.float32)
+    array.flat[-2], array.flat[77] = np.nan, np.inf
+    sums = sketch_large(array)
+    assert np.isnan(sums).sum() == np.isinf(sums).sum() == 1 and sums.dtype == np.float32
 
 
 def test_another_process_makes_the_same_sketch() -> None:
-    code = "import numpy as np; from reprod_align.traces.sketch import sketch;"
-    code += "print(sketch(np.arange(1e5)).tobytes().hex())"
+    code = "import numpy as np; from reprod_align.traces.sketch import sketch_large;"
+    code += "print(sketch_large(np.arange(1e5)).tobytes().hex())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert other.stdout.strip() == sketch(np.arange(1e5)).tobytes().hex()
+    assert other.stdout.strip() == sketch_large(np.arange(1e5)).tobytes().hex()
 
 
-def test_backward_order() -> None:
+def test_sketch_backwards() -> None:
     named = [("first", np.zeros(2)), ("last", np.ones(2))]
-    assert list(backward_order("gradient_0", named)) == ["gradient_0.last", "gradient_0.first"]
+    assert list(sketch_backwards("gradient_0", named)) == ["gradient_0.last", "gradient_0.first"]
+
+
+# ---------------------------------------------------------------------- differences and frameworks
+
+
+def changes(values: np.ndarray, source: np.random.Generator) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield kinds of difference, and `values` with each."""
+    rows, columns = values.shape[0], values.shape[-1]
+    row, column = source.integers(rows), source.integers(columns)
+    changed = {kind: values.copy() for kind in ("element", "row", "column", "head")}
+    changed["element"].flat[source.integers(values.size)] += 1
+    changed["row"][row] *= 1.1
+    changed["column"][..., column] += 0.1
+    changed["head"][..., column : column + 16] *= 1.3
+    yield from changed.items()
+    yield "noise", values + 1e-3 * source.standard_normal(values.shape)
+    yield "sign", -values
+    yield "scale", values * 1.001
+    yield "constant", values + 0.01
+    yield "bias", values + source.standard_normal(columns)
+    yield "permuted rows", values[source.permutation(rows)]
+    yield "permuted columns", values[..., source.permutation(columns)]
+    yield "rolled", np.roll(values, 1, axis=0)
+    yield "cut off", np.maximum(values, 0.1)
+
+
+SHAPES = [
+    (600,),
+    (25, 25),
+    (7, 768),
+    (256, 768),
+    (2, 64, 1536),
+    (64, 2 * BINS),
+    (3 * SLAB // 768, 768),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("base", ["normal", "positive", "heavy"])
+def test_differences_are_estimated_within_a_fifth(shape: tuple[int, ...], base: str) -> None:
+    source = np.random.default_rng(len(shape) * 1000 + shape[-1])
+    values = source.standard_normal(shape)
+    values = {"normal": values, "positive": np.abs(values) + 1, "heavy": values**5}[base]
+    own = sketch(values)
+    for kind, other in changes(values, source):
+        true = float(np.linalg.norm(other - values))
+        estimate = distance(own, sketch(other))
+        assert abs(estimate - true) <= 0.2 * true, kind
+        if kind == "element":
+            assert estimate == pytest.approx(true, rel=1e-9)
+
+
+def test_a_run_of_changed_elements_is_exact() -> None:
+    values = np.random.default_rng(0).standard_normal(40_000)
+    other = values.copy()
+    other[1000 : 1000 + BINS] *= 3
+    true = np.linalg.norm(other - values)
+    assert distance(sketch(values), sketch(other)) == pytest.approx(true, rel=1e-12)
+
+
+def test_sketches_never_change() -> None:
+    """Files written by one version must be comparable with those of the next."""
+    values = np.arange(5 * SLAB + 1000) % 97 - 48.0
+    sums = sketch(values)[len(STATISTICS) :]
+    assert sums[:4].tolist() == [507.0, -1338.0, -585.0, -350.0]
+    assert float(np.abs(sums).sum()) == 559324.0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool", "complex128"])
+@pytest.mark.parametrize("shape", [(600,), (64, 2 * BINS), (300, 1000)])
+def test_the_frameworks_compute_the_same_sketch(dtype: str, shape: tuple[int, ...]) -> None:
+    values = (np.random.default_rng(1).standard_normal(shape) * 9).astype(dtype)
+    expected = sketch(values)
+    norm = statistics(expected)["norm"]
+    made = {
+        "torch": sketch(torch.tensor(values), torch_sketch),
+        "paddle": sketch(paddle.to_tensor(values), paddle_sketch),
+        "torch on its device": sketch(torch.tensor(values), OnDevice(torch_sketch)),
+        "paddle on its device": sketch(paddle.to_tensor(values), OnDevice(paddle_sketch)),
+    }
+    for name, actual in made.items():
+        # summing n numbers in another order changes the last digits like a walk of n steps
+        unit = np.finfo(np.float32 if dtype == "float32" else np.float64).eps
+        within = 4 * math.sqrt(values.size) * unit * norm
+        np.testing.assert_allclose(actual, expected, rtol=0, atol=within, err_msg=name)
+
+
+class OnDevice:
+    """A backend's operations as they run on an accelerator."""
+
+    def __init__(self, ops: Any) -> None:
+        self.ops = ops
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.ops, name)
+
+    def flat(self, values: Any) -> Any:
+        return self.ops.on_device(values)
+
+
+def test_channels_last_and_views_do_not_matter() -> None:
+    values = torch.randn(2, 8, 16, 16)
+    expected = sketch(values, torch_sketch)
+    last = values.to(memory_format=torch.channels_last)
+    np.testing.assert_array_equal(sketch(last, torch_sketch), expected)
+    turned = values.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
+    np.testing.assert_array_equal(sketch(turned, torch_sketch), expected)
+
+
+def test_nan_and_infinity_are_counted_and_left_out() -> None:
+    values = np.random.default_rng(2).standard_normal((30, 100))
+    bad = values.copy()
+    bad[3, 4], bad[5, 6], bad[7, 8] = np.nan, np.inf, -np.inf
+    found = [
+        statistics(sketch(made, ops))
+        for made, ops in (
+            (torch.tensor(bad), torch_sketch),
+            (paddle.to_tensor(bad), paddle_sketch),
+            (torch.tensor(bad), OnDevice(torch_sketch)),
+            (paddle.to_tensor(bad), OnDevice(paddle_sketch)),
+        )
+    ]
+    finite = bad[np.isfinite(bad)]
+    for one in found:
+        assert one["nonfinite"] == 3
+        assert (one["min"], one["max"]) == (finite.min(), finite.max())
+        assert one["mean"] == pytest.approx(finite.mean(), rel=1e-9)
+        assert one["std"] == pytest.approx(finite.std(), rel=1e-9)
+        assert one["norm"] == pytest.approx(np.linalg.norm(finite), rel=1e-12)
+    assert distance(sketch(values), sketch(bad)) == math.inf
+    everywhere = statistics(sketch(np.full(600, np.nan)))
+    assert everywhere["nonfinite"] == 600 and math.isnan(everywhere["mean"])

@@ -1,10 +1,10 @@
-"""What recording needs of Paddle, `fingerprint.Ops` first. `torch_sketch` holds the same for PyTorch."""
+"""What recording needs of Paddle, `sketch.Ops` first. `torch_sketch` holds the same for PyTorch."""
 
 from functools import cache
 
 from reprod_align.backends.paddle import linear_weights
 from reprod_align.backends.paddle.side import array
-from reprod_align.traces.fingerprint import Array, Vector, signs
+from reprod_align.traces.sketch import Array, Vector, signs
 
 import numpy as np
 import paddle

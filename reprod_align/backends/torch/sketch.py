@@ -1,9 +1,9 @@
-"""What recording needs of PyTorch, `fingerprint.Ops` first. `paddle_sketch` holds the same for Paddle."""
+"""What recording needs of PyTorch, `sketch.Ops` first. `paddle_sketch` holds the same for Paddle."""
 
 from functools import cache
 
 from reprod_align.backends.torch.side import array
-from reprod_align.traces.fingerprint import Array, Vector, signs
+from reprod_align.traces.sketch import Array, Vector, signs
 
 import numpy as np
 import torch

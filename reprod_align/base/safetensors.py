@@ -1,0 +1,62 @@
+"""`.safetensors` files: named arrays and texts. Writing copies no array, reading executes nothing."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import ReprodError
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.generic]
+
+_CODES = {"b": "BOOL", "u": "U", "i": "I", "f": "F"}
+
+
+def write_tensors(
+    path: str | os.PathLike[str], arrays: Mapping[str, Array], metadata: Mapping[str, str]
+) -> None:
+    """Write arrays of bool, integers or floats, any shape, whole or not at all.
+
+    One array at a time is made contiguous; the package's own save_file would want all at once, and
+    leave half a file where it is interrupted. Raises ReprodError if the file cannot be written.
+    """
+    header = _header(arrays, metadata)
+    with whole_file(path) as handle:
+        handle.write(len(header).to_bytes(8, "little") + header)
+        for array in arrays.values():
+            dense = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+            handle.write(dense.reshape(-1).view(np.uint8).data)
+
+
+def _header(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
+    """Return the format's JSON header, padded so that the arrays start at a multiple of 8 bytes."""
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for name, array in arrays.items():
+        begin, end = end, end + array.nbytes
+        bits = "" if array.dtype.kind == "b" else 8 * array.dtype.itemsize
+        header[name] = {
+            "dtype": f"{_CODES[array.dtype.kind]}{bits}",
+            "shape": list(array.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header).encode()
+    return text + b" " * (-len(text) % 8)
+
+
+def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
+    """Return the arrays and the metadata of a file. Raises ReprodError if it is damaged."""
+    try:
+        from safetensors import safe_open
+    except ImportError as error:
+        raise ReprodError("safetensors cannot be imported: pip install safetensors") from error
+    try:
+        with safe_open(path, framework="np") as handle:
+            arrays = {name: handle.get_tensor(name) for name in handle.keys()}
+            return arrays, handle.metadata() or {}
+    except Exception as error:  # its own, and numpy's for dtypes that numpy lacks
+        raise ReprodError(f"{path} is damaged, or no .safetensors file ({error})") from error
