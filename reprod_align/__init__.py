@@ -7,7 +7,7 @@
     record.add("logits", logits)
     record.save()
 
-    compare_records(load_record(a), load_record(b)).passed  # the rules: see records/verdict.py
+    compare_records(load_record(a), load_record(b)).passed  # the rules: see records/compare.py
     sys.exit(check(gate))                                   # the same with a log and an exit code
 
 Importing this imports no framework, and each name's module only when the name is used (PEP 562).
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reprod_align.alignment import align
     from reprod_align.errors import ReprodError
+    from reprod_align.records.compare import compare_records
     from reprod_align.records.diff import Difference, compare_arrays
     from reprod_align.records.gate import Gate, check
     from reprod_align.records.record import Recorder, load_record, save_record
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         STRICT,
         Comparison,
         Rule,
-        compare_records,
         official_rule,
     )
     from reprod_align.report import Finding, Report
@@ -57,10 +57,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "alignment": "align",
     "errors": "ReprodError",
+    "records.compare": "compare_records",
     "records.diff": "Difference compare_arrays",
     "records.gate": "Gate check",
     "records.record": "Recorder load_record save_record",
-    "records.verdict": "Comparison EXACT Rule STRICT compare_records official_rule",
+    "records.verdict": "Comparison EXACT Rule STRICT official_rule",
     "report": "Finding Report",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}

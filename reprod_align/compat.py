@@ -17,9 +17,10 @@ from typing import Any
 
 from reprod_align.base.atomic import write_text
 from reprod_align.errors import ReprodError, one_line
+from reprod_align.records.compare import compare_records
 from reprod_align.records.official import as_text, closing_line
 from reprod_align.records.record import Array, Recorder, load_record
-from reprod_align.records.verdict import Comparison, KeyResult, compare_records
+from reprod_align.records.verdict import Comparison, KeyResult
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def _methods(diff_method: str | Sequence[str]) -> list[str]:
     asked = [diff_method] if isinstance(diff_method, str) else list(diff_method)
     for method in asked:
         if method not in (*_METHODS, "all"):
-            raise ReprodError(f"report: diff_method {method!r} is none of mean, max, min, all")
+            raise ReprodError(f"report: diff_method {method!r} must be mean, max, min or all")
     if not asked:
         raise ReprodError("report: diff_method is empty; give mean, max, min or all")
     return list(_METHODS) if "all" in asked else asked

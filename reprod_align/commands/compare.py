@@ -7,8 +7,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align.base.json import as_json
+from reprod_align.records.compare import compare_records
 from reprod_align.records.record import load_record
-from reprod_align.records.verdict import EXACT, STRICT, compare_records, official_rule
+from reprod_align.records.verdict import EXACT, STRICT, official_rule
 
 
 def add_arguments(parser: ArgumentParser) -> None:

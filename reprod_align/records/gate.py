@@ -10,9 +10,10 @@ from typing import Any
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, one_line
+from reprod_align.records.compare import compare_records
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record
-from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule, compare_records
+from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule
 
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
 
@@ -221,8 +222,7 @@ def _strict_line(result: KeyResult) -> str:
     start = f"strict {one_line(result.key)}: passed {result.passed}"
     if result.difference is None:
         return f"{start}, {result.reason}"
-    limit = result.rule.max_rel
-    line = f"{start}, max relative {result.difference.max_rel:.1e} (tolerance {limit:g})"
+    line = f"{start}, {result.largest}"
     if not result.passed:
         return f"{line}: {result.reason}"
     if not result.is_rounding_around_zero:

@@ -12,7 +12,6 @@ from typing import Any
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError, one_line
-from reprod_align.records.safe_pickle import restricted_loads
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +47,8 @@ def load_record(path: str | os.PathLike[str]) -> dict[str, Array]:
     0-d arrays. Raises MissingInputError if there is no such file, and RecordError, naming the file
     and the reason, if it is not a record, is damaged, or asks to run code.
     """
+    from reprod_align.records.safe_pickle import restricted_loads  # a Recorder never reads
+
     data = _read(Path(path))
     body = _body(data, str(path))
     wrapped = restricted_loads(body, where=str(path))
@@ -107,7 +108,7 @@ def _require_object_header(header: bytes, where: str) -> None:
 
 def _loaded_key(key: object, path: str | os.PathLike[str]) -> str:
     if type(key) is not str:
-        raise RecordError(f"{path} has a key that is no text: {str(key)[:40]!r}")
+        raise RecordError(f"{path}: every key must be text, got {str(key)[:40]!r}")
     return key
 
 
@@ -129,7 +130,7 @@ def _checked_key(key: object) -> str:
         try:
             key.encode()
         except UnicodeEncodeError:
-            raise RecordError(f"the key {key!r} is no text that a file can hold") from None
+            raise RecordError(f"the key {key!r} cannot be written in UTF-8") from None
     return str(key)  # numpy's own text type would be pickled as such
 
 

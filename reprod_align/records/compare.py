@@ -1,0 +1,201 @@
+"""Compares two records key by key. The first rule that fails is the reason given:
+
+1. both records hold the key       4. it is not empty, and finite on both sides
+2. the same kind of dtype          5. mean |actual - expected| <= mean_abs
+3. the same shape                  6. max |actual - expected| <= max_rel * max |expected| + floor
+
+Integers, booleans and texts must be equal. Every test is written `ok = difference <= limit`, so
+that a NaN fails it.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from reprod_align.base.difference import Array
+from reprod_align.base.text import shorten
+from reprod_align.records.diff import (
+    INEXACT,
+    KINDS,
+    Difference,
+    compare_arrays,
+    count_nonfinite,
+    dtype_kind,
+)
+from reprod_align.records.record import on_host
+from reprod_align.records.verdict import EXACT, Comparison, KeyResult, Rule, official_rule
+
+import numpy as np
+import numpy.typing as npt
+
+_SHOWN_LETTERS = 40  # of a text that differs
+_SHOWN_NAMES = 4  # of the tensors that a remark is about
+_FEW = 3  # so many identical float tensors can be chance
+
+
+def compare_records(
+    expected: Mapping[str, npt.ArrayLike],
+    actual: Mapping[str, npt.ArrayLike],
+    threshold: float = 1e-6,
+    *,
+    rule: Rule | None = None,
+    expect_noise: bool = False,
+) -> Comparison:
+    """Return the verdict on two records {name: array of any shape} under `rule`.
+
+    rule None is official_rule(threshold). `expect_noise`: the two sides are different frameworks,
+    whose rounding differs, so a remark is made if all floats are bit-identical. Never raises on
+    arrays, whatever they hold: what cannot be compared fails.
+    """
+    rule = official_rule(threshold) if rule is None else rule
+    ours = {str(key): _as_array(value) for key, value in expected.items()}
+    theirs = {str(key): _as_array(value) for key, value in actual.items()}
+    names = [*ours, *sorted(theirs.keys() - ours.keys())]
+    results = tuple(_compare_key(name, ours.get(name), theirs.get(name), rule) for name in names)
+    return Comparison(results, rule, _remarks(results, ours, expect_noise))
+
+
+def _as_array(value: object) -> Array:
+    """Return `value`, a tensor of either framework too, as an array; dtype object if it is neither."""
+    try:
+        return np.asarray(on_host(value))
+    except (NotImplementedError, RuntimeError, TypeError, ValueError):
+        return np.empty((), dtype=object)
+
+
+def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: Rule) -> KeyResult:
+    reason, difference, tolerance, exceed = "", None, math.nan, math.inf
+    if expected is None:
+        reason = "extra: only the actual record has it"
+    elif actual is None:
+        reason = "missing: only the expected record has it"
+    else:
+        reason = _kind_fault(expected, actual) or _shape_fault(expected, actual)
+        reason = reason or _content_fault(expected, actual)
+        if not reason:
+            rule = rule if dtype_kind(expected.dtype) in INEXACT else EXACT
+            difference = compare_arrays(expected, actual)
+            tolerance = rule.tolerance(difference.scale)
+            reason = _numbers_fault(difference, rule, tolerance, expected.dtype, actual.dtype)
+            times = (difference.mean_abs, rule.mean_abs), (difference.max_abs, tolerance)
+            exceed = max(_divide(*pair) for pair in times)
+    return KeyResult(
+        key=key,
+        passed=not reason,
+        reason=reason,
+        difference=difference,
+        rule=rule,
+        tolerance=tolerance,
+        exceed=exceed,
+        expected_dtype=None if expected is None else str(expected.dtype),
+        expected_shape=None if expected is None else expected.shape,
+        actual_dtype=None if actual is None else str(actual.dtype),
+        actual_shape=None if actual is None else actual.shape,
+    )
+
+
+def _kind_fault(expected: Array, actual: Array) -> str:
+    for side in (expected, actual):
+        if side.dtype.kind not in KINDS:
+            return f"arrays of dtype {side.dtype} cannot be compared"
+    kinds = dtype_kind(expected.dtype), dtype_kind(actual.dtype)
+    if kinds[0] == kinds[1]:
+        return ""
+    return (
+        f"the kind of dtype differs: expected {kinds[0]} ({expected.dtype}), "
+        f"got {kinds[1]} ({actual.dtype})"
+    )
+
+
+def _shape_fault(expected: Array, actual: Array) -> str:
+    if expected.shape == actual.shape:
+        return ""
+    hint = ": transposed?" if expected.shape == actual.shape[::-1] else ""
+    return f"the shape differs: expected {expected.shape}, got {actual.shape}{hint}"
+
+
+def _content_fault(expected: Array, actual: Array) -> str:
+    if expected.size == 0:
+        return f"nothing to compare: shape {expected.shape} has no elements"
+    if dtype_kind(expected.dtype) not in INEXACT:
+        return ""
+    faults = (_nonfinite("expected", expected), _nonfinite("actual", actual))
+    return "; ".join(fault for fault in faults if fault)
+
+
+def _nonfinite(side: str, array: Array) -> str:
+    nans, infinities, first = count_nonfinite(array)
+    if first is None:
+        return ""
+    counts = [f"{n} {name}" for n, name in ((nans, "NaN"), (infinities, "inf")) if n]
+    return f"not finite: the {side} side has {' and '.join(counts)}, the first at {first}"
+
+
+def _numbers_fault(
+    difference: Difference,
+    rule: Rule,
+    tolerance: float,
+    expected: np.dtype[Any],
+    actual: np.dtype[Any],
+) -> str:
+    mean_ok = difference.mean_abs <= rule.mean_abs
+    max_ok = difference.max_abs <= tolerance
+    if mean_ok and max_ok:
+        return ""
+    place = (
+        f"at {difference.worst_index}: expected {_show(difference.expected_value, expected)}, "
+        f"got {_show(difference.actual_value, actual)}"
+    )
+    if rule == EXACT:
+        first = difference.first_index
+        where = "" if first == difference.worst_index else f" the first at {first},"
+        counted = f"{difference.mismatches} of {difference.size} elements differ"
+        return f"{counted},{where} the most {place}"
+    largest = f"max difference {difference.max_abs:.1e} {place}"
+    if mean_ok:
+        return f"{largest}; tolerance {tolerance:.1e} ({rule.name})"
+    mean = f"mean difference {difference.mean_abs:.1e}; tolerance {rule.mean_abs:.1e} ({rule.name})"
+    return f"{mean}; {largest}"
+
+
+def _show(value: Any, dtype: np.dtype[Any]) -> str:
+    """Return `value` in the fewest digits that tell it from its neighbours in `dtype`."""
+    if isinstance(value, (str, bytes)):
+        text = repr(value)
+        return text if len(text) <= _SHOWN_LETTERS else text[:_SHOWN_LETTERS] + "…"
+    return str(dtype.type(value))
+
+
+def _divide(difference: float, tolerance: float) -> float:
+    """Return difference / tolerance; a NaN counts as infinitely far off."""
+    if tolerance == 0:
+        return 0.0 if difference == 0 else math.inf
+    ratio = 0.0 if math.isinf(tolerance) else difference / tolerance
+    return math.inf if math.isnan(ratio) else ratio
+
+
+def _remarks(
+    results: tuple[KeyResult, ...], expected: Mapping[str, Array], expect_noise: bool
+) -> tuple[str, ...]:
+    """Return what looks vacuous: floats that agree too well, floats that say nothing."""
+    floats = {
+        result.key: result.difference
+        for result in results
+        if result.difference is not None
+        and result.difference.size > 1
+        and dtype_kind(expected[result.key].dtype) in INEXACT
+    }
+    remarks = []
+    same = all(difference.mismatches == 0 for difference in floats.values())
+    if expect_noise and same and len(floats) >= _FEW:
+        remarks.append("bit-identical floats: were both files written by the same framework?")
+    constant = [key for key in floats if expected[key].min() == expected[key].max()]
+    zeros = [key for key in constant if expected[key].flat[0] == 0]
+    others = [key for key in constant if expected[key].flat[0] != 0]
+    if zeros:
+        remarks.append(f"all zeros, so little is tested: {shorten(zeros, _SHOWN_NAMES)}")
+    if others:
+        remarks.append(
+            f"one value throughout, so little is tested: {shorten(others, _SHOWN_NAMES)}"
+        )
+    return tuple(remarks)

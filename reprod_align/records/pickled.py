@@ -1,0 +1,221 @@
+"""What a pickled record may hold: names, dtypes and arrays, built by code of our own.
+
+Nothing that a file names is ever called: REDUCERS has a function of ours for each name. numpy's own
+`dtype.__setstate__` trusts its input (forged flags corrupt memory), so dtypes are parsed here.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+_DEEPEST = 64  # containers inside containers; real records have two or three
+_MOST_AXES = 64  # numpy's own limit
+_DTYPE = re.compile(r"[biufc]\d{1,2}|[SU][1-9]\d{0,8}|O[48]?")
+_CORES = ("numpy.core", "numpy._core")  # numpy 1.x and 2.x
+_BUILTINS = ("builtins", "__builtin__")  # protocol 2 writes the names of Python 2
+
+
+# What a file may name, and what the name stands for here. paddle.save writes a tensor inside a
+# list as tuple((name, array)); protocol 2 has no instruction for bytes or complex numbers.
+KNOWN_NAMES = {
+    ("numpy", "ndarray"): "ndarray",
+    ("numpy", "dtype"): "dtype",
+    ("_codecs", "encode"): "encode",
+    ("collections", "OrderedDict"): "OrderedDict",
+    **{(f"{core}.multiarray", "_reconstruct"): "_reconstruct" for core in _CORES},
+    **{(f"{core}.multiarray", "scalar"): "scalar" for core in _CORES},
+    **{(f"{core}.numeric", "_frombuffer"): "_frombuffer" for core in _CORES},
+    **{(module, name): name for module in _BUILTINS for name in ("bytes", "complex", "tuple")},
+}
+
+
+class Refused(Exception):
+    """What is wrong with the file, as the end of a sentence that starts with its name."""
+
+
+@dataclass(frozen=True)
+class Name:
+    """A function that the file may name. It is never called: `REDUCERS` has our own instead."""
+
+    name: str
+
+
+@dataclass
+class Dtype:
+    """A dtype in the making: the code of its type, and its byte order."""
+
+    code: str
+    order: str = "="
+
+    def build(self, state: Any) -> None:
+        """Take the byte order from the state that numpy pickles."""
+        if not isinstance(state, tuple) or len(state) != 8:
+            raise Refused("holds a dtype with metadata, which a record never needs")
+        version, order, subarray, names, fields, itemsize, _alignment, _flags = state
+        if version != 3 or (subarray, names, fields) != (None, None, None):
+            raise Refused("holds a structured dtype, which a record never needs")
+        if order not in ("<", ">", "=", "|") or itemsize not in (-1, self.resolved().itemsize):
+            raise Refused(f"is damaged: a dtype {self.code} in it is not well formed")
+        self.order = order.replace("|", "=")
+
+    def resolved(self) -> np.dtype[Any]:
+        """Return numpy's dtype."""
+        return np.dtype(self.order + self.code)
+
+
+@dataclass
+class Pending:
+    """An array between its creation and the BUILD instruction that fills it."""
+
+    array: npt.NDArray[Any] | None = None
+
+
+RAW = (memoryview, Name, Dtype, Pending)  # lives on the stack only, never in the result
+
+
+class Builder:
+    """Makes arrays, and accounts for what a file may cost: memory, and containers in containers."""
+
+    def __init__(self, budget: int) -> None:
+        """Allow `budget` bytes in all."""
+        self._budget = budget
+        self._depths: dict[int, tuple[object, int]] = {}  # id: (container, depth), keeps it alive
+        self._sealed: set[int] = set()  # ids of the containers that lie inside another
+
+    def place(self, container: object, items: Sequence[Any]) -> None:
+        """Note that `items` lie inside `container`, and refuse cycles and deep nesting.
+
+        A pickler fills a container before it puts it into another. Holding a file to that leaves
+        no container that contains itself, and makes the depth of each known at once.
+        """
+        deepest = 0
+        for item in items:
+            if _is_container(item):
+                deepest = max(deepest, self._depths.setdefault(id(item), (item, 1))[1])
+                self._sealed.add(id(item))
+        if items and id(container) in self._sealed:
+            raise Refused("holds a container that contains itself")
+        if deepest >= _DEEPEST:
+            raise Refused(f"nests containers more than {_DEEPEST} deep")
+        _, before = self._depths.get(id(container), (container, 1))
+        self._depths[id(container)] = (container, max(before, deepest + 1))
+
+    def spend(self, size: int) -> None:
+        """Refuse a file that grows in memory by using the same bytes again and again."""
+        self._budget -= size
+        if self._budget < 0:
+            raise Refused("asks for more memory than its size explains")
+
+    def array(self, dtype: Any, shape: Any, data: Any, order: str = "C") -> npt.NDArray[Any]:
+        """Return a new array with the bytes (or, of dtype object, the list) `data`."""
+        if not isinstance(dtype, Dtype) or not _is_shape(shape):
+            raise Refused("is damaged: an array in it has no proper shape and dtype")
+        kind, length = dtype.resolved(), prod(shape)
+        expected = list if kind.hasobject else memoryview
+        size = length if kind.hasobject else length * kind.itemsize
+        if not isinstance(data, expected) or len(data) != size:
+            raise Refused(f"is damaged: an array in it of shape {shape} has not the data for it")
+        self.spend(size)
+        if isinstance(data, list):
+            return self._object_array(shape, data)
+        return _array(shape, kind, data, order)
+
+    def _object_array(self, shape: tuple[int, ...], items: list[Any]) -> npt.NDArray[Any]:
+        flat = np.empty(len(items), dtype=object)
+        for index, item in enumerate(items):
+            flat[index] = item
+        array = flat.reshape(shape)
+        self.place(array, items)
+        return array
+
+
+def _is_shape(shape: Any) -> bool:
+    if not isinstance(shape, tuple) or len(shape) > _MOST_AXES:
+        return False
+    return all(isinstance(axis, int) and 0 <= axis < 2**63 for axis in shape)
+
+
+def _array(
+    shape: tuple[int, ...], dtype: np.dtype[Any], data: memoryview, order: str
+) -> npt.NDArray[Any]:
+    fortran = order == "F"
+    view: npt.NDArray[Any] = np.ndarray(shape, dtype, data, order="F" if fortran else "C")
+    array = view.copy("K")  # out of the file's bytes: writable, aligned
+    _require_proper_content(array)
+    return array
+
+
+def _is_container(item: Any) -> bool:
+    if isinstance(item, np.ndarray):
+        return bool(item.dtype.hasobject)
+    return isinstance(item, (list, dict, tuple)) and len(item) > 0
+
+
+def _require_proper_content(array: npt.NDArray[Any]) -> None:
+    """Refuse bytes that numpy takes on trust: booleans beyond 0 and 1, impossible letters."""
+    if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
+        raise Refused("is damaged: a boolean in it is neither true nor false")
+    if array.dtype.kind == "U" and array.size:
+        letters = np.ascontiguousarray(array).reshape(-1).view(f"{array.dtype.byteorder}u4")
+        if letters.max() > 0x10FFFF or ((letters >= 0xD800) & (letters < 0xE000)).any():
+            raise Refused("is damaged: a text in it has letters that do not exist")
+
+
+# What REDUCE may do: our own functions, one for each name that a file may call.
+
+
+def _reconstruct(builder: Builder, kind: Any, shape: Any, code: Any) -> Pending:
+    if kind != Name("ndarray") or shape != (0,) or code not in (b"b", "b"):
+        raise Refused("asks for an array type that a record never needs")
+    return Pending()
+
+
+def _frombuffer(
+    builder: Builder, data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None
+) -> npt.NDArray[Any]:
+    if order == "K":
+        return builder.array(dtype, shape, data).transpose(axes)
+    if order not in ("C", "F"):
+        raise Refused("is damaged: an array in it has an unknown memory order")
+    return builder.array(dtype, shape, data, order)
+
+
+def _scalar(builder: Builder, dtype: Any, data: Any) -> Any:
+    return builder.array(dtype, (), data)[()]
+
+
+def _dtype(builder: Builder, code: Any, align: Any, copy: Any) -> Dtype:
+    if not isinstance(code, str) or not _DTYPE.fullmatch(code):
+        raise Refused(f"holds the dtype {str(code)[:40]!r}, which a record never needs")
+    return Dtype(code)
+
+
+def _encode(builder: Builder, text: Any, encoding: Any) -> memoryview:
+    if not isinstance(text, str) or encoding not in ("latin1", "latin-1"):
+        raise Refused("asks to run _codecs.encode on something other than the bytes of an array")
+    builder.spend(len(text))
+    return memoryview(text.encode("latin1"))
+
+
+def _tuple(builder: Builder, items: Any) -> tuple[Any, ...]:
+    if not isinstance(items, tuple):
+        raise Refused("is damaged: a tuple in it is made of something else")
+    return items
+
+
+REDUCERS: dict[str, Callable[..., Any]] = {
+    "OrderedDict": lambda builder: {},
+    "_frombuffer": _frombuffer,
+    "_reconstruct": _reconstruct,
+    "bytes": lambda builder: memoryview(b""),
+    "complex": lambda builder, real, imag: complex(real, imag),
+    "dtype": _dtype,
+    "encode": _encode,
+    "scalar": _scalar,
+    "tuple": _tuple,
+}
