@@ -3,6 +3,7 @@
 import os
 from base64 import b64encode
 from collections.abc import Callable
+from importlib.resources import files
 from io import BytesIO
 from pathlib import Path
 from typing import Final
@@ -11,7 +12,7 @@ from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError, one_line
 
 try:
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import DictLoader, Environment, StrictUndefined
     from matplotlib.axes import Axes as Axes
     from matplotlib.figure import Figure as Figure
     from matplotlib.ticker import MaxNLocator as MaxNLocator
@@ -44,19 +45,28 @@ def write_report(
         handle.write(data)
 
 
-def rendered(body: str, *, title: str, width: str, **values: object) -> str:
-    """Return the page: `body` is a jinja2 template of `values`; every text in them is escaped.
+def render_page(package: str, *, title: str, width: str, **values: object) -> str:
+    """Return the page: `page.html` of the package, a jinja2 template of `values`, in our frame.
 
-    title: of the window; width: the most that the text takes, in CSS.
+    Every text in the values is escaped. title: of the window; width: the widest text, in CSS.
     """
+    templates = {"frame": (__package__, "frame.html"), "body": (package, "page.html")}
     environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, finalize=_printable
+        loader=DictLoader({name: _read(*place) for name, place in templates.items()}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_printable,
     )
-    template = environment.from_string(f"{_START}{body}</body>\n</html>\n")
-    return template.render(title=title, width=width, **values)
+    return environment.get_template("frame").render(title=title, width=width, **values)
 
 
-def drawn(figure: Figure, kind: str = "svg") -> bytes:
+def _read(package: str, name: str) -> str:
+    return files(package).joinpath(name).read_text(encoding="utf-8")
+
+
+def encode_figure(figure: Figure, kind: str = "svg") -> bytes:
     """Return the figure as a file of `kind`, "png" or "svg", without the date."""
     image = BytesIO()
     figure.savefig(image, format=kind, metadata={"Date": None} if kind == "svg" else None)
@@ -70,29 +80,3 @@ def data_address(svg: bytes) -> str:
 
 def _printable(value: object) -> object:
     return one_line(value) if isinstance(value, str) else value
-
-
-_START: Final = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy"
-      content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{{ title }}</title>
-<style>
-body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; }
-body { max-width: {{ width }}; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; margin: .5rem 0 1.5rem; }
-th, td { border-bottom: 1px solid #d0d7de; padding: .25rem .8rem .25rem 0; }
-th, td { text-align: left; vertical-align: top; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
-code { font-size: .92em; overflow-wrap: anywhere; }
-li { overflow-wrap: anywhere; margin-bottom: .4rem; }
-.passed { color: #1a7f37; } .failed { color: #cf222e; font-weight: 600; }
-img { max-width: 100%; }
-</style>
-</head>
-<body>
-"""

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Sequence
 from functools import partial
-from importlib.resources import files
 from typing import Final
 
 from reprod_align.base import web_page
@@ -38,13 +37,13 @@ def draw(report: CurveReport, kind: str) -> bytes:
     for axes, result in zip(rows, results, strict=False):
         _draw_values(axes[0], result)
         _draw_difference(axes[1], result)
-    return web_page.drawn(figure, kind)
+    return web_page.encode_figure(figure, kind)
 
 
 def make_page(report: CurveReport, explanation: Explanation | None = None) -> str:
     """Return the web page as text; it needs no network and runs no script."""
-    return web_page.rendered(
-        files(__package__).joinpath("page.html").read_text(encoding="utf-8"),
+    return web_page.render_page(
+        __package__,
         title=f"curves: {report.headline}",
         width="72rem",
         report=report,

@@ -8,7 +8,7 @@ from typing import Final
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.web_page import Figure, MaxNLocator, data_address, drawn, rendered
+from reprod_align.base.web_page import Figure, MaxNLocator, data_address, encode_figure, render_page
 from reprod_align.report import STAGES, Check, Report
 
 _LEAST: Final = 1e-20  # where a difference of exactly 0 is drawn
@@ -40,8 +40,8 @@ def page(report: Report, title: str) -> str:
     rows = [
         row for row in map(lambda stage: _row(report, stage), STAGES) if row.checks or row.findings
     ]
-    return rendered(
-        _BODY,
+    return render_page(
+        __package__,
         title=f"{title}: {report.verdict}",
         width="62rem",
         name=title,
@@ -85,66 +85,9 @@ def _plot(checks: Sequence[Check]) -> str:
     )
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     figure.legend(loc="outside right upper", frameon=False)
-    return data_address(drawn(figure))
+    return data_address(encode_figure(figure))
 
 
 def _height(relative: float) -> float:
     """Return where a difference stands on the logarithmic axis."""
     return _LARGEST if math.isnan(relative) else min(max(relative, _LEAST), _LARGEST)
-
-
-_BODY: Final = """\
-<h1>{{ name }}: <span class="{{ 'passed' if report.passed else 'failed' }}">{{ report.verdict }}</span></h1>
-<h2>Summary</h2>
-<table>
-<tr><th>stage</th><th class="number">checks</th><th class="number">different</th>
-<th class="number">findings</th><th class="number">largest relative difference</th></tr>
-{% for row in rows if row.checks or row.findings %}
-<tr><td>{{ row.stage }}</td><td class="number">{{ row.checks }}</td>
-<td class="number{{ ' failed' if row.failed }}">{{ row.failed }}</td>
-<td class="number{{ ' failed' if row.findings }}">{{ row.findings }}</td>
-<td class="number">{{ '' if row.worst is none else '%.1e' % row.worst }}</td></tr>
-{% endfor %}
-</table>
-<h2>Findings</h2>
-{% if report.findings %}
-<p>The first is where the two models part.</p>
-<ol>
-{% for finding in report.findings %}
-<li><strong>{{ finding.stage }}</strong>: <code>{{ finding.place }}</code>: {{ finding.message }}
-(difference {{ '%.3g' % finding.difference }}, tolerance {{ '%.3g' % finding.tolerance }})</li>
-{% endfor %}
-</ol>
-{% else %}
-<p>None.</p>
-{% endif %}
-{% if report.remarks %}
-<h2>Remarks</h2>
-<ul>
-{% for remark in report.remarks %}
-<li>{{ remark }}</li>
-{% endfor %}
-</ul>
-{% endif %}
-<h2>Module pairs</h2>
-<table>
-<tr><th>PyTorch</th><th>Paddle</th></tr>
-{% for ours, theirs in report.pairs.items() %}
-<tr><td><code>{{ ours or "(the model)" }}</code></td><td><code>{{ theirs or "(the model)" }}</code></td></tr>
-{% endfor %}
-</table>
-<h2>Checks</h2>
-{% if plot %}
-<p><img src="{{ plot }}" alt="relative difference of each check, by its number in the table below"></p>
-<p>0 is drawn at the lower edge, inf and nan at the upper one. The tolerance is {{ judge }}.</p>
-{% endif %}
-<table>
-<tr><th class="number">number</th><th>stage</th><th>what</th>
-<th class="number">relative difference</th><th>result</th></tr>
-{% for check in report.checks %}
-<tr><td class="number">{{ loop.index }}</td><td>{{ check.stage }}</td><td>{{ check.what }}</td>
-<td class="number">{{ '%.1e' % check.relative }}</td>
-<td class="{{ 'passed' if check.passed else 'failed' }}">{{ 'ok' if check.passed else 'DIFFERENT' }}</td></tr>
-{% endfor %}
-</table>
-"""

@@ -2,7 +2,6 @@
 
 import os
 from functools import partial
-from importlib.resources import files
 from typing import Final
 
 from reprod_align.base import web_page
@@ -26,13 +25,13 @@ def draw(report: NativeReport, kind: str) -> bytes:
     left, right = figure.subplots(1, 2)
     _draw_sides(left, report)
     _draw_difference(right, report)
-    return web_page.drawn(figure, kind)
+    return web_page.encode_figure(figure, kind)
 
 
 def make_page(report: NativeReport) -> str:
     """Return the web page as text; it needs no network and runs no script."""
-    return web_page.rendered(
-        files(__package__).joinpath("page.html").read_text(encoding="utf-8"),
+    return web_page.render_page(
+        __package__,
         title=f"native mode: {report.verdict}",
         width="72rem",
         report=report,

@@ -1,0 +1,41 @@
+"""Progress is for a person at a terminal; elsewhere nothing is shown."""
+
+import io
+import sys
+from importlib.util import find_spec
+
+from reprod_align.base import progress
+
+import pytest
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_nothing_is_shown_without_a_terminal(
+    stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    progress.tell("work")
+    items = [1, 2]
+    assert progress.track(items, "work") is items
+    assert stream is None or stream.getvalue() == ""
+
+
+@pytest.mark.skipif(find_spec("tqdm") is None, reason="needs tqdm")
+def test_a_terminal_shows_one_line_and_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert list(progress.track([1, 2], "planting")) == [1, 2]
+    assert "planting" in terminal.getvalue() and "2/2" in terminal.getvalue()
+
+
+def test_without_tqdm_the_items_come_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    items = [1]
+    assert progress.track(items, "x") is items
+    progress.tell("x")
