@@ -29,7 +29,9 @@ def test_one_root_for_all() -> None:
 
 
 def test_the_first_line_that_says_something() -> None:
-    paddle = "\n----\nC++ Traceback (most recent call last):\nError Message Summary:\n  Shape differs\n"
+    paddle = (
+        "\n----\nC++ Traceback (most recent call last):\nError Message Summary:\n  Shape differs\n"
+    )
     assert first_line(paddle) == "Shape differs"
     assert first_line("\n") == "no message"
 
