@@ -1,10 +1,10 @@
 """`align` on the suite of planted bugs and correct pairs, and what it promises besides.
 
-A part of the suite runs here; `make suite` runs all of it.
+`make test` runs one case for each kind, `make suite` (and `pytest -m suite`) every one.
 """
 
 from reprod_align import ReprodError, align
-from tests.pairs import decoder
+from tests.pairs import decoder, kinds
 from tests.pairs.case import Case
 from tests.pairs.encoder import override
 from tests.pairs.families import CASES, judged
@@ -25,21 +25,34 @@ NAMED_BESIDE = {
 }
 
 
-def every(cases: dict[str, Case], step: int) -> list[pytest.param]:
-    return [pytest.param(name, id=name) for name in list(cases)[::step]]
+def every(cases: dict[str, Case], chosen: dict[str, str]) -> list[pytest.param]:
+    """Return all cases, in the suite; those chosen by name are samples too."""
+    samples = set(chosen.values())
+    marks = {True: (pytest.mark.suite, pytest.mark.sample), False: (pytest.mark.suite,)}
+    return [pytest.param(name, id=name, marks=marks[name in samples]) for name in cases]
 
 
-@pytest.mark.parametrize("name", every(BUGS, 5))
+@pytest.mark.parametrize("name", every(BUGS, kinds.FAULTS))
 def test_a_planted_bug_is_caught_and_named_first(name: str) -> None:
     outcome = judged(BUGS[name])
     assert not outcome.passed, outcome.text
     assert outcome.named != (name in NAMED_BESIDE), outcome.text
 
 
-@pytest.mark.parametrize("name", every(CORRECT, 3))
+@pytest.mark.parametrize("name", every(CORRECT, kinds.CORRECT))
 def test_a_correct_pair_is_not_flagged(name: str) -> None:
     outcome = judged(CORRECT[name])
     assert outcome.passed, outcome.text
+
+
+def test_the_samples_are_cases_of_every_family_and_stage() -> None:
+    for cases, chosen in ((BUGS, kinds.FAULTS), (CORRECT, kinds.CORRECT)):
+        names = list(chosen.values())
+        assert sorted(set(names)) == sorted(names) and set(names) <= set(cases)
+        families = {name.partition("/")[0] for name in cases}
+        assert {name.partition("/")[0] for name in names} == families
+    stages = set().union(*(case.stages for case in BUGS.values()))
+    assert set().union(*(BUGS[name].stages for name in kinds.FAULTS.values())) == stages
 
 
 def test_few_are_named_beside() -> None:

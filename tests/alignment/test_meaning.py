@@ -88,6 +88,13 @@ def test_a_formula_that_is_less_exact_is_a_remark() -> None:
 # -------------------------------------------------------------------- shares
 
 
+# Of the float64 outputs of TorchScores, relative to the largest. An output is the sum of n <= 8 products
+# and a bias; whatever the order of its additions, it is within (n + 1) * eps * (sum |a||b| + |bias|) of
+# any other order. ROWS are below 4, the inner values below 1, the weights at most 1 / sqrt(4): the sum
+# is below 9, the largest output above 0.1. 9 * 2.2e-16 * 9 / 0.1 = 1.8e-13.
+ROUNDING = 1.8e-13
+
+
 def test_a_difference_is_split_into_introduced_and_inherited() -> None:
     port = PaddleScores()
     inner = port.dense.forward
@@ -95,8 +102,10 @@ def test_a_difference_is_split_into_introduced_and_inherited() -> None:
     report = align(TorchScores(), port, (ROWS,))
     shares = {share.torch_name: share for share in report.shares}
     assert shares["dense"].introduced == pytest.approx(1e-6, rel=1e-3)
-    assert shares["dense"].inherited == 0 == shares["dense"].received
-    assert shares["out"].introduced == 0 < shares["out"].inherited == shares["out"].total
+    assert shares["dense"].inherited < ROUNDING and shares["dense"].received < ROUNDING
+    out = shares["out"]
+    assert out.introduced < ROUNDING and 1e-8 < out.inherited < 1e-4
+    assert abs(out.inherited - out.total) < 2 * ROUNDING
     assert "where the difference grows" in report.summary()
 
 
