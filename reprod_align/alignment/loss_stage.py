@@ -6,7 +6,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pins import EndPins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap, magnitude
-from reprod_align.causes import loss_cause
+from reprod_align.causes import explain_loss
 from reprod_align.model.trace import Trace
 
 import numpy as np
@@ -35,7 +35,7 @@ def _compare_values(findings: Findings, reference: Trace, given: Trace) -> bool:
     if found.relative <= CODE_ROUNDING:
         findings.note_float32("the loss", found.relative)
         return True
-    cause = loss_cause(
+    cause = explain_loss(
         float(ours), float(theirs), [leaf.array for leaf in reference.outputs.values()]
     )
     text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "

@@ -16,13 +16,13 @@ from reprod_align.match import (
     Evidence,
     Match,
     TensorPair,
-    alternatives,
-    certain_places,
-    common_places,
-    evidence,
-    match,
-    module_pairs,
+    collect_evidence,
+    find_alternatives,
+    find_certain_places,
+    keep_common_places,
+    match_models,
     pair_by_value,
+    pair_modules,
 )
 from reprod_align.model.projection import Projection, root_pairs
 from reprod_align.model.side import Inputs, ModelFailure, Side
@@ -53,9 +53,9 @@ def pair_models(
     weights, described = reference.values(), reference.describe()
     first, eval_backward = _run_first(reference, inputs, findings)
     held = port.values()
-    torch = evidence(described, _modules_called(first), weights, "PyTorch")
-    paddle = evidence(port.describe(), _order_of_port(port, inputs), held, "Paddle")
-    pairing = _make_pairing(match(torch, paddle, name_map), torch, paddle)
+    torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
+    paddle = collect_evidence(port.describe(), _order_of_port(port, inputs), held, "Paddle")
+    pairing = _make_pairing(match_models(torch, paddle, name_map), torch, paddle)
     runner = Runner(reference, port, inputs, dtype, pairing, weights, held, first, eval_backward)
     if not copy_weights:
         add_differing_weights(pairing.match, weights, held, findings)
@@ -106,9 +106,9 @@ def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
 
 
 def _make_pairing(found: Match, torch: Evidence, paddle: Evidence) -> Pairing:
-    modules = module_pairs(found, torch, paddle)
+    modules = pair_modules(found, torch, paddle)
     loaded = [pair for pair in found.pairs if _is_loaded(pair, torch, paddle)]
-    places = certain_places(modules, torch, paddle)
+    places = find_certain_places(modules, torch, paddle)
     return Pairing(torch.info, paddle.info, found, loaded, modules, places)
 
 
@@ -143,7 +143,7 @@ def _try_alternatives(
         if np.isfinite(distance)
         else RELATIVE_TOLERANCE
     )
-    for words, other in islice(alternatives(found), _TRIES):
+    for words, other in islice(find_alternatives(found), _TRIES):
         tried = replace(runner, pairing=_make_pairing(other, torch, paddle))
         tried.load_port()
         if _outputs_distance(tried) <= enough:
@@ -174,7 +174,7 @@ def _pair_by_value(runner: Runner, torch: Evidence, paddle: Evidence, findings: 
     pairing = replace(
         runner.pairing,
         modules=modules,
-        places=certain_places(modules, torch, paddle),
+        places=find_certain_places(modules, torch, paddle),
         outputs=root_pairs(runner.expected.outputs, port.outputs),
     )
     _note_unpaired_outputs(pairing, runner.expected, port, findings)
@@ -188,7 +188,7 @@ def _share_draws(runner: Runner) -> Runner:
         theirs = runner.run_port(True, "none").drawn
     except ModelFailure:
         return runner
-    places = common_places(runner.pairing.places, ours, theirs)
+    places = keep_common_places(runner.pairing.places, ours, theirs)
     return replace(runner, pairing=replace(runner.pairing, places=places))
 
 

@@ -5,7 +5,7 @@ from itertools import permutations
 
 from reprod_align.alignment.findings import Findings
 from reprod_align.base.difference import gap
-from reprod_align.causes.entries import with_entry
+from reprod_align.causes.entries import add_entry
 from reprod_align.match import Match, TensorPair
 from reprod_align.model.trace import Array
 
@@ -25,7 +25,7 @@ def add_differing_weights(
         for name, expected in pair.to_paddle(torch).items():
             apart = gap(expected, paddle[name], _CONVERTED)
             if not apart.ok and not _fits_another_way(pair, torch, paddle[name]):
-                cause = with_entry(_find_cause(name, expected, paddle))
+                cause = add_entry(_find_cause(name, expected, paddle))
                 text = cause or f"the weight differs; {apart.words}"
                 findings.add("weights", " + ".join(pair.torch), name, text, apart)
     findings.check("weights", "weights as they came", 0.0, not findings.report.findings)

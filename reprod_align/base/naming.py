@@ -1,6 +1,7 @@
 """How alike two dotted names are: `encoder.layer.0.attention.self.query` and `layers.0.attn.q_proj`."""
 
 import re
+from collections.abc import Iterator
 from functools import cache
 
 # words that stand for the same thing in the model zoos' naming conventions
@@ -55,7 +56,7 @@ def _weights(words: tuple[str, ...]) -> dict[str, float]:
 
 def is_number(name: str) -> bool:
     """Tell whether the last part of a dotted name is a number, as in a Sequential."""
-    return name.rpartition(".")[2].isdigit()
+    return last_part(name).isdigit()
 
 
 def numbered(name: str) -> tuple[str, int] | None:
@@ -72,6 +73,18 @@ def pattern(name: str) -> str:
 def parent(name: str) -> str:
     """Return the dotted name without its last part."""
     return name.rpartition(".")[0]
+
+
+def last_part(name: str) -> str:
+    """Return the last part of a dotted name."""
+    return name.rpartition(".")[2]
+
+
+def ancestors(name: str) -> Iterator[str]:
+    """Yield the names above a dotted name, the nearest first; "" is the last."""
+    while name:
+        name = parent(name)
+        yield name
 
 
 def is_within(name: str, ancestor: str) -> bool:

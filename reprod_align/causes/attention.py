@@ -7,7 +7,8 @@ from itertools import product
 from typing import Final
 
 from reprod_align.causes.functions import softmax
-from reprod_align.causes.numbers import Floats, as_floats, head_sizes, is_telling, same
+from reprod_align.causes.mismatch import Mismatch, Source
+from reprod_align.causes.numbers import Floats, as_floats, head_sizes, same
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -62,82 +63,73 @@ _ROTARIES: Final = (
 )  # fmt: skip
 
 
-def attention_cause(
-    expected: Floats, actual: Floats, inputs: Sequence[Array], names: Sequence[str]
-) -> str:
+def explain_attention(mismatch: Mismatch) -> str:
     """Explain the two sides as attention over three of the inputs, or parts of one.
 
-    expected: (B, L, D) after the heads are merged, or (B, H, L, L) probabilities.
+    The tensors: (B, L, D) after the heads are merged, or (B, H, L, L) probabilities.
     """
-    if expected.ndim not in (3, 4) or not is_telling(expected) or not is_telling(actual):
+    expected = mismatch.expected
+    if mismatch.kind or expected.ndim not in (3, 4) or not mismatch.is_telling:
         return ""
-    parts = _projections(inputs, names, expected)
+    parts = _projections(mismatch)
     if len(parts) < 2:
         return ""
-    values, masks = [array for _, array in parts], _masks(inputs, expected)
-    given = _given(inputs, expected)
-    tries = [_Attention(values, masks, given), _Attention(values, masks, None)]
-    called = [name for name, _ in parts]
-    tries = tries if given is not None else tries[1:]
-    found = (_difference(it, expected, actual, called) for it in tries)
-    return next((words for words in found if words), "")
+    masks, known = _masks(mismatch), _known_probabilities(mismatch)
+    for given in (known, None) if known is not None else (None,):
+        attend = _Attention([part.values for part in parts], masks, given, expected.ndim == 4)
+        if words := _compare(attend, mismatch, [part.name for part in parts]):
+            return words
+    return ""
 
 
-def _difference(
-    attend: "_Attention", expected: Floats, actual: Floats, names: Sequence[str]
-) -> str:
-    """Find the recipe of `expected`, and the field of it that gives `actual` if it is changed."""
-    attend.returns_probabilities = expected.ndim == 4
-    ours = next((r for r in _usual(attend, expected) if same(expected, attend(r))), None)
+def _compare(attend: "_Attention", mismatch: Mismatch, names: Sequence[str]) -> str:
+    """Find PyTorch's recipe, and the field of it that gives Paddle's values if it is changed."""
+    expected, actual = mismatch.expected, mismatch.actual
+    ours = next((r for r in _usual_recipes(attend, expected) if same(expected, attend(r))), None)
     if ours is None:
         return ""
     if same(actual, attend(replace(ours, key=ours.value, value=ours.key))):
         return "the key and the value are exchanged in Paddle"
-    for field, theirs in _changed(attend, ours):
+    for field, theirs in _changed_recipes(attend, ours):
         if same(actual, attend(theirs)):
-            told = [getattr(recipe, field) for recipe in (theirs, ours)]
+            values = [getattr(recipe, field) for recipe in (theirs, ours)]
             if field in ("query", "key", "value"):
-                told = [names[at] for at in told]
-            return _WORDS[field].format(f"{told[0]} in Paddle and {told[1]} in PyTorch")
+                values = [names[at] for at in values]
+            return _WORDS[field].format(f"{values[0]} in Paddle and {values[1]} in PyTorch")
     return ""
 
 
-def _projections(
-    inputs: Sequence[Array], names: Sequence[str], like: Floats
-) -> list[tuple[str, Floats]]:
+def _projections(mismatch: Mismatch) -> list[Source]:
     """Return what can be query, key or value: (B, L, D), and thirds of (B, L, 3 D)."""
-    found: list[tuple[str, Floats]] = []
-    for name, array in zip(names, inputs, strict=True):
-        if array.dtype.kind != "f" or array.ndim != 3 or array.size > 3 * _LARGEST:
-            continue
-        if len(array) != len(like):
-            continue
-        found.append((name, as_floats(array)))
-    wide = max((it.shape[-1] for _, it in found), default=0)
-    if found and wide % 3 == 0 and any(3 * it.shape[-1] == wide for _, it in found):
-        for name, array in [it for it in found if it[1].shape[-1] == wide]:
-            thirds = np.split(array, 3, axis=-1)
-            found += [
-                (f"{w} third of {name}", p)
-                for w, p in zip(("first", "second", "last"), thirds, strict=True)
-            ]
+    found = [
+        Source(name, as_floats(array))
+        for name, array in reversed(mismatch.floats)
+        if array.ndim == 3 and array.size <= 3 * _LARGEST and len(array) == len(mismatch.expected)
+    ]
+    widths = {part.values.shape[-1] for part in found}
+    wide = max(widths, default=0)
+    if wide and wide / 3 in widths:
+        for part in [part for part in found if part.values.shape[-1] == wide]:
+            thirds = np.split(part.values, 3, axis=-1)
+            for which, third in zip(("first", "second", "last"), thirds, strict=True):
+                found.append(Source(f"{which} third of {part.name}", third))
     return found[-_MOST_SOURCES:]
 
 
-def _masks(inputs: Sequence[Array], like: Floats) -> dict[str, Floats]:
+def _masks(mismatch: Mismatch) -> dict[str, Floats]:
     """Return additive masks (.., L, L) by name."""
     masks = {"no mask": np.zeros((1, 1, 1, 1))}
-    length = like.shape[-2]
+    batch, length = len(mismatch.expected), mismatch.expected.shape[-2]
     later = np.where(np.tri(length, dtype=bool), 0.0, _HIDDEN)[None, None]
-    for array in inputs:
-        if array.ndim == 2 and len(array) == len(like) and array.shape[1] == length:
+    for _, array in mismatch.inputs:
+        if array.shape == (batch, length):
             padding = np.where(array == 0, _HIDDEN, 0.0)[:, None, None]
             masks |= {"padding masked": padding, "padding and later tokens masked": padding + later}
-            masks["what is no padding masked"] = _HIDDEN - padding
+            masks["everything but the padding masked"] = _HIDDEN - padding
         elif _is_additive(array, length):
             given = as_floats(array) if array.ndim == 4 else as_floats(array)[None, None]
             masks["the given mask added"] = given
-    return masks | {"later tokens masked": later, **_shifted(length)}
+    return masks | {"later tokens masked": later, **_shifted_masks(length)}
 
 
 def _is_additive(array: Array, length: int) -> bool:
@@ -145,49 +137,49 @@ def _is_additive(array: Array, length: int) -> bool:
     return fits and bool(array.max() <= 0)
 
 
-def _given(inputs: Sequence[Array], like: Floats) -> Floats | None:
+def _known_probabilities(mismatch: Mismatch) -> Floats | None:
     """Return probabilities (B, H, L, L) that a child handed on, dropped or not."""
-    if like.ndim == 4:
+    batch, length = mismatch.expected.shape[:2]
+    if mismatch.expected.ndim == 4:
         return None
-    for array in reversed(inputs):
-        if array.ndim == 4 and array.dtype.kind == "f" and len(array) == len(like):
-            if array.shape[2] == like.shape[1] and array.min() >= 0 and array.shape[1] > 1:
+    for _, array in mismatch.floats:
+        if array.ndim == 4 and len(array) == batch and array.shape[2] == length:
+            if array.min() >= 0 and array.shape[1] > 1:
                 return as_floats(array)
     return None
 
 
-def _shifted(length: int) -> dict[str, Floats]:
-    rows = np.ones((length, length), dtype=bool)
+def _shifted_masks(length: int) -> dict[str, Floats]:
     return {
-        f"{words} masked": np.where(np.tril(rows, by), 0.0, _HIDDEN)[None, None]
+        f"{words} masked": np.where(np.tri(length, k=by, dtype=bool), 0.0, _HIDDEN)[None, None]
         for words, by in (("all but one of the later tokens", 1), ("later tokens and itself", -1))
     }
 
 
+@dataclass(frozen=True)
 class _Attention:
     """Computes recipes."""
 
-    returns_probabilities = False
-
-    def __init__(
-        self, parts: Sequence[Floats], masks: dict[str, Floats], given: Floats | None
-    ) -> None:
-        """Take projections (B, L, D), additive masks, and the probabilities if they are known."""
-        self.parts, self.masks, self.given = parts, masks, given
+    parts: Sequence[Floats]
+    """projections (B, L, D)"""
+    masks: Mapping[str, Floats]
+    known: Floats | None
+    """the probabilities, if a child made them"""
+    returns_probabilities: bool
 
     def __call__(self, recipe: Recipe) -> Floats:
         """Return what the recipe makes; nothing if its parts do not fit together."""
-        if self.given is not None:
-            value = _grouped(recipe.groups, self._split(recipe, recipe.value), self.given.shape[1])
-            fits = value.shape[1:3] == (self.given.shape[1], self.given.shape[3])
-            return self._merge(recipe, self.given @ value) if fits else np.zeros(0)
+        if self.known is not None:
+            value = _repeat(recipe.groups, self._split(recipe, recipe.value), self.known.shape[1])
+            fits = value.shape[1:3] == (self.known.shape[1], self.known.shape[3])
+            return self._merge(recipe, self.known @ value) if fits else np.zeros(0)
         query, key, value = (
             self._split(recipe, at) for at in (recipe.query, recipe.key, recipe.value)
         )
         if len({it.shape[-2:] for it in (query, key, value)}) > 1:
             return np.zeros(0)
-        query, key, value = _turned(recipe.rotary, query, key, value)
-        key, value = (_grouped(recipe.groups, it, query.shape[1]) for it in (key, value))
+        query, key, value = _rotate(recipe.rotary, query, key, value)
+        key, value = (_repeat(recipe.groups, it, query.shape[1]) for it in (key, value))
         mask = self.masks[recipe.mask]
         heads = {it.shape[1] for it in (query, key, value)} | {mask.shape[1], 1}
         if len(heads) > 2 or mask.shape[-1] not in (1, key.shape[-2]):
@@ -220,21 +212,24 @@ class _Attention:
         return x.reshape(batch, length, heads * size)
 
 
-def _grouped(how: str, x: Floats, heads: int) -> Floats:
+def _repeat(how: str, x: Floats, heads: int) -> Floats:
+    """Return (B, heads, L, K) of fewer key or value heads, each used by a group of queries."""
     if x.shape[1] == heads or heads % x.shape[1]:
         return x
     times = heads // x.shape[1]
     return x.repeat(times, axis=1) if how == "repeated" else np.tile(x, (1, times, 1, 1))
 
 
-def _turned(how: str, query: Floats, key: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
+def _rotate(how: str, query: Floats, key: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
     if how == "none" or query.shape[-1] % 2:
         return query, key, value
     cosine, sine = _tables(how, query.shape[-2], query.shape[-1])
-    turned = [query, key, value]
-    for at in (0,) if "query alone" in how else (0, 1, 2) if "value" in how else (0, 1):
-        turned[at] = turned[at] * cosine + _other_half(how, turned[at]) * sine
-    return turned[0], turned[1], turned[2]
+    query = query * cosine + _other_half(how, query) * sine
+    if "query alone" not in how:
+        key = key * cosine + _other_half(how, key) * sine
+    if "value" in how:
+        value = value * cosine + _other_half(how, value) * sine
+    return query, key, value
 
 
 def _tables(how: str, length: int, size: int) -> tuple[Floats, Floats]:
@@ -242,9 +237,7 @@ def _tables(how: str, length: int, size: int) -> tuple[Floats, Floats]:
     base = next((float(it) for it in ("1e6", "5e5", "1e3") if it in how), 1e4)
     first = 1 if "from 1" in how else 0
     angles = np.outer(np.arange(first, length + first), base ** -(np.arange(0, size, 2) / size))
-    angles = (
-        np.repeat(angles, 2, axis=1) if how == "of pairs" else np.concatenate([angles, angles], 1)
-    )
+    angles = np.repeat(angles, 2, axis=1) if how == "of pairs" else np.tile(angles, (1, 2))
     sine = np.sin(angles).astype(np.float32).astype(np.float64)
     return as_floats(np.cos(angles).astype(np.float32)), -sine if "backwards" in how else sine
 
@@ -256,11 +249,11 @@ def _other_half(how: str, x: Floats) -> Floats:
     return np.concatenate([other if "without the minus" in how else -other, one], axis=-1)
 
 
-def _usual(attend: _Attention, like: Floats) -> Iterator[Recipe]:
+def _usual_recipes(attend: _Attention, like: Floats) -> Iterator[Recipe]:
     """Yield the recipes that a reference may follow, query, key and value in calling order."""
     count = len(attend.parts)
-    if attend.given is not None:
-        heads = attend.given.shape[1]
+    if attend.known is not None:
+        heads = attend.known.shape[1]
         fitting = [at for at in range(count) if attend.parts[at].shape[-1] % heads == 0]
         yield from (Recipe(heads, at, at, at) for at in reversed(fitting))
         return
@@ -275,7 +268,7 @@ def _usual(attend: _Attention, like: Floats) -> Iterator[Recipe]:
                 yield Recipe(heads, query, key, value, mask=mask, rotary=rotary)
 
 
-def _changed(attend: _Attention, ours: Recipe) -> Iterator[tuple[str, Recipe]]:
+def _changed_recipes(attend: _Attention, ours: Recipe) -> Iterator[tuple[str, Recipe]]:
     """Yield recipes that differ from `ours` in one field."""
     width = attend.parts[ours.query].shape[-1]
     sources = range(len(attend.parts))

@@ -1,10 +1,9 @@
-"""Dropout on one side, on both at another rate, of other elements, or scaled in another way."""
+"""Dropout on one side only, or on both with another rate, scale or choice of elements."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from reprod_align.causes.numbers import Floats, is_telling
-from reprod_align.causes.sums import Source
+from reprod_align.causes.mismatch import Mismatch
+from reprod_align.causes.numbers import Floats
 
 import numpy as np
 
@@ -34,31 +33,35 @@ class _Dropped:
         return f"drops {self.share:.0%}{rows}, scaled by {self.factor:.6g}"
 
 
-def dropout_cause(expected: Floats, actual: Floats, given: Sequence[Source]) -> str:
+def explain_dropout(mismatch: Mismatch) -> str:
     """Explain both sides as dropout of one input, or one side as the other dropped."""
-    if not is_telling(expected) or not is_telling(actual):
+    if not mismatch.is_telling:
         return ""
-    for source in given:
-        ours, theirs = _dropped(source.values, expected), _dropped(source.values, actual)
+    expected, actual = mismatch.expected, mismatch.actual
+    for source in mismatch.sources:
+        ours, theirs = _fit_dropout(source.values, expected), _fit_dropout(source.values, actual)
         if ours and theirs and ours.share + theirs.share:
-            return _both(ours, theirs, source.name)
-    sides = ("Paddle", actual, "PyTorch", expected), ("PyTorch", expected, "Paddle", actual)
-    for dropping, made, other, source_values in sides:
-        found = _dropped(source_values, made)
+            return _compare(ours, theirs, source.name)
+    for x, made, dropping, other in (
+        (expected, actual, "Paddle", "PyTorch"),
+        (actual, expected, "PyTorch", "Paddle"),
+    ):
+        found = _fit_dropout(x, made)
         if found and found.share:
-            return _alone(found, dropping, other)
+            return _describe(found, dropping, other)
     return ""
 
 
-def _alone(found: _Dropped, dropping: str, other: str) -> str:
+def _describe(found: _Dropped, dropping: str, other: str) -> str:
     if found.factor > 1 + 1e-9:
-        return f"{dropping} alone {found.words} here"
+        return f"only {dropping} has a dropout here: it {found.words}"
     rows = ", in whole rows," if found.whole else ""
     return (f"{dropping} has zeros in {found.share:.0%} of the places where {other} has values{rows} "
             f"and the rest is scaled by {found.factor:.6g}: a mask, padding, or dropout")  # fmt: skip
 
 
-def _dropped(x: Floats, made: Floats) -> _Dropped | None:
+def _fit_dropout(x: Floats, made: Floats) -> _Dropped | None:
+    """Return the dropout that makes `made` of x, None if it is another function."""
     filled, kept = x != 0, made != 0
     if (kept & ~filled).any() or kept.sum() < _FEWEST:
         return None
@@ -75,7 +78,7 @@ def _dropped(x: Floats, made: Floats) -> _Dropped | None:
     return _Dropped(share, factor, whole)
 
 
-def _both(ours: _Dropped, theirs: _Dropped, name: str) -> str:
+def _compare(ours: _Dropped, theirs: _Dropped, name: str) -> str:
     if ours.share == theirs.share and ours.words == theirs.words:
-        return f"both sides drop {ours.share:.0%} of {name}, but other elements"
-    return f"of {name} PyTorch {ours.words}; Paddle {theirs.words}"
+        return f"both sides drop {ours.share:.0%} of {name}, but different elements"
+    return f"dropout of {name}: PyTorch {ours.words}; Paddle {theirs.words}"

@@ -1,4 +1,4 @@
-"""Which entry of the table of APIs a cause leads to, by what the cause says."""
+"""Which entry of the table of APIs a cause leads to, by the words of the cause."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Final
 
 from reprod_align.api.table import reference
 
-# The first that is found in a cause's words is the one; what they mean stands in the entry alone.
+# The first pattern found in a cause decides.
 ENTRIES: Final[Sequence[tuple[str, str]]] = (
     (r"Linear weight is \(out, in\)", "linear-weight"),
     (r"batch norm by the (un)?biased variance", "batch-norm-running-variance"),
@@ -20,16 +20,16 @@ ENTRIES: Final[Sequence[tuple[str, str]]] = (
     (r"Hardswish", "hardswish"),
     (r"Hardtanh|clips the values", "clamp"),
     (r"LeakyReLU", "leaky-relu-at-zero"),
-    (r"mask is inverted|what is 1 \(True\)", "attention-boolean-mask"),
+    (r"mask is inverted", "attention-boolean-mask"),
     (r"causal mask|\(diagonal=", "triu"),
-    (r"scaled as dropout|\bdropout\b|only scales by", "dropout-scale"),
+    (r"\bdropout\b|only scales by", "dropout-scale"),
     (r"padding (mask )?is (missing|not masked)|padding mask", "attention-boolean-mask"),
     (r"detached", "stop-gradient-scope"),
     (r"transpose", "transpose"),
 )
 
 
-def with_entry(cause: str) -> str:
-    """Return the cause and which entry to read; the cause alone where none tells of it."""
+def add_entry(cause: str) -> str:
+    """Return the cause and the command that shows its API entry; the cause alone if it has none."""
     found = next((slug for words, slug in ENTRIES if re.search(words, cause)), "")
     return cause + reference([found])

@@ -1,16 +1,18 @@
-"""The functions that networks apply element by element, in float64, and how a port mistakes them."""
+"""The functions that networks apply element by element, in float64, and a port that takes another."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from reprod_align.causes.numbers import Floats, as_floats, fits, is_telling, name_number, same
-from reprod_align.model.trace import Array
+from reprod_align.causes.mismatch import Mismatch
+from reprod_align.causes.numbers import Floats, as_floats, fits, is_telling, same
 
 import numpy as np
 
-_FEWEST = 4  # elements on either side of zero, which tell a slope
+_FEWEST = 4  # elements on either side of zero, which show a slope
+_LACKING = "{}: PyTorch applies it here, Paddle does not"
+_EXTRA = "{}: Paddle applies it here, PyTorch does not"
 
 Function = Callable[[Floats], Floats]
 
@@ -95,127 +97,63 @@ def _log_softmax(x: Floats, axis: int) -> Floats:
     return np.asarray(moved - np.log(np.exp(moved).sum(axis=axis, keepdims=True)))
 
 
-def factor_cause(expected: Floats, actual: Floats, dims: Sequence[int] = ()) -> str:
-    """Explain the difference by a factor, or by a number that was added."""
-    filled = expected != 0
-    if np.unique(expected[filled]).size < 2:
-        return ""
-    at = int(np.argmax(np.abs(expected)))
-    factor = float(actual.flat[at] / expected.flat[at])
-    if factor == -1 and same(-expected, actual):
-        return "Paddle's values have the opposite sign: a minus is missing or too many"
-    if factor and abs(factor - 1) > 1e-9 and same(factor * expected, actual):
-        named = name_number(factor, (*dims, *expected.shape))
-        return f"Paddle's values are PyTorch's times {named}: one side scales, the other does not"
-    added = float(actual.flat[at] - expected.flat[at])
-    if np.ptp(expected) and same(expected + added, actual):
-        return f"Paddle's values are PyTorch's plus the constant {added:.6g}"
-    return ""
-
-
-def rounding_cause(expected: Floats, actual: Floats) -> str:
-    """Explain the difference by a cast to a narrower type."""
-    if not is_telling(expected):
-        return ""
-    for name, cast in _CASTS.items():
-        with np.errstate(all="ignore"):
-            if np.array_equal(cast(expected), actual) and not same(expected, actual):
-                return f"Paddle's values are PyTorch's rounded to {name}: remove the cast to {name}"
-            if np.array_equal(cast(actual), expected) and not same(expected, actual):
-                return f"PyTorch's values are Paddle's rounded to {name}: the port lacks a cast to {name}"
-    return ""
-
-
-def _bfloat16(x: Floats) -> Floats:
-    bits = x.astype(np.float32).view(np.uint32)
-    rounded = bits + 0x7FFF + ((bits >> 16) & 1)
-    return as_floats((rounded & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32))
-
-
-_CASTS: Final[Mapping[str, Function]] = {
-    "float32": lambda x: as_floats(x.astype(np.float32)),
-    "float16": lambda x: as_floats(x.astype(np.float16)),
-    "bfloat16": _bfloat16,
-}
-
-
-def clipping_cause(expected: Floats, actual: Floats) -> str:
-    """Explain the difference by a clip on one side."""
-    if not is_telling(expected) or not is_telling(actual):
-        return ""
-    low, high = float(actual.min()), float(actual.max())
-    if same(np.clip(expected, low, high), actual):
-        return f"Paddle clips the values to {_bounds(low, high, expected)}, PyTorch does not"
-    low, high = float(expected.min()), float(expected.max())
-    if same(np.clip(actual, low, high), expected):
-        return f"PyTorch clips the values to {_bounds(low, high, actual)}, Paddle does not"
-    return ""
-
-
-def _bounds(low: float, high: float, unclipped: Floats) -> str:
-    words = [f"at least {low:.6g}"] if unclipped.min() < low else []
-    return " and ".join(words + ([f"at most {high:.6g}"] if unclipped.max() > high else []))
-
-
-def function_cause(expected: Floats, actual: Floats) -> str:
+def explain_function(mismatch: Mismatch) -> str:
     """Explain one side as a function of the other: a function missing, or one too many."""
-    if not is_telling(expected) or not is_telling(actual):
+    if not mismatch.is_telling:
         return ""
-    for source, made, words in (
-        (actual, expected, "{}: PyTorch applies it here, Paddle does not"),
-        (expected, actual, "{}: Paddle applies it here, PyTorch does not"),
-    ):
+    expected, actual = mismatch.expected, mismatch.actual
+    for source, made, words in ((actual, expected, _LACKING), (expected, actual, _EXTRA)):
         for name, function in FUNCTIONS.items():
             if name != "identity" and fits(made, function, source):
                 return words.format(name)
-        for name, axis, values in _softmaxes(source, made):
-            if same(made, values):
-                return words.format(f"{name} over axis {axis}")
+        if name := _name_softmax(source, made):
+            return words.format(name)
     return ""
 
 
-def _softmaxes(x: Floats, made: Floats) -> Iterator[tuple[str, int, Floats]]:
-    for axis in reversed(range(x.ndim)):
-        if x.shape[axis] > 1 and made.min() >= 0:
-            yield "softmax", axis, softmax(x, axis)
-        if x.shape[axis] > 1 and made.max() <= 0:
-            yield "log_softmax", axis, _log_softmax(x, axis)
-
-
-def exchanged_function_cause(expected: Floats, actual: Floats, inputs: Sequence[Array]) -> str:
+def explain_exchanged_function(mismatch: Mismatch) -> str:
     """Explain the two sides as different functions of one input."""
-    if not is_telling(expected) or not is_telling(actual):
+    if not mismatch.is_telling:
         return ""
-    for x in map(as_floats, inputs):
-        if x.shape != expected.shape or not is_telling(x):
+    for _, array in mismatch.inputs:
+        x = as_floats(array)
+        if x.shape != mismatch.expected.shape or not is_telling(x):
             continue
-        ours, theirs = _function_of(x, expected), _function_of(x, actual)
+        ours, theirs = _name_function(x, mismatch.expected), _name_function(x, mismatch.actual)
         if ours and theirs:
-            return _in_words(ours, theirs)
+            return _compare(ours, theirs)
     return ""
 
 
-def _function_of(x: Floats, made: Floats) -> str:
+def _name_softmax(x: Floats, made: Floats) -> str:
+    """Return "softmax over axis 1" or "log_softmax over axis 1" if that makes `made` of x, or ""."""
+    for axis in reversed(range(x.ndim)):
+        if x.shape[axis] < 2:
+            continue
+        if made.min() >= 0 and same(made, softmax(x, axis)):
+            return f"softmax over axis {axis}"
+        if made.max() <= 0 and same(made, _log_softmax(x, axis)):
+            return f"log_softmax over axis {axis}"
+    return ""
+
+
+def _name_function(x: Floats, made: Floats) -> str:
+    """Return the function that makes `made` of x, or ""."""
     names = [name for name, function in FUNCTIONS.items() if fits(made, function, x)]
     if "identity" in names:
         return "identity"
     if names:
         return names[0] if len(names) == 1 else f"{names[0]} (or {names[1]}: the same here)"
-    for name, axis, values in _softmaxes(x, made):
-        if same(made, values):
-            return f"{name} over axis {axis}"
-    return _sloped(x, made)
+    return _name_softmax(x, made) or _name_slope(x, made)
 
 
-def _sloped(x: Floats, made: Floats) -> str:
-    """Name a LeakyReLU or an ELU of any slope: what is below zero tells it."""
+def _name_slope(x: Floats, made: Floats) -> str:
+    """Name a LeakyReLU or an ELU of any slope: the elements below zero show it."""
     below = x < 0
     if not _FEWEST <= below.sum() <= x.size - _FEWEST:
         return ""
-    for name, values in (
-        ("LeakyReLU (slope {})", x),
-        ("ELU (alpha {})", np.expm1(np.minimum(x, 0))),
-    ):
+    negative = np.expm1(np.minimum(x, 0))
+    for name, values in (("LeakyReLU (slope {})", x), ("ELU (alpha {})", negative)):
         at = np.abs(np.where(below, values, 0)).argmax()
         slope = float(made.flat[at] / values.flat[at])
         if slope and same(made, np.where(below, slope * values, x)):
@@ -223,12 +161,12 @@ def _sloped(x: Floats, made: Floats) -> str:
     return ""
 
 
-def _in_words(ours: str, theirs: str) -> str:
+def _compare(ours: str, theirs: str) -> str:
     (name, _, axis), (other, _, other_axis) = (it.partition(" over ") for it in (ours, theirs))
     if axis and name == other and axis != other_axis:
         return f"{name} over {other_axis} instead of {axis}: set axis={axis.removeprefix('axis ')}"
     if ours == "identity":
-        return f"{theirs}: Paddle applies it here, PyTorch does not"
+        return _EXTRA.format(theirs)
     if theirs == "identity":
-        return f"{ours}: PyTorch applies it here, Paddle does not"
+        return _LACKING.format(ours)
     return f"the function is {theirs} in Paddle and {ours} in PyTorch"

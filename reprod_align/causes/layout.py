@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
+from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats, head_sizes, is_telling, same
 
 import numpy as np
@@ -15,26 +16,25 @@ _BLOCKS = (2, 3, 4)
 _MOST_SPLITS = 12  # ways to split one axis
 
 
-def layout_cause(expected: Floats, actual: Floats) -> str:
+def explain_layout(mismatch: Mismatch) -> str:
     """Explain the difference by an order of axes, rows or blocks; "" for another set of values."""
+    expected, actual = mismatch.expected, mismatch.actual
     if expected.size != actual.size or not is_telling(expected):
         return ""
     if expected.size <= _LARGEST and not same(
         np.sort(expected, axis=None), np.sort(actual, axis=None)
     ):
         return ""
-    if expected.shape != actual.shape:
-        return _reshaped(expected, actual)
-    return _blocks(expected, actual) or _shifted(expected, actual) or _permuted(expected, actual)
-
-
-def _reshaped(expected: Floats, actual: Floats) -> str:
+    if expected.shape == actual.shape:
+        tries = (_explain_blocks, _explain_shift, _explain_permutation)
+        return next((words for explain in tries if (words := explain(expected, actual))), "")
     if same(expected.reshape(-1), actual.reshape(-1)):
-        return f"the values agree in order, but the shape is {actual.shape} for {expected.shape}: reshape"
-    return _permuted(expected, actual)
+        return (f"the values agree in order, but the shape is {actual.shape} instead of "
+                f"{expected.shape}: reshape")  # fmt: skip
+    return _explain_permutation(expected, actual)
 
 
-def _shifted(expected: Floats, actual: Floats) -> str:
+def _explain_shift(expected: Floats, actual: Floats) -> str:
     for axis, size in enumerate(expected.shape):
         if size < 2:
             continue
@@ -43,12 +43,12 @@ def _shifted(expected: Floats, actual: Floats) -> str:
         for by in range(1, min(size, 9)):
             for way, rolled in (("forward", by), ("back", -by)):
                 if same(np.roll(expected, rolled, axis), actual):
-                    return (f"Paddle's values are rolled {way} by {by} along axis {axis}: an offset, a "
-                            "pad on the other side, or parts put together in another order")  # fmt: skip
+                    return (f"Paddle's values are rolled {way} by {by} along axis {axis}: an offset, "
+                            "padding on the wrong side, or parts joined in another order")  # fmt: skip
     return ""
 
 
-def _blocks(expected: Floats, actual: Floats) -> str:
+def _explain_blocks(expected: Floats, actual: Floats) -> str:
     """Explain by blocks (q k v, gates, heads) in another order along one axis."""
     for axis, size in enumerate(expected.shape):
         for count in _BLOCKS:
@@ -57,23 +57,22 @@ def _blocks(expected: Floats, actual: Floats) -> str:
             blocks = np.split(expected, count, axis)
             for order in permutations(range(count)):
                 if same(np.concatenate([blocks[at] for at in order], axis), actual):
-                    return (f"along axis {axis} the {count} blocks (q k v, gates, halves) stand in the "
+                    return (f"along axis {axis} the {count} blocks (q k v, gates, halves) are in the "
                             f"order {order} in Paddle")  # fmt: skip
     return ""
 
 
-def _permuted(expected: Floats, actual: Floats) -> str:
+def _explain_permutation(expected: Floats, actual: Floats) -> str:
     """Explain by axes permuted before a reshape, one axis at most being split."""
     probes = np.unique(np.linspace(0, actual.size - 1, _PROBES).astype(np.int64))
     for split in _splits(expected.shape):
         for axes in permutations(range(len(split))):
             if axes == tuple(range(len(split))):
                 continue
-            seen = _permuted_at(expected, split, axes, probes)
-            if not same(seen, actual.reshape(-1)[probes]):
+            if not same(_permute_at(expected, split, axes, probes), actual.reshape(-1)[probes]):
                 continue
             if same(expected.reshape(split).transpose(axes).reshape(actual.shape), actual):
-                return _permutation_words(expected.shape, actual.shape, split, axes)
+                return _describe_permutation(expected.shape, actual.shape, split, axes)
     return ""
 
 
@@ -88,11 +87,8 @@ def _splits(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
             yield (*shape[:axis], shape[axis] // size, size, *shape[axis + 1 :])
 
 
-def _permuted_at(
-    expected: Floats,
-    split: tuple[int, ...],
-    axes: tuple[int, ...],
-    at: NDArray[np.int64],
+def _permute_at(
+    expected: Floats, split: tuple[int, ...], axes: tuple[int, ...], at: NDArray[np.int64]
 ) -> Floats:
     """Return expected.reshape(split).transpose(axes) at flat places, without making it."""
     places = np.unravel_index(at, [split[axis] for axis in axes])
@@ -100,13 +96,13 @@ def _permuted_at(
     return expected.reshape(-1)[sum(p * s for p, s in zip(places, strides, strict=True))]
 
 
-def _permutation_words(
+def _describe_permutation(
     shape: Sequence[int], other: Sequence[int], split: tuple[int, ...], axes: tuple[int, ...]
 ) -> str:
     if split == tuple(shape) and [split[axis] for axis in axes] == list(other):
-        return f"Paddle's axes are permuted by {axes}: a transpose is missing or another one"
+        return f"Paddle's axes are permuted by {axes}: a transpose is missing or different"
     if split == tuple(shape):
         return (f"Paddle reshapes where PyTorch permutes the axes: its values are PyTorch's permuted "
                 f"by {axes}, then reshaped to {tuple(other)}; transpose first")  # fmt: skip
     return (f"split or merged without the transpose: PyTorch's values, reshaped to {split} and permuted by "
-            f"{axes}, are Paddle's: a reshape alone does not bring heads or groups in order")  # fmt: skip
+            f"{axes}, are Paddle's: a reshape alone does not put heads or groups in order")  # fmt: skip

@@ -6,10 +6,11 @@ from reprod_align.model.trace import Array
 import numpy as np
 from numpy.typing import NDArray
 
-_WEAK = -100.0  # an additive mask that hides by more than this hides nothing surely
+_WEAK = -100.0  # an additive mask above this does not hide for certain
+_INVERTED = "the mask is inverted: Paddle shows what PyTorch hides, and hides what PyTorch shows"
 
 
-def mask_cause(expected: Array, actual: Array) -> str:
+def explain_mask(expected: Array, actual: Array) -> str:
     """Explain how a mask or an index differs; "" if no known mistake makes the difference.
 
     expected, actual: boolean or additive masks, or integer ids, of any shape.
@@ -17,11 +18,11 @@ def mask_cause(expected: Array, actual: Array) -> str:
     if expected.shape != actual.shape or not expected.size or np.array_equal(expected, actual):
         return ""
     if expected.dtype.kind in "iu" and actual.dtype.kind in "iu" and not _is_binary(expected):
-        return _index_cause(as_floats(expected), as_floats(actual))
+        return _explain_indices(as_floats(expected), as_floats(actual))
     if expected.dtype.kind == actual.dtype.kind == "f" and np.array_equal(
         as_floats(expected), -as_floats(actual)
     ):
-        return "the mask has the opposite sign in Paddle: it must add a negative number to what is hidden"
+        return "the mask has the opposite sign in Paddle: hidden places need a negative number"
     ours, theirs = _seen(expected), _seen(actual)
     if not _is_binary(expected) and not actual.any():
         return "nothing is masked in Paddle: the mask adds 0 everywhere"
@@ -29,8 +30,8 @@ def mask_cause(expected: Array, actual: Array) -> str:
         return ""
     if _is_binary(expected) and np.unique(actual).size == 1:
         value = float(as_floats(actual).flat[0])
-        return f"it is {value:g} everywhere in Paddle: a mask or kind of token was not passed on"
-    return _meaning_cause(expected, actual) or _places_cause(ours, theirs)
+        return f"it is {value:g} everywhere in Paddle: a mask or the token types were not passed on"
+    return _explain_meaning(expected, actual) or _explain_places(ours, theirs)
 
 
 def _is_binary(array: Array) -> bool:
@@ -45,40 +46,37 @@ def _seen(mask: Array) -> Bools | None:
     return np.asarray(values == 0) if (values <= 0).all() and not np.isnan(values).any() else None
 
 
-def _meaning_cause(expected: Array, actual: Array) -> str:
+def _explain_meaning(expected: Array, actual: Array) -> str:
     """Explain a mask whose places agree, or are exactly the others."""
     ours, theirs = as_floats(expected), as_floats(actual)
     if _is_binary(expected) and _is_binary(actual):
-        words = "what is 1 (True) in PyTorch is 0 (False) in Paddle"
-        return f"the mask is inverted: {words}" if np.array_equal(ours, 1 - theirs) else ""
+        words = "the mask is inverted: 1 (True) in PyTorch is 0 (False) in Paddle"
+        return words if np.array_equal(ours, 1 - theirs) else ""
     if _is_binary(expected) != _is_binary(actual):
         return ""
     if np.array_equal(ours == 0, theirs != 0):
-        return "the mask is inverted: Paddle hides what PyTorch shows, and shows what it hides"
+        return _INVERTED
     if np.array_equal(ours == 0, theirs == 0):
         hidden = np.unique(theirs[theirs != 0])
-        if hidden.size == 1 and hidden[0] > _WEAK:
-            return (
-                f"the mask adds {hidden[0]:g} where PyTorch adds {ours.min():g}: too little to hide"
-            )
         if hidden.size == 1:
-            return f"the mask adds {hidden[0]:g} where PyTorch adds {ours.min():g}"
+            weak = ": too little to hide" if hidden[0] > _WEAK else ""
+            return f"the mask adds {hidden[0]:g} where PyTorch adds {ours.min():g}{weak}"
     return ""
 
 
-def _places_cause(ours: Bools, theirs: Bools) -> str:
+def _explain_places(ours: Bools, theirs: Bools) -> str:
     if np.array_equal(ours, ~theirs):
-        return "the mask is inverted: Paddle hides what PyTorch shows, and shows what it hides"
+        return _INVERTED
     if theirs.all():
         return "nothing is masked in Paddle"
     if not theirs.any():
         return "everything is masked in Paddle"
     if ours.ndim >= 2 and ours.shape[-1] == ours.shape[-2]:
-        return _square_cause(ours, theirs)
-    return _shift_cause(ours, theirs)
+        return _explain_square(ours, theirs)
+    return _explain_shift(ours, theirs)
 
 
-def _square_cause(ours: Bools, theirs: Bools) -> str:
+def _explain_square(ours: Bools, theirs: Bools) -> str:
     """Explain masks (..., L, L) of queries and keys."""
     length = ours.shape[-1]
     offsets = np.subtract.outer(np.arange(length), np.arange(length))
@@ -106,7 +104,7 @@ def _with_past(ours: Bools, theirs: Bools, offsets: NDArray[np.int64], diagonal:
     )
 
 
-def _shift_cause(ours: Bools, theirs: Bools) -> str:
+def _explain_shift(ours: Bools, theirs: Bools) -> str:
     extra, lacking = theirs & ~ours, ours & ~theirs
     if np.array_equal(np.flip(ours, -1), theirs):
         return "the mask is reversed along its last axis"
@@ -120,12 +118,12 @@ def _shift_cause(ours: Bools, theirs: Bools) -> str:
     return ""
 
 
-def _index_cause(ours: Floats, theirs: Floats) -> str:
+def _explain_indices(ours: Floats, theirs: Floats) -> str:
     """Explain ids: an offset, another order, one value for all."""
     apart = np.unique(theirs - ours)
     if apart.size == 1:
-        start = f"they start at {theirs.min():g} for {ours.min():g}"
-        return f"the indices are off by {apart[0]:+g} in Paddle: {start}"
+        starts = f"they start at {theirs.min():g}, PyTorch's at {ours.min():g}"
+        return f"the indices are off by {apart[0]:+g} in Paddle: {starts}"
     if np.ptp(theirs) == 0:
         return f"the indices are all {theirs.flat[0]:g} in Paddle"
     for axis in range(ours.ndim):
@@ -136,9 +134,7 @@ def _index_cause(ours: Floats, theirs: Floats) -> str:
                 return f"the indices are shifted by one along axis {axis} in Paddle"
     if apart.size == 2 and 0 in apart and (ours == theirs).mean() >= 0.5:
         changed = ours != theirs
-        if (
-            np.unique(ours[changed]).size == 1
-            and not (ours[~changed] == ours[changed].flat[0]).any()
-        ):
-            return f"the index {ours[changed].flat[0]:g} is {theirs[changed].flat[0]:g} in Paddle"
+        before, after = ours[changed].flat[0], theirs[changed].flat[0]
+        if (ours[changed] == before).all() and not (ours[~changed] == before).any():
+            return f"the index {before:g} is {after:g} in Paddle"
     return ""

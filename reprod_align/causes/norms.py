@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
-from reprod_align.causes.numbers import Floats, as_floats, head_sizes, is_telling, same
-from reprod_align.causes.sums import Source
+from reprod_align.causes.mismatch import Mismatch
+from reprod_align.causes.numbers import Floats, as_floats, head_sizes, same
+from reprod_align.model.settings import SYNONYMS
 
 import numpy as np
 
@@ -14,8 +15,8 @@ _LARGEST = 50_000  # elements
 _ROUGHLY = 0.1  # relative: with another epsilon a norm still fits that well
 _EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
 
-
 Normaliser = Callable[[float], Floats]
+"""takes the epsilon"""
 
 
 @dataclass(frozen=True)
@@ -34,70 +35,55 @@ class _Norm:
         )
 
 
-def norm_cause(
-    expected: Floats, actual: Floats, given: Sequence[Source], epsilons: Sequence[float] = ()
-) -> str:
-    """Explain both sides as normalisations of one input, or one side as the other normalised.
-
-    epsilons: what the reference's settings say, tried beside the usual ones.
-    """
-    if (
-        expected.size > _LARGEST
-        or expected.ndim < 2
-        or not is_telling(expected)
-        or not is_telling(actual)
-    ):
+def explain_norm(mismatch: Mismatch) -> str:
+    """Explain both sides as normalisations of one input, or one side as the other normalised."""
+    expected, actual = mismatch.expected, mismatch.actual
+    if expected.size > _LARGEST or expected.ndim < 2 or not mismatch.is_telling:
         return ""
-    tried = [*epsilons, *(epsilon for epsilon in _EPSILONS if epsilon not in epsilons)]
-    for source in given:
-        if words := _batch_epsilon(source.values, expected, actual):
+    known = [mismatch.settings.get(name) for name in sorted(SYNONYMS["eps"])]
+    tried = list(dict.fromkeys([*(eps for eps in known if isinstance(eps, float)), *_EPSILONS]))
+    for source in mismatch.sources:
+        if words := _explain_batch_norm(source.values, expected, actual):
             return words
-        ours = _norm_of(source.values, expected, tried)
-        theirs = _norm_of(source.values, actual, tried, ours) if ours else None
+        ours = _fit_norm(source.values, expected, tried)
+        theirs = _fit_norm(source.values, actual, tried, ours) if ours else None
         if ours and theirs:
-            return _in_words(ours, theirs)
-    if (missing := _norm_of(actual, expected, tried)) is not None:
+            return _compare(ours, theirs)
+    if (missing := _fit_norm(actual, expected, tried)) is not None:
         return f"{missing.kind} is missing: PyTorch normalises these values, Paddle does not"
-    if (extra := _norm_of(expected, actual, tried)) is not None:
-        return f"{extra.kind} too many: Paddle normalises these values, PyTorch does not"
+    if (extra := _fit_norm(expected, actual, tried)) is not None:
+        return f"{extra.kind} is one too many: Paddle normalises these values, PyTorch does not"
     return ""
 
 
-def _batch_epsilon(x: Floats, expected: Floats, actual: Floats) -> str:
+def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:
     """Explain two batch norms of x: their slopes differ by the roots of variance plus epsilon."""
     rows = np.moveaxis(x, 1, 0).reshape(x.shape[1], -1)
     moved = x - rows.mean(1).reshape(1, -1, *[1] * (x.ndim - 2))
-    first_fit, second_fit = _affine(moved, expected, 1), _affine(moved, actual, 1)
+    first_fit, second_fit = _fit_affine(moved, expected, 1), _fit_affine(moved, actual, 1)
     if len(rows) < 4 or first_fit is None or second_fit is None:
         return ""
     (ours, bias), (theirs, other) = first_fit, second_fit
-    if (
-        not np.abs(bias - other).max() <= 1e-9 * max(np.abs(expected).max(), 1e-30)
-        or not theirs.all()
-    ):
+    same_bias = np.abs(bias - other).max() <= 1e-9 * max(np.abs(expected).max(), 1e-30)
+    if not same_bias or not theirs.all():
         return ""
-    variances = rows.var(1), rows.var(1, ddof=1)
-    for first, epsilon, second, another in product((0, 1), _EPSILONS, (0, 1), _EPSILONS):
-        expected_ratio = np.sqrt((variances[second] + another) / (variances[first] + epsilon))
-        if same(ours / theirs, expected_ratio) and np.ptp(expected_ratio) > 1e-8:
-            return _batch_words((first, epsilon), (second, another))
+    variances = {"biased": rows.var(1), "unbiased": rows.var(1, ddof=1)}
+    for first, epsilon, second, another in product(variances, _EPSILONS, variances, _EPSILONS):
+        ratio = np.sqrt((variances[second] + another) / (variances[first] + epsilon))
+        if same(ours / theirs, ratio) and np.ptp(ratio) > 1e-8:
+            if epsilon != another:
+                return f"batch norm with epsilon {another:g} in Paddle and {epsilon:g} in PyTorch"
+            return f"batch norm by the {second} variance in Paddle and the {first} in PyTorch"
     return ""
 
 
-def _batch_words(ours: tuple[int, float], theirs: tuple[int, float]) -> str:
-    kinds = ("biased", "unbiased")
-    if ours[1] != theirs[1]:
-        return f"batch norm with epsilon {theirs[1]:g} in Paddle and {ours[1]:g} in PyTorch"
-    return f"batch norm by the {kinds[theirs[0]]} variance in Paddle and the {kinds[ours[0]]} in PyTorch"
-
-
-def _norm_of(
+def _fit_norm(
     x: Floats, made: Floats, epsilons: Sequence[float], like: _Norm | None = None
 ) -> _Norm | None:
     """Return the normalisation of x that gives `made`; the kind and epsilon of `like` first."""
     found: list[_Norm] = []
     for kind, axis, by in _kinds(x):
-        found += _fitting(kind, axis, by, made, epsilons)
+        found += _fit_kind(kind, axis, by, made, epsilons)
         if found and like is None:
             return found[0]
     if like is None:
@@ -107,19 +93,14 @@ def _norm_of(
     return next((norm for norm in found if norm.has_affine_of(like)), alike[0] if alike else None)
 
 
-def _fitting(
+def _fit_kind(
     kind: str, axis: int, by: Normaliser, made: Floats, epsilons: Sequence[float]
 ) -> list[_Norm]:
     """Return this kind of norm with every epsilon that gives `made`."""
-    found = []
-    with np.errstate(all="ignore"):
-        if _affine(by(epsilons[0]), made, axis, _ROUGHLY) is None:
-            return []
-        for epsilon in epsilons:
-            affine = _affine(by(epsilon), made, axis)
-            if affine is not None:
-                found.append(_Norm(kind, epsilon, *affine))
-    return found
+    if _fit_affine(by(epsilons[0]), made, axis, _ROUGHLY) is None:
+        return []
+    fitted = [(epsilon, _fit_affine(by(epsilon), made, axis)) for epsilon in epsilons]
+    return [_Norm(kind, epsilon, *affine) for epsilon, affine in fitted if affine is not None]
 
 
 def _kinds(x: Floats) -> Iterator[tuple[str, int, Normaliser]]:
@@ -142,34 +123,25 @@ def _kinds(x: Floats) -> Iterator[tuple[str, int, Normaliser]]:
             yield f"instance norm{words}", 1, _moments(x, rest, ddof)
             yield f"group norm of one group{words}", 1, _moments(x, (1, *rest), ddof)
             for groups in head_sizes(x.shape[1]):
-                yield f"group norm of {groups} groups{words}", 1, _groups(x, groups, ddof)
+                split = x.reshape(len(x), groups, -1)
+                yield (
+                    f"group norm of {groups} groups{words}",
+                    1,
+                    _moments(split, (2,), ddof, x.shape),
+                )
 
 
-class _Moments:
-    """Normalises by mean and variance; called with the epsilon."""
-
-    def __init__(self, moved: Floats, variance: Floats, shape: Sequence[int]) -> None:
-        """Take centred values and their variance; the result has this shape."""
-        self.moved, self.variance, self._shape = moved, variance, shape
-
-    def __call__(self, epsilon: float) -> Floats:
-        """Return the normalised values."""
-        return (self.moved / np.sqrt(self.variance + epsilon)).reshape(self._shape)
-
-
-def _moments(x: Floats, axes: tuple[int, ...], ddof: int) -> _Moments:
+def _moments(
+    x: Floats, axes: tuple[int, ...], ddof: int, shape: tuple[int, ...] | None = None
+) -> Normaliser:
+    """Return the normalisation by mean and variance over these axes; its result has this shape."""
     moved = x - x.mean(axes, keepdims=True)
     count = moved.size / max(1, x.mean(axes).size)
-    return _Moments(moved, (moved**2).sum(axes, keepdims=True) / max(count - ddof, 0.5), x.shape)
+    variance = (moved**2).sum(axes, keepdims=True) / max(count - ddof, 0.5)
+    return lambda epsilon: (moved / np.sqrt(variance + epsilon)).reshape(shape or x.shape)
 
 
-def _groups(x: Floats, groups: int, ddof: int) -> _Moments:
-    split = x.reshape(len(x), groups, -1)
-    made = _moments(split, (2,), ddof)
-    return _Moments(made.moved, made.variance, x.shape)
-
-
-def _affine(
+def _fit_affine(
     normed: Floats, made: Floats, axis: int, relative: float = RELATIVE_TOLERANCE
 ) -> tuple[Floats, Floats] | None:
     """Return weight and bias, one for each index of the axis, that turn normed into made."""
@@ -190,27 +162,31 @@ def _affine(
     return weight, bias
 
 
-def _in_words(ours: _Norm, theirs: _Norm) -> str:
+def _compare(ours: _Norm, theirs: _Norm) -> str:
     if ours.kind != theirs.kind:
         return f"{theirs.kind} in Paddle, {ours.kind} in PyTorch"
     if ours.epsilon != theirs.epsilon:
         return (
             f"{ours.kind} with epsilon {theirs.epsilon:g} in Paddle and {ours.epsilon:g} in PyTorch"
         )
-    return _affine_words(ours, theirs)
+    return f"{ours.kind}{_compare_affine(ours, theirs)}"
 
 
-def _affine_words(ours: _Norm, theirs: _Norm) -> str:
-    same_bias = np.abs(ours.bias - theirs.bias).max() <= 1e-7
+def _compare_affine(ours: _Norm, theirs: _Norm) -> str:
     apart = as_floats(theirs.weight - ours.weight)
-    if same_bias and np.abs(apart - 1).max() <= 1e-7:
-        return f"{ours.kind}: Paddle adds 1 to the weight, PyTorch does not"
-    if same_bias and np.abs(apart + 1).max() <= 1e-7:
-        return f"{ours.kind}: PyTorch adds 1 to the weight, Paddle does not"
-    if np.abs(theirs.bias).max() <= 1e-7 < np.abs(ours.bias).max() and np.abs(apart).max() <= 1e-7:
-        return f"{ours.kind} without its bias in Paddle"
-    if np.abs(theirs.weight - 1).max() <= 1e-7 and np.abs(theirs.bias).max() <= 1e-7:
-        return f"{ours.kind} without its weight and bias in Paddle"
-    if np.abs(theirs.weight - 1).max() <= 1e-7 and same_bias:
-        return f"{ours.kind} without its weight in Paddle"
-    return f"{ours.kind} with another weight or bias in Paddle"
+    same_bias = _is_near(ours.bias, theirs.bias)
+    if same_bias and _is_near(apart, 1):
+        return ": Paddle adds 1 to the weight, PyTorch does not"
+    if same_bias and _is_near(apart, -1):
+        return ": PyTorch adds 1 to the weight, Paddle does not"
+    if _is_near(theirs.bias, 0) and not _is_near(ours.bias, 0) and _is_near(apart, 0):
+        return " without its bias in Paddle"
+    if _is_near(theirs.weight, 1) and _is_near(theirs.bias, 0):
+        return " without its weight and bias in Paddle"
+    if _is_near(theirs.weight, 1) and same_bias:
+        return " without its weight in Paddle"
+    return " with a different weight or bias in Paddle"
+
+
+def _is_near(values: Floats, number: Floats | float) -> bool:
+    return bool(np.abs(values - number).max() <= 1e-7)

@@ -1,8 +1,11 @@
 """How each side takes one value from many: pooling, with or without padding, and softmax."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
+from typing import Any, Final
 
+from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Bools, Floats, as_floats, is_telling, name_number, same
 from reprod_align.model.trace import Array
 
@@ -12,15 +15,14 @@ _LARGEST = 1_000_000  # elements
 _SEEN = 1e-20  # a probability above: Paddle's softmax leaves about 1e-29 where -1e9 is added
 
 
-def pooling_cause(
-    expected: Floats, actual: Floats, inputs: Sequence[Array], names: Sequence[str]
-) -> str:
+def explain_pooling(mismatch: Mismatch) -> str:
     """Explain both sides as reductions of one input: which axes, mean or largest, padding or not."""
+    expected, actual = mismatch.expected, mismatch.actual
     if not is_telling(expected) and expected.size > 3 or np.unique(expected).size < 3:
         return ""
-    keeps = [keep for array in inputs for keep in _keep_masks(array)]
-    for name, array in reversed(list(zip(names, inputs, strict=True))):
-        if array.dtype.kind != "f" or array.size > _LARGEST or array.size <= expected.size:
+    keeps = [keep for _, array in mismatch.inputs for keep in _keep_masks(array)]
+    for name, array in mismatch.floats:
+        if not expected.size < array.size <= _LARGEST:
             continue
         ours = theirs = ""
         for words, made in _reductions(as_floats(array), keeps):
@@ -32,10 +34,9 @@ def pooling_cause(
 
 
 def _is(values: Floats, made: Floats) -> bool:
-    kept = [size for size in values.shape if size > 1]
-    return [size for size in made.shape if size > 1] == kept and same(
-        values.reshape(made.shape), made
-    )
+    """Tell whether a reduction made these values; axes of length 1 do not count."""
+    kept, found = ([size for size in array.shape if size > 1] for array in (values, made))
+    return found == kept and same(values.reshape(made.shape), made)
 
 
 def _keep_masks(array: Array) -> Iterator[Floats]:
@@ -60,16 +61,19 @@ def _reductions(x: Floats, keeps: Sequence[Floats]) -> Iterator[tuple[str, Float
     for count in range(1, x.ndim):
         for axes in combinations(range(x.ndim), count):
             over = f"axis {axes[0]}" if count == 1 else f"axes {axes}"
-            yield f"the mean over {over}", x.mean(axis=axes)
-            yield f"the sum over {over}", x.sum(axis=axes)
-            yield f"the maximum over {over}", x.max(axis=axes)
-            yield f"the minimum over {over}", x.min(axis=axes)
-            if min(x.shape[axis] for axis in axes) > 1:
-                yield f"the standard deviation over {over}", np.asarray(x.std(axis=axes))
-                yield (
-                    f"the unbiased standard deviation over {over}",
-                    np.asarray(x.std(axis=axes, ddof=1)),
-                )
+            for name, reduce in _REDUCTIONS.items():
+                if "deviation" not in name or min(x.shape[axis] for axis in axes) > 1:
+                    yield f"the {name} over {over}", np.asarray(reduce(x, axis=axes))
+
+
+_REDUCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    "mean": np.mean,
+    "sum": np.sum,
+    "maximum": np.max,
+    "minimum": np.min,
+    "standard deviation": np.std,
+    "unbiased standard deviation": partial(np.std, ddof=1),
+}
 
 
 def _masked(x: Floats, keep: Floats) -> Iterator[tuple[str, Floats]]:
@@ -80,31 +84,34 @@ def _masked(x: Floats, keep: Floats) -> Iterator[tuple[str, Floats]]:
     yield "the sum over axis 1 without padding", (x * keep).sum(1)
     yield "the maximum over axis 1 without padding", np.where(hidden, -np.inf, x).max(1)
     yield "the maximum over axis 1 of values that are zero for padding", (x * keep).max(1)
-    yield "the last that is no padding", x[np.arange(len(x)), last]
+    yield "the last that is not padding", x[np.arange(len(x)), last]
     yield "the sum with padding divided by the length without", x.sum(1) / keep.sum(1)
 
 
-def probability_cause(expected: Floats, actual: Floats, dims: Sequence[int]) -> str:
+def explain_softmax(mismatch: Mismatch) -> str:
     """Explain how two softmaxes differ: the axis, what is masked, the scale of the scores."""
+    expected, actual = mismatch.expected, mismatch.actual
     if expected.ndim < 2 or min(expected.min(), actual.min()) < 0 or not is_telling(expected):
         return ""
     ours, theirs = _summed_axes(expected), _summed_axes(actual)
     if ours and theirs and not set(ours) & set(theirs):
-        return f"softmax over axis {theirs[0]} instead of axis {ours[0]}: set axis={ours[0] - expected.ndim}"
+        return (f"softmax over axis {theirs[0]} instead of axis {ours[0]}: "
+                f"set axis={ours[0] - expected.ndim}")  # fmt: skip
     common = [axis for axis in reversed(ours) if axis in theirs]
     if not common:
         return ""
-    axis = common[0]
-    return _masking(expected, actual, axis) or _temperature(expected, actual, axis, dims)
+    words = _explain_masking(expected, actual, common[0])
+    return words or _explain_temperature(expected, actual, common[0], mismatch.widths)
 
 
 def _summed_axes(x: Floats) -> list[int]:
+    """Return the axes along which the values sum to 1."""
     return [
         axis for axis in range(x.ndim) if x.shape[axis] > 1 and np.abs(x.sum(axis) - 1).max() < 1e-9
     ]
 
 
-def _masking(expected: Floats, actual: Floats, axis: int) -> str:
+def _explain_masking(expected: Floats, actual: Floats, axis: int) -> str:
     ours, theirs = expected > _SEEN, actual > _SEEN
     extra, lacking = theirs & ~ours, ours & ~theirs
     if not extra.any() and not lacking.any():
@@ -120,14 +127,15 @@ def _masking(expected: Floats, actual: Floats, axis: int) -> str:
     if not seen.any() or not np.abs(shares[0] - shares[1]).max() <= 1e-9:
         return ""
     if not lacking.any():
-        return f"the scores agree, but Paddle attends to positions that PyTorch masks: {_which(extra, ours)}"
+        which = _describe_places(extra, ours)
+        return f"the scores agree, but Paddle attends to positions that PyTorch masks: {which}"
     if not extra.any():
-        which = _which(lacking, theirs)
+        which = _describe_places(lacking, theirs)
         return f"the scores agree, but Paddle masks positions that PyTorch attends to: {which}"
-    return "the scores agree, but the two sides mask other positions"
+    return "the scores agree, but the two sides mask different positions"
 
 
-def _which(places: Bools, seen: Bools) -> str:
+def _describe_places(places: Bools, seen: Bools) -> str:
     """Say which positions of (..., L, L) attention they are."""
     if places.ndim < 2 or places.shape[-1] != places.shape[-2]:
         return "the mask is missing or too weak"
@@ -141,14 +149,14 @@ def _which(places: Bools, seen: Bools) -> str:
     if found.tolist() == [0]:
         return "each token itself: the causal mask is shifted by one (diagonal=-1)"
     if (places.any(axis=-2, keepdims=True) & seen).any():
-        return "the mask is another one"
+        return "the two masks differ"
     return "whole keys (padding): the padding mask is missing, or too weak (-1 or 0 for -inf)"
 
 
-def _temperature(expected: Floats, actual: Floats, axis: int, dims: Sequence[int]) -> str:
+def _explain_temperature(expected: Floats, actual: Floats, axis: int, dims: Sequence[int]) -> str:
     """Explain by a factor on the scores: log p differs by it, but for one number a row."""
     seen = (expected > _SEEN) & (actual > _SEEN)
-    logs = [_centred(np.log(np.where(seen, p, 1)), seen, axis) for p in (expected, actual)]
+    logs = [_centre(np.log(np.where(seen, p, 1)), seen, axis) for p in (expected, actual)]
     power = float((logs[0] ** 2).sum())
     if not power:
         return ""
@@ -156,12 +164,10 @@ def _temperature(expected: Floats, actual: Floats, axis: int, dims: Sequence[int
     if not same(factor * logs[0], logs[1]) or abs(factor - 1) < 1e-9:
         return ""
     named = name_number(factor, (*dims, *expected.shape))
-    return (
-        f"the scores before the softmax are scaled otherwise: Paddle's are PyTorch's times {named}"
-    )
+    return f"the scores before the softmax are scaled differently: Paddle's are PyTorch's times {named}"
 
 
-def _centred(logs: Floats, seen: Bools, axis: int) -> Floats:
+def _centre(logs: Floats, seen: Bools, axis: int) -> Floats:
     count = np.maximum(seen.sum(axis=axis, keepdims=True), 1)
     mean = np.where(seen, logs, 0).sum(axis=axis, keepdims=True) / count
     return np.asarray(np.where(seen, logs - mean, 0))

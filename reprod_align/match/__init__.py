@@ -1,41 +1,47 @@
 """Pairs the tensors of two models: by the user's map, by name, by structure and order, by value.
 
-What can't be paired is listed, never guessed; where two pairings are possible both are offered, and
-whoever has the numbers decides (`alternatives`).
+What cannot be paired is listed, never guessed. If two pairings are possible, both are offered, and the
+caller, who has the numbers, decides (`find_alternatives`).
 """
 
 from collections.abc import Mapping
 
-from reprod_align.match.doubts import alternatives, exchanged, note_doubts, orders
-from reprod_align.match.evidence import Evidence, Owner, evidence, opened
-from reprod_align.match.fused import fused
-from reprod_align.match.modules import module_pairs
-from reprod_align.match.names import by_map, by_name
-from reprod_align.match.order import by_order
-from reprod_align.match.rest import single_tensors
-from reprod_align.match.values import (
-    certain_places,
-    common_places,
-    leaves_without_tensors,
-    pair_by_value,
-)
+from reprod_align.match.doubts import find_alternatives, note_doubts
+from reprod_align.match.draws import find_certain_places, keep_common_places
+from reprod_align.match.evidence import Evidence, collect_evidence, open_containers
+from reprod_align.match.fused import pair_fused
+from reprod_align.match.modules import pair_modules
+from reprod_align.match.names import pair_by_map, pair_by_name
+from reprod_align.match.order import pair_by_order
+from reprod_align.match.rest import pair_single_tensors
+from reprod_align.match.values import pair_by_value
 from reprod_align.model.tensor_pair import Match, TensorPair
 
 __all__ = [
-    "Evidence", "Match", "Owner", "TensorPair", "alternatives", "certain_places", "common_places", "evidence",
-    "exchanged", "leaves_without_tensors", "match", "module_pairs", "orders", "pair_by_value",
-]  # fmt: skip
+    "Evidence",
+    "Match",
+    "TensorPair",
+    "collect_evidence",
+    "find_alternatives",
+    "find_certain_places",
+    "keep_common_places",
+    "match_models",
+    "pair_by_value",
+    "pair_modules",
+]
 
 
-def match(torch: Evidence, paddle: Evidence, name_map: Mapping[str, str] | None = None) -> Match:
+def match_models(
+    torch: Evidence, paddle: Evidence, name_map: Mapping[str, str] | None = None
+) -> Match:
     """Pair the tensors of the two models. Raises ReprodError if the map names what isn't there."""
     found = Match()
-    by_map(found, torch, paddle, name_map or {})
-    torch, paddle = opened(torch, paddle), opened(paddle, torch)
-    by_name(found, torch, paddle)
-    fused(found, torch, paddle)
-    by_order(found, torch, paddle)
-    single_tensors(found, torch, paddle)
+    pair_by_map(found, torch, paddle, name_map or {})
+    torch, paddle = open_containers(torch, paddle), open_containers(paddle, torch)
+    pair_by_name(found, torch, paddle)
+    pair_fused(found, torch, paddle)
+    pair_by_order(found, torch, paddle)
+    pair_single_tensors(found, torch, paddle)
     note_doubts(found, torch, paddle, name_map or {})
     used = found.paired()
     found.torch_left = [name for name in torch.tensor_names() if name not in used]

@@ -9,7 +9,7 @@ from math import gcd
 from reprod_align.base.difference import gap
 from reprod_align.base.naming import parent, pattern, similarity
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.names import mapped
+from reprod_align.match.names import map_name
 from reprod_align.model.layout import Shape
 from reprod_align.model.tensor_pair import Match, TensorPair
 
@@ -31,20 +31,20 @@ def note_doubts(
     found.layouts = list(_layouts(found, heads))
 
 
-def alternatives(found: Match) -> Iterator[tuple[str, Match]]:
+def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
     """Yield the other matches that could be meant, each with what it does in words."""
     for change in found.layouts:
         pairs = [change.get(pair, pair) for pair in found.pairs]
         named = ", ".join(" + ".join(pair.torch) for pair in change)
         yield f"laid out another way: {named}", replace(found, pairs=pairs)
     for groups in found.doubts:
-        for order in orders(len(groups[0])):
-            other = exchanged(found, groups, order)
+        for order in other_orders(len(groups[0])):
+            other = exchange(found, groups, order)
             named = ", ".join(f"{path} with {other.owners[path]}" for g in groups for path in g)
             yield named, other
 
 
-def exchanged(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]) -> Match:
+def exchange(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]) -> Match:
     """Return the match with the partners within each group exchanged, as `order` says."""
     target = {
         path: found.owners[group[place]]
@@ -60,7 +60,7 @@ def exchanged(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int
     return replace(found, pairs=pairs, owners={**found.owners, **target})
 
 
-def orders(size: int) -> Iterator[tuple[int, ...]]:
+def other_orders(size: int) -> Iterator[tuple[int, ...]]:
     """Yield every order of `size` things but the present one."""
     yield from (order for order in permutations(range(size)) if order != tuple(range(size)))
 
@@ -77,7 +77,7 @@ def _look_alikes(
     groups: dict[tuple[str, str, tuple[Shape, ...]], list[str]] = defaultdict(list)
     shared = Counter(found.owners.values())
     for path, partner in found.owners.items():
-        if mapped(path, name_map) is not None or path not in torch.owners or shared[partner] > 1:
+        if map_name(path, name_map) is not None or path not in torch.owners or shared[partner] > 1:
             continue
         shapes = tuple(sorted(t.shape for t in torch.owners[path].tensors.values()))
         groups[parent(path), parent(partner), shapes].append(path)

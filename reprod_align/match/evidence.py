@@ -69,7 +69,7 @@ class Evidence:
         return {path: sorted(own, key=lambda p: places[p]) for path, own in children.items()}
 
 
-def evidence(
+def collect_evidence(
     info: ModelInfo, order: Sequence[str], values: Mapping[str, Array], framework: str
 ) -> Evidence:
     """Return a model's tensors grouped by the module that holds them, in calling order."""
@@ -84,7 +84,7 @@ def evidence(
     return Evidence(info, order, values, _fingerprints(values), ordered)
 
 
-def opened(side: Evidence, other: Evidence) -> Evidence:
+def open_containers(side: Evidence, other: Evidence) -> Evidence:
     """Return the side with attentions and recurrent networks opened up where the other has parts.
 
     torch's MultiheadAttention holds its projections itself; an LSTM holds what the other side may

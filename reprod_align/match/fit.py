@@ -15,7 +15,7 @@ Fit = Mapping[str, tuple[str, list[Lay]]]
 _MIXABLE = ({"Linear", "Conv"}, {"LayerNorm", "RMSNorm"}, {"GroupNorm", "InstanceNorm"})
 
 
-def fit(torch: Owner, paddle: Owner) -> Fit | None:
+def fit_owners(torch: Owner, paddle: Owner) -> Fit | None:
     """Return how the shared tensors of two owners fit; None if one does not, or none is shared."""
     shared: dict[str, tuple[str, list[Lay]]] = {}
     for role, other in _same_roles(torch, paddle).items():
@@ -27,9 +27,9 @@ def fit(torch: Owner, paddle: Owner) -> Fit | None:
     return shared or None
 
 
-def join(found: Match, torch: Owner, paddle: Owner) -> None:
+def pair_owners(found: Match, torch: Owner, paddle: Owner) -> None:
     """Pair two owners and the tensors that they share, if these fit."""
-    shared = fit(torch, paddle)
+    shared = fit_owners(torch, paddle)
     if shared is None:
         return
     found.owners[torch.path] = paddle.path
@@ -39,9 +39,9 @@ def join(found: Match, torch: Owner, paddle: Owner) -> None:
         found.pairs.append(TensorPair(*names, (ways[0],), choices=choices))
 
 
-def score(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -> float:
+def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -> float:
     """Return how well two owners go together; below 0: not at all."""
-    shared = fit(torch, paddle) if same_family(torch.kind, paddle.kind) else None
+    shared = fit_owners(torch, paddle) if same_family(torch.kind, paddle.kind) else None
     if shared is None:
         return -1.0
     missing = len(torch.tensors.keys() ^ paddle.tensors.keys())

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from reprod_align.base.naming import parent, similarity, tokens
+from reprod_align.base.naming import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.fit import same_family
 from reprod_align.model.layout import Lay, Shape
@@ -14,7 +14,7 @@ _ORDER = ("q", "k", "v")
 _BESIDE = 0.3  # names of modules in the same block are more alike than that
 
 
-def fused(found: Match, torch: Evidence, paddle: Evidence) -> None:
+def pair_fused(found: Match, torch: Evidence, paddle: Evidence) -> None:
     """Pair wholes with parts, as long as one pairing makes another clear."""
     directions = _Fusing(found, torch, paddle, True), _Fusing(found, torch, paddle, False)
     while any(direction.pair() for direction in directions):
@@ -43,9 +43,9 @@ class _Piecing:
     @property
     def is_named(self) -> bool:
         """Whether the whole is named after its parts: qkv_proj, gate_up_proj."""
-        last = [set(tokens(part.path.rpartition(".")[2])) for part in self.parts]
+        last = [set(tokens(last_part(part.path))) for part in self.parts]
         own = [words.difference(*last[:at], *last[at + 1 :]) for at, words in enumerate(last)]
-        name = set(tokens(self.whole.path.rpartition(".")[2]))
+        name = set(tokens(last_part(self.whole.path)))
         name |= {letter for word in name if set(word) <= set(_ORDER) for letter in word}
         return all(words & name for words in own)
 

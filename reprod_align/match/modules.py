@@ -3,16 +3,16 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from reprod_align.base.naming import is_number, parent, similarity, tokens
+from reprod_align.base.naming import ancestors, is_number, last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.order import aligned, is_taken
+from reprod_align.match.order import align_sequences, is_taken
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.tensor_pair import Match
 
 import numpy as np
 
 
-def module_pairs(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, str]:
+def pair_modules(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, str]:
     """Return every module that has a counterpart: PyTorch's name -> Paddle's, each named once."""
     owners, above = _owners(found, torch, paddle), _children(torch.info)
     pairs = {"": "", **{path: target for path, target in owners if path not in above}}
@@ -27,10 +27,17 @@ def module_pairs(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, s
     return pairs
 
 
-def kind(info: ModelInfo, path: str) -> str:
-    """Return the layer that a module is, or its own class."""
-    settings = info.modules[path]
-    return settings.kind or settings.class_name
+def same_kind(torch: ModelInfo, path: str, paddle: ModelInfo, other: str) -> bool:
+    """Tell whether two modules are the same layer, or of classes with the same name."""
+    ours, theirs = torch.modules[path], paddle.modules[other]
+    return (ours.kind or ours.class_name) == (theirs.kind or theirs.class_name)
+
+
+def leaves_without_tensors(info: ModelInfo) -> set[str]:
+    """Return the modules that hold neither children nor tensors: dropouts, activations, pools."""
+    parents = {parent(path) for path in info.modules if path}
+    owners = {tensor.owner for tensor in info.tensors.values()}
+    return {path for path in info.modules if path and path not in parents and path not in owners}
 
 
 def _owners(found: Match, torch: Evidence, paddle: Evidence) -> list[tuple[str, str]]:
@@ -74,9 +81,7 @@ def _contents(
     """Return the composites by the set of paired modules they hold, under PyTorch's names."""
     inside: dict[str, set[str]] = defaultdict(set)
     for path in known:
-        above = path
-        while above:
-            above = parent(above)
+        for above in ancestors(path):
             inside[above].add(names[path])
     contents: dict[frozenset[str], list[str]] = defaultdict(list)
     for path in info.modules:
@@ -104,7 +109,7 @@ def _chained(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
 
 
 def _last_words(path: str) -> tuple[str, ...]:
-    return tokens(path.rpartition(".")[2])
+    return tokens(last_part(path))
 
 
 def _by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) -> None:
@@ -115,7 +120,7 @@ def _by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) ->
         above = parent(path)
         if path in pairs or above not in pairs:
             continue
-        name = path.rpartition(".")[2]
+        name = last_part(path)
         target = f"{pairs[above]}.{name}" if pairs[above] else name
         numbered = is_number(path) and _last(ours[above]) != _last(theirs[pairs[above]])
         if target in paddle.modules and target not in taken and not numbered:
@@ -133,7 +138,7 @@ def _children(info: ModelInfo) -> dict[str, list[str]]:
 
 
 def _last(paths: Iterable[str]) -> set[str]:
-    return {path.rpartition(".")[2] for path in paths}
+    return {last_part(path) for path in paths}
 
 
 def _by_place(pairs: dict[str, str], torch: Evidence, paddle: Evidence, paired: set[str]) -> None:
@@ -148,10 +153,10 @@ def _by_place(pairs: dict[str, str], torch: Evidence, paddle: Evidence, paired: 
         if not ours or not theirs:
             continue
         scores = np.array([[_alike(torch.info, paddle.info, p, q) for q in theirs] for p in ours])
-        for row, column in aligned(scores):
+        for row, column in align_sequences(scores):
             pairs[ours[row]] = theirs[column]
             taken.add(theirs[column])
 
 
 def _alike(torch: ModelInfo, paddle: ModelInfo, path: str, other: str) -> float:
-    return 1.0 + similarity(path, other) if kind(torch, path) == kind(paddle, other) else -1.0
+    return 1.0 + similarity(path, other) if same_kind(torch, path, paddle, other) else -1.0

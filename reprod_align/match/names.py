@@ -6,22 +6,24 @@ from collections.abc import Mapping
 from reprod_align.base.naming import is_within, numbered, parent
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.fit import join
+from reprod_align.match.fit import pair_owners
 from reprod_align.model.layout import lays
 from reprod_align.model.side import TensorInfo
 from reprod_align.model.tensor_pair import Match, TensorPair
 
 
-def by_map(found: Match, torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]) -> None:
+def pair_by_map(
+    found: Match, torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]
+) -> None:
     """Pair what the map names. Raises ReprodError if it names what isn't there or does not fit."""
     _check_map(torch, paddle, name_map)
     sources: dict[str, str] = {}
     for path, owner in torch.owners.items():
-        target = mapped(path, name_map)
+        target = map_name(path, name_map)
         if target is not None and target in paddle.owners:
             if owner.is_own and sources.setdefault(target, path) != path:
                 raise ReprodError(f"name_map sends both {sources[target]} and {path} to {target}")
-            join(found, owner, paddle.owners[target])
+            pair_owners(found, owner, paddle.owners[target])
             if path in name_map and path not in found.owners:
                 raise ReprodError(f"name_map pairs {path} with {target}: their tensors do not fit")
     paired = found.by_torch()
@@ -31,7 +33,7 @@ def by_map(found: Match, torch: Evidence, paddle: Evidence, name_map: Mapping[st
             _pair_mapped(found, torch, paddle, first, second)
 
 
-def mapped(path: str, name_map: Mapping[str, str]) -> str | None:
+def map_name(path: str, name_map: Mapping[str, str]) -> str | None:
     """Return the name under the longest prefix that the map holds, None if it holds none."""
     for prefix in sorted(name_map, key=len, reverse=True):
         if is_within(path, prefix):
@@ -40,7 +42,7 @@ def mapped(path: str, name_map: Mapping[str, str]) -> str | None:
     return None
 
 
-def by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
+def pair_by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
     """Pair owners of the same name; numbered ones only where both sides number the same set."""
     taken = set(found.owners.values())
     ours = {path for path in torch.owners if path not in found.owners}
@@ -48,7 +50,7 @@ def by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
     doubtful = _renumbered(ours, theirs)
     for path in torch.owners:
         if path in ours and path in theirs and not any(is_within(path, d) for d in doubtful):
-            join(found, torch.owners[path], paddle.owners[path])
+            pair_owners(found, torch.owners[path], paddle.owners[path])
 
 
 def _pair_mapped(

@@ -6,7 +6,7 @@ from itertools import permutations
 
 from reprod_align.base.naming import numbered, parent, pattern, similarity
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.match.fit import join, score
+from reprod_align.match.fit import pair_owners, rate_owners
 from reprod_align.model.layout import Shape
 from reprod_align.model.tensor_pair import Match
 from reprod_align.model.trace import Array
@@ -16,7 +16,7 @@ import numpy as np
 _EQUAL = 1e-9  # scores nearer than that differ by rounding alone
 
 
-def by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
+def pair_by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
     """Align the owners that are left as two sequences, then settle equals by name.
 
     The order is that of the calls or that of the definitions, whichever brings the better sum.
@@ -31,7 +31,7 @@ def by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
     defined = _sequence(_as_defined(ours, torch), _as_defined(theirs, paddle), torch, paddle)
     best = max((called, defined), key=lambda pairs: sum(worth for *_, worth in pairs))
     for first, second, _ in best:
-        join(found, first, second)
+        pair_owners(found, first, second)
 
 
 def is_taken(owner: Owner, names: set[str]) -> bool:
@@ -39,7 +39,7 @@ def is_taken(owner: Owner, names: set[str]) -> bool:
     return any(tensor.name in names for tensor in owner.tensors.values())
 
 
-def aligned(scores: Array) -> list[tuple[int, int]]:
+def align_sequences(scores: Array) -> list[tuple[int, int]]:
     """Return the pairs (row, column), both ascending, with the largest sum of scores; none below 0."""
     rows, columns = scores.shape
     best = np.zeros((rows + 1, columns + 1))
@@ -77,8 +77,8 @@ def _sequence(
     ours: Sequence[Owner], theirs: Sequence[Owner], torch: Evidence, paddle: Evidence
 ) -> list[tuple[Owner, Owner, float]]:
     """Return the pairs of two sequences, with their scores."""
-    scores = np.array([[score(t, p, torch, paddle) for p in theirs] for t in ours])
-    straight = aligned(scores)
+    scores = np.array([[rate_owners(t, p, torch, paddle) for p in theirs] for t in ours])
+    straight = align_sequences(scores)
     rows = {row for row, _ in straight}  # what is paired out of order speaks for neither order
     return [
         (ours[row], theirs[column], float(scores[row, column]) if row in rows else 0.0)

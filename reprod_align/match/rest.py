@@ -12,7 +12,7 @@ from reprod_align.model.tensor_pair import Match, TensorPair
 _ALIKE = 0.4  # names less alike than that are a guess
 
 
-def single_tensors(found: Match, torch: Evidence, paddle: Evidence) -> None:
+def pair_single_tensors(found: Match, torch: Evidence, paddle: Evidence) -> None:
     """Pair tensors without a partner that fit each other and no others, or whose names are alike.
 
     A bare parameter here may be a Linear's weight there; one that is tied to another here may be

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align import align
-from reprod_align.match import evidence, match
+from reprod_align.match import collect_evidence, match_models
 from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
@@ -274,7 +274,7 @@ def test_every_tensor_with_a_counterpart_finds_it(name: str) -> None:
     build, ours, theirs = PAIRED[name]
     first, second, _ = built(build)
     sides = torch_side(first), paddle_side(second)
-    found = match(*(evidence(s.describe(), [], s.values(), s.name) for s in sides))
+    found = match_models(*(collect_evidence(s.describe(), [], s.values(), s.name) for s in sides))
     assert (found.torch_left, found.paddle_left) == (ours, theirs)
 
 

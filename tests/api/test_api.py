@@ -26,8 +26,8 @@ from reprod_align.api.table import (
 )
 from reprod_align.backends.paddle.settings import module_settings as paddle_settings
 from reprod_align.backends.torch.settings import module_settings as torch_settings
-from reprod_align.causes import forward_cause, gradient_cause, mask_cause
-from reprod_align.causes.entries import ENTRIES, with_entry
+from reprod_align.causes import explain_forward, explain_gradient, explain_mask
+from reprod_align.causes.entries import ENTRIES, add_entry
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation.facts import read_facts
@@ -450,21 +450,21 @@ PAST = np.tri(5, dtype=bool)
 @pytest.mark.parametrize(
     ("cause", "slug"),
     [
-        (lambda: forward_cause(normed(1e-5), normed(1e-2), [X]), "layer-norm-epsilon"),
-        (lambda: forward_cause(LOGITS / LOGITS.sum(-1, keepdims=True),
+        (lambda: explain_forward(normed(1e-5), normed(1e-2), [X]), "layer-norm-epsilon"),
+        (lambda: explain_forward(LOGITS / LOGITS.sum(-1, keepdims=True),
                                LOGITS / LOGITS.sum(1, keepdims=True), [X]), "softmax-axis"),
-        (lambda: forward_cause(np.maximum(X, 0), np.where(X > 0, X, 0.01 * X), [X]),
+        (lambda: explain_forward(np.maximum(X, 0), np.where(X > 0, X, 0.01 * X), [X]),
          "leaky-relu-at-zero"),
-        (lambda: mask_cause(PAST, ~PAST), "attention-boolean-mask"),
-        (lambda: mask_cause(PAST, np.tri(5, k=1, dtype=bool)), "triu"),
-        (lambda: gradient_cause(X, None), "stop-gradient-scope"),
-        (lambda: forward_cause(X, X.swapaxes(1, 2), [X]), "transpose"),
+        (lambda: explain_mask(PAST, ~PAST), "attention-boolean-mask"),
+        (lambda: explain_mask(PAST, np.tri(5, k=1, dtype=bool)), "triu"),
+        (lambda: explain_gradient(X, None), "stop-gradient-scope"),
+        (lambda: explain_forward(X, X.swapaxes(1, 2), [X]), "transpose"),
     ],
 )  # fmt: skip
 def test_a_cause_leads_to_its_entry(cause: Callable[[], str], slug: str) -> None:
     words = cause()
-    assert words and with_entry(words) == f"{words} (see `reprod-align api {slug}`)"
-    assert with_entry("") == "" and with_entry("another weight") == "another weight"
+    assert words and add_entry(words) == f"{words} (see `reprod-align api {slug}`)"
+    assert add_entry("") == "" and add_entry("another weight") == "another weight"
 
 
 def normed(epsilon: float) -> np.ndarray:

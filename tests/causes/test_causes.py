@@ -3,7 +3,7 @@
 import math
 import time
 
-from reprod_align.causes import forward_cause, gradient_cause, loss_cause, mask_cause
+from reprod_align.causes import explain_forward, explain_gradient, explain_loss, explain_mask
 from reprod_align.causes.functions import FUNCTIONS, softmax
 from reprod_align.causes.numbers import name_number
 
@@ -23,7 +23,7 @@ HEADS = X.reshape(B, L, H, -1).transpose(0, 2, 1, 3)
 
 def cause(expected, actual, *inputs, kind=""):
     names = ("x", "y", "z", "w")[: len(inputs)]
-    return forward_cause(expected, actual, inputs, kind, {}, names)
+    return explain_forward(expected, actual, inputs, kind, {}, names)
 
 
 def layer_norm(x, eps=1e-5, ddof=0, axis=-1):
@@ -134,7 +134,7 @@ PLANTED = {
         softmax(X / 2, -1),
         softmax(X, -1),
         (),
-        "scaled otherwise: Paddle's are PyTorch's times 2",
+        "scaled differently: Paddle's are PyTorch's times 2",
     ),
     "residual missing": (X + Y, Y, (X, Y), "PyTorch computes y + x, Paddle y"),
     "residual twice": (X + Y, X + Y + X, (X, Y), "2 times x"),
@@ -146,7 +146,7 @@ PLANTED = {
         "does not add x",
     ),
     "words scaled": (X + Y[0], 12**0.5 * X + Y[0], (X, Y[0]), "3.4641 = sqrt(12) times x"),
-    "other input": (X, Y, (X, Y), "PyTorch hands on x here, Paddle y"),
+    "other input": (X, Y, (X, Y), "PyTorch passes on x here, Paddle y"),
     "gate of another activation": (
         FUNCTIONS["SiLU"](X) * Y,
         FUNCTIONS["gelu (erf)"](X) * Y,
@@ -202,7 +202,7 @@ PLANTED = {
         "layer norm in Paddle, RMS norm in PyTorch",
     ),
     "norm left out": (layer_norm(X) * GAIN + BIAS, X, (), "layer norm is missing"),
-    "norm too many": (X, layer_norm(X) * GAIN + BIAS, (), "layer norm too many"),
+    "norm too many": (X, layer_norm(X) * GAIN + BIAS, (), "layer norm is one too many: Paddle"),
     "groups": (
         layer_norm(SPOT.reshape(B, 2, -1)).reshape(SPOT.shape),
         layer_norm(SPOT.reshape(B, 1, -1)).reshape(SPOT.shape),
@@ -244,7 +244,7 @@ PLANTED = {
         (X, KEEP.astype(int) * 7),
         "without padding",
     ),
-    "dropout left out": (dropped(X, 0.2), X, (), "PyTorch alone drops"),
+    "dropout left out": (dropped(X, 0.2), X, (), "only PyTorch has a dropout here: it drops"),
     "dropout rate": (dropped(X, 0.2), dropped(X, 0.5), (X,), "p = 0.2; Paddle drops"),
     "dropout scaled in eval": (X, X * 0.85, (), "1 - p for dropout p = 0.15"),
     "padding zeroed": (X, X * KEEP[..., None], (), "in whole rows"),
@@ -270,7 +270,7 @@ def test_planted(name):
 
 def test_an_epsilon_of_the_settings_is_tried():
     sides = layer_norm(X, 3e-5) * GAIN, layer_norm(X) * GAIN
-    assert forward_cause(*sides, [X], "LayerNorm", {"eps": 3e-5}) == (
+    assert explain_forward(*sides, [X], "LayerNorm", {"eps": 3e-5}) == (
         "layer norm with epsilon 1e-05 in Paddle and 3e-05 in PyTorch"
     )
 
@@ -370,7 +370,7 @@ MASKS = {
     "transposed": (np.tri(L), np.tri(L).T, "transposed"),
     "nothing": (~PAST * -1e9, PAST * 0.0, "nothing is masked"),
     "reversed": (KEEP, KEEP[:, ::-1], "reversed along its last axis"),
-    "off by one": (IDS, IDS + 1, "off by +1 in Paddle: they start at 1 for 0"),
+    "off by one": (IDS, IDS + 1, "off by +1 in Paddle: they start at 1, PyTorch's at 0"),
     "ids backwards": (IDS, IDS[:, ::-1], "reverse order along axis 1"),
     "ids constant": (IDS, IDS * 0 + 2, "all 2 in Paddle"),
     "kinds left out": ((KEEP > 0).astype(int), KEEP.astype(int) * 0, "0 everywhere in Paddle"),
@@ -380,30 +380,34 @@ MASKS = {
 @pytest.mark.parametrize("name", MASKS)
 def test_mask(name):
     expected, actual, words = MASKS[name]
-    assert words in mask_cause(expected, actual)
+    assert words in explain_mask(expected, actual)
 
 
 def test_gradient():
-    assert "zero in Paddle" in gradient_cause(X, None)
-    assert "zero in Paddle" in gradient_cause(X, X * 0)
-    assert "zero in PyTorch" in gradient_cause(None, X)
-    assert "opposite sign" in gradient_cause(X, -X)
-    assert gradient_cause(X, X / 2) == "Paddle's gradient is PyTorch's times 0.5 = 1/2 = 1/sqrt(4)"
-    assert gradient_cause(X, Y) == gradient_cause(None, None) == gradient_cause(X, X) == ""
+    assert "zero in Paddle" in explain_gradient(X, None)
+    assert "zero in Paddle" in explain_gradient(X, X * 0)
+    assert "zero in PyTorch" in explain_gradient(None, X)
+    assert "opposite sign" in explain_gradient(X, -X)
+    assert (
+        explain_gradient(X, X / 2) == "Paddle's gradient is PyTorch's times 0.5 = 1/2 = 1/sqrt(4)"
+    )
+    assert explain_gradient(X, Y) == explain_gradient(None, None) == explain_gradient(X, X) == ""
 
 
 def test_loss():
-    assert "times 3 (the batch size): perhaps reduction='sum'" in loss_cause(0.7, 2.1, [X])
-    assert "Paddle's times 216 (the number of elements): perhaps reduction='mean'" in loss_cause(
+    assert "times 3 (the batch size): perhaps reduction='sum' instead of 'mean'" in explain_loss(
+        0.7, 2.1, [X]
+    )
+    assert "Paddle's times 216 (the number of elements): perhaps reduction='mean'" in explain_loss(
         216.0, 1.0, [X]
     )
-    assert "1/2 on one side alone" in loss_cause(0.7, 1.4, [X])
-    assert "opposite sign" in loss_cause(0.7, -0.7, [X])
-    assert "base 2" in loss_cause(0.7, 0.7 / math.log(2), [X])
+    assert "only one side has a factor 1/2" in explain_loss(0.7, 1.4, [X])
+    assert "opposite sign" in explain_loss(0.7, -0.7, [X])
+    assert "to base 2" in explain_loss(0.7, 0.7 / math.log(2), [X])
     assert (
-        loss_cause(0.7, 0.71, [X])
-        == loss_cause(0.7, 0.7, [X])
-        == loss_cause(math.nan, 1.0, [X])
+        explain_loss(0.7, 0.71, [X])
+        == explain_loss(0.7, 0.7, [X])
+        == explain_loss(math.nan, 1.0, [X])
         == ""
     )
 
@@ -445,9 +449,10 @@ def test_unrelated_tensors_stay_unexplained(seed):
 
 def test_masks_that_nothing_explains():
     random = np.random.default_rng(1).random((2, 5, 5)) > 0.5
-    assert mask_cause(PAST, PAST) == mask_cause(random[0], random[1]) == ""
+    assert explain_mask(PAST, PAST) == explain_mask(random[0], random[1]) == ""
     assert (
-        mask_cause(IDS, np.random.default_rng(2).permutation(IDS.ravel()).reshape(IDS.shape)) == ""
+        explain_mask(IDS, np.random.default_rng(2).permutation(IDS.ravel()).reshape(IDS.shape))
+        == ""
     )
 
 

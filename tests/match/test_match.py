@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from reprod_align import ReprodError, align
 from reprod_align.match import (
     Match,
-    alternatives,
-    common_places,
-    evidence,
-    match,
-    module_pairs,
+    collect_evidence,
+    find_alternatives,
+    keep_common_places,
+    match_models,
     pair_by_value,
+    pair_modules,
 )
-from reprod_align.match.values import Draws
+from reprod_align.match.draws import Draws
 from reprod_align.model.layout import cut, joined, lays
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair.sides import paddle_side, torch_side
@@ -45,11 +45,11 @@ def paddle_model(**layers: object) -> pnn.Layer:
 def sides(ours: Layers, theirs: Layers) -> tuple:
     """Return the evidence of two models, never called, each with the values that it holds."""
     made = torch_side(torch_model(**ours)), paddle_side(paddle_model(**theirs))
-    return tuple(evidence(side.describe(), [], side.values(), side.name) for side in made)
+    return tuple(collect_evidence(side.describe(), [], side.values(), side.name) for side in made)
 
 
 def matched(ours: Layers, theirs: Layers) -> Match:
-    return match(*sides(ours, theirs))
+    return match_models(*sides(ours, theirs))
 
 
 def partners(found: Match) -> dict[str, Sequence[str]]:
@@ -174,7 +174,7 @@ def test_rows_stored_head_by_head_are_among_the_alternatives() -> None:
     torch_side_, paddle_side_ = sides(*grouped_heads())
     parts = [torch_side_.values[f"attn.{letter}_proj.weight"] for letter in "qkv"]
     expected = joined(parts, 2).T
-    others = [other for _, other in alternatives(match(torch_side_, paddle_side_))]
+    others = [other for _, other in find_alternatives(match_models(torch_side_, paddle_side_))]
     made = [pair.to_paddle(torch_side_.values) for other in others for pair in other.pairs]
     assert any(np.array_equal(d.get("attn.qkv_proj.weight", 0), expected) for d in made)
 
@@ -184,7 +184,7 @@ def test_weights_that_the_port_holds_decide_how_rows_are_stored() -> None:
     for kind in ("weight", "bias"):
         parts = [ours.values[f"attn.{letter}_proj.{kind}"] for letter in "qkv"]
         theirs.values[f"attn.qkv_proj.{kind}"] = joined(parts, 2).T
-    groups = {pair.paddle[0]: pair.groups for pair in match(ours, theirs).pairs}
+    groups = {pair.paddle[0]: pair.groups for pair in match_models(ours, theirs).pairs}
     assert groups["attn.qkv_proj.weight"] == groups["attn.qkv_proj.bias"] == 2
     assert groups["mlp.gate_up.weight"] == 1
 
@@ -241,8 +241,8 @@ def test_a_linear_layer_here_is_a_bare_parameter_there() -> None:
 def test_a_square_bare_parameter_may_lie_either_way() -> None:
     ours = {"embed": tnn.Embedding(9, 8), "text_projection": tnn.Linear(8, 8, bias=False)}
     sides_ = sides(ours, {"embed": pnn.Embedding(9, 8), "text_projection": parameter(8, 8)})
-    found = match(*sides_)
-    (other,) = (other for _, other in alternatives(found))
+    found = match_models(*sides_)
+    (other,) = (other for _, other in find_alternatives(found))
     laid = [m.by_torch()["text_projection.weight"].lay[0].transposed for m in (found, other)]
     assert laid == [False, True]
 
@@ -292,8 +292,8 @@ def test_each_module_has_one_counterpart() -> None:
     theirs = paddle_model(attn={"c_proj": pnn.Linear(8, 8)}, norm=pnn.LayerNorm(8))
     theirs.register_buffer("bias", paddle.ones([3, 3]).tril(), persistable=False)
     made = torch_side(torch_model(attn=attention, norm=tnn.LayerNorm(8))), paddle_side(theirs)
-    both = [evidence(side.describe(), [], side.values(), side.name) for side in made]
-    pairs = module_pairs(match(*both), *both)
+    both = [collect_evidence(side.describe(), [], side.values(), side.name) for side in made]
+    pairs = pair_modules(match_models(*both), *both)
     assert pairs["attn"] == "attn" and pairs[""] == ""
     assert len(set(pairs.values())) == len(pairs)
 
@@ -305,16 +305,16 @@ def test_a_module_that_is_missing_there_is_not_paired_with_the_one_around() -> N
     theirs.class_embedding = parameter(4)
     ours = torch_model(vision={"embeddings": patch, "norm": tnn.LayerNorm(4)})
     made = torch_side(ours), paddle_side(paddle_model(vision=theirs))
-    both = [evidence(side.describe(), [], side.values(), side.name) for side in made]
-    found = match(*both)
+    both = [collect_evidence(side.describe(), [], side.values(), side.name) for side in made]
+    found = match_models(*both)
     assert partners(found)["vision.embeddings.class_embedding"] == ["vision.class_embedding"]
-    assert module_pairs(found, *both)["vision"] == "vision"
+    assert pair_modules(found, *both)["vision"] == "vision"
 
 
 def test_halves_of_a_fused_layer_are_no_counterparts_of_the_whole() -> None:
     ours = {"attn": qkv(tnn.Linear, extra=tnn.Linear(5, 5))}
     both = sides(ours, {"attn": {"qkv_proj": pnn.Linear(8, 24)}})
-    pairs = module_pairs(match(*both), *both)
+    pairs = pair_modules(match_models(*both), *both)
     assert "attn.qkv_proj" not in pairs.values()
 
 
@@ -331,13 +331,13 @@ def nested() -> tuple:
 
 def test_of_nested_modules_the_outer_one_is_the_counterpart() -> None:
     both = nested()
-    pairs = module_pairs(match(*both), *both)
+    pairs = pair_modules(match_models(*both), *both)
     assert (pairs["features.3"], pairs["features.4"]) == ("blocks.2", "blocks.3")
 
 
 def test_of_nested_modules_the_one_with_the_same_output_is_the_counterpart() -> None:
     both = nested()
-    pairs = module_pairs(match(*both), *both)
+    pairs = pair_modules(match_models(*both), *both)
     ours, theirs = ("features.3.block", "features.3"), ("blocks.2",)
     traces = [Trace([output(path, filled(n, 3)) for n, path in enumerate(paths, 1)])
               for paths in (ours, theirs)]  # fmt: skip
@@ -357,17 +357,17 @@ PLACES = {"": "", "block": "block", "block.attn": "block.attn"}
 
 def test_a_dropout_may_stand_inside_a_module_here_and_after_it_there() -> None:
     ours, theirs = drawn("block.attn", "block.attn", "block"), drawn("block.attn", "block", "block")
-    assert common_places(PLACES, ours, theirs) == {"": "", "block": "block"}
+    assert keep_common_places(PLACES, ours, theirs) == {"": "", "block": "block"}
 
 
 def test_places_with_the_same_draws_stay() -> None:
     ours = drawn("block.attn", "block")
-    assert common_places(PLACES, ours, ours) == PLACES
+    assert keep_common_places(PLACES, ours, ours) == PLACES
 
 
 def test_where_a_draw_is_missing_all_places_stay() -> None:
     ours, theirs = drawn("block.attn", "block.attn", "block"), drawn("block.attn", "block")
-    assert common_places(PLACES, ours, theirs) == PLACES
+    assert keep_common_places(PLACES, ours, theirs) == PLACES
 
 
 def test_a_counter_of_batches_is_no_candidate_for_what_is_left_over() -> None:

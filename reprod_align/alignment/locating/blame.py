@@ -19,7 +19,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
-from reprod_align.causes.draws import draw_cause
+from reprod_align.causes.draws import explain_draws
 from reprod_align.model.leaf import is_mask, unpaired
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Call, Trace
@@ -211,7 +211,7 @@ def _add_fault(
     cause = cause_of(fault, done.reference, runner.pairing.torch.modules.get(fault.torch_path))
     if not cause and fault.own_code and fault.stage == "forward":
         drawn = done.reference.drawn, done.natural.drawn
-        cause = draw_cause(fault.paddle_path, *drawn, runner.pairing.places)
+        cause = explain_draws(fault.paddle_path, *drawn, runner.pairing.places)
     message += f". {cause}" if cause else ""
     findings.add(fault.stage, *at, message, fault.gap)
 

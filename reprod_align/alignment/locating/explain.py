@@ -1,8 +1,8 @@
 """Why a fault's numbers differ: the known mistakes are tried on what the module had at hand."""
 
 from reprod_align.alignment.locating.locate import Fault
-from reprod_align.causes import forward_cause, gradient_cause, mask_cause
-from reprod_align.causes.entries import with_entry
+from reprod_align.causes import explain_forward, explain_gradient, explain_mask
+from reprod_align.causes.entries import add_entry
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Array, Call, Trace
 
@@ -12,21 +12,21 @@ def cause_of(fault: Fault, reference: Trace, settings: ModuleSettings | None) ->
 
     settings: of the module on the PyTorch side, None if it has none of that name.
     """
-    return with_entry(_cause(fault, reference, settings))
+    return add_entry(_cause(fault, reference, settings))
 
 
 def _cause(fault: Fault, reference: Trace, settings: ModuleSettings | None) -> str:
     if fault.expected is None or fault.actual is None:
         return ""
     if fault.stage == "backward":
-        return gradient_cause(fault.expected, fault.actual)
+        return explain_gradient(fault.expected, fault.actual)
     if fault.made_with:
-        return mask_cause(fault.expected, fault.actual)
+        return explain_mask(fault.expected, fault.actual)
     given = _at_hand(fault, reference)
     kind = settings.kind if settings is not None else ""
     values = settings.values if settings is not None else {}
     arrays, names = [array for _, array in given], [name for name, _ in given]
-    return forward_cause(fault.expected, fault.actual, arrays, kind, values, names)
+    return explain_forward(fault.expected, fault.actual, arrays, kind, values, names)
 
 
 def _at_hand(fault: Fault, reference: Trace) -> list[tuple[str, Array]]:

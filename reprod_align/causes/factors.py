@@ -1,0 +1,79 @@
+"""Values that are zero, scaled, shifted, rounded or clipped on one side."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from reprod_align.causes.mismatch import Mismatch
+from reprod_align.causes.numbers import Floats, as_floats, is_telling, name_number, same
+
+import numpy as np
+
+
+def explain_zeros(mismatch: Mismatch) -> str:
+    """Explain a port that computes nothing."""
+    if mismatch.expected.any() and not mismatch.actual.any():
+        return "Paddle's values are all zero"
+    return ""
+
+
+def explain_factor(mismatch: Mismatch) -> str:
+    """Explain the difference by a factor, or by a number that was added."""
+    expected, actual = mismatch.expected, mismatch.actual
+    if np.unique(expected[expected != 0]).size < 2:
+        return ""
+    at = int(np.argmax(np.abs(expected)))
+    factor = float(actual.flat[at] / expected.flat[at])
+    if factor == -1 and same(-expected, actual):
+        return "Paddle's values have the opposite sign: a minus is missing or one too many"
+    if factor and abs(factor - 1) > 1e-9 and same(factor * expected, actual):
+        named = name_number(factor, (*mismatch.widths, *expected.shape))
+        return f"Paddle's values are PyTorch's times {named}: one side scales, the other does not"
+    added = float(actual.flat[at] - expected.flat[at])
+    if np.ptp(expected) and same(expected + added, actual):
+        return f"Paddle's values are PyTorch's plus the constant {added:.6g}"
+    return ""
+
+
+def explain_rounding(mismatch: Mismatch) -> str:
+    """Explain the difference by a cast to a narrower type."""
+    expected, actual = mismatch.expected, mismatch.actual
+    if not is_telling(expected):
+        return ""
+    for name, cast in _CASTS.items():
+        if np.array_equal(cast(expected), actual):
+            return f"Paddle's values are PyTorch's rounded to {name}: remove the cast to {name}"
+        if np.array_equal(cast(actual), expected):
+            return (
+                f"PyTorch's values are Paddle's rounded to {name}: the port lacks a cast to {name}"
+            )
+    return ""
+
+
+def _cast_to_bfloat16(x: Floats) -> Floats:
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = bits + 0x7FFF + ((bits >> 16) & 1)
+    return as_floats((rounded & np.uint32(0xFFFF0000)).astype(np.uint32).view(np.float32))
+
+
+_CASTS: Final[Mapping[str, Callable[[Floats], Floats]]] = {
+    "float32": lambda x: as_floats(x.astype(np.float32)),
+    "float16": lambda x: as_floats(x.astype(np.float16)),
+    "bfloat16": _cast_to_bfloat16,
+}
+
+
+def explain_clipping(mismatch: Mismatch) -> str:
+    """Explain the difference by a clip on one side."""
+    if not mismatch.is_telling:
+        return ""
+    expected, actual = mismatch.expected, mismatch.actual
+    for whole, cut, sides in (
+        (expected, actual, ("Paddle", "PyTorch")),
+        (actual, expected, ("PyTorch", "Paddle")),
+    ):
+        low, high = float(cut.min()), float(cut.max())
+        if same(np.clip(whole, low, high), cut):
+            bounds = [f"at least {low:.6g}"] if whole.min() < low else []
+            bounds += [f"at most {high:.6g}"] if whole.max() > high else []
+            return f"{sides[0]} clips the values to {' and '.join(bounds)}, {sides[1]} does not"
+    return ""

@@ -1,0 +1,65 @@
+"""Why two losses differ that were computed from the same outputs."""
+
+from collections.abc import Iterator, Sequence
+
+from reprod_align.api.table import reference
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+_CLOSE = 1e-9  # relative: how near a ratio must be to the number that explains it
+_CUT = 64.0  # below the largest score of a row: where Paddle's softmax stops
+
+
+def explain_loss(expected: float, actual: float, outputs: Sequence[Array]) -> str:
+    """Return what makes the port's loss differ on the same outputs: a factor with a name; or "".
+
+    One number shows a factor and nothing more, so the reduction is named as a possibility.
+    """
+    if not (np.isfinite(expected) and np.isfinite(actual)) or not expected or not actual:
+        return ""
+    ratio = actual / expected
+    if _is_close(ratio, 1):
+        return ""
+    if _is_close(ratio, -1):
+        return "the loss has the opposite sign in Paddle"
+    for number, words in _counts(outputs):
+        if _is_close(ratio, number):
+            return f"Paddle's loss is PyTorch's times {words}: perhaps reduction='sum' instead of 'mean'"
+        if _is_close(ratio, 1 / number):
+            return f"PyTorch's loss is Paddle's times {words}: perhaps reduction='mean' instead of 'sum'"
+    if _is_close(ratio, 2) or _is_close(ratio, 0.5):
+        return (
+            f"Paddle's loss is PyTorch's times {ratio:.6g}: perhaps only one side has a factor 1/2"
+        )
+    if _is_close(ratio, np.log(2)) or _is_close(ratio, 1 / np.log(2)):
+        return "one side takes the natural logarithm, the other the logarithm to base 2"
+    if actual < expected and any(_reaches_far(output) for output in outputs):
+        return (
+            "perhaps because some scores are more than 64 below the largest of their row, which "
+            f"Paddle's cross_entropy takes as 64 below{reference(['softmax-far-below'])}"
+        )
+    return ""
+
+
+def _is_close(ratio: float, number: float) -> bool:
+    return bool(abs(ratio / number - 1) <= _CLOSE)
+
+
+def _counts(outputs: Sequence[Array]) -> Iterator[tuple[int, str]]:
+    """Yield by how much a sum over the outputs exceeds a mean."""
+    for output in outputs:
+        if output.ndim and len(output) > 1:
+            yield len(output), f"{len(output)} (the batch size)"
+        if output.ndim > 1 and output.size > 1:
+            rows = output.size // output.shape[-1]
+            yield output.size, f"{output.size} (the number of elements)"
+            yield rows, f"{rows} (the number of rows)"
+            yield output.shape[-1], f"{output.shape[-1]} (the size of the last axis)"
+
+
+def _reaches_far(scores: Array) -> bool:
+    """Tell whether a row of scores holds one that Paddle's softmax cuts off."""
+    if scores.ndim < 2 or not scores.size or scores.dtype.kind != "f":
+        return False
+    return bool((scores.max(-1) - scores.min(-1) > _CUT).any())
