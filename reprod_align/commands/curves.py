@@ -119,6 +119,6 @@ def _explain(options: Namespace, report: CurveReport) -> Explanation | None:
     if report.first is None:
         print("--explain: no curve leaves its band: nothing to explain", file=sys.stderr)
         return None
-    from reprod_align.curves.replay.explain import explained  # not above: it needs both frameworks
+    from reprod_align.curves.replay.explain import explain  # not above: it needs both frameworks
 
-    return explained(options.explain, report, options.at, options.replay)
+    return explain(options.explain, report, options.at, options.replay)

@@ -3,16 +3,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import table
 from reprod_align.errors import one_line
 
 Part = Literal["data", "forward", "loss", "backward", "optimizer", "schedule"]
-PARTS: Final[tuple[Part, ...]] = (
-    "data", "forward", "loss", "backward", "optimizer", "schedule",
-)  # fmt: skip
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
 
 LEFT = 1e-2  # of the gap: with so little left, it is explained
 _NAMES: Final = {"forward": "forward pass", "backward": "backward pass"}
@@ -71,13 +69,14 @@ class Explanation:
     def guilty(self) -> tuple[Part, ...]:
         """The parts that make a gap on their own, the largest first."""
         found = [row for row in self.rows if not row.made <= self.floor]
-        return tuple(row.part for row in sorted(found, key=lambda row: -_size(row.made)))
+        found.sort(key=lambda row: math.inf if math.isnan(row.made) else row.made, reverse=True)
+        return tuple(row.part for row in found)
 
     @property
     def sentence(self) -> str:
         """Who explains the gap."""
         if self.whole <= self.floor:
-            return self._innocent()
+            return self._explain_without_fault()
         if not self.guilty:
             better = [row.part for row in self.rows if row.left < self.whole / 2]
             named = f": with PyTorch's {_listed(better)} it is smaller" if better else ""
@@ -91,13 +90,13 @@ class Explanation:
         left = f"with PyTorch's in {place} {together:.1e} of {self.whole:.1e} is left"
         return f"{_listed(self.guilty)} {verb}: {left}"
 
-    def _innocent(self) -> str:
+    def _explain_without_fault(self) -> str:
         same = f"over steps {self.begin + 1} to {self.last} the two agree to {self.whole:.0e}"
         if self.replayed <= self.floor:
             return (
-                f"no part explains it: replayed in float64, {same}. What the logs show is rounding "
-                "or chance (--twin measures how much of it there may be, --at explains another "
-                "step), or is made by what the file does not tell"
+                f"no part explains it: replayed in float64, {same}. The gap in the logs is rounding or "
+                "chance (--twin measures how much of it there may be, --at explains another step), or "
+                "comes from something that is not in the file"
             )
         if self.restored:
             return (
@@ -112,7 +111,7 @@ class Explanation:
 
     @property
     def notes(self) -> list[str]:
-        """What stands below the sentence: what align finds, remarks, and what was measured."""
+        """The lines below the sentence: align's findings, remarks, and the measurements."""
         start = f"the checkpoints of step {self.restored}" if self.restored else "the start"
         return [
             *(f"align: {one_line(finding)}" for finding in self.findings),
@@ -132,13 +131,11 @@ class Explanation:
     def _table(self) -> list[str]:
         if not self.rows:
             return []
-        rows = [("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone", "")]
-        rows += [self._row(row) for row in self.rows]
-        return ["", *table(rows)]
-
-    def _row(self, row: Swapped) -> tuple[str, str, str, str]:
-        blame = "<- makes it" if row.part in self.guilty else ""
-        return row.part, f"{row.left:.1e}", f"{row.made:.1e}", blame
+        lines = [("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone", "")]
+        for row in self.rows:
+            blame = "<- makes it" if row.part in self.guilty else ""
+            lines.append((row.part, f"{row.left:.1e}", f"{row.made:.1e}", blame))
+        return ["", *table(lines)]
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as plain values that strict JSON can hold."""
@@ -155,7 +152,3 @@ def _replay_line(replay: Replay) -> str:
 def _listed(parts: Sequence[str]) -> str:
     *rest, last = [f"the {_NAMES.get(part, part)}" for part in parts]
     return f"{', '.join(rest)} and {last}" if rest else last
-
-
-def _size(value: float) -> float:
-    return math.inf if math.isnan(value) else value

@@ -107,20 +107,22 @@ class LocalSide:
                 name = f"{path}.{role}" if path else role
                 yield _Held(name, path, module, role, tensor, is_parameter)
 
-    def _parameters(self) -> Iterator[tuple[str, Any]]:
+    def parameters(self) -> Iterator[tuple[str, Any]]:
+        """Yield every parameter once, with its name."""
         seen: set[int] = set()
         for held in self._held():
             if held.is_parameter and id(held.tensor) not in seen:
                 seen.add(id(held.tensor))
                 yield held.name, held.tensor
 
-    def _set_gradients(self, gradients: Mapping[str, Array]) -> None:
+    def set_gradients(self, gradients: Mapping[str, Array]) -> None:
         """Give every parameter its gradient; one that is not named loses its own."""
-        for name, parameter in self._parameters():
+        for name, parameter in self.parameters():
             self.fw.set_gradient(parameter, gradients.get(name))
 
-    def _gradients(self) -> dict[str, Array]:
-        found = ((name, self.fw.gradient(tensor)) for name, tensor in self._parameters())
+    def gradients(self) -> dict[str, Array]:
+        """Return a copy of each parameter's gradient, where it has one."""
+        found = ((name, self.fw.gradient(tensor)) for name, tensor in self.parameters())
         return {name: keep_copy(gradient) for name, gradient in found if gradient is not None}
 
     # ------------------------------------------------------------------ working state
@@ -176,7 +178,7 @@ class LocalSide:
         """
         unload()
         self.fw.set_mode(self.model, training)
-        self._set_gradients({})
+        self.set_gradients({})
         watch = Watch(self.fw, keep, pins)
         draws.place = watch.place
         modules = self.fw.modules(self.model)
@@ -197,8 +199,8 @@ class LocalSide:
             if not held.is_parameter
         }
         if take_gradients:
-            watch.trace.gradients = self._gradients()
-            self._set_gradients({})
+            watch.trace.gradients = self.gradients()
+            self.set_gradients({})
         return watch.trace
 
     @contextmanager
@@ -262,9 +264,9 @@ class LocalSide:
                 trace = self.run(
                     inputs, True, draws[number], "none", objective, take_gradients=False
                 )
-                trace.gradients = self._gradients()
+                trace.gradients = self.gradients()
             else:
-                self._set_gradients(gradients[number])
+                self.set_gradients(gradients[number])
             if rates is not None and len(set(rates[number])) == 1:
                 self.fw.set_rate(optimizer, rates[number][0])
             loss, used = trace.loss or 0.0, self.fw.learning_rates(optimizer)
@@ -272,7 +274,7 @@ class LocalSide:
                 self.fw.update(optimizer)
             self._advance(scheduler, loss)
             taken.append(Step(loss, used, dict(trace.gradients), self.values(), trace.drawn))
-        self._set_gradients({})
+        self.set_gradients({})
         return taken
 
     def rates(self, steps: int) -> list[list[float]]:

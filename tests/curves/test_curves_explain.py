@@ -207,7 +207,7 @@ def test_made_before_the_checkpoint(explain: Explain) -> None:
 def test_something_that_the_file_does_not_tell(explain: Explain) -> None:
     found = explain("memory")
     assert found["step"] == 10 and not found["guilty"] and found["whole"] < 1e-12
-    assert "or is made by what the file does not tell" in found["sentence"]
+    assert "comes from something that is not in the file" in found["sentence"]
     assert [one for one in found["remarks"] if one.startswith("Paddle's replay does not give")]
     assert not [one for one in found["remarks"] if one.startswith("PyTorch's")]
 

@@ -11,14 +11,14 @@ import numpy as np
 _NEAR = (1, -1, 2, -2)  # steps off, where the same data may be found
 
 
-def difference_of_data(
+def describe_difference(
     ours: Callable[[int], Batch], theirs: Callable[[int], Batch], steps: Sequence[int]
 ) -> str:
-    """Return in which of `steps` the data differ and how; "" if in none."""
+    """Return the first of `steps` whose data differ, and how; "" if all agree."""
     for step in steps:
         mine, other = _arrays(ours(step)), _arrays(theirs(step))
         if not _same(mine, other):
-            return f"step {step}: {_how(mine, other, ours, step)}"
+            return f"step {step}: {_describe(mine, other, ours, step)}"
     return ""
 
 
@@ -26,10 +26,10 @@ def _arrays(batch: Batch) -> dict[str, Array]:
     inputs, targets = batch
     named = dict(inputs) if isinstance(inputs, Mapping) else dict(enumerate(inputs))
     found = {f"input {name}": array for name, array in named.items()}
-    return found | dict(_targets(targets, "targets"))
+    return found | dict(_name_arrays(targets, "targets"))
 
 
-def _targets(value: Any, name: str) -> list[tuple[str, Array]]:
+def _name_arrays(value: Any, name: str) -> list[tuple[str, Array]]:
     if isinstance(value, np.ndarray):
         return [(name, value)]
     items: Iterable[tuple[Any, Any]] = ()
@@ -37,7 +37,7 @@ def _targets(value: Any, name: str) -> list[tuple[str, Array]]:
         items = value.items()
     elif isinstance(value, (list, tuple)):
         items = enumerate(value)
-    return [pair for key, one in items for pair in _targets(one, f"{name}[{key}]")]
+    return [pair for key, one in items for pair in _name_arrays(one, f"{name}[{key}]")]
 
 
 def _same(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:
@@ -48,7 +48,7 @@ def _equal(ours: Array, theirs: Array) -> bool:
     return np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f" == theirs.dtype.kind)
 
 
-def _how(
+def _describe(
     ours: Mapping[str, Array],
     theirs: Mapping[str, Array],
     source: Callable[[int], Batch],
@@ -62,7 +62,7 @@ def _how(
     apart = [name for name in ours if not _equal(ours[name], theirs[name])]
     if _is_reordered(ours, theirs):
         return "the same examples in another order within the batch"
-    return f"{apart[0]} differs: {_words(ours[apart[0]], theirs[apart[0]])}"
+    return f"{apart[0]} differs: {_describe_arrays(ours[apart[0]], theirs[apart[0]])}"
 
 
 def _is_of(theirs: Mapping[str, Array], source: Callable[[int], Batch], step: int) -> bool:
@@ -87,7 +87,7 @@ def _rows(arrays: Mapping[str, Array]) -> list[bytes]:
     return [b"".join(part[row].tobytes() for part in parts) for row in range(len(parts[0]))]
 
 
-def _words(ours: Array, theirs: Array) -> str:
+def _describe_arrays(ours: Array, theirs: Array) -> str:
     if ours.shape != theirs.shape:
         return f"shape {ours.shape} in PyTorch, {theirs.shape} in Paddle"
     if ours.dtype.kind != theirs.dtype.kind:

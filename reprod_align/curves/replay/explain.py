@@ -2,7 +2,7 @@
 
 Both sides are brought back to the checkpoint before the first step outside the band, in float64,
 and trained on. Then Paddle's steps are taken with one part of PyTorch's, and the other way round.
-What one part alone makes is its fault; `align` names the place in it.
+A part that makes the gap alone is at fault; `align` names the place in it.
 """
 
 import sys
@@ -15,17 +15,17 @@ from typing import Final
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pair_models import pair_models
+from reprod_align.alignment.runner import shake
 from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.curves.band import precision_of
 from reprod_align.curves.explanation import PARTS, Explanation, Part, Replay, Swapped
-from reprod_align.curves.names import GRAD_NORM, LOSS, LR
-from reprod_align.curves.replay.data import difference_of_data
-from reprod_align.curves.replay.state import Kept, State, furthest
-from reprod_align.curves.replay.swap import PADDLE, TORCH, Swap, Who, restored
+from reprod_align.curves.replay.data import describe_difference
+from reprod_align.curves.replay.logged import LoggedGap, find_gap, measure_gap
+from reprod_align.curves.replay.state import Kept, State
+from reprod_align.curves.replay.swap import PADDLE, TORCH, Swap, Who
 from reprod_align.curves.replay.training import Training, TrainingFile
-from reprod_align.curves.report import CurveReport, CurveResult
+from reprod_align.curves.report import CurveReport
 from reprod_align.errors import ReprodError
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import FRAMEWORKS, Framework, opened, told_at
@@ -38,11 +38,11 @@ REPLAY: Final = 200
 _SWAPPED: Final = 12  # steps at most that are taken with parts exchanged, if fewer will do
 _FLOOR: Final = 1e-11  # of the loss: less is rounding, float32 constants inside kernels included
 _NOISE: Final = 10.0  # times what a twin's weights, a few units in the last place off, make
-_JITTER: Final = 4 * float(np.finfo(np.float64).eps)
 _STEPS: Final = 3  # that align takes
-_OF_STEPS: Final = (LOSS, LR, GRAD_NORM)
-_ULPS: Final = 64  # of a log's precision: what a replay in float64 may be off by
 _FAITHFUL: Final = 0.1  # of the logs' gap: a replay that is further off is another training
+
+Starts = Mapping[Framework, State]
+"""the state from which each side's steps are taken"""
 
 
 @dataclass(frozen=True)
@@ -52,41 +52,28 @@ class Span:
     step: int
     """the first outside the band"""
     restored: int
+    """the checkpoint's; 0: the start of training"""
     begin: int
+    """parts are swapped after this step"""
     last: int
 
 
-@dataclass(frozen=True)
-class Gone:
-    """What the logs say: which curve left the band, where, and the losses of both."""
-
-    curve: str
-    step: int
-    """the first outside the band, counted from 1"""
-    before: int
-    """the last step compared before it; 0 if there is none"""
-    final: int
-    """the last step compared"""
-    losses: Mapping[int, tuple[float, float]]
-    """step -> PyTorch's and Paddle's"""
-
-
-def explained(
+def explain(
     path: Path, report: CurveReport, at: int | None = None, replay: int = REPLAY
 ) -> Explanation:
     """Return who makes the gap that `report` found, by the trainings in the file at `path`.
 
     at: a step of the logs, instead of the first outside the band; replay: steps at most from a
-    checkpoint to it. Raises ReprodError for whatever is in the way: no gap, a file that lacks what is
-    needed, no checkpoint near enough.
+    checkpoint to it. Raises ReprodError if there is no gap, the file lacks what is needed, or no
+    checkpoint is near enough.
     """
-    gone = _gone(report, at)
+    found = find_gap(report, at)
     logs = Path(report.reference.source), Path(report.other.source)
     quieten()
     try:
         with opened(path, TrainingFile) as file, redirect_stdout(sys.stderr), without_warnings():
             file.begin(*(log.resolve() for log in logs))
-            return _of_file(file, gone, replay)
+            return _explain_file(file, found, replay)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: the file's exit code must not become ours
@@ -95,80 +82,32 @@ def explained(
         tell("")
 
 
-def _gone(report: CurveReport, at: int | None) -> Gone:
-    result = _first(report)
-    track, place = result.track, result.track.first or 0
-    if at is not None:
-        place = int(np.searchsorted(track.steps, at))
-        if at not in track.steps:
-            raise ReprodError(f"--at {at}: {result.name} has no such step in both logs")
-    begins = [int(curve.steps[0]) for curve in report.reference.curves.values()]
-    shift = 1 if min(begins) == 0 else 0  # a log that counts its steps from 0
-    losses = {
-        int(step) + shift: (float(ours), float(theirs))
-        for other in report.results
-        if other.quantity == LOSS
-        for step, ours, theirs in zip(
-            other.track.steps, other.track.expected, other.track.actual, strict=True
-        )
-    }
-    return Gone(
-        result.name,
-        int(track.steps[place]) + shift,
-        int(track.steps[place - 1]) + shift if place else 0,
-        max([int(track.steps[-1]) + shift, *losses]),
-        losses,
-    )
-
-
-def _first(report: CurveReport) -> CurveResult:
-    """Return the curve of training steps that leaves its band first."""
-    parted = [result for result in report.results if result.first_step is not None]
-    if not parted or report.first is None:
-        raise ReprodError("--explain: the logs agree, there is no gap to explain")
-    of_steps = [result for result in parted if result.quantity in _OF_STEPS]
-    if of_steps:
-        return report.first if report.first in of_steps else min(of_steps, key=_step_of)
-    if any(result.quantity == LOSS for result in report.results):
-        raise ReprodError(
-            f"--explain: the losses agree and {report.first.name} does not: it is made in no training "
-            "step, so look at the evaluation (eval mode, its data, the metric)"
-        )
-    return report.first
-
-
-def _step_of(result: CurveResult) -> float:
-    return np.inf if result.first_step is None else result.first_step
-
-
-def _of_file(file: TrainingFile, gone: Gone, replay: int) -> Explanation:
-    span = _span(file, gone, replay)
+def _explain_file(file: TrainingFile, found: LoggedGap, replay: int) -> Explanation:
+    span = _choose_span(file.checkpoints(), found, replay)
     tell("making the models")
     trainings = {framework: file.training(framework) for framework in FRAMEWORKS}
     kept: dict[Framework, Kept] = {framework: {} for framework in FRAMEWORKS}
     if span.restored:
-        for framework, training in trainings.items():
-            kept[framework] = restored(training, framework, span.restored)
+        kept = {name: training.restore(span.restored) for name, training in trainings.items()}
     with ExitStack() as stack:
         for training in trainings.values():
             stack.enter_context(training.side.working("float64"))
-        return _Case(file, trainings, kept, gone, span).explanation()
+        return _Case(file, trainings, kept, found, span).explain()
 
 
-def _span(file: TrainingFile, gone: Gone, replay: int) -> Span:
+def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> Span:
     """Choose the checkpoint, so that at least one update lies between it and the gap if it can."""
-    saved = [0, *file.checkpoints()]
-    start = max(step for step in saved if step <= max(gone.before - 1, 0))
-    last = min(gone.step + 1, gone.final)
+    start = max(step for step in (0, *checkpoints) if step <= max(found.before - 1, 0))
+    last = min(found.step + 1, found.final)
     if last - start > replay:
         place = f"the checkpoint of step {start}" if start else "the start of training"
         raise ReprodError(
-            f"--explain: step {gone.step} lies {gone.step - start} steps after {place}, the nearest that "
-            f"can be restored, and at most {replay} are replayed: keep checkpoints nearer to it, or add "
-            f"--replay {last - start}"
+            f"--explain: step {found.step} lies {found.step - start} steps after {place}, the nearest "
+            f"that can be restored, and at most {replay} are replayed: keep checkpoints nearer to it, "
+            f"or add --replay {last - start}"
         )
-    near = start if last - start <= _SWAPPED else max(gone.before - 1, start)
-    return Span(gone.step, start, near, last)
+    begin = start if last - start <= _SWAPPED else max(found.before - 1, start)
+    return Span(found.step, start, begin, last)
 
 
 class _Case:
@@ -179,161 +118,130 @@ class _Case:
         file: TrainingFile,
         trainings: Mapping[Framework, Training],
         kept: Mapping[Framework, Kept],
-        gone: Gone,
+        logged: LoggedGap,
         span: Span,
     ) -> None:
-        self.file, self.trainings, self.gone, self.span = file, trainings, gone, span
-        held = {framework: one.side.values() for framework, one in trainings.items()}
-        inputs, trainings["torch"].targets.arrays = trainings["torch"].data(span.restored + 1)
-        sides = trainings["torch"].side, trainings["paddle"].side
-        runner = pair_models(*sides, inputs, "float64", file.name_map(), True, Findings())
+        self.file, self.trainings, self.logged, self.span = file, trainings, logged, span
+        self.ours, self.theirs = trainings["torch"], trainings["paddle"]
+        self.settings = file.settings()
+        ours = State(span.restored, self.ours.side.values(), kept["torch"])
+        theirs = State(span.restored, self.theirs.side.values(), kept["paddle"])
+        inputs = self.ours.give_targets(self.ours.data(span.restored + 1))
+        sides, names = (self.ours.side, self.theirs.side), self.settings.get("name_map")
+        runner = pair_models(*sides, inputs, "float64", names, True, Findings())
         if not runner.pairing.outputs:
-            raise ReprodError(f"{file.path}: the Paddle model's outputs fit none of PyTorch's")
-        self.swap = Swap(file, trainings, runner, span.last)
-        common = self.swap.common(State(span.restored, held["torch"], kept["torch"]))
-        own = State(span.restored, held["paddle"], kept["paddle"])
-        if not span.restored and file.settings().get("copy_weights", True):
-            own = common["paddle"]  # as `align` begins
-        self.weights_apart = furthest(common["paddle"].weights, own.weights)
-        self.own: dict[Framework, State] = {"torch": common["torch"], "paddle": own}
+            raise ReprodError(f"{file.path}: no Paddle output has the shape of a PyTorch output")
+        self.swap = Swap(trainings, runner, span.last)
+        common = self.swap.share(ours)
+        if not span.restored and self.settings.get("copy_weights", True):
+            theirs = common["paddle"]  # as `align` begins
+        self.weights_apart = _compare_weights(common["paddle"].weights, theirs.weights)
+        self.own: Starts = {"torch": ours, "paddle": theirs}
 
-    def explanation(self) -> Explanation:
+    def explain(self) -> Explanation:
         """Replay, swap and decide."""
         span, swap = self.span, self.swap
-        before, reached = swap.reached(self.own["torch"], span.begin)
-        theirs = swap.losses(PADDLE, self.own, span.last)
-        starts = swap.common(reached)
-        torch = swap.losses(TORCH, starts, span.last)
+        before, reached = swap.advance(self.own["torch"], span.begin)
+        theirs = swap.train(PADDLE, self.own, span.last)
+        starts = swap.share(reached)
+        torch = swap.train(TORCH, starts, span.last)
         ours = np.concatenate([before, torch])
-        length = span.last - span.begin
-        replayed = _apart(ours[-length:], theirs[-length:])
-        floor = self._floor(starts, torch)
-        whole = _apart(torch, swap.losses(PADDLE, starts, span.last))
+        replayed = measure_gap(torch, theirs[len(before) :])
+        whole, floor = self._measure(PADDLE, starts, torch), self._measure_floor(starts, torch)
         if whole <= floor < replayed and span.begin > span.restored:
-            return self._from_the_checkpoint()
+            self.span = replace(span, begin=span.restored)  # the gap was made before the last steps
+            return self.explain()
         rows: list[Swapped] = []
         if whole > floor:
             swap.judge_backward(starts, span.last)
-            rows = [self._row(part, starts, torch, whole) for part in PARTS]
+            rows = [self._swap_part(part, starts, torch, whole) for part in PARTS]
         guilty = [row.part for row in rows if not row.made <= floor]
-        found = self._findings(guilty, starts) if guilty else ([], [])
+        together: Who = {**PADDLE, **dict.fromkeys(guilty, "torch")}
+        found, remarks = self._find_places(guilty, starts) if guilty else ([], [])
+        replays = self._compare_with_log(0, ours), self._compare_with_log(1, theirs)
+        logged = self.logged.largest(range(span.begin + 1, span.last + 1))
         return Explanation(
-            self.gone.curve,
-            span.step,
-            self._logged(),
-            span.restored,
-            span.begin,
-            span.last,
-            (self._replay("torch", ours), self._replay("paddle", theirs)),
-            replayed,
-            self.weights_apart,
-            whole,
-            floor,
-            tuple(rows),
-            self._together(guilty, starts, torch) if guilty else None,
-            tuple(found[0]),
-            (*found[1], *self._doubts(ours, theirs)),
+            curve=self.logged.curve,
+            step=span.step,
+            logged=logged,
+            restored=span.restored,
+            begin=span.begin,
+            last=span.last,
+            replays=replays,
+            replayed=replayed,
+            weights_apart=self.weights_apart,
+            whole=whole,
+            floor=floor,
+            rows=tuple(rows),
+            together=self._measure(together, starts, torch) if guilty else None,
+            findings=tuple(found),
+            remarks=(*remarks, *self._doubt_replays(replays, logged)),
         )
 
-    def _from_the_checkpoint(self) -> Explanation:
-        """Swap all steps from the checkpoint on: the gap was made before the last ones."""
-        self.span = replace(self.span, begin=self.span.restored)
-        return self.explanation()
+    def _measure(self, who: Who, starts: Starts, torch: Array) -> float:
+        """Return how far the losses are from PyTorch's with each part done by whom `who` says."""
+        return measure_gap(torch, self.swap.train(who, starts, self.span.last))
 
-    def _row(
-        self, part: Part, starts: Mapping[Framework, State], torch: Array, whole: float
-    ) -> Swapped:
-        if part == "backward" and not self.swap.backward_apart:
-            return Swapped(part, whole, 0.0)
-        swap, last = self.swap, self.span.last
-        left = swap.losses({**PADDLE, part: "torch"}, starts, last)
-        made = swap.losses({**TORCH, part: "paddle"}, starts, last)
-        return Swapped(part, _apart(torch, left), _apart(torch, made))
-
-    def _together(
-        self, guilty: Sequence[Part], starts: Mapping[Framework, State], torch: Array
-    ) -> float:
-        who: Who = {**PADDLE, **dict.fromkeys(guilty, "torch")}
-        return _apart(torch, self.swap.losses(who, starts, self.span.last))
-
-    def _floor(self, starts: Mapping[Framework, State], torch: Array) -> float:
+    def _measure_floor(self, starts: Starts, torch: Array) -> float:
         """Return how large a gap rounding makes: measured on a twin of PyTorch's run."""
-        source, state = np.random.default_rng(0), starts["torch"]
-        moved = {
-            name: array * (1 + _JITTER * source.uniform(-1, 1, array.shape))
-            for name, array in state.weights.items()
-            if array.dtype.kind == "f"
-        }
-        twin: dict[Framework, State] = {"torch": replace(state, weights={**state.weights, **moved})}
-        noise = _apart(torch, self.swap.losses(TORCH, twin, self.span.last))
+        state = starts["torch"]
+        moved = dict(shake(state.weights, float(np.finfo(np.float64).eps), 0))
+        twin = replace(state, weights={**state.weights, **moved})
+        noise = self._measure(TORCH, {"torch": twin}, torch)
         scale = float(np.abs(torch[np.isfinite(torch)]).max(initial=0.0))
         return max(_NOISE * noise if np.isfinite(noise) else 0.0, _FLOOR * scale)
 
-    def _findings(
-        self, guilty: Sequence[Part], starts: Mapping[Framework, State]
-    ) -> tuple[list[str], list[str]]:
+    def _swap_part(self, part: Part, starts: Starts, torch: Array, whole: float) -> Swapped:
+        if part == "backward" and not self.swap.backward_apart:
+            return Swapped(part, whole, 0.0)
+        left = self._measure({**PADDLE, part: "torch"}, starts, torch)
+        return Swapped(part, left, self._measure({**TORCH, part: "paddle"}, starts, torch))
+
+    def _find_places(self, guilty: Sequence[Part], starts: Starts) -> tuple[list[str], list[str]]:
         """Return what is known of the places of the faults, and remarks."""
         steps = range(self.span.begin + 1, self.span.last + 1)
         found: list[str] = []
         remarks: list[str] = []
         if "data" in guilty:
-            ours, theirs = self.trainings["torch"].data, self.trainings["paddle"].data
-            found.append(
-                f"data: {difference_of_data(ours, theirs, steps) or 'not the same objects'}"
-            )
+            words = describe_difference(self.ours.data, self.theirs.data, steps)
+            found.append(f"data: {words or 'not the same objects'}")
         if set(guilty) - {"data"}:
-            for finding in self._aligned(starts):
+            for finding in self._align(starts):
                 named = finding.stage in guilty or finding.stage in ("audit", "weights")
                 (found if named else remarks).append(str(finding))
-        told = {one.partition(":")[0] for one in found}
-        silent = [part for part in guilty if part not in told]
+        placed = {one.partition(":")[0] for one in found}
+        silent = [part for part in guilty if part not in placed]
         if silent:
             remarks.append(f"align names no place for {', '.join(silent)} on this step's batch")
         return found, remarks
 
-    def _aligned(self, starts: Mapping[Framework, State]) -> Sequence[Finding]:
+    def _align(self, starts: Starts) -> Sequence[Finding]:
         """Return what `align` finds in the two models and what trains them, on this step's batch."""
         tell("align looks for the place")
+        batch = self.ours.data(self.span.step)
         for framework, training in self.trainings.items():
             training.side.load(starts[framework].weights)
-            inputs, training.targets.arrays = self.trainings["torch"].data(self.span.step)
-        sides = self.trainings["torch"].side, self.trainings["paddle"].side
-        steps = self.file.settings().get("steps", _STEPS)
-        return compare_sides(*sides, inputs, steps, self.file.name_map()).findings
+            inputs = training.give_targets(batch)
+        sides, names = (self.ours.side, self.theirs.side), self.settings.get("name_map")
+        return compare_sides(*sides, inputs, self.settings.get("steps", _STEPS), names).findings
 
-    def _logged(self) -> float:
-        steps = range(self.span.begin + 1, self.span.last + 1)
-        known = [self.gone.losses[step] for step in steps if step in self.gone.losses]
-        return _apart(*np.array(known).T) if known else np.nan
+    def _compare_with_log(self, side: int, losses: Array) -> Replay:
+        name = list(FRAMEWORKS.values())[side]
+        return Replay(name, self.logged.distance(side, self.span.restored + 1, losses))
 
-    def _replay(self, framework: Framework, losses: Array) -> Replay:
-        """Return how far the replayed losses are from the log's."""
-        side = list(FRAMEWORKS).index(framework)
-        first = self.span.restored + 1
-        pairs = [
-            (self.gone.losses[step][side], loss)
-            for step, loss in enumerate(losses, first)
-            if step in self.gone.losses
-        ]
-        return Replay(FRAMEWORKS[framework], _apart(*np.array(pairs).T) if pairs else None)
-
-    def _doubts(self, ours: Array, theirs: Array) -> list[str]:
+    def _doubt_replays(self, replays: Sequence[Replay], logged: float) -> list[str]:
         """Doubt that the file describes the runs of the logs, if its replay is far from them."""
-        logged, found = self._logged(), []
-        known = np.array(list(self.gone.losses.values()) or [(0.0, 0.0)])
-        bits = min(precision_of(known[:, 0]), precision_of(known[:, 1]))
-        scale = float(np.abs(known[np.isfinite(known)]).max(initial=0.0))
-        rounding = _ULPS * 2.0 ** (1 - bits) * scale
-        replays = self._replay("torch", ours), self._replay("paddle", theirs)
-        for replay in replays:
-            if replay.apart is not None and not replay.apart <= max(_FAITHFUL * logged, rounding):
-                found.append(
-                    f"{replay.name}'s replay does not give its log's losses ({replay.apart:.1e} "
-                    f"off, the logs are {logged:.1e} apart): that run trained otherwise than the file"
-                )
-        return found
+        allowed = max(_FAITHFUL * logged, self.logged.rounding)
+        return [
+            f"{replay.name}'s replay does not give its log's losses ({replay.apart:.1e} off, the logs "
+            f"are {logged:.1e} apart): that run trained otherwise than the file"
+            for replay in replays
+            if replay.apart is not None and not replay.apart <= allowed
+        ]
 
 
-def _apart(ours: Array, theirs: Array) -> float:
-    """Return the largest difference; inf if one is not finite where the other is."""
-    return gap(ours, theirs).difference
+def _compare_weights(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
+    """Return the largest difference of any float tensor that both hold, relative to its largest."""
+    shared = [name for name, array in ours.items() if name in theirs and array.dtype.kind == "f"]
+    gaps = [gap(ours[name], theirs[name]) for name in shared]
+    return max((each.difference / (each.scale or 1.0) for each in gaps), default=0.0)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reprod_align.base.difference import gap
 from reprod_align.errors import ReprodError
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array
@@ -104,10 +103,3 @@ def _powers(
         for kind, beta in zip(_POWERS, betas, strict=True)
         if (held := fresh.get(kind)) is not None
     }
-
-
-def furthest(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> float:
-    """Return the largest difference of any float tensor that both hold, relative to its largest."""
-    found = [gap(array, theirs[name]) for name, array in ours.items()
-             if name in theirs and array.dtype.kind == "f"]  # fmt: skip
-    return max((each.difference / (each.scale or 1.0) for each in found), default=0.0)
