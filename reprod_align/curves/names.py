@@ -1,7 +1,7 @@
 """Which curve of one log is which of the other: names of the same quantity in different tools."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,22 +12,13 @@ from reprod_align.errors import one_line
 LOSS, LR, GRAD_NORM = "loss", "lr", "grad_norm"
 
 _SYNONYMS: Final = {
-    "learning_rate": LR,
-    "learningrate": LR,
-    "cur_lr": LR,
-    "last_lr": LR,
-    "losses": LOSS,
-    "avg_loss": LOSS,
-    "batch_loss": LOSS,
-    "cost": LOSS,
-    "acc": "accuracy",
-    "acc1": "accuracy",
-    "top1": "accuracy",
-    "gradient_norm": GRAD_NORM,
-    "global_grad_norm": GRAD_NORM,
-    "gnorm": GRAD_NORM,
-    "ppl": "perplexity",
+    LOSS: "losses avg_loss batch_loss cost",
+    LR: "learning_rate learningrate cur_lr last_lr",
+    GRAD_NORM: "gradient_norm global_grad_norm gnorm",
+    "accuracy": "acc acc1 top1",
+    "perplexity": "ppl",
 }
+_QUANTITY: Final = {name: what for what, names in _SYNONYMS.items() for name in names.split()}
 _SHOWN: Final = 8  # names in one message
 _TRAIN: Final = ("train", "training", "tr")
 _EVAL: Final = ("eval", "evaluation", "val", "valid", "validation", "dev")
@@ -60,7 +51,7 @@ def canonical(name: str) -> str:
     elif len(words) > 1 and words[0] in _EVAL:
         part, words = "eval_", words[1:]
     rest = "_".join(words)
-    return part + _SYNONYMS.get(rest, rest)
+    return part + _QUANTITY.get(rest, rest)
 
 
 def is_measured(name: str) -> bool:
@@ -83,26 +74,42 @@ def pair_names(
     `only`: names, or names of quantities, to compare, measures of time among them too. Raises
     CurveError if nothing pairs, or if a name in `name_map` or `only` is not there.
     """
-    pairs = _mapped(reference, other, name_map or {})
-    mine = [n for n in reference if n not in pairs and (only or not is_measured(n))]
-    theirs = [n for n in other if n not in pairs.values() and (only or not is_measured(n))]
-    same = _same_quantity(mine, theirs, _quantities(reference), _quantities(other))
-    mine, theirs = _without(mine, same), _without(theirs, same.values())
-    by_name = {n: n for n in mine if n in theirs}
-    mine, theirs = _without(mine, by_name), _without(theirs, by_name.values())
-    guessed = _guessed(mine, theirs)
-    pairs |= same | by_name | guessed
-    chosen = _chosen({name: pairs[name] for name in reference if name in pairs}, only)
+    pairs = _apply_map(reference, other, name_map or {})
+
+    def list_free() -> tuple[list[str], list[str]]:
+        """Return the names of both logs that are still to be paired."""
+        sides = (reference, pairs.keys()), (other, pairs.values())
+        mine, theirs = (
+            [name for name in names if name not in taken and (only or not is_measured(name))]
+            for names, taken in sides
+        )
+        return mine, theirs
+
+    ours, others = _by_quantity(reference), _by_quantity(other)
+    same_quantity = {name: others[what] for what, name in ours.items() if what in others}
+    for rule in (same_quantity, {name: name for name in reference}):
+        mine, theirs = list_free()
+        pairs |= {a: b for a, b in rule.items() if a in mine and b in theirs}
+    guessed = _guess(*list_free())
+    pairs |= guessed
+    chosen = _choose({name: pairs[name] for name in reference if name in pairs}, only)
     if not chosen:
         raise CurveError(
             f"no curve is in both logs: the first has {shorten(reference, _SHOWN)}, the second "
             f"{shorten(other, _SHOWN)}; --name-map pairs them"
         )
-    rest = (_without(mine, guessed), _without(theirs, guessed.values())) if not only else ([], [])
-    return NamePairs(chosen, (*_guess_remarks(guessed, chosen), *_left_over(*rest)))
+    remarks = [
+        f"{one_line(a)} is taken for the same as {one_line(b)}; --name-map says otherwise"
+        for a, b in guessed.items()
+        if a in chosen
+    ]
+    for side, names in zip(("first", "second"), list_free(), strict=True):
+        if names and not only:
+            remarks.append(f"only the {side} log has {shorten(names, _SHOWN)}")
+    return NamePairs(chosen, tuple(remarks))
 
 
-def _mapped(
+def _apply_map(
     reference: Sequence[str], other: Sequence[str], names: Mapping[str, str]
 ) -> dict[str, str]:
     for side, wanted, there in (("first", names, reference), ("second", names.values(), other)):
@@ -116,7 +123,7 @@ def _mapped(
     return dict(names)
 
 
-def _quantities(names: Sequence[str]) -> dict[str, str]:
+def _by_quantity(names: Sequence[str]) -> dict[str, str]:
     """Return {quantity: name}; where several names mean one, the shortest has it.
 
     A Trainer logs `loss` at every step and their mean as `train_loss` at the end.
@@ -127,17 +134,7 @@ def _quantities(names: Sequence[str]) -> dict[str, str]:
     return shortest
 
 
-def _same_quantity(
-    mine: Sequence[str], theirs: Sequence[str], ours: Mapping[str, str], other: Mapping[str, str]
-) -> dict[str, str]:
-    return {
-        name: other[quantity]
-        for quantity, name in ours.items()
-        if name in mine and other.get(quantity) in theirs
-    }
-
-
-def _guessed(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
+def _guess(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     """Pair `accuracy` with `eval_accuracy`, and what is alone on both sides."""
     pairs: dict[str, str] = {}
     for name in mine:
@@ -151,7 +148,7 @@ def _guessed(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _chosen(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, str]:
+def _choose(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, str]:
     if not only:
         return dict(pairs)
     chosen: dict[str, str] = {}
@@ -164,18 +161,3 @@ def _chosen(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, s
             )
         chosen |= found
     return chosen
-
-
-def _guess_remarks(guessed: Mapping[str, str], chosen: Mapping[str, str]) -> list[str]:
-    return [f"{one_line(a)} is taken for the same as {one_line(b)}; --name-map says otherwise"
-            for a, b in guessed.items() if a in chosen]  # fmt: skip
-
-
-def _left_over(mine: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    sides = (("first", mine), ("second", theirs))
-    return [f"only the {side} log has {shorten(names, _SHOWN)}" for side, names in sides if names]
-
-
-def _without(names: Sequence[str], taken: Iterable[str]) -> list[str]:
-    gone = set(taken)
-    return [name for name in names if name not in gone]

@@ -9,22 +9,9 @@ from typing import Final
 from reprod_align.curves.log import CurveError, Points
 
 STEP_NAMES: Final = (
-    "step",
-    "global_step",
-    "globalstep",
-    "trainer/global_step",
-    "global_step/max_steps",
-    "train_step",
-    "steps",
-    "current_steps",
-    "iter",
-    "iters",
-    "iteration",
-    "iterations",
-    "it",
-    "_step",
-    "batch",
-)
+    "step global_step globalstep trainer/global_step global_step/max_steps train_step steps "
+    "current_steps iter iters iteration iterations it _step batch"
+).split()
 """Names of a step column, the best first."""
 
 EPOCH_NAMES: Final = ("epoch", "epochs", "progress_or_epoch", "train/epoch")

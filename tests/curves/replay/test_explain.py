@@ -12,9 +12,6 @@ from typing import Any
 
 from pipeline.data.corpus import DEMO_FOLDER
 from reprod_align.commands import main
-from reprod_align.curves.replay.state import to_torch
-from reprod_align.model.layout import Lay
-from reprod_align.model.tensor_pair import TensorPair
 from tests.conftest import REPOSITORY
 from tests.pipeline.test_training_options import tiny_run
 
@@ -183,20 +180,6 @@ def test_an_optimizer_whose_state_is_not_known(
     assert failed(tmp_path, path, capsys, words)
 
 
-def test_a_tensor_and_its_way_back() -> None:
-    """What is cut, transposed or joined for Paddle comes back as it was."""
-    draw = np.random.default_rng(0)
-    linear = TensorPair(("a",), ("x",), (Lay(True, (3, 6)),))
-    fused = TensorPair(("a",), ("x", "y"), (Lay(True, (3, 2)), Lay(False, (4, 3))), (2, 4))
-    heads = TensorPair(("a", "b"), ("x",), (Lay(False, (12, 3)),), (6, 6), groups=2)
-    for pair in (linear, fused, heads):
-        given = {name: draw.standard_normal((6, 3)) for name in pair.torch}
-        back = to_torch(pair, pair.to_paddle(given), given)
-        assert {name: array.tolist() for name, array in back.items()} == {
-            name: array.tolist() for name, array in given.items()
-        }
-
-
 def test_made_before_the_checkpoint(explain: Explain) -> None:
     """Weights that something moved between two steps: no step makes the gap, and it is said."""
     found = explain("memory", save=(10,), words="--at 12")
@@ -297,7 +280,7 @@ def test_logs_that_agree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().err == "--explain: no curve leaves its band: nothing to explain\n"
 
 
-def test_only_the_evaluation_parts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_evaluation_diverges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     logs = logged(tmp_path, first=99)
     for log, value in zip(logs, (0.5, 0.6), strict=True):
         line = json.dumps({"step": 20, "accuracy": value})
@@ -307,7 +290,7 @@ def test_only_the_evaluation_parts(tmp_path: Path, capsys: pytest.CaptureFixture
 
 
 def logged(folder: Path, first: int) -> list[str]:
-    """Return two logs of 20 steps whose losses part at step `first`."""
+    """Return two logs of 20 steps whose losses diverge at step `first`."""
     losses = np.linspace(1.0, 0.5, 20) ** 2
     apart = losses + 0.01 * (np.arange(1, 21) >= first)
     paths = [folder / "torch.jsonl", folder / "paddle.jsonl"]
@@ -325,7 +308,7 @@ def failed(
     *options: str,
     first: int = 4,
 ) -> bool:
-    """Explain logs that part at step `first`; return True if it ends with one line that says `words`."""
+    """Explain logs that diverge at step `first`; return True if it ends with one line that says `words`."""
     code = main(["curves", *logged(folder, first), "--explain", path, *options])
     said = capsys.readouterr()
     assert code == 2 and said.out.startswith(f"verdict: loss leaves the noise band at step {first}")

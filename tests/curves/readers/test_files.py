@@ -1,0 +1,105 @@
+"""A format is recognised by its content; damage is one clear error."""
+
+from pathlib import Path
+
+from reprod_align.curves import compare_curves
+from reprod_align.curves.log import CurveError, CurveLog
+from reprod_align.curves.readers import files
+from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers.format import Format
+from reprod_align.errors import MissingInputError, ReprodError
+from tests.curves.runs import lines_of, one
+
+import numpy as np
+import pytest
+
+
+def test_a_killed_runs_last_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"step": 1, "loss": 1.0}\n{"step": 2, "loss": 0.9}\n{"step": 3, "lo')
+    log = read_curves(path)
+    assert log.curves["loss"].steps.tolist() == [1, 2]
+    assert log.remarks == ("the last line (3) was cut off and is left out",)
+    table = tmp_path / "log.csv"
+    table.write_text("step,loss,lr\n1,0.5,1\n2,0.4,1\n3,0.")
+    assert "the last line (4) was cut off" in read_curves(table).remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"step": 1, "loss": 1}\n{"step": 2, "lo\n{"step": 3, "loss": 1}\n', "line 2 is damaged"),
+        ('{"step": 1, "loss": 1}\n[1]\n{"step": 3, "loss": 1}\n', "got a list"),
+        ('{"step": 1.5, "loss": 1}\n', "line 1: expected a step, a whole number, got '1.5'"),
+        ('{"step": "x", "loss": 1}\n', "expected a step, a whole number, got 'x'"),
+        ('{"step": 1e300, "loss": 1}\n', "step 100000000000000005250476 is too large"),
+        ('{"loss": 1}\n', "has no step: it has loss"),
+        ('{"step": 1, "note": "x"}\n', "holds no number"),
+        ('{"log_history": []}', "its log_history is empty"),
+        ('{"log_history": 3}', "expected a log_history, a list of JSON objects"),
+        ('{\n  "log_history": [\n    {"step": 1,\n', "is damaged at line"),
+        ("step,loss\n1,0.5\n2,abc\n", "line 3: column 'loss' holds numbers, got 'abc'"),
+        ("step,loss\n1,0.5\n2\n3,0.4\n", "line 3: fewer cells"),
+        ("step,loss\n1,0.5,9\n", "line 2: 3 cells for 2 names"),
+        ("step,loss,loss\n1,0.5,9\n", "a column name appears twice"),
+        ("step,loss\n", "has no step"),
+        ("hello world\n", "unknown log format; known: a record"),
+        ("", "is empty"),
+        (" \n\n", "is empty"),
+        ("[" * 5000, "unknown log format; known: a record"),
+        ("{" * 5000, "damaged|cannot be read"),
+    ],
+)
+def test_damage_is_one_clear_error(tmp_path: Path, text: str, words: str) -> None:
+    path = tmp_path / "log"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(CurveError, match=words) as error:
+        read_curves(path)
+    assert "\n" not in str(error.value) and str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("data", [bytes(range(256)) * 40, b"\0" * 64, b"PK\3\4\xff", b"\x93NUMPY"])
+def test_binary_garbage_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(data)
+    with pytest.raises(ReprodError) as error:
+        read_curves(path)
+    assert str(path) in str(error.value)
+
+
+def test_missing_files_and_empty_folders(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError, match="is missing"):
+        read_curves(tmp_path / "none")
+    with pytest.raises(CurveError, match="holds no TensorBoard"):
+        read_curves(tmp_path)
+    with pytest.raises(CurveError, match="device"):
+        read_curves("/dev/null")
+
+
+def test_a_large_log(tmp_path: Path) -> None:
+    steps = np.arange(1, 100_001)
+    values = 1 / np.sqrt(steps)
+    path = lines_of(tmp_path / "log", steps.tolist(), values.tolist())
+    report = compare_curves(path, {"loss": values + 1e-3 * (steps > 70_000)})
+    assert one(report).first_step == 70_001
+
+
+def test_a_new_format_is_one_format_in_the_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_pairs(path: Path) -> CurveLog | None:
+        values = [float(word) for word in path.read_text().split()[1:]]
+        return CurveLog.of({"loss": values}, str(path)) if values else None
+
+    planted = Format("losses", lambda head: head.text.startswith("LOSSES"), read_pairs)
+    monkeypatch.setattr(files, "FORMATS", (planted, *files.FORMATS))
+    path = tmp_path / "log"
+    path.write_text("LOSSES 3 2 1")
+    assert read_curves(path).curves["loss"].values.tolist() == [3, 2, 1]
+    path.write_text("LOSSES")  # recognised, but not read: the other formats are tried
+    with pytest.raises(CurveError, match="unknown log format; known: losses, a record"):
+        read_curves(path)
+
+
+def test_every_format_has_a_name_of_its_own() -> None:
+    assert len({each.name for each in files.FORMATS}) == len(files.FORMATS) == 6

@@ -1,0 +1,28 @@
+"""Step 5's records."""
+
+from pathlib import Path
+
+from reprod_align.curves.readers.files import read_curves
+from reprod_align.records.record import save_record
+
+import numpy as np
+
+
+def test_records_of_step_5(tmp_path: Path) -> None:
+    record = {
+        "epoch_0_losses": np.array([3.0, 2.0]),
+        "epoch_0_logits": np.zeros((4, 2)),
+        "epoch_0_accuracy": 0.5,
+        "epoch_1_losses": np.array([1.0, 0.5]),
+        "epoch_1_accuracy": 0.75,
+        "loss_0": 9.0,
+        "loss_1": 8.0,
+        "name": "x",
+    }
+    log = read_curves(save_record(tmp_path / "train_align_torch.npy", record))
+    assert log.epochs is not None and log.epochs.values.tolist() == [0, 0, 1, 1]
+    assert log.curves["accuracy"].steps.tolist() == [2, 4]
+    del record["loss_0"], record["loss_1"]
+    log = read_curves(save_record(tmp_path / "again.npy", record))
+    assert log.curves["loss"].values.tolist() == [3, 2, 1, 0.5]
+    assert log.curves["loss"].steps.tolist() == [1, 2, 3, 4]

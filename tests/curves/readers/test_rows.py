@@ -1,0 +1,27 @@
+"""Which column counts the steps."""
+
+import json
+from pathlib import Path
+
+from reprod_align.curves.readers.files import read_curves
+
+
+def test_epochs_count_where_nothing_else_does(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    path.write_text('{"train_loss": 2.5, "epoch": 0}\n{"train_loss": 2.0, "epoch": 1}\n')
+    assert read_curves(path).curves["train_loss"].steps.tolist() == [0, 1]
+
+
+def test_steps_that_start_again_with_every_epoch(tmp_path: Path) -> None:
+    path = tmp_path / "log.json"
+    rows = [{"epoch": e, "iter": i, "loss": 1.0} for e in (1, 2, 3) for i in (50, 100)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    log = read_curves(path)
+    assert log.curves["loss"].steps.tolist() == [50, 100, 150, 200, 250, 300]
+    assert "starts again with every epoch" in log.remarks[0]
+
+
+def test_a_step_of_a_total(tmp_path: Path) -> None:
+    path = tmp_path / "logging.jsonl"
+    path.write_text('{"loss": 2.5, "global_step/max_steps": "1/93"}\n')
+    assert read_curves(path).curves["loss"].steps.tolist() == [1]

@@ -1,0 +1,35 @@
+"""CSV, TSV and the export of Weights & Biases."""
+
+from pathlib import Path
+
+from reprod_align.curves.names import canonical
+from reprod_align.curves.readers.files import read_curves
+
+import pytest
+
+
+@pytest.mark.parametrize("delimiter", [",", "\t", ";"])
+def test_tables(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "log"
+    rows = [
+        "Step,mode,train_loss,val_loss",
+        "0,train,0.7,",
+        "1,train,nan,0.5",
+        "",
+        "2.0,train,0.5,",
+    ]
+    path.write_text("\n".join(rows).replace(",", delimiter) + "\n", encoding="utf-8-sig")
+    log = read_curves(path)
+    assert list(log.curves) == ["train_loss", "val_loss"]
+    assert log.curves["train_loss"].steps.tolist() == [0, 1, 2]
+    assert log.curves["val_loss"].values.tolist() == [0.5]
+
+
+def test_an_export_of_weights_and_biases(tmp_path: Path) -> None:
+    path = tmp_path / "wandb.csv"
+    path.write_text(
+        '"Step","run-1 - train/loss","run-1 - train/loss__MIN","run-1 - train/loss__MAX"\n'
+        '"1","0.5","0.5","0.5"\n',
+        encoding="utf-8",
+    )
+    assert [canonical(name) for name in read_curves(path).curves] == ["loss"]

@@ -1,0 +1,26 @@
+"""Lines that a training script prints."""
+
+import math
+from pathlib import Path
+
+from reprod_align.curves.readers.files import read_curves
+
+PRINTED = """\
+[2024-05-01 10:00:00,123] [    INFO] - ***** Running training *****
+global step 10, epoch: 0, batch: 9, loss: 0.69315, lr: 0.0000200000, speed: 3.21 step/s
+\x1b[32m[2024-05-01 10:00:01,123] [    INFO]\x1b[0m - loss: 0.5, learning_rate: 1e-05, global_step: 20, \
+interval_runtime: 1.0, interval_samples_per_second: 3.2, progress_or_epoch: 1.0
+[2024-05-01 10:00:02,123] [    INFO] - eval_loss: 0.4, eval_accuracy: 0.9
+global step 30/60, epoch: 1, batch: 9, rank_id: 0, loss: nan, lr: 5e-06, speed: 3.21 step/s
+"""
+
+
+def test_printed_lines(tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    path.write_text(PRINTED, encoding="utf-8")
+    log = read_curves(path)
+    assert log.kind == "printed lines" and log.curves["loss"].steps.tolist() == [10, 20, 30]
+    assert log.curves["loss"].values[:2].tolist() == [0.69315, 0.5]
+    assert math.isnan(log.curves["loss"].values[2])
+    assert log.curves["lr"].values.tolist() == [2e-05, 5e-06]
+    assert all(name.strip() == name and "20" not in name for name in log.curves)

@@ -1,0 +1,99 @@
+"""A user's file with two trainings: what is taken from it, and what it lacks."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pipeline  # noqa: F401  (quietens what follows)
+from reprod_align.curves.replay.training import StepDraws, TrainingFile
+from reprod_align.errors import ReprodError
+from reprod_align.pair.file import opened
+from reprod_align.randomness import SharedRandom
+
+import numpy as np
+import pytest
+
+FILE = """
+import numpy as np
+import torch
+
+
+def batch(step):
+    return (np.full((4, 3), 1.0 / step),), {"y": np.arange(4.0)}
+
+
+def torch_model():
+    return torch.nn.Linear(3, 1)
+
+
+def torch_loss(output, targets):
+    assert output.dtype == targets["y"].dtype == torch.float64
+    return ((output[:, 0] - targets["y"]) ** 2).mean()
+
+
+def torch_optimizer(model):
+    return torch.optim.SGD(model.parameters(), 0.1)
+"""
+
+
+@contextmanager
+def loaded(folder: Path, text: str) -> Iterator[TrainingFile]:
+    (folder / "training.py").write_text(text)
+    with opened(folder / "training.py", TrainingFile) as file:
+        yield file
+
+
+def test_a_step_is_run_with_its_targets_and_draws(tmp_path: Path) -> None:
+    with loaded(tmp_path, FILE) as file:
+        training = file.training("torch")
+        assert training.data(2) is training.data(2)
+        with training.side.working("float64"):
+            values = training.side.values()
+            trace = training.run(2, training.data(2))
+    output = np.full((4, 3), 0.5) @ values["weight"].T + values["bias"]  # (4, 1)
+    assert trace.loss == pytest.approx(((output[:, 0] - np.arange(4.0)) ** 2).mean(), rel=1e-12)
+    assert trace.gradients.keys() == {"weight", "bias"}
+
+
+def test_a_loss_of_the_output_alone(tmp_path: Path) -> None:
+    text = FILE.replace("(output, targets):\n    assert output.dtype == targets[\"y\"].dtype == "
+                        "torch.float64\n    return ((output[:, 0] - targets[\"y\"]) ** 2).mean()",
+                        "(output):\n    return output.sum()")  # fmt: skip
+    with loaded(tmp_path, text) as file:
+        training = file.training("torch")
+        with training.side.working("float64"):
+            assert training.run(1, training.data(1)).loss is not None
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ("batch = None", r"defines no function batch\(step\)"),
+        ("torch_loss = None", r"no function torch_loss\(output, targets\)"),
+        ("torch_optimizer = None", r"no function torch_optimizer\(model\)"),
+        ("def batch(step): return [1]", r"batch\(1\) must return \(inputs, targets\)"),
+        ("def batch(step): return (3,), 1", r"batch\(1\): "),
+        ("checkpoints = [1]", "no function torch_restore"),
+    ],
+)
+def test_what_a_file_lacks(tmp_path: Path, more: str, words: str) -> None:
+    with loaded(tmp_path, FILE + more) as file, pytest.raises(ReprodError, match=words):
+        file.checkpoints()
+        file.training("torch").data(1)
+
+
+def test_checkpoints_rise(tmp_path: Path) -> None:
+    restore = "\ndef torch_restore(m, o, s): ...\npaddle_restore = torch_restore\n"
+    with loaded(tmp_path, f"{FILE}{restore}checkpoints = lambda: [8, 2, 8]") as file:
+        assert file.checkpoints() == [2, 8]
+    with loaded(tmp_path, f"{FILE}{restore}checkpoints = [-1]") as file:
+        with pytest.raises(ReprodError, match="checkpoints must be steps from 0"):
+            file.checkpoints()
+
+
+def test_a_steps_draws_are_the_streams_own() -> None:
+    ours, theirs = StepDraws(SharedRandom(3, 0, 1)), SharedRandom(3, 0, 1)
+    for name in ("uniform", "normal"):
+        np.testing.assert_array_equal(getattr(ours, name)((2, 3)), getattr(theirs, name)((2, 3)))
+    np.testing.assert_array_equal(ours.integers(0, 9, (4,)), theirs.integers(0, 9, (4,)))
+    np.testing.assert_array_equal(ours.permutation(7), theirs.permutation(7))
