@@ -12,78 +12,30 @@ from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from reprod_align.backends.paddle import init as paddle_init
 from reprod_align.backends.torch import init as torch_init
-from reprod_align.errors import RecordError, ReprodError
+from reprod_align.errors import ReprodError
 from reprod_align.initialisation import (
     InitialisationReport,
     check_initialisation,
     compare_initialisation,
 )
 from reprod_align.initialisation.facts import as_text, read_facts
-from reprod_align.initialisation.sample import (
-    Collector,
-    ParameterSample,
-    as_record,
-    from_record,
-)
-from reprod_align.records.record import load_record, save_record
+from reprod_align.initialisation.sample import Collector, ParameterSample
 from tests.conftest import one_line_error, run_script
+from tests.initialisation.draws import (
+    Draw,
+    constant,
+    normal,
+    orthogonal,
+    sampled,
+    table,
+    truncated,
+    uniform,
+)
 
 import numpy as np
 import paddle
 import pytest
 import torch
-
-Draw = Callable[[np.random.Generator], np.ndarray]
-
-
-def normal(std: float, *shape: int, mean: float = 0.0) -> Draw:
-    return lambda draw: draw.normal(mean, std, shape)
-
-
-def uniform(bound: float, *shape: int) -> Draw:
-    return lambda draw: draw.uniform(-bound, bound, shape)
-
-
-def constant(value: float, *shape: int) -> Draw:
-    return lambda draw: np.full(shape, value)
-
-
-def table(row: int | None, *shape: int) -> Draw:
-    """An Embedding's weight, its padding row zero unless `row` is None."""
-
-    def drawn(draw: np.random.Generator) -> np.ndarray:
-        weight = draw.normal(0.0, 0.02, shape)
-        if row is not None:
-            weight[row] = 0.0
-        return weight
-
-    return drawn
-
-
-def truncated(std: float, *shape: int) -> Draw:
-    """Normal numbers cut at two standard deviations."""
-
-    def drawn(draw: np.random.Generator) -> np.ndarray:
-        values = draw.normal(size=(2 * math.prod(shape),))
-        return std * values[np.abs(values) < 2][: math.prod(shape)].reshape(shape)
-
-    return drawn
-
-
-def orthogonal(*shape: int) -> Draw:
-    return lambda draw: np.linalg.qr(draw.normal(size=shape))[0]
-
-
-def sampled(stream: int, seeds: int = 8, **draws: Draw) -> dict[str, ParameterSample]:
-    """A side whose parameters are drawn with numpy; `stream` tells the sides apart."""
-    collected = Collector(range(seeds))
-    for seed in range(seeds):
-        generator = np.random.default_rng([stream, seed])
-        for name, draw in draws.items():
-            array = draw(generator).astype(np.float32)
-            collected.add(name, array, array.shape)
-    return collected.samples()
-
 
 FAITHFUL: dict[str, Draw] = {
     "words.weight": table(0, 1000, 96),
@@ -185,24 +137,6 @@ def test_a_copy_of_another_layer() -> None:
     assert compare_initialisation(
         copied("a.weight", "b.weight"), copied("a.weight", "b.weight")
     ).passed
-
-
-def test_fixed_elements_are_no_part_of_the_random_ones() -> None:
-    """A bias whose second quarter is one (an LSTM's forget gate), the rest normal."""
-
-    def bias(draw: np.random.Generator) -> np.ndarray:
-        values = draw.normal(0.0, 0.02, 400)
-        values[100:200] = 1.0
-        return values
-
-    sample = sampled(1, bias=bias)["bias"]
-    assert (sample.fixed_at == np.arange(100, 200)).all() and (sample.fixed == 1).all()
-    assert sample.moments.count == sample.values.size == 8 * 300
-    assert sample.moments.mean == pytest.approx(sample.values.mean())
-    assert sample.moments.std == pytest.approx(sample.values.std(ddof=1))
-    shape = sample.values - sample.values.mean()
-    kurtosis = (shape**4).mean() / (shape**2).mean() ** 2
-    assert sample.moments.kurtosis == pytest.approx(kurtosis)
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
@@ -374,19 +308,6 @@ def test_what_cannot_be_compared() -> None:
         sampled(1)
     renamed = sampled(2, a=normal(1.0, 4, 3), c=normal(1.0, 4))
     assert compare_initialisation(ours, renamed, name_map={"b": "c"}).passed
-
-
-def test_records(tmp_path: Path) -> None:
-    samples = sampled(1, **FAITHFUL)
-    path = save_record(tmp_path / "init", as_record(samples))
-    loaded = from_record(load_record(path))
-    for name, sample in samples.items():
-        for field, value in vars(sample).items():
-            assert np.array_equal(value, getattr(loaded[name], field)), (name, field)
-    with pytest.raises(RecordError, match="does not hold an initialisation"):
-        from_record({"logits": np.zeros(3)})
-    with pytest.raises(RecordError, match="empty"):
-        from_record({})
 
 
 def test_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
