@@ -79,7 +79,7 @@ class Explanation:
             return self._explain_without_fault()
         if not self.guilty:
             better = [row.part for row in self.rows if row.left < self.whole / 2]
-            named = f": with PyTorch's {_listed(better)} it is smaller" if better else ""
+            named = f": with PyTorch's {_join_names(better)} it is smaller" if better else ""
             return f"no part alone makes it, they do together{named}"
         together = math.inf if self.together is None else self.together
         one = len(self.guilty) == 1
@@ -88,7 +88,7 @@ class Explanation:
         if not together <= max(self.floor, LEFT * self.whole):
             verb = "explains a part of it" if one else "explain a part of it"
         left = f"with PyTorch's in {place} {together:.1e} of {self.whole:.1e} is left"
-        return f"{_listed(self.guilty)} {verb}: {left}"
+        return f"{_join_names(self.guilty)} {verb}: {left}"
 
     def _explain_without_fault(self) -> str:
         same = f"over steps {self.begin + 1} to {self.last} the two agree to {self.whole:.0e}"
@@ -149,6 +149,6 @@ def _replay_line(replay: Replay) -> str:
     return f"{replay.name}'s replay is within {replay.apart:.1e} of its log"
 
 
-def _listed(parts: Sequence[str]) -> str:
+def _join_names(parts: Sequence[str]) -> str:
     *rest, last = [f"the {_NAMES.get(part, part)}" for part in parts]
     return f"{', '.join(rest)} and {last}" if rest else last

@@ -44,7 +44,7 @@ def find_hints(track: Track, quantity: str, epochs: Curve | None) -> list[str]:
 
 
 def _epoch_numbers(epochs: Curve) -> Array:
-    """Return the number of the epoch that each logged step is part of, (N,).
+    """Return the number of the epoch that each logged step belongs to, (N,).
 
     Fractions, as a Trainer logs them, reach a whole number at an epoch's last step.
     """

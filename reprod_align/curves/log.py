@@ -89,14 +89,14 @@ class Points:
             self._epochs[1].append(epoch)
 
     def log(self, kind: str) -> CurveLog:
-        """Return what was collected. Raises CurveError if that is nothing."""
+        """Return the log of all values added. Raises CurveError if there are none."""
         if not self._columns:
             raise CurveError(f"{self.source} ({kind}) holds no numbers")
         curves, repeats = {}, []
         for name, (steps, values) in self._columns.items():
-            curves[name], repeated, changed = _curve(name, steps, values)
+            curves[name], repeated, changed = _build_curve(name, steps, values)
             repeats.append((name, repeated, changed))
-        epochs = _curve("epoch", *self._epochs)[0] if self._epochs[0] else None
+        epochs = _build_curve("epoch", *self._epochs)[0] if self._epochs[0] else None
         remarks = (*self.remarks, *_repeat_remark(repeats))
         return CurveLog(self.source, kind, curves, epochs, remarks)
 
@@ -105,7 +105,7 @@ class Points:
             raise CurveError(f"{self.source}: step {str(step)[:24]} is too large")
 
 
-def _curve(name: str, steps: list[int], values: list[float]) -> tuple[Curve, Array, int]:
+def _build_curve(name: str, steps: list[int], values: list[float]) -> tuple[Curve, Array, int]:
     """Return the curve, its repeated steps (R,), and how many of them changed their value."""
     order = np.argsort(steps, kind="stable")
     column = np.array(values, dtype=np.float64)[order]

@@ -1,8 +1,8 @@
 """Do both sides' parameters start from the same distributions? (Guide, section 3.10.)
 
-What is the same with every seed must be equal; what is random is compared by four tests on values of
-all seeds, at a family-wise level by Holm's rule. The report also says how small a difference would
-have been seen, since seeing none does not prove that there is none.
+Elements that are the same with every seed must be equal. Random ones are compared by four tests on
+values of all seeds, at a family-wise level by Holm's rule. The report also says how small a difference
+would have been seen, since seeing none does not prove that there is none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from pathlib import Path
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
 from reprod_align.errors import ReprodError
-from reprod_align.initialisation.family import describe, remedy
+from reprod_align.initialisation.family import describe, write_remedy
 from reprod_align.initialisation.report import InitialisationReport, ParameterResult
 from reprod_align.initialisation.sample import ParameterSample, Samples
 from reprod_align.initialisation.statistics import (
@@ -179,7 +179,7 @@ def _describe_pair(
         seen,
         tuple(problems),
         words,
-        remedy(names[1], ours, weight) if problems else "",
+        write_remedy(names[1], ours, weight) if problems else "",
     )
 
 

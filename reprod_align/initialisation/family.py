@@ -69,25 +69,30 @@ def describe(sample: ParameterSample, weight: ParameterSample | None = None) -> 
     weight: that of the same layer, whose fan_in a bias is often drawn by.
     """
     if not sample.is_random:
-        return _fixed_words(sample.fixed)
+        return _describe_fixed(sample.fixed)
     words = guess_family(sample, weight).words
     if not sample.fixed.size:
         return words
-    return f"{_fixed_words(sample.fixed)} in {_places(sample)}, elsewhere {words}"
+    return f"{_describe_fixed(sample.fixed)} in {_describe_places(sample)}, elsewhere {words}"
 
 
-def remedy(name: str, reference: ParameterSample, weight: ParameterSample | None = None) -> str:
+def write_remedy(
+    name: str, reference: ParameterSample, weight: ParameterSample | None = None
+) -> str:
     """Return what to set in Paddle so that parameter `name` starts as `reference` does in PyTorch."""
     if not reference.is_random:
         first = reference.fixed[0]
         constant = bool((reference.fixed == first).all())
-        return _set(name, f"nn.initializer.Constant({first:.6g})") if constant else _CONVERT
+        return (
+            _write_setting(name, f"nn.initializer.Constant({first:.6g})") if constant else _CONVERT
+        )
     code = guess_family(reference, weight).paddle
     if not code:
         return _CONVERT
     if not reference.fixed.size:
-        return _set(name, code)
-    return f"{_set(name, code)}, then {_fixed_words(reference.fixed)} in {_places(reference)}"
+        return _write_setting(name, code)
+    fixed = f"{_describe_fixed(reference.fixed)} in {_describe_places(reference)}"
+    return f"{_write_setting(name, code)}, then {fixed}"
 
 
 def guess_family(sample: ParameterSample, weight: ParameterSample | None = None) -> Family:
@@ -96,9 +101,9 @@ def guess_family(sample: ParameterSample, weight: ParameterSample | None = None)
     formulas = _list_formulas(shape, None if weight is None else weight.layout_shape)
     if sample.orthogonal:
         longer = max(shape[0], sample.size // shape[0])
-        return Family("orthogonal", _rounded(moments.std * math.sqrt(longer), 1e-4), "")
+        return Family("orthogonal", _round_to(moments.std * math.sqrt(longer), 1e-4), "")
     error = moments.std / math.sqrt(max(moments.count, 1))
-    centre = 0.0 if abs(moments.mean) < _NEAR * error else _rounded(moments.mean, error)
+    centre = 0.0 if abs(moments.mean) < _NEAR * error else _round_to(moments.mean, error)
     kind = _likeliest_kind(values, moments, centre)
     if kind == "uniform":
         return _fit_uniform(values, centre, formulas["uniform"])
@@ -113,7 +118,7 @@ def _fit_uniform(values: Array, centre: float, formulas: Mapping[str, float]) ->
     gap = float(values[-1] - values[0]) / len(values)  # about as far as the true ends lie beyond
     if centre:
         middle, half = float(values[-1] + values[0]) / 2, gap * (len(values) + 2) / 2
-        return Family("uniform", _rounded(half, _NEAR * gap), "", _rounded(middle, _NEAR * gap))
+        return Family("uniform", _round_to(half, _NEAR * gap), "", _round_to(middle, _NEAR * gap))
     half = float(max(-values[0], values[-1])) + gap / 2
     return Family("uniform", *_nearest(half, _NEAR * gap / half, formulas))
 
@@ -139,7 +144,7 @@ def _nearest(scale: float, limit: float, formulas: Mapping[str, float]) -> tuple
     known = {f"{number:g}": number for number in _ROUND} | dict(formulas)
     best = min(known, key=lambda words: abs(math.log(scale / known[words])))
     if abs(math.log(scale / known[best])) > limit + _EXACT:
-        return _rounded(scale, limit * scale / _NEAR), ""
+        return _round_to(scale, limit * scale / _NEAR), ""
     return known[best], best if best in formulas else ""
 
 
@@ -170,7 +175,7 @@ def _list_formulas(
     return {"uniform": uniform | one, "normal": normal | one}
 
 
-def _fixed_words(fixed: Array) -> str:
+def _describe_fixed(fixed: Array) -> str:
     first = float(fixed[0])
     if not (fixed == first).all():
         zeros_and_ones = set(np.unique(fixed)) == {0.0, 1.0}
@@ -178,7 +183,7 @@ def _fixed_words(fixed: Array) -> str:
     return {0.0: "zeros", 1.0: "ones"}.get(first, f"all {first:.6g}")
 
 
-def _places(sample: ParameterSample) -> str:
+def _describe_places(sample: ParameterSample) -> str:
     """Return where the fixed elements lie: "row 0", "3 rows", "12 of 64 elements"."""
     width = sample.size // sample.layout_shape[0] if sample.layout_shape else 1
     rows, counts = np.unique(sample.fixed_at // max(width, 1), return_counts=True)
@@ -187,13 +192,13 @@ def _places(sample: ParameterSample) -> str:
     return f"{sample.fixed.size} of {sample.size} elements (the first: {sample.fixed_at[0]})"
 
 
-def _rounded(number: float, error: float) -> float:
+def _round_to(number: float, error: float) -> float:
     """Return a number in as many digits as it is known to."""
     digits = max(0, -math.floor(math.log10(_NEAR * error))) if error else 6
     return round(number, digits)
 
 
-def _set(name: str, code: str) -> str:
+def _write_setting(name: str, code: str) -> str:
     role = name.rpartition(".")[2]
     if role in ("weight", "bias"):
         return f"{role}_attr=paddle.ParamAttr(initializer={code})"

@@ -129,7 +129,7 @@ class _Running:
         fixed = self.first[self.fixed].astype(np.float64)
         count = self.taken * (self.first.size - fixed.size)
         random = np.stack(self.kept)[:, ~self.fixed[self.at]].ravel()
-        moments = _moments(count, self.sums - self.taken * _power_sums(fixed))
+        moments = _compute_moments(count, self.sums - self.taken * _power_sums(fixed))
         at = np.flatnonzero(self.fixed)
         digest = sha256(self.first.tobytes()).hexdigest()[:16]
         return ParameterSample(
@@ -204,7 +204,7 @@ def _power_sums(flat: Array) -> Array:
     return np.array([values.sum(), squares.sum(), (squares * values).sum(), squares @ squares])
 
 
-def _moments(count: int, sums: Array) -> Moments:
+def _compute_moments(count: int, sums: Array) -> Moments:
     if not count:
         return Moments(0, 0.0, 0.0, 0.0)
     mean, second, third, fourth = (float(value) for value in sums / count)

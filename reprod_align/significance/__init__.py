@@ -172,7 +172,7 @@ def _describe_side(name: str, accuracies: Sequence[float], alpha: float) -> Side
     mean, count = float(values.mean()), len(values)
     if count == 1:
         return SideResult((mean,), mean, 0.0, None)
-    std = float(values.std(ddof=1)) if np.ptp(values) else 0.0  # a mean's rounding is no spread
+    std = float(values.std(ddof=1)) if np.ptp(values) else 0.0  # a mean's rounding is not spread
     wide = student_interval(mean, std / math.sqrt(count), count - 1, alpha)
     interval = Interval(max(0.0, wide.low), min(1.0, wide.high))
     return SideResult(tuple(map(float, values)), mean, std, interval)

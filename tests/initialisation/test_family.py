@@ -2,7 +2,7 @@
 
 import math
 
-from reprod_align.initialisation.family import describe, guess_family, remedy
+from reprod_align.initialisation.family import describe, guess_family, write_remedy
 from tests.initialisation.draws import (
     Draw,
     constant,
@@ -64,4 +64,4 @@ def test_a_bias_is_drawn_by_its_weights_fan_in() -> None:
     ],
 )
 def test_the_remedy(draw: Draw, words: str) -> None:
-    assert words in remedy("layer.bias", sampled(1, w=draw)["w"])
+    assert words in write_remedy("layer.bias", sampled(1, w=draw)["w"])

@@ -45,7 +45,7 @@ def read_visualdl(*paths: Path) -> CurveLog:
     points = Points(_source(paths))
     for path in sorted(paths):
         for start, data in _visualdl_frames(path, points):
-            for value in _parsed(record, data, path, start).values:
+            for value in _parse(record, data, path, start).values:
                 if value.HasField("value"):
                     points.add(value.id, value.tag, value.value)
                 elif value.HasField("tag_value"):
@@ -109,7 +109,7 @@ def _visualdl_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
         start = end
 
 
-def _parsed(record: Any, data: bytes, path: Path, start: int) -> Any:
+def _parse(record: Any, data: bytes, path: Path, start: int) -> Any:
     decode_error = import_module("google.protobuf.message").DecodeError
     try:
         return record.FromString(data)

@@ -14,7 +14,7 @@ _EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside e
 
 
 def read_table(path: Path) -> CurveLog:
-    """Return a curve for every column of numbers; an empty cell is no value.
+    """Return a curve for every column of numbers; an empty cell is skipped.
 
     Raises CurveError, with the line's number, for a row that does not fit the header or a text
     among numbers.
