@@ -14,11 +14,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.initialisation.family import describe, write_remedy
 from reprod_align.initialisation.report import InitialisationReport, ParameterResult
 from reprod_align.initialisation.sample import ParameterSample, Samples
-from reprod_align.initialisation.statistics import (
-    adjust_by_holm,
-    compare_spreads,
-    compute_p_values,
-)
+from reprod_align.initialisation.statistics import adjust_by_holm, compare_spreads, compute_p_values
 from reprod_align.records.official import as_text, closing_line
 
 import numpy as np
@@ -37,10 +33,7 @@ _RENAMED = {"_weight": "weight", "scale": "weight"}  # Paddle's PReLU and Instan
 
 
 def compare_initialisation(
-    torch: Samples,
-    paddle: Samples,
-    alpha: float = ALPHA,
-    name_map: Mapping[str, str] | None = None,
+    torch: Samples, paddle: Samples, alpha: float = ALPHA, name_map: Mapping[str, str] | None = None
 ) -> InitialisationReport:
     """Compare what both sides start from.
 
