@@ -90,18 +90,15 @@ class CurveResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as strings."""
-        plain: dict[str, Any] = to_plain(self._as_json())
-        return plain
-
-    def _as_json(self) -> dict[str, Any]:
         track, place = self.track, self.track.first
-        at = {} if place is None else {
-            "expected": track.expected[place],
-            "actual": track.actual[place],
-            "difference": track.difference[place],
-            "band": track.limit[place],
-        }  # fmt: skip
-        return {
+        columns = {
+            "expected": track.expected,
+            "actual": track.actual,
+            "difference": track.difference,
+            "band": track.limit,
+        }
+        at = {} if place is None else {name: column[place] for name, column in columns.items()}
+        plain: dict[str, Any] = to_plain({
             "curve": self.name,
             "other_curve": self.other_name,
             "quantity": self.quantity,
@@ -116,7 +113,8 @@ class CurveResult:
             "rounding": None if self.rounding is None else self.rounding.to_json(),
             "hints": self.hints,
             "remarks": self.remarks,
-        }
+        })  # fmt: skip
+        return plain
 
 
 @dataclass(frozen=True)
