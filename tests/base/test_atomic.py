@@ -31,17 +31,29 @@ def test_folders_are_made_and_links_stay_links(tmp_path: Path) -> None:
     assert link.is_symlink() and target.read_text() == "b"
 
 
-@pytest.mark.parametrize("place", ["/dev/null", "."])
-def test_devices_and_folders_are_not_replaced(place: str) -> None:
-    with pytest.raises(ReprodError, match=f"cannot write {place}: it is not a regular file"):
-        write_text(place, "")
-    assert not Path(place).is_file()
+def test_files_have_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    with whole_file(tmp_path / "ours") as handle:
+        handle.write(b"x")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
-def test_a_file_is_readable_as_the_umask_says(tmp_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        write_text(tmp_path / "a", "")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o644
+def test_a_symbolic_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "target")
+    with whole_file(tmp_path / "link") as handle:
+        handle.write(b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "elsewhere" / "target").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("kind", ["folder", "file/x", "pipe"])
+def test_what_cannot_be_written(tmp_path: Path, kind: str) -> None:
+    """The pipe stands for /dev/null: a guard that fails must not cost the machine its own."""
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    path = tmp_path / kind
+    with pytest.raises(ReprodError, match=f"cannot write {path}: "), whole_file(path) as handle:
+        handle.write(b"x")
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder", "pipe"]
+    assert (tmp_path / "pipe").is_fifo()

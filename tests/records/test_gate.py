@@ -1,6 +1,5 @@
 """A gate from files to exit code: no stale result survives, and the log never says more than we."""
 
-import io
 import json
 import logging
 import math
@@ -15,11 +14,9 @@ from reprod_align import (
     Recorder,
     ReprodError,
     check,
-    compare_records,
     official_rule,
     save_record,
 )
-from reprod_align.records.official import write_log
 
 import numpy as np
 import pytest
@@ -338,45 +335,6 @@ def test_unusual_names_survive(tmp_path: Path, capsys: pytest.CaptureFixture[str
     gate = gate_of(tmp_path, {"层.0 ü": 1.0}, {"层.0 ü": 1.0})
     assert check(gate) == 0
     assert "层.0 ü: " in messages(gate.log)
-
-
-# write_log leaves no trace
-
-
-def write(path: Path, extra: list[str]) -> None:
-    write_log(path, RECORD, RECORD, compare_records(RECORD, RECORD), 1e-6, extra)
-
-
-def test_root_logger_is_left_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    root, heard = logging.getLogger(), io.StringIO()
-    mine = logging.StreamHandler(heard)
-    root.addHandler(mine)
-    before = list(root.handlers), root.level
-    logging.disable(logging.CRITICAL)
-    try:
-        for _ in range(3):
-            write(tmp_path / "x.log", ["one", "two"])
-        assert (list(root.handlers), root.level) == before
-        assert root.manager.disable == logging.CRITICAL
-    finally:
-        logging.disable(logging.NOTSET)
-        root.removeHandler(mine)
-    assert heard.getvalue() == "" and capsys.readouterr() == ("", "")
-    lines = messages(tmp_path / "x.log")
-    assert lines.count("diff check passed") == 1 and lines[-2:] == ["one", "two"]
-
-
-def test_a_log_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "x.log", ["first"])
-
-    def fail(*arguments: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("os.fsync", fail)
-    with pytest.raises(ReprodError, match="cannot write .*x.log: No space left on device"):
-        write(tmp_path / "x.log", ["second"])
-    assert messages(tmp_path / "x.log")[-1] == "first"
-    assert [path.name for path in tmp_path.iterdir()] == ["x.log"]
 
 
 def test_recorder_and_check_fit_together(tmp_path: Path) -> None:

@@ -1,0 +1,47 @@
+"""The log that reprod_log writes: whole or not at all, and heard by nobody else."""
+
+import io
+import logging
+from pathlib import Path
+
+from reprod_align import ReprodError, compare_records
+from reprod_align.records.official import write_log
+from tests.records.test_gate import RECORD, messages
+
+import pytest
+
+
+def write(path: Path, extra: list[str]) -> None:
+    write_log(path, RECORD, RECORD, compare_records(RECORD, RECORD), 1e-6, extra)
+
+
+def test_root_logger_is_left_as_it_was(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, heard = logging.getLogger(), io.StringIO()
+    mine = logging.StreamHandler(heard)
+    root.addHandler(mine)
+    before = list(root.handlers), root.level
+    logging.disable(logging.CRITICAL)
+    try:
+        for _ in range(3):
+            write(tmp_path / "x.log", ["one", "two"])
+        assert (list(root.handlers), root.level) == before
+        assert root.manager.disable == logging.CRITICAL
+    finally:
+        logging.disable(logging.NOTSET)
+        root.removeHandler(mine)
+    assert heard.getvalue() == "" and capsys.readouterr() == ("", "")
+    lines = messages(tmp_path / "x.log")
+    assert lines.count("diff check passed") == 1 and lines[-2:] == ["one", "two"]
+
+
+def test_a_log_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "x.log", ["first"])
+
+    def fail(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", fail)
+    with pytest.raises(ReprodError, match="cannot write .*x.log: No space left on device"):
+        write(tmp_path / "x.log", ["second"])
+    assert messages(tmp_path / "x.log")[-1] == "first"
+    assert [path.name for path in tmp_path.iterdir()] == ["x.log"]
