@@ -5,7 +5,7 @@ from numpy's Philox, a counter-based generator: a draw depends only on (seed, pu
 never on what was drawn before, so that a run can be resumed at any step.
 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.)
 
-`Draws` is what a stream offers; `backends.torch_random` and `backends.paddle_random` make a
+`Draws` is what a stream offers; `backends.torch.random` and `backends.paddle.random` make a
 framework draw from one. The functions below turn its numbers into the other distributions, in
 float64, so that both sides apply the same arithmetic. Which of two equal values `topk` takes is left
 to chance too, each framework's own: `leading` settles it for both.
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 Float64 = NDArray[np.float64]
 Int64 = NDArray[np.int64]
 Shape = tuple[int, ...]
+
+TIED = 2.0**-30
+"""`topk` counts float64 values as equal if they differ by less than this share of the largest."""
 
 # the purposes; part of the key, so that two purposes never share numbers
 _UNIFORM, _ORDER, _NORMAL, _INTEGERS, _PERMUTATION = 1, 2, 3, 4, 5
@@ -112,7 +115,7 @@ def multinomial(draws: Draws, weights: Float64, samples: int, replacement: bool)
     return np.argsort(finish, axis=-1, kind="stable")[..., :samples]
 
 
-def leading(values: Float64, count: int, axis: int, largest: bool, tied: float = 2.0**-30) -> Int64:
+def leading(values: Float64, count: int, axis: int, largest: bool, tied: float = TIED) -> Int64:
     """Return the indices of the `count` largest (or smallest) along an axis, the lower index first at a tie.
 
     What differs by rounding alone is tied too: by less than about `tied` of the largest finite size

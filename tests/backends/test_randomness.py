@@ -557,8 +557,7 @@ def test_everything_is_put_back_also_after_an_error() -> None:
 
 
 def _replaced_attributes() -> list[Any]:
-    replacements = paddle_random._REPLACEMENTS
-    return [getattr(owner, name) for owners, name, _ in replacements for owner in owners]
+    return [getattr(owner, name) for owner, name, _ in paddle_random._REPLACEMENTS]
 
 
 def test_the_frameworks_own_generators_stay_where_they_were() -> None:

@@ -1,13 +1,15 @@
-"""What a Paddle model asks for in float32 while float64 is at work. `torch_float32` has the same.
+"""Where a Paddle model asks for float32 while float64 is at work. `backends.torch.float32` is the twin.
 
-Norms, softmaxes and rotary tables often compute in float32 whatever their input is. Rounding then
-hides what float64 would show; given float64 instead, the same code shows it.
+Norms, softmaxes and rotary tables often compute in float32 for an input of any dtype. Its rounding
+hides small differences; with float64 in its place, the same code shows them.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
+
+from reprod_align.backends.replacing import replace_attribute
 
 import paddle
 from paddle import _C_ops
@@ -25,13 +27,12 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
     """
     with ExitStack() as stack:
         for owner, name in (*((_C_ops, name) for name in _OPERATORS), (paddle, "to_tensor")):
-            own = getattr(owner, name)
-            setattr(owner, name, partial(_seen, own, note, answered))
-            stack.callback(setattr, owner, name, own)
+            seen = partial(_see, getattr(owner, name), note, answered)
+            stack.enter_context(replace_attribute(owner, name, seen))
         yield
 
 
-def _seen(
+def _see(
     function: Callable[..., Any],
     note: Callable[[], None],
     answered: bool,

@@ -1,7 +1,7 @@
-"""What a PyTorch model asks for in float32 while float64 is at work. `paddle_float32` has the same.
+"""Where a PyTorch model asks for float32 while float64 is at work. `backends.paddle.float32` is the twin.
 
-Norms, softmaxes and rotary tables often compute in float32 whatever their input is. Rounding then
-hides what float64 would show; given float64 instead, the same code shows it.
+Norms, softmaxes and rotary tables often compute in float32 for an input of any dtype. Its rounding
+hides small differences; with float64 in its place, the same code shows them.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""PyTorch's random draws from a shared stream. `backends.paddle_random` has the same for Paddle.
+"""PyTorch's random draws from a shared stream. `backends.paddle.random` does the same for Paddle.
 
 Every draw of PyTorch ends in one of a few ATen operators, those inside composite C++ functions too:
 the dropouts of nn.LSTM, GRU and RNN (packed sequences, projections, both directions), of
@@ -6,8 +6,8 @@ scaled_dot_product_attention and nn.MultiheadAttention, of scripted modules. A d
 these operators however the function was imported; all other arithmetic stays PyTorch's own.
 
 Shared: dropout of every kind, rrelu, gumbel_softmax, rand, randn, randint (and their _like), randperm,
-bernoulli, multinomial, normal, uniform_, normal_, log_normal_, exponential_, random_, and all that is
-made of them (nn.init, torch.distributions.Normal, Bernoulli, Categorical, ...). A `generator` argument
+bernoulli, multinomial, normal, uniform_, normal_, log_normal_, exponential_, random_, and everything
+built from them (nn.init, torch.distributions.Normal, Bernoulli, Categorical, ...). A `generator` argument
 is ignored: the stream takes its place. `topk` takes the lower index where values are equal up to rounding.
 Refused with UnsharedDrawError: poisson, binomial, gamma, Dirichlet, Cauchy, geometric, complex numbers.
 Not seen: kernels that torch.compile has generated, the fused attention and RNN kernels of GPUs, worker
@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reprod_align.randomness import (
+    TIED,
     Draws,
     Float64,
     Shape,
@@ -61,13 +62,15 @@ class _SharedDraws(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten.topk.default:
-            return _topk(func, _given(func, args, kwargs))
+            return _topk(func, _name_arguments(func, args, kwargs))
         if torch.Tag.nondeterministic_seeded not in func.tags:
             return func(*args, **kwargs)
         if func.overloadpacket in _VALUES:
-            return _drawn(self._draws, func, _given(func, args, kwargs))
+            return _draw(self._draws, func, _name_arguments(func, args, kwargs))
         if func.overloadpacket in _OPERATORS:
-            return _OPERATORS[func.overloadpacket](self._draws, func, _given(func, args, kwargs))
+            return _OPERATORS[func.overloadpacket](
+                self._draws, func, _name_arguments(func, args, kwargs)
+            )
         if func.overloadpacket in _UNSHARED:
             raise UnsharedDrawError(f"{func}: its draws cannot be shared with the other framework")
         with self:  # inference tensors bring composite operators here whole
@@ -75,14 +78,14 @@ class _SharedDraws(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **kwargs) if result is NotImplemented else result
 
 
-def _given(func: Any, args: tuple[Any, ...], kwargs: Given) -> Given:
+def _name_arguments(func: Any, args: tuple[Any, ...], kwargs: Given) -> Given:
     schema = func._schema.arguments
     defaults = {argument.name: argument.default_value for argument in schema}
     return defaults | dict(zip(defaults, args, strict=False)) | kwargs
 
 
-def _drawn(draws: Draws, func: Any, given: Given) -> torch.Tensor:
-    like = _example(given)
+def _draw(draws: Draws, func: Any, given: Given) -> torch.Tensor:
+    like = _find_example(given)
     dtype = given.get("dtype")
     if not isinstance(dtype, torch.dtype):  # not given: None, or the schema's number for int64
         dtype = torch.int64 if func.overloadpacket in _INDICES else like.dtype
@@ -95,7 +98,7 @@ def _drawn(draws: Draws, func: Any, given: Given) -> torch.Tensor:
     return given["self"].copy_(values) if func._schema.name.endswith("_") else values
 
 
-def _example(given: Given) -> torch.Tensor:
+def _find_example(given: Given) -> torch.Tensor:
     tensors = (given.get(name) for name in ("out", "self", "mean", "std"))
     return next((each for each in tensors if isinstance(each, torch.Tensor)), torch.empty(0))
 
@@ -179,7 +182,7 @@ def _topk(func: Any, given: Given) -> Any:
     values = _float64(x.detach())
     if not x.is_floating_point() or x.ndim == 0 or k == 0 or np.isnan(values).any():
         return func(**given)
-    tied = 2.0**-30 if x.dtype == torch.float64 else 8 * torch.finfo(x.dtype).eps
+    tied = TIED if x.dtype == torch.float64 else 8 * torch.finfo(x.dtype).eps
     indices = torch.from_numpy(leading(values, k, axis, largest, tied)).to(x.device)
     return torch.gather(x, axis, indices), indices
 
