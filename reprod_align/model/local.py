@@ -83,7 +83,7 @@ class LocalSide:
                 is_float=bool(self.fw.is_float(held.tensor)),
                 is_parameter=held.is_parameter,
                 is_trainable=held.is_parameter and bool(self.fw.is_trainable(held.tensor)),
-                is_persistent=bool(self.fw.persistent(held.module, held.role)),
+                is_persistent=bool(self.fw.is_persistent(held.module, held.role)),
                 tie=first.setdefault(id(held.tensor), held.name),
             )
             for held in self._held()
@@ -137,11 +137,11 @@ class LocalSide:
         callables = (self.loss, self.optimizer, self.scheduler)
         found = find_reachable(self.model, callables, self.fw.is_tensor, self.fw.is_module)
         with ExitStack() as stack:
-            stack.enter_context(self.fw.preserved())
+            stack.enter_context(self.fw.preserve_state())
             stack.enter_context(_preserve_random_states())
             for module in found.modules:
                 stack.enter_context(_preserve_attributes(module))
-            stack.enter_context(self.fw.precision(found.tensors, dtype))
+            stack.enter_context(self.fw.change_precision(found.tensors, dtype))
             before = self.dtype, self.throughout
             self.dtype, self.throughout = dtype, throughout
             try:

@@ -104,9 +104,9 @@ class Watch:
         """Return what goes on in the tensor's place, its gradient hooked."""
         leaf, pin = kept[at], pins.get(at)
         if pin is not None and pin.array is not None:
-            tensor = self.fw.pinned(tensor, self.fw.constant(pin.array, tensor))
+            tensor = self.fw.pin(tensor, self.fw.constant(pin.array, tensor))
             if pin.differentiable and not leaf.differentiable:
-                tensor = self.fw.differentiable(tensor)
+                tensor = self.fw.make_differentiable(tensor)
         elif leaf.differentiable:  # others may use the same tensor
             tensor = self.fw.alias(tensor)
         if self.fw.carries_gradient(tensor):

@@ -19,7 +19,7 @@ def torch_side(
 
     if not framework.is_module(model):
         raise ReprodError(f"torch_model is a {_class_of(model)}, not a torch.nn.Module")
-    _require("torch_model", framework.unfit(model))
+    _require("torch_model", framework.find_obstacle(model))
     return LocalSide(framework, torch_settings, shared_random, model, loss, optimizer, scheduler)
 
 
@@ -33,7 +33,7 @@ def paddle_side(
 
     if not framework.is_module(model):
         raise ReprodError(f"paddle_model is a {_class_of(model)}, not a paddle.nn.Layer")
-    _require("paddle_model", framework.unfit(model))
+    _require("paddle_model", framework.find_obstacle(model))
     return LocalSide(framework, paddle_settings, shared_random, model, loss, optimizer, scheduler)
 
 

@@ -89,7 +89,7 @@ def parameters(model: nn.Layer) -> Iterator[tuple[str, Array]]:
     """Yield every parameter's name and value, in definition order and PyTorch's layout.
 
     The arrays may share the model's memory: use them before the next update. A batch norm's running
-    statistics, for Paddle parameters, are none here: PyTorch counts them among the buffers.
+    statistics are left out: they are parameters to Paddle and buffers to PyTorch.
     """
     transposed, statistics = linear_weights(model), _running_statistics(model)
     for name, parameter in model.named_parameters():

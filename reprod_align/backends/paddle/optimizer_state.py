@@ -1,4 +1,4 @@
-"""What a Paddle optimizer keeps from step to step. `torch_optimizer_state` has the same functions."""
+"""The state that a Paddle optimizer keeps. `backends.torch.optimizer_state` is the twin."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def optimizer_state(optimizer: Any, model: nn.Layer) -> State:
     """Return a copy of what the optimizer keeps of the model's parameters, before the first step too."""
     _make_accumulators(optimizer, model)
     state: State = {}
-    for name, parameter in _named(model):
+    for name, parameter in model.named_parameters():
         for kind, held in optimizer._accumulators.items():
             if parameter.name in held:
                 state.setdefault(kind, {})[name] = held[parameter.name].numpy().copy()
@@ -27,7 +27,7 @@ def optimizer_state(optimizer: Any, model: nn.Layer) -> State:
 def set_optimizer_state(optimizer: Any, model: nn.Layer, state: Mapping[str, Any]) -> None:
     """Give a new optimizer what `optimizer_state` returned, in the parameters' dtype."""
     _make_accumulators(optimizer, model)
-    for name, parameter in _named(model):
+    for name, parameter in model.named_parameters():
         for kind, held in optimizer._accumulators.items():
             if parameter.name in held and name in state.get(kind, {}):
                 own = held[parameter.name]
@@ -49,17 +49,13 @@ def betas(optimizer: Any) -> tuple[float, float]:
     return float(optimizer._beta1), float(optimizer._beta2)
 
 
-def _named(model: nn.Layer) -> Iterator[tuple[str, Any]]:
-    yield from model.named_parameters()
-
-
 def _make_accumulators(optimizer: Any, model: nn.Layer) -> None:
     """Let them be made now, from a state that was loaded if there is one; Paddle waits for a step."""
-    known = {id(parameter) for parameter in _held(optimizer._parameter_list or [])}
-    held = [p for _, p in _named(model) if id(p) in known and not p.stop_gradient]
+    known = {id(parameter) for parameter in _list_parameters(optimizer._parameter_list or [])}
+    held = [p for _, p in model.named_parameters() if id(p) in known and not p.stop_gradient]
     optimizer._create_accumulators(default_main_program().global_block(), held)
 
 
-def _held(listed: Sequence[Any]) -> Iterator[Any]:
+def _list_parameters(listed: Sequence[Any]) -> Iterator[Any]:
     for one in listed:
         yield from one["params"] if isinstance(one, dict) else [one]

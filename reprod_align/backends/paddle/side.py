@@ -1,4 +1,4 @@
-"""What `Side` needs of Paddle. `torch_side` holds the same functions with PyTorch's calls."""
+"""The calls of Paddle that `LocalSide` makes. `backends.torch.side` holds the same with PyTorch's."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ def is_module(value: object) -> bool:
     return isinstance(value, nn.Layer)
 
 
-def unfit(model: nn.Layer) -> str:
+def find_obstacle(model: nn.Layer) -> str:
     """Return why the model cannot be compared, "" if it can."""
     if not paddle.in_dynamic_mode():
         return "cannot be run in static mode: call paddle.disable_static()"
@@ -71,7 +71,7 @@ def own_tensors(module: nn.Layer) -> Iterator[tuple[str, paddle.Tensor, bool]]:
             yield name, buffer, False
 
 
-def persistent(module: nn.Layer, name: str) -> bool:
+def is_persistent(module: nn.Layer, name: str) -> bool:
     """Tell whether the module's tensor `name` stands in its state dict."""
     return name not in module._non_persistable_buffer_names_set
 
@@ -125,7 +125,7 @@ def alias(tensor: paddle.Tensor) -> paddle.Tensor:
     return tensor.clone()
 
 
-def pinned(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
+def pin(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if tensor.stop_gradient:
         return values
@@ -133,7 +133,7 @@ def pinned(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
     return values + paddle.where(paddle.isfinite(nothing), nothing, paddle.zeros_like(nothing))
 
 
-def differentiable(tensor: paddle.Tensor) -> paddle.Tensor:
+def make_differentiable(tensor: paddle.Tensor) -> paddle.Tensor:
     """Return an equal tensor from which on gradients are kept."""
     kept = tensor.detach()
     kept.stop_gradient = False
@@ -220,7 +220,7 @@ def update(optimizer: Any) -> None:
 
 
 def attach(scheduler: Any, optimizer: Any) -> bool:
-    """Return True if the scheduler had to be given to the optimizer: Paddle's are made apart."""
+    """Give the optimizer its scheduler; True if it was missing. Paddle's are made apart."""
     if isinstance(optimizer._learning_rate, paddle.optimizer.lr.LRScheduler):
         return False
     if not isinstance(scheduler, paddle.optimizer.lr.LRScheduler):
@@ -236,7 +236,7 @@ def own_scheduler(optimizer: Any) -> Any:
 
 
 @contextmanager
-def precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Iterator[None]:
+def change_precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Iterator[None]:
     """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
 
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
@@ -307,7 +307,7 @@ def _share(tensor: paddle.Tensor, source: paddle.Tensor) -> None:
 
 
 @contextmanager
-def preserved() -> Iterator[None]:
+def preserve_state() -> Iterator[None]:
     """Give the generators, the gradient switch and the random state back as they were."""
     state = paddle.get_rng_state()
     gpus = paddle.get_cuda_rng_state() if paddle.is_compiled_with_cuda() else []

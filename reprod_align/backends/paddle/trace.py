@@ -1,4 +1,4 @@
-"""Records what a Paddle model does into a file. `torch_trace` is the same for PyTorch's."""
+"""Records the calls of a Paddle model into a file. `backends.torch.trace` is the twin."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What a PyTorch model starts from. `paddle_init` holds the same with Paddle's calls."""
+"""The initial values of a PyTorch model's parameters. `backends.paddle.init` is the twin."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ from torch import nn
 def sample_parameters(
     build: Callable[[], nn.Module], seeds: Sequence[int] = SEEDS
 ) -> dict[str, ParameterSample]:
-    """Build the model with each seed and return what its parameters start from, by name.
+    """Build the model with each seed and return samples of its initial parameters, by name.
 
     `build` must draw from PyTorch's or numpy's global generator, and load no weights. The
     generators are left as they were found. Raises ReprodError if two seeds give different parameters.
     """
     collected = Collector(seeds)
     for seed in seeds:
-        with _seeded(seed):
+        with _seed_generators(seed):
             model = build()
         shapes = {name: tuple(held.shape) for name, held in model.named_parameters()}
         for name, array in parameters(model):
@@ -31,7 +31,7 @@ def sample_parameters(
 
 
 @contextmanager
-def _seeded(seed: int) -> Iterator[None]:
+def _seed_generators(seed: int) -> Iterator[None]:
     """Seed the generators that a model may draw from, and restore them afterwards."""
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state()
     try:

@@ -1,6 +1,6 @@
-"""What a PyTorch optimizer keeps from step to step. `paddle_optimizer_state` has the same functions."""
+"""The state that a PyTorch optimizer keeps. `backends.paddle.optimizer_state` is the twin."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ State = dict[str, dict[str, Array]]  # kind ("exp_avg") -> parameter's name -> a
 def optimizer_state(optimizer: Any, model: nn.Module) -> State:
     """Return a copy of what the optimizer keeps of the model's parameters; {} before the first step."""
     state: State = {}
-    for name, parameter in _named(model):
+    for name, parameter in model.named_parameters():
         for kind, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, torch.Tensor):
                 state.setdefault(kind, {})[name] = value.detach().cpu().numpy().copy()
@@ -24,7 +24,7 @@ def optimizer_state(optimizer: Any, model: nn.Module) -> State:
 
 def set_optimizer_state(optimizer: Any, model: nn.Module, state: Mapping[str, Any]) -> None:
     """Give a new optimizer what `optimizer_state` returned, in the parameters' dtype."""
-    for name, parameter in _named(model):
+    for name, parameter in model.named_parameters():
         kept = {kind: held[name] for kind, held in state.items() if name in held}
         if kept:
             optimizer.state[parameter] = {
@@ -43,10 +43,6 @@ def betas(optimizer: Any) -> tuple[float, float]:
     """Return the rates of Adam's two averages."""
     first, second = optimizer.defaults["betas"]
     return float(first), float(second)
-
-
-def _named(model: nn.Module) -> Iterator[tuple[str, Any]]:
-    yield from model.named_parameters()
 
 
 def _tensor(values: Array, parameter: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What `Side` needs of PyTorch. `paddle_side` holds the same functions with Paddle's calls."""
+"""The calls of PyTorch that `LocalSide` makes. `backends.paddle.side` holds the same with Paddle's."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ def is_module(value: object) -> bool:
     return isinstance(value, nn.Module)
 
 
-def unfit(model: nn.Module) -> str:
+def find_obstacle(model: nn.Module) -> str:
     """Return why the model cannot be compared, "" if it can."""
     for name, module in model.named_modules():
         at = f" at {name}" if name else ""
@@ -56,7 +56,7 @@ def own_tensors(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
             yield name, buffer, False
 
 
-def persistent(module: nn.Module, name: str) -> bool:
+def is_persistent(module: nn.Module, name: str) -> bool:
     """Tell whether the module's tensor `name` stands in its state dict."""
     return name not in module._non_persistent_buffers_set
 
@@ -110,7 +110,7 @@ def alias(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone()
 
 
-def pinned(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+def pin(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if not tensor.requires_grad:
         return values
@@ -118,7 +118,7 @@ def pinned(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     return values + torch.where(torch.isfinite(nothing), nothing, 0.0)
 
 
-def differentiable(tensor: torch.Tensor) -> torch.Tensor:
+def make_differentiable(tensor: torch.Tensor) -> torch.Tensor:
     """Return an equal tensor from which on gradients are kept."""
     return tensor.detach().requires_grad_(True)
 
@@ -195,7 +195,7 @@ def update(optimizer: Any) -> None:
 
 
 def attach(scheduler: Any, optimizer: Any) -> bool:
-    """Return True if the scheduler had to be given to the optimizer; PyTorch's know theirs."""
+    """Give the optimizer its scheduler; True if it was missing. PyTorch's know theirs."""
     return False
 
 
@@ -205,7 +205,7 @@ def own_scheduler(optimizer: Any) -> Any:
 
 
 @contextmanager
-def precision(tensors: Iterable[torch.Tensor], dtype: str | None) -> Iterator[None]:
+def change_precision(tensors: Iterable[torch.Tensor], dtype: str | None) -> Iterator[None]:
     """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
 
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
@@ -238,7 +238,7 @@ def _as(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
 
 
 @contextmanager
-def preserved() -> Iterator[None]:
+def preserve_state() -> Iterator[None]:
     """Give the generators, the gradient switch and the attention fast path back as they were."""
     state, fast = torch.get_rng_state(), torch.backends.mha.get_fastpath_enabled()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []

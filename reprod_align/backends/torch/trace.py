@@ -1,4 +1,4 @@
-"""Records what a PyTorch model does into a file. `paddle_trace` is the same for Paddle's."""
+"""Records the calls of a PyTorch model into a file. `backends.paddle.trace` is the twin."""
 
 import os
 from collections.abc import Iterator
