@@ -1,14 +1,13 @@
-"""What would the user's inputs reveal? Known porting faults are planted, one at a time, and counted.
+"""Which faults would the user's inputs reveal? Known porting faults are planted, one at a time.
 
-A comparison that passes says little where its inputs can't tell a fault from none: an unpadded batch
-hides a forgotten mask. Every fault is planted in the user's own Paddle model, judged as `align`
-judges it, and taken out again; nothing is left behind.
+A pass says little if the inputs cannot reveal a fault: an unpadded batch hides a forgotten mask.
+Every fault is planted in the user's own Paddle model, compared as `align` compares it, and removed.
 """
 
 import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reprod_align.alignment import compare_sides
@@ -18,7 +17,7 @@ from reprod_align.base.progress import track
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.report import Finding, Report
 from reprod_align.selftest.fault import Fault
 
@@ -29,7 +28,7 @@ NO_REASON = "not known; try a larger and more varied batch"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one fault."""
+    """The outcome of one planted fault."""
 
     kind: str
     module: str
@@ -121,86 +120,78 @@ def selftest_sides(
     copy_weights: bool = True,
 ) -> SelfTest:
     """Do what `selftest` does, for two sides that are already made."""
-    pair = _Pair(reference, port, inputs, steps, name_map, copy_weights)
-    unbroken = pair.judged(port, in_steps=True)
+    pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
+    unbroken = _compare(pair)
     if not unbroken.passed:
         return SelfTest(unbroken, [])
-    return SelfTest(
-        unbroken, [pair.outcome(fault) for fault in track(pair.faults(), "planting faults")]
+    faults = track(_list_faults(pair, port), "planting faults")
+    return SelfTest(unbroken, [_try_fault(pair, port, fault) for fault in faults])
+
+
+def _compare(pair: Pair) -> Report:
+    return compare_sides(
+        pair.reference, pair.port, pair.inputs, pair.steps, pair.name_map, pair.copy_weights
     )
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """The user's pair, and how it is compared."""
+def _list_faults(pair: Pair, port: LocalSide) -> list[Fault]:
+    """Return the faults for this model, found while it runs on the weights of the comparison."""
+    try:
+        return _list_faults_in("float64", pair, port)
+    except ModelFailure:
+        return _list_faults_in("float32", pair, port)
 
-    reference: LocalSide
-    port: LocalSide
-    inputs: Inputs
-    steps: int
-    name_map: Mapping[str, str] | None
-    copy_weights: bool
 
-    def judged(self, port: LocalSide, in_steps: bool) -> Report:
-        """Compare the reference with `port`; without the optimizer steps unless `in_steps`."""
-        sides = self.reference, port
-        if not in_steps:
-            sides = _untrained(self.reference), _untrained(port)
-        return compare_sides(*sides, self.inputs, self.steps, self.name_map, self.copy_weights)
+def _list_faults_in(dtype: str, pair: Pair, port: LocalSide) -> list[Fault]:
+    from reprod_align.selftest.faults import list_faults
 
-    def faults(self) -> list[Fault]:
-        """Return the faults for this model, seen at work with the weights that it is compared with."""
+    with pair.reference.working(dtype), port.working(dtype):
+        judge(replace(pair, reference=_without_training(pair.reference)), dtype)
+        return list_faults(port, pair.inputs, pair.steps)
+
+
+def _try_fault(pair: Pair, port: LocalSide, fault: Fault) -> Outcome:
+    """Plant the fault, compare, and take it out again."""
+    if fault.plant is None:
+        return Outcome(fault.kind, fault.module, None, fault.hint)
+    with fault.plant(port) as broken:
         try:
-            return self._faults("float64")
-        except ModelFailure:
-            return self._faults("float32")
-
-    def _faults(self, dtype: str) -> list[Fault]:
-        from reprod_align.selftest.faults import faults
-
-        with self.reference.working(dtype), self.port.working(dtype):
-            bare = _untrained(self.reference)
-            judge(
-                Pair(bare, self.port, self.inputs, self.steps, self.name_map, self.copy_weights),
-                dtype,
-            )
-            return faults(self.port, self.inputs, self.steps)
-
-    def outcome(self, fault: Fault) -> Outcome:
-        """Plant the fault, compare, and take it out again."""
-        if fault.plant is None:
-            return Outcome(fault.kind, fault.module, None, fault.hint)
-        with fault.plant(self.port) as broken:
-            try:
-                report = self._judged_in_turn(broken, fault)
-            except ReprodError as error:
-                return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
-        if report.findings:
-            return Outcome(fault.kind, fault.module, True, _one_line(report.findings[0]))
-        return Outcome(fault.kind, fault.module, False, _reason(fault, report))
-
-    def _judged_in_turn(self, broken: LocalSide, fault: Fault) -> Report:
-        """Compare without the steps first: most faults show in one pass, which is far cheaper."""
-        if fault.in_steps or self.port.optimizer is None:
-            return self.judged(broken, in_steps=True)
-        report = self.judged(broken, in_steps=False)
-        return report if report.findings else self.judged(broken, in_steps=True)
+            report = _compare_in_turn(replace(pair, port=broken), fault)
+        except ReprodError as error:
+            return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
+    if report.findings:
+        return Outcome(fault.kind, fault.module, True, _shorten(report.findings[0]))
+    return Outcome(fault.kind, fault.module, False, _give_reason(fault, report))
 
 
-def _untrained(side: LocalSide) -> LocalSide:
+def _compare_in_turn(pair: Pair, fault: Fault) -> Report:
+    """Compare without the steps first: most faults show in one pass, which is far cheaper."""
+    if fault.in_steps or pair.port.optimizer is None:
+        return _compare(pair)
+    one_pass = _compare(
+        replace(
+            pair,
+            reference=_without_training(pair.reference),
+            port=_without_training(pair.port),
+        )
+    )
+    return one_pass if one_pass.findings else _compare(pair)
+
+
+def _without_training(side: Any) -> Side:
     bare = copy.copy(side)
     bare.optimizer = bare.scheduler = None
-    return bare
+    return bare  # type: ignore[no-any-return]
 
 
-def _reason(fault: Fault, report: Report) -> str:
-    told = [remark for remark in report.remarks if fault.module and fault.module in remark]
-    seen = next((remark for remark in told if "settings differ" in remark), "")
+def _give_reason(fault: Fault, report: Report) -> str:
+    named = [remark for remark in report.remarks if fault.module and fault.module in remark]
+    seen = next((remark for remark in named if "settings differ" in remark), "")
     reason = fault.hint or NO_REASON
     return f"{reason} (a remark names it: {seen})" if seen else reason
 
 
-def _one_line(finding: Finding) -> str:
+def _shorten(finding: Finding) -> str:
     text = str(finding)
     return text if len(text) <= 200 else f"{text[:197]}..."
 

@@ -1,95 +1,35 @@
-"""Ways to make a Paddle model wrong while a block lasts, and to see what it calls.
+"""Ways to make a Paddle model wrong while a block lasts.
 
-A changed forward stands in the layer's own attributes: hooks, and whoever judges the layer, see its
-class, its settings and its calls as before. Parameters are exchanged within a call, for tensors
-that are computed from them, so that gradients still reach them. Every block leaves all as it was.
+A changed forward stands in the layer's own attributes: its class, settings and calls look as before.
+Parameters are exchanged within a call, for tensors computed from them, so that gradients still reach
+them. After a block everything is as it was.
 """
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.backends.replacing import replace_attribute
 from reprod_align.model.local import LocalSide
-from reprod_align.model.projection import Projection
-from reprod_align.model.side import Inputs
-from reprod_align.model.trace import Trace
 
-import paddle
 from paddle import nn
 from paddle.nn import functional
 
 Forward = Callable[..., Any]
 Arguments = dict[str, Any]
-Sites = Mapping[str, Mapping[str, list[Arguments]]]
 
-_SEED = 20214
-_POOLS = [f"{kind}_pool{dims}d" for kind in ("avg", "max", "adaptive_avg", "adaptive_max")
+POOLS = [f"{kind}_pool{dims}d" for kind in ("avg", "max", "adaptive_avg", "adaptive_max")
           for dims in (1, 2, 3)]  # fmt: skip
 # Functions that users also call without a layer; Paddle's own layers call them too.
-WATCHED = ("relu", "gelu", "softmax", "dropout", "cross_entropy", *_POOLS)
+WATCHED = ("relu", "gelu", "softmax", "dropout", "cross_entropy", *POOLS)
 _SIGNATURES = {name: inspect.signature(getattr(functional, name)) for name in WATCHED}
 _ALIASES = {"input": "x", "dim": "axis"}  # Paddle takes PyTorch's words for these too
 
 
-@dataclass(frozen=True)
-class Seen:
-    """The unbroken model at work."""
-
-    trace: Trace
-    """one pass in eval mode: every call's inputs, outputs and gradients (of a projection)"""
-    sites: Sites
-    """function of paddle.nn.functional -> module that calls it -> the arguments of each call;
-    float tensors by their shape, integers as arrays; a loss's calls stand under "" """
-
-
-def observe(side: LocalSide, inputs: Inputs) -> Seen:
-    """Run the side, inside `working`, in both modes; return what it did and called."""
-    trace = side.run(inputs, False, KeyedDraws(_SEED, {"": ""}), "all", Projection())
-    sites: dict[str, dict[str, list[Arguments]]] = {name: {} for name in WATCHED}
-    draws = KeyedDraws(_SEED, {"": ""})
-    note = partial(_noted, side.model.sublayers(include_self=True), sites, draws)
-    kept = side.values()
-    with forward_as(side.model, note), with_loss(side, note) as watched:
-        watched.run(inputs, True, draws, "none", None if side.loss else Projection())
-    side.load(kept)
-    return Seen(trace, sites)
-
-
-def _noted(
-    layers: list[nn.Layer],
-    sites: dict[str, dict[str, list[Arguments]]],
-    draws: KeyedDraws,
-    function: Forward,
-    *args: Any,
-    **kwargs: Any,
-) -> Any:
-    """Call the function, and note in `sites` what it calls, from which module."""
-    with ExitStack() as stack:
-        for name in WATCHED:
-
-            def call(own: Forward, arguments: Arguments, name: str = name) -> Any:
-                place = draws.place()
-                path = place[-1][0] if place else ""
-                plain = {key: _plain(value) for key, value in arguments.items()}
-                sites[name].setdefault(path, []).append(plain)
-                return own(**arguments)
-
-            stack.enter_context(function_as(name, call, layers))
-        return function(*args, **kwargs)
-
-
-def _plain(value: Any) -> Any:
-    if not isinstance(value, paddle.Tensor):
-        return value
-    return tuple(value.shape) if value.is_floating_point() else value.numpy()
-
-
 @contextmanager
-def forward_as(layer: nn.Layer, forward: Forward) -> Iterator[None]:
+def replace_forward(layer: nn.Layer, forward: Forward) -> Iterator[None]:
     """Let forward(own, *args, **kwargs) run in place of the layer's forward, which is `own`."""
     attributes = vars(layer)
     kept = attributes.get("forward")
@@ -105,7 +45,7 @@ def forward_as(layer: nn.Layer, forward: Forward) -> Iterator[None]:
 
 
 @contextmanager
-def function_as(
+def replace_function(
     name: str, change: Callable[[Forward, Arguments], Any], holders: Iterable[nn.Layer] = ()
 ) -> Iterator[None]:
     """Let change(own, arguments) run in place of paddle.nn.functional's `name`, which is `own`.
@@ -120,9 +60,8 @@ def function_as(
     with ExitStack() as stack:
         for layer in holders:
             held = {key: changed for key, value in vars(layer).items() if value is own}
-            stack.enter_context(attributes_as(layer, held))
-        setattr(functional, name, changed)
-        stack.callback(setattr, functional, name, own)
+            stack.enter_context(set_attributes(layer, held))
+        stack.enter_context(replace_attribute(functional, name, changed))
         yield
 
 
@@ -134,21 +73,21 @@ def _arguments(name: str, args: Any, kwargs: Mapping[str, Any]) -> Arguments:
 
 
 @contextmanager
-def calling_as(
+def replace_call(
     layer: nn.Layer, name: str, change: Callable[[Forward, Arguments], Any]
 ) -> Iterator[None]:
     """Let change(own, arguments) run in place of the function `name` within the layer's forward."""
 
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
-        with function_as(name, change, [layer]):
+        with replace_function(name, change, [layer]):
             return own(*args, **kwargs)
 
-    with forward_as(layer, forward):
+    with replace_forward(layer, forward):
         yield
 
 
 @contextmanager
-def parameters_as(layer: nn.Layer, made: Mapping[str, Callable[[], Any]]) -> Iterator[None]:
+def replace_parameters(layer: nn.Layer, made: Mapping[str, Callable[[], Any]]) -> Iterator[None]:
     """Let the layer compute with made[name]() in place of its parameters of these names."""
 
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
@@ -159,12 +98,12 @@ def parameters_as(layer: nn.Layer, made: Mapping[str, Callable[[], Any]]) -> Ite
         finally:
             layer._parameters.update(kept)
 
-    with forward_as(layer, forward):
+    with replace_forward(layer, forward):
         yield
 
 
 @contextmanager
-def attributes_as(layer: nn.Layer, values: Mapping[str, Any]) -> Iterator[None]:
+def set_attributes(layer: nn.Layer, values: Mapping[str, Any]) -> Iterator[None]:
     """Give the layer other values of attributes that it has."""
     kept = {name: vars(layer)[name] for name in values}
     vars(layer).update(values)
@@ -175,18 +114,7 @@ def attributes_as(layer: nn.Layer, values: Mapping[str, Any]) -> Iterator[None]:
 
 
 @contextmanager
-def frozen(parameter: paddle.Tensor) -> Iterator[None]:
-    """Leave the parameter untrained."""
-    kept = parameter.stop_gradient
-    parameter.stop_gradient = True
-    try:
-        yield
-    finally:
-        parameter.stop_gradient = kept
-
-
-@contextmanager
-def with_loss(side: LocalSide, change: Callable[[Any, Any], Any]) -> Iterator[LocalSide]:
+def replace_loss(side: LocalSide, change: Callable[[Any, Any], Any]) -> Iterator[LocalSide]:
     """Yield a side whose loss is change(own, output), if it has one."""
     changed = _copy(side)
     if side.loss is not None:
@@ -195,7 +123,7 @@ def with_loss(side: LocalSide, change: Callable[[Any, Any], Any]) -> Iterator[Lo
 
 
 @contextmanager
-def with_optimizer(side: LocalSide, change: Callable[[Any, Any], None]) -> Iterator[LocalSide]:
+def change_optimizer(side: LocalSide, change: Callable[[Any, Any], None]) -> Iterator[LocalSide]:
     """Yield a side whose optimizers change(optimizer, model) has changed after they were made."""
     make = side.optimizer
 
@@ -210,7 +138,7 @@ def with_optimizer(side: LocalSide, change: Callable[[Any, Any], None]) -> Itera
 
 
 @contextmanager
-def ahead(side: LocalSide) -> Iterator[LocalSide]:
+def advance_schedule(side: LocalSide) -> Iterator[LocalSide]:
     """Yield a side whose schedule is one step ahead."""
     stepped: list[tuple[Any, dict[str, Any]]] = []
 

@@ -8,8 +8,7 @@ from models import pd_bert, pt_bert
 from reprod_align import commands as cli
 from reprod_align import selftest as module
 from reprod_align.report import Report
-from reprod_align.selftest import SelfTest, selftest
-from reprod_align.selftest import plant as paddle_plant
+from reprod_align.selftest import SelfTest, plant, selftest
 from tests.pairs.bert import CLASSES, CONFIG
 from tests.pairs.cnn import PaddleCnn, TorchCnn, X
 from tests.pairs.plant import look_trained, port
@@ -87,7 +86,7 @@ def state(model: paddle.nn.Layer) -> dict[str, object]:
         "attributes": {path: list(vars(layer)) for path, layer in layers.items()},
         "simple": {path: _simple(layer) for path, layer in layers.items()},
         "hooks": {path: _hooks(layer) for path, layer in layers.items()},
-        "functions": {name: id(getattr(functional, name)) for name in paddle_plant.WATCHED},
+        "functions": {name: id(getattr(functional, name)) for name in plant.WATCHED},
     }
 
 

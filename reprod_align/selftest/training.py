@@ -1,0 +1,255 @@
+"""Faults in what trains the model: loss, optimizer, schedule."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reprod_align.selftest.fault import Fault, Found, plantable
+from reprod_align.selftest.plant import (
+    Arguments,
+    Forward,
+    advance_schedule,
+    change_optimizer,
+    replace_function,
+    replace_loss,
+)
+from reprod_align.selftest.view import View
+
+import numpy as np
+import paddle
+
+Change = Callable[[Any, Any], None]
+"""changes an optimizer; called with it and the model"""
+
+_NO_LOSS = "no loss is given: give torch_loss and paddle_loss"
+_NO_OPTIMIZER = "no optimizer is given: give torch_optimizer and paddle_optimizer"
+_DECAYS = ("weight_decay", "regularization_coeff", "regularization")
+
+
+def _hide(hint: str) -> Fault:
+    """Return a fault that no comparison can show: the loss or the optimizer it is in was not given."""
+    return _in_loss(lambda own, output: own(output), hint)
+
+
+# ---------------------------------------------------------------------- loss
+
+
+def _in_loss(change: Callable[[Any, Any], Any], hint: str) -> Fault:
+    return Fault("", lambda side: replace_loss(side, change), hint)
+
+
+@plantable("loss times the batch size")
+def scale_loss(view: View) -> Found:
+    """Take the sum over the batch for its mean."""
+    if view.side.loss is None:
+        return _hide(_NO_LOSS)
+    size = next((array.shape[0] for array in view.arrays().values() if array.ndim), 1)
+    hint = "the batch holds one example: its sum is its mean; give several" if size == 1 else ""
+    return _in_loss(lambda own, output: own(output) * size, hint)
+
+
+@plantable("ignored labels counted")
+def count_ignored_labels(view: View) -> Found:
+    """Let the loss count the labels that it should ignore."""
+    if view.side.loss is None:
+        return []
+    calls = view.calls["cross_entropy"].get("", [])
+    hard = [call for call in calls if isinstance(call["label"], np.ndarray)]
+    if not hard:
+        return "the loss calls no cross_entropy on class labels"
+    ignored = hard[0].get("ignore_index", -100)
+    held = any((call["label"] == ignored).any() for call in hard)
+
+    def count(own: Any, output: Any) -> Any:
+        with replace_function("cross_entropy", _count_ignored):
+            return own(output)
+
+    return _in_loss(
+        count, "" if held else f"no label is {ignored}: give some labels that are ignored"
+    )
+
+
+def _count_ignored(own: Forward, arguments: Arguments) -> Any:
+    """Take labels that should be ignored for a class, 0 or 1."""
+    label, ignored = arguments["label"], arguments.get("ignore_index", -100)
+    counted = paddle.where(label == ignored, paddle.full_like(label, ignored == 0), label)
+    return own(**{**arguments, "label": counted})
+
+
+# ---------------------------------------------------------------------- optimizer
+
+
+def _plantable_in_optimizer(kind: str, without: Sequence[Fault] = ()) -> Callable[[Any], Any]:
+    """Register a fault of the optimizer, found by find(view, optimizer); `without` one, these."""
+
+    def register(find: Callable[[View, Any], Found]) -> Any:
+        @plantable(kind)
+        def find_if_given(view: View) -> Found:
+            return list(without) if view.optimizer is None else find(view, view.optimizer)
+
+        return find
+
+    return register
+
+
+def _in_optimizer(change: Change, hint: str = "", kind: str = "", module: str = "") -> Fault:
+    return Fault(module, lambda side: change_optimizer(side, change), hint, kind, in_steps=True)
+
+
+@_plantable_in_optimizer("another weight decay", [_hide(_NO_OPTIMIZER)])
+def change_decay(view: View, optimizer: Any) -> Found:
+    """Double the weight decay, or add one."""
+    if any(_decays(optimizer)):
+        return _in_optimizer(lambda made, model: _set(made, _DECAYS, _double))
+    return (
+        "the optimizer's groups do not decay" if _groups(optimizer) else _in_optimizer(_add_decay)
+    )
+
+
+def _double(value: Any) -> Any:
+    double = 2 * _coefficient(value)
+    return type(value)(double) if hasattr(value, "_coeff") else double
+
+
+def _add_decay(optimizer: Any, model: Any) -> None:
+    if isinstance(optimizer, paddle.optimizer.AdamW):
+        _set(optimizer, ["weight_decay"], lambda value: 0.01)
+    else:
+        optimizer.regularization = paddle.regularizer.L2Decay(0.01)
+
+
+@_plantable_in_optimizer("decay on biases and norms")
+def decay_elsewhere(view: View, optimizer: Any) -> Found:
+    """Let other parameters decay."""
+    decays = _decays(optimizer)
+    if not any(decays):
+        return "the optimizer has no weight decay"
+    if vars(optimizer).get("_apply_decay_param_fun") is not None:
+        return _in_optimizer(_decay_all)
+    if len({_coefficient(group.get("weight_decay") or 0.0) for group in _groups(optimizer)}) > 1:
+        return _in_optimizer(lambda made, model: _set(made, _DECAYS[:1], lambda own: max(decays)))
+    if isinstance(optimizer, paddle.optimizer.AdamW):
+        return _in_optimizer(_spare_vectors, kind="no decay on biases and norms")
+    return "the optimizer decays every parameter alike"
+
+
+def _decay_all(optimizer: Any, model: Any) -> None:
+    optimizer._apply_decay_param_fun = None
+
+
+def _spare_vectors(optimizer: Any, model: Any) -> None:
+    wide = {parameter.name for parameter in model.parameters() if parameter.ndim > 1}
+    optimizer._apply_decay_param_fun = wide.__contains__
+
+
+@_plantable_in_optimizer("optimizer's epsilon")
+def change_optimizer_epsilon(view: View, optimizer: Any) -> Found:
+    """Use the other usual epsilon."""
+    own = vars(optimizer).get("_epsilon")
+    if not isinstance(own, float):
+        return "the optimizer has no epsilon"
+    return _change_number("optimizer's epsilon", "epsilon", own, 1e-6 if own <= 1e-8 else 1e-8)
+
+
+@_plantable_in_optimizer("beta2")
+def change_beta2(view: View, optimizer: Any) -> Found:
+    """Use the other usual beta2."""
+    own = vars(optimizer).get("_beta2")
+    if not isinstance(own, float):
+        return "the optimizer has no betas"
+    return _change_number("beta2", "beta2", own, 0.98 if own > 0.98 else 0.999)
+
+
+def _change_number(kind: str, name: str, own: float, other: float) -> Fault:
+    def change(made: Any, model: Any) -> None:
+        _set(made, [name], lambda value: other)
+
+    return _in_optimizer(change, kind=f"{kind} {own:g} -> {other:g}")
+
+
+@_plantable_in_optimizer("a parameter missing from the optimizer", [_hide(_NO_OPTIMIZER)])
+def leave_parameter_out(view: View, optimizer: Any) -> Found:
+    """Take a parameter out of the optimizer."""
+    held = {id(p) for p in _parameters(optimizer)}
+    named = [(name, parameter) for name, parameter in view.side.model.named_parameters()
+             if id(parameter) in held and np.any(view.trace.gradients.get(name, 0.0))]  # fmt: skip
+    if not named:
+        return "the optimizer holds no parameter in use"
+    name, left_out = named[len(named) // 2]
+
+    def leave_out(made: Any, model: Any) -> None:
+        for owner in ("_param_groups", "_parameter_list"):
+            setattr(made, owner, [_without(group, left_out) for group in getattr(made, owner)
+                                  if group is not left_out])  # fmt: skip
+
+    return _in_optimizer(leave_out, module=name)
+
+
+def _parameters(optimizer: Any) -> list[Any]:
+    groups = _groups(optimizer)
+    return [p for group in groups for p in group["params"]] if groups else optimizer._parameter_list
+
+
+def _without(group: Any, parameter: Any) -> Any:
+    if not isinstance(group, dict):
+        return group
+    return {**group, "params": [one for one in group["params"] if one is not parameter]}
+
+
+@_plantable_in_optimizer("gradients not clipped")
+def leave_clip_out(view: View, optimizer: Any) -> Found:
+    """Clip no gradients."""
+    clips = [optimizer._grad_clip, *(group.get("grad_clip") for group in _groups(optimizer))]
+    if not any(clip is not None for clip in clips):
+        return "the optimizer does not clip"
+
+    def unclip(made: Any, model: Any) -> None:
+        made._grad_clip = None
+        _set(made, ["grad_clip"], lambda clip: None)
+
+    return _in_optimizer(
+        unclip, "the gradients stay below the clip: give a loss with larger gradients"
+    )
+
+
+@_plantable_in_optimizer("schedule ahead by one step")
+def run_schedule_ahead(view: View, optimizer: Any) -> Found:
+    """Start the schedule one step late."""
+    side = view.side
+    if side.scheduler is None and side.fw.own_scheduler(optimizer) is None:
+        return "the learning rate does not follow a schedule"
+    rates = {tuple(rates) for rates in side.rates(view.steps + 1)}
+    same = f"the rate stays the same for {view.steps} steps: give more steps"
+    return Fault("", advance_schedule, same if len(rates) == 1 else "", in_steps=True)
+
+
+# ---------------------------------------------------------------------- how Paddle keeps settings
+
+
+def _groups(optimizer: Any) -> list[dict[str, Any]]:
+    groups = optimizer._param_groups
+    return groups if groups and isinstance(groups[0], dict) else []
+
+
+def _set(optimizer: Any, names: Sequence[str], new: Callable[[Any], Any]) -> None:
+    """Let new(value) take the place of these settings wherever the optimizer keeps them."""
+    if _groups(optimizer):  # its groups may be the user's own dicts
+        optimizer._param_groups = [dict(group) for group in optimizer._param_groups]
+    optimizer._default_dict = dict(getattr(optimizer, "_default_dict", None) or {})
+    for name in names:
+        for holder in (optimizer._default_dict, *_groups(optimizer)):
+            if holder.get(name) is not None:
+                holder[name] = new(holder[name])
+        for own in (f"_{name}", name):
+            if vars(optimizer).get(own) is not None:
+                setattr(optimizer, own, new(getattr(optimizer, own)))
+
+
+def _coefficient(value: Any) -> float:
+    return float(getattr(value, "_coeff", value))
+
+
+def _decays(optimizer: Any) -> list[float]:
+    held = [vars(optimizer).get("_weight_decay"), vars(optimizer).get("_regularization_coeff"),
+            optimizer.regularization, *(group.get(name) for group in _groups(optimizer)
+                                        for name in _DECAYS)]  # fmt: skip
+    return [_coefficient(value) for value in held if value is not None]
