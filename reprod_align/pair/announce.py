@@ -4,15 +4,16 @@ from typing import Any, cast
 
 from reprod_align.base.progress import tell
 from reprod_align.model.side import Side
+from reprod_align.pair.remote import RemoteSide
 
 
-def announce_work(side: Side) -> Side:
+def announce_work(side: Side | RemoteSide) -> Side:
     """Return the side; it shows each time what it is about to do."""
     return cast(Side, _Announcing(side))
 
 
 class _Announcing:
-    def __init__(self, side: Side) -> None:
+    def __init__(self, side: Any) -> None:
         self._side = side
 
     def __getattr__(self, name: str) -> Any:

@@ -1,7 +1,7 @@
 """The other end of a `RemoteSide`: python -m reprod_align.pair.child FILE.py torch|paddle FD."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from multiprocessing.connection import Connection
@@ -11,11 +11,8 @@ from typing import Any, cast
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.pair.file import Framework, PairFile, opened, placed
-from reprod_align.pair.remote import Hello
+from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
 from reprod_align.pair.wire import Wire
-
-_FUNCTIONS = ("loss", "optimizer", "scheduler")
-_METHODS = ("describe", "values", "load", "optimizer_settings", "run", "train", "rates")
 
 
 class _Served:
@@ -26,20 +23,17 @@ class _Served:
         self._working: list[ExitStack] = []
 
     def hello(self) -> Hello:
-        given = frozenset(name for name in _FUNCTIONS if getattr(self._side, name) is not None)
+        given = frozenset(name for name in FUNCTIONS if getattr(self._side, name) is not None)
         file = self._file
         return Hello(self._side.name, given, file.inputs(), file.settings(), file.remarks())
 
-    def answer(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        if method in _METHODS:
-            return getattr(self._side, method)(*arguments)
-        answers: dict[str, Callable[[], Any]] = {
-            "remarks": lambda: self._side.remarks,
-            "asked_float32": lambda: self._side.asked_float32,
-            "start_working": lambda: self._start(*arguments),
-            "stop_working": lambda: self._working.pop().close(),
-        }
-        return answers[method]()
+    def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        if name == "start_working":
+            return self._start(*arguments)
+        if name == "stop_working":
+            return self._working.pop().close()
+        found = getattr(self._side, name)
+        return found(*arguments, **options) if name in METHODS else found
 
     def _start(self, dtype: str | None, throughout: bool) -> None:
         stack = ExitStack()
@@ -48,27 +42,27 @@ class _Served:
 
 
 def main(path: Path, framework: Framework, wire: Wire) -> None:
-    """Load the file and do what is asked, until the other end is closed."""
+    """Load the file and answer questions until the other end is closed."""
     with ExitStack() as stack:
 
-        def made() -> _Served:
+        def load() -> _Served:
             return _Served(stack.enter_context(opened(path, PairFile)), framework)
 
-        served = _tried(path, made)
+        served = _try(path, load)
         if isinstance(served, ReprodError):
             wire.send(served)
             return
-        wire.send(_tried(path, served.hello))
+        wire.send(_try(path, served.hello))
         while True:
             try:
-                method, arguments = wire.receive()
+                question = wire.receive()
             except EOFError:
                 return
-            wire.send(_tried(path, partial(served.answer, method, arguments)))
+            wire.send(_try(path, partial(served.answer, *question)))
 
 
-def _tried(path: Path, function: Callable[[], Any]) -> Any:
-    """Return what the function does, or the error that it raised, with the line of the file."""
+def _try(path: Path, function: Callable[[], Any]) -> Any:
+    """Return the function's result, or the error that it raised, with the line of the file."""
     try:
         return function()
     except (Exception, SystemExit) as error:

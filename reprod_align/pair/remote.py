@@ -1,36 +1,37 @@
 """A side that lives in a process of its own, with an interpreter that may lack the other framework.
 
-`RemoteSide` is to the judge what `LocalSide` is; `remote_child` is the other end.
+`RemoteSide` offers what `LocalSide` does; `pair.child` is the other end.
 """
 
 import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from multiprocessing import Pipe
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Final, Self
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
-from reprod_align.model.projection import Projection
-from reprod_align.model.settings import OptimizerSettings
-from reprod_align.model.side import Inputs, ModelInfo, Step
-from reprod_align.model.trace import Array, Trace, unload
-from reprod_align.model.watch import NO_PINS, Keep, Pins
+from reprod_align.model.side import Inputs
+from reprod_align.model.trace import unload
 from reprod_align.pair.file import FRAMEWORKS, Framework, Settings
 from reprod_align.pair.wire import Wire
+
+METHODS: Final = ("describe", "values", "load", "optimizer_settings", "run", "train", "rates")
+PROPERTIES: Final = ("remarks", "asked_float32")
+FUNCTIONS: Final = ("loss", "optimizer", "scheduler")
+"""the names of `Side`: what it does, what it is, what the file may define"""
 
 _PATIENCE = 10.0  # seconds that a process gets to end by itself
 
 
 @dataclass(frozen=True)
 class Hello:
-    """What a side's process says when it is ready."""
+    """The first message of a side's process, sent when it is ready."""
 
     name: str
     functions: frozenset[str]
@@ -57,7 +58,7 @@ class RemoteSide:
             self._wire = Wire(ours)
             with theirs:
                 words = str(file), framework, str(theirs.fileno())
-                self._process = _started(python, words, theirs.fileno(), folder, self._said)
+                self._process = _start(python, words, theirs.fileno(), folder, self._said)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -77,55 +78,17 @@ class RemoteSide:
         said: Hello = self._answer()
         return said
 
-    @property
-    def name(self) -> str:
-        """The framework's name."""
-        return self.hello.name
-
-    @property
-    def remarks(self) -> Sequence[str]:
-        """What is no fault but should be known."""
-        said: list[str] = self._ask("remarks")
-        return said
-
-    @property
-    def asked_float32(self) -> bool:
-        """Whether the model asked for float32 while float64 was at work."""
-        return bool(self._ask("asked_float32"))
-
-    @property
-    def loss(self) -> object | None:
-        """None if there is no loss."""
-        return self._function("loss")
-
-    @property
-    def optimizer(self) -> object | None:
-        """None if there is no optimizer."""
-        return self._function("optimizer")
-
-    @property
-    def scheduler(self) -> object | None:
-        """None if there is no scheduler."""
-        return self._function("scheduler")
-
-    def describe(self) -> ModelInfo:
-        """Return the model's modules with their settings, and its tensors."""
-        info: ModelInfo = self._ask("describe")
-        return info
-
-    def values(self) -> dict[str, Array]:
-        """Return every parameter and buffer by name, in the framework's own layout."""
-        arrays: dict[str, Array] = self._ask("values")
-        return arrays
-
-    def load(self, values: Mapping[str, Array]) -> None:
-        """Give the named tensors these values."""
-        self._ask("load", dict(values))
-
-    def optimizer_settings(self) -> OptimizerSettings:
-        """Return how the optimizer treats each parameter."""
-        settings: OptimizerSettings = self._ask("optimizer_settings")
-        return settings
+    def __getattr__(self, name: str) -> Any:
+        """Return what `Side` has under this name: its methods run in the other process."""
+        if name == "name":
+            return self.hello.name
+        if name in FUNCTIONS:  # None where the file defines none
+            return name if name in self.hello.functions else None
+        if name in PROPERTIES:
+            return self._ask(name)
+        if name in METHODS:
+            return partial(self._ask, name)
+        raise AttributeError(name)
 
     @contextmanager
     def working(self, dtype: str | None, throughout: bool = False) -> Iterator[None]:
@@ -138,67 +101,33 @@ class RemoteSide:
             raise
         self._ask("stop_working")
 
-    def run(
-        self,
-        inputs: Inputs,
-        training: bool,
-        draws: KeyedDraws,
-        keep: Keep = "outputs",
-        objective: Projection | None = None,
-        pins: Pins = NO_PINS,
-    ) -> Trace:
-        """Run forward and backward once, as `LocalSide` does."""
+    def _ask(self, name: str, *arguments: Any, **options: Any) -> Any:
         unload()
-        trace: Trace = self._ask("run", inputs, training, draws, keep, objective, pins)
-        return trace
-
-    def train(
-        self,
-        inputs: Inputs,
-        steps: int,
-        draws: Sequence[KeyedDraws],
-        objective: Projection | None = None,
-        gradients: Sequence[Mapping[str, Array]] | None = None,
-        rates: Sequence[Sequence[float]] | None = None,
-    ) -> list[Step]:
-        """Train for `steps` steps, as `LocalSide` does."""
-        unload()
-        taken: list[Step] = self._ask("train", inputs, steps, draws, objective, gradients, rates)
-        return taken
-
-    def rates(self, steps: int) -> list[list[float]]:
-        """Return the learning rates of the schedule alone."""
-        rates: list[list[float]] = self._ask("rates", steps)
-        return rates
-
-    def _function(self, name: str) -> object | None:
-        return name if name in self.hello.functions else None
-
-    def _ask(self, method: str, *arguments: object) -> Any:
+        plain = [dict(one) if isinstance(one, Mapping) else one for one in arguments]
         try:
-            self._wire.send((method, arguments))
+            self._wire.send((name, plain, options))
         except OSError as error:
-            raise self._gone() from error
+            raise self._describe_end() from error
         return self._answer()
 
     def _answer(self) -> Any:
         try:
             answer = self._wire.receive()
         except (EOFError, OSError) as error:
-            raise self._gone() from error
+            raise self._describe_end() from error
         if isinstance(answer, ReprodError):
             raise answer
         return answer
 
-    def _gone(self) -> ReprodError:
+    def _describe_end(self) -> ReprodError:
         """Return the error that says how the process ended, and its last words."""
-        how = _ending(self._ended())
+        how = _describe_code(self._wait())
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines()]
         last = next((line for line in reversed(lines) if line), "nothing on stderr")
         return ReprodError(f"the {self._label} ended, {how}: {last[:300]}")
 
-    def _ended(self) -> int:
+    def _wait(self) -> int:
         try:
             return self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
@@ -206,11 +135,11 @@ class RemoteSide:
             return self._process.wait()
 
 
-def _ending(code: int) -> str:
+def _describe_code(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
-def _started(
+def _start(
     python: str, words: tuple[str, ...], pipe: int, folder: Path, said: IO[bytes]
 ) -> "subprocess.Popen[bytes]":
     """Start the other end. Raises ReprodError if there is no such interpreter."""
