@@ -71,7 +71,7 @@ def told(differences: Iterable[SettingDifference | OptimizerDifference], already
     """
     found = list(differences)
     text = "; ".join(difference.message for difference in found)
-    return text + table.reference([difference.entry for difference in found], already)
+    return text + table.refer_to([difference.entry for difference in found], already)
 
 
 def compare_settings(

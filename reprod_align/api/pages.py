@@ -5,14 +5,14 @@ from pathlib import Path
 
 from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import Outcome, run
-from reprod_align.api.show import in_words, installed, parts
-from reprod_align.api.table import TOPICS, entries, of_topic, title
+from reprod_align.api.show import describe_outcome, describe_versions, parts
+from reprod_align.api.table import TOPICS, list_entries, list_topic, title
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError
 
 Outcomes = Mapping[str, Outcome]
 
-_MADE = (
+_NOTICE = (
     "<!-- Made by `reprod-align api --write docs/api`: edit reprod_align/api/topics instead. -->"
 )
 _RESULTS_CN = {
@@ -58,21 +58,21 @@ Informer log 指一次 Informer 移植的记录。
 """
 
 
-def write(folder: Path) -> list[str]:
+def write_pages(folder: Path) -> list[str]:
     """Write the table in both languages and a page of code a topic; return the files' names.
 
     Raises ReprodError if an entry does not hold, before anything is written.
     """
-    pages = made({entry.slug: run(entry) for entry in entries()})
+    pages = make_pages({entry.slug: run(entry) for entry in list_entries()})
     for name, text in pages.items():
         with whole_file(folder / name) as handle:
             handle.write(text.encode())
     return list(pages)
 
 
-def made(outcomes: Outcomes) -> dict[str, str]:
-    """Return every page's text by file name. Raises ReprodError if an outcome is no good one."""
-    failed = [f"{slug}: {in_words(it)}" for slug, it in outcomes.items() if not it.holds]
+def make_pages(outcomes: Outcomes) -> dict[str, str]:
+    """Return every page's text by file name. Raises ReprodError if an entry does not hold."""
+    failed = [f"{slug}: {describe_outcome(it)}" for slug, it in outcomes.items() if not it.holds]
     if failed:
         raise ReprodError(f"{len(failed)} entries do not hold, among them {failed[0]}")
     pages = {"README.md": _table(outcomes, False), "README_cn.md": _table(outcomes, True)}
@@ -81,11 +81,11 @@ def made(outcomes: Outcomes) -> dict[str, str]:
 
 def _table(outcomes: Outcomes, chinese: bool) -> str:
     introduction = _INTRODUCTION_CN if chinese else _INTRODUCTION
-    lines = [_MADE, introduction.format(count=len(outcomes), versions=installed())]
+    lines = [_NOTICE, introduction.format(count=len(outcomes), versions=describe_versions())]
     for topic in TOPICS:
         headings = ("条目" if chinese else "entry", *(_HEADINGS_CN if chinese else _HEADINGS))
         lines += [f"## {title(topic, chinese)}", "", _row(headings), _row(["---"] * len(headings))]
-        lines += [_row(_cells(topic, entry, outcomes, chinese)) for entry in of_topic(topic)]
+        lines += [_row(_cells(topic, entry, outcomes, chinese)) for entry in list_topic(topic)]
         lines.append("")
     return "\n".join(lines)
 
@@ -104,12 +104,12 @@ def _row(cells: list[str] | tuple[str, ...]) -> str:
 
 
 def _code_page(topic: str, outcomes: Outcomes) -> str:
-    lines = [_MADE, f"# {title(topic)}", f"{title(topic, True)}", ""]
+    lines = [_NOTICE, f"# {title(topic)}", f"{title(topic, True)}", ""]
     lines += [f"[Table](README.md) · [表格](README_cn.md). {DATA_NOTE}.", ""]
-    helpers = dict.fromkeys(code for entry in of_topic(topic) for code in entry.helpers())
+    helpers = dict.fromkeys(code for entry in list_topic(topic) for code in entry.helpers())
     if helpers:
         lines += ["Used below:", "```python", "\n\n\n".join(helpers), "```", ""]
-    for entry in of_topic(topic):
+    for entry in list_topic(topic):
         lines += _section(entry, outcomes[entry.slug])
     return "\n".join(lines)
 
@@ -118,7 +118,7 @@ def _section(entry: Entry, outcome: Outcome) -> list[str]:
     lines = [f"## {entry.slug}", "", entry.differs, "", entry.chinese, ""]
     for side, words in parts(entry).items():
         lines += [f"{words}:", "```python", entry.code(side), "```"]
-    lines.append(f"Result: {in_words(outcome)}.")
+    lines.append(f"Result: {describe_outcome(outcome)}.")
     if entry.because:
         lines[-1] += f" Compared to {entry.tolerance:g}: {entry.because}."
     if entry.sources:

@@ -49,7 +49,7 @@ def run(entry: Entry) -> Outcome:
         return Outcome(NOT_RUN, f"{' and '.join(missing)} not installed here")
     quieten()
     with without_warnings(), _without_log(), _float64():
-        sides = [_called(entry, side) for side in ("torch_side", "paddle_side")]
+        sides = [_call(entry, side) for side in ("torch_side", "paddle_side")]
         errors = [
             f"{side}: {words}" for side, (_, words) in zip(_SIDES, sides, strict=True) if words
         ]
@@ -58,13 +58,13 @@ def run(entry: Entry) -> Outcome:
         apart = difference(sides[0][0], sides[1][0])
         if not apart <= entry.tolerance:
             return Outcome(OUT_OF_DATE, f"the equivalent code differs by {_order(apart)}")
-        return _plain_outcome(entry, sides[0][0]) if entry.has_trap else Outcome(EQUAL, "")
+        return _judge_plain(entry, sides[0][0]) if entry.has_trap else Outcome(EQUAL, "")
 
 
-def _plain_outcome(entry: Entry, expected: Any) -> Outcome:
-    found, words = _called(entry, "plain")
+def _judge_plain(entry: Entry, expected: Any) -> Outcome:
+    found, words = _call(entry, "plain")
     if entry.raises or words:
-        return _error_outcome(entry, words)
+        return _judge_error(entry, words)
     apart = difference(expected, found)
     if not apart > max(_VISIBLE, 5 * entry.tolerance):
         return Outcome(OUT_OF_DATE, "the plain call gives the same")
@@ -73,7 +73,7 @@ def _plain_outcome(entry: Entry, expected: Any) -> Outcome:
     return Outcome(DIFFERS, _amount(apart))
 
 
-def _error_outcome(entry: Entry, words: str) -> Outcome:
+def _judge_error(entry: Entry, words: str) -> Outcome:
     name, _, part = entry.raises.partition(": ")
     if not entry.raises:
         return Outcome(OUT_OF_DATE, f"the plain call: {words}")
@@ -87,7 +87,7 @@ def _error_outcome(entry: Entry, words: str) -> Outcome:
 _SIDES: Final = ("PyTorch", "Paddle")
 
 
-def _called(entry: Entry, side: str) -> tuple[Any, str]:
+def _call(entry: Entry, side: str) -> tuple[Any, str]:
     """Return what a side computes, and "" or its error in one line."""
     import paddle
     import torch
@@ -97,10 +97,10 @@ def _called(entry: Entry, side: str) -> tuple[Any, str]:
     np.random.seed(0)
     try:
         return as_numpy(getattr(entry, side)()), ""
-    except Exception as error:  # whatever the frameworks raise is what is asked for
+    except Exception as error:  # the entry may be about this very error
         lines = [line for line in str(error).splitlines() if line.strip()] or [""]
-        told = next((line for line in lines if "Error: " in line), lines[-1]).strip()
-        return None, f"{type(error).__name__}: {told}"
+        said = next((line for line in lines if "Error: " in line), lines[-1]).strip()
+        return None, f"{type(error).__name__}: {said}"
 
 
 @contextmanager

@@ -24,7 +24,7 @@ def as_text(entry: Entry, outcome: Outcome) -> str:
         ]
     for helper in entry.helpers():
         lines += ["", *(f"    {line}".rstrip() for line in helper.splitlines())]
-    lines += ["", f"result: {in_words(outcome)} ({installed()})"]
+    lines += ["", f"result: {describe_outcome(outcome)} ({describe_versions()})"]
     if entry.because:
         lines.append(f"compared to {entry.tolerance:g}: {entry.because}")
     return "\n".join([*lines, f"({DATA_NOTE})"])
@@ -58,17 +58,17 @@ def as_data(entry: Entry, outcome: Outcome | None = None) -> dict[str, Any]:
     return data
 
 
-def in_words(outcome: Outcome) -> str:
+def describe_outcome(outcome: Outcome) -> str:
     """Return an outcome in one line."""
     return outcome.result + (f": {outcome.measured}" if outcome.measured else "")
 
 
-def installed() -> str:
+def describe_versions() -> str:
     """Return the frameworks' names and versions."""
     return ", ".join(f"{name} {version or 'not installed'}" for name, version in versions().items())
 
 
-def code_of(outcome: Outcome) -> int:
+def exit_code(outcome: Outcome) -> int:
     """Return the exit code: 0 if the entry holds, 1 if not, 2 if it could not be run."""
     if outcome.result == NOT_RUN:
         return 2

@@ -28,13 +28,13 @@ TOPICS: Final = (
 
 
 @cache
-def entries() -> tuple[Entry, ...]:
+def list_entries() -> tuple[Entry, ...]:
     """Return every entry; imports no framework."""
-    return tuple(entry for topic in TOPICS for entry in of_topic(topic))
+    return tuple(entry for topic in TOPICS for entry in list_topic(topic))
 
 
 @cache
-def of_topic(topic: str) -> tuple[Entry, ...]:
+def list_topic(topic: str) -> tuple[Entry, ...]:
     """Return the entries of one module of `topics`, in the order in which they stand there."""
     module = importlib.import_module(f"reprod_align.api.topics.{topic}")
     own = [kind for kind in vars(module).values() if isinstance(kind, type)]
@@ -51,28 +51,28 @@ def title(topic: str, chinese: bool = False) -> str:
     return str(module.CHINESE) if chinese else (module.__doc__ or "").split(".")[0].rstrip(".")
 
 
-def find(slug: str) -> Entry:
+def find_entry(slug: str) -> Entry:
     """Return the entry of that name. Raises ReprodError with the closest names for an unknown one."""
-    for entry in entries():
+    for entry in list_entries():
         if entry.slug == slug:
             return entry
-    names = [entry.slug for entry in entries()]
+    names = [entry.slug for entry in list_entries()]
     close = difflib.get_close_matches(slug.lower(), names, n=3, cutoff=0.4)
-    close = close or [entry.slug for entry in search(slug)[:3]]
+    close = close or [entry.slug for entry in search_entries(slug)[:3]]
     hint = f"the closest are {', '.join(close)}" if close else "`reprod-align api` lists all"
-    raise ReprodError(f"no entry {slug!r}: {hint}")
+    raise ReprodError(f"unknown entry {slug!r}: {hint}")
 
 
-def search(word: str) -> list[Entry]:
+def search_entries(word: str) -> list[Entry]:
     """Return the entries that have the word, in any case, in a name, sentence, keyword, source or code."""
-    return [entry for entry in entries() if word.lower() in _text(entry)]
+    return [entry for entry in list_entries() if word.lower() in _text(entry)]
 
 
 @cache
 def conventions() -> dict[tuple[str, str], tuple[Convention, str]]:
     """Return what the entries know of settings: by (kind or "" for all, setting), with the entry's slug."""
     found: dict[tuple[str, str], tuple[Convention, str]] = {}
-    for entry in entries():
+    for entry in list_entries():
         for setting, convention in entry.conventions.items():
             for kind in entry.convention_kinds or ("",):
                 found[kind, setting] = convention, entry.slug
@@ -83,7 +83,7 @@ def conventions() -> dict[tuple[str, str], tuple[Convention, str]]:
 def optimizer_arguments() -> dict[str, str]:
     """Return Paddle's argument for an optimizer's setting, by PyTorch's name."""
     found: dict[str, str] = {}
-    for entry in entries():
+    for entry in list_entries():
         found.update(entry.optimizer_arguments)
     return found
 
@@ -93,12 +93,12 @@ def optimizer_settings() -> dict[str, str]:
     """Return the slug of the entry that tells of an optimizer's setting, by PyTorch's name."""
     return {
         setting: entry.slug
-        for entry in entries()
+        for entry in list_entries()
         for setting in (*entry.optimizer_arguments, *entry.optimizer_settings)
     }
 
 
-def reference(slugs: Sequence[str], already: str = "") -> str:
+def refer_to(slugs: Sequence[str], already: str = "") -> str:
     """Return where to read on: " (see `reprod-align api NAME`)", or "" where `already` says it."""
     commands = [f"`reprod-align api {slug}`" for slug in dict.fromkeys(slugs) if slug]
     named = [command for command in commands if command not in already]

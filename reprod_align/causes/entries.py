@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from reprod_align.api.table import reference
+from reprod_align.api.table import refer_to
 
 # The first pattern found in a cause decides.
 ENTRIES: Final[Sequence[tuple[str, str]]] = (
@@ -32,4 +32,4 @@ ENTRIES: Final[Sequence[tuple[str, str]]] = (
 def add_entry(cause: str) -> str:
     """Return the cause and the command that shows its API entry; the cause alone if it has none."""
     found = next((slug for words, slug in ENTRIES if re.search(words, cause)), "")
-    return cause + reference([found])
+    return cause + refer_to([found])

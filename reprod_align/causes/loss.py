@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from reprod_align.api.table import reference
+from reprod_align.api.table import refer_to
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -37,7 +37,7 @@ def explain_loss(expected: float, actual: float, outputs: Sequence[Array]) -> st
     if actual < expected and any(_reaches_far(output) for output in outputs):
         return (
             "perhaps because some scores are more than 64 below the largest of their row, which "
-            f"Paddle's cross_entropy takes as 64 below{reference(['softmax-far-below'])}"
+            f"Paddle's cross_entropy takes as 64 below{refer_to(['softmax-far-below'])}"
         )
     return ""
 

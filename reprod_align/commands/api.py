@@ -31,19 +31,19 @@ def run(options: Namespace) -> int:
 
 
 def _show(options: Namespace) -> int:
-    entry = table.find(options.name)
+    entry = table.find_entry(options.name)
     outcome = running.run(entry)
     if options.json:
         print(as_json(show.as_data(entry, outcome), ensure_ascii=False))
     else:
         print(show.as_text(entry, outcome))
-    return show.code_of(outcome)
+    return show.exit_code(outcome)
 
 
 def _list(options: Namespace) -> int:
-    found = table.search(options.search) if options.search else list(table.entries())
+    found = table.search_entries(options.search) if options.search else list(table.list_entries())
     if not found:
-        raise ReprodError(f"no entry has {options.search!r}: `reprod-align api` lists all")
+        raise ReprodError(f"no entry contains {options.search!r}: `reprod-align api` lists all")
     if options.json:
         print(as_json([show.as_data(entry) for entry in found], ensure_ascii=False))
     else:
@@ -52,6 +52,6 @@ def _list(options: Namespace) -> int:
 
 
 def _write(folder: Path) -> int:
-    names = pages.write(folder)
+    names = pages.write_pages(folder)
     print(f"{len(names)} files written to {folder}")
     return 0

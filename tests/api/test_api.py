@@ -12,16 +12,16 @@ from reprod_align import align
 from reprod_align.alignment.audit import compare_settings, told
 from reprod_align.api import running
 from reprod_align.api.entry import Entry, numbers, paddle, torch
-from reprod_align.api.pages import made
+from reprod_align.api.pages import make_pages
 from reprod_align.api.running import DIFFERS, EQUAL, NOT_RUN, OUT_OF_DATE, Outcome, difference, run
 from reprod_align.api.table import (
     TOPICS,
     conventions,
-    entries,
-    find,
+    find_entry,
+    list_entries,
     optimizer_arguments,
     optimizer_settings,
-    search,
+    search_entries,
     title,
 )
 from reprod_align.backends.paddle.settings import module_settings as paddle_settings
@@ -36,7 +36,7 @@ from tests.conftest import REPOSITORY, run_python
 import numpy as np
 import pytest
 
-SLUGS = [entry.slug for entry in entries()]
+SLUGS = [entry.slug for entry in list_entries()]
 
 # What the documents tell of, in their order: (what, the entry). Sections without an API are left out.
 QUICK_START = {
@@ -175,18 +175,18 @@ CHECKLISTS = {
 
 @cache
 def outcome(slug: str) -> Outcome:
-    return run(find(slug))
+    return run(find_entry(slug))
 
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_entry_holds(slug: str) -> None:
     found = outcome(slug)
-    assert found.result == (DIFFERS if find(slug).has_trap else EQUAL), found.measured
+    assert found.result == (DIFFERS if find_entry(slug).has_trap else EQUAL), found.measured
 
 
 def test_the_committed_pages_are_what_the_entries_give() -> None:
     folder = REPOSITORY / "docs" / "api"
-    pages = made({slug: outcome(slug) for slug in SLUGS})
+    pages = make_pages({slug: outcome(slug) for slug in SLUGS})
     assert sorted(pages) == sorted(path.name for path in folder.glob("*.md"))
     stale = [n for n, text in pages.items() if (folder / n).read_text(encoding="utf-8") != text]
     assert stale == [], "run `reprod-align api --write docs/api`"
@@ -194,7 +194,7 @@ def test_the_committed_pages_are_what_the_entries_give() -> None:
 
 def test_there_are_many_and_each_is_whole() -> None:
     assert len(SLUGS) == len(set(SLUGS)) >= 200
-    for entry in entries():
+    for entry in list_entries():
         assert entry.differs.endswith(".") and "\n" not in entry.differs, entry.slug
         assert entry.chinese.endswith("。") and len(entry.apis) == 2, entry.slug
         assert (entry.tolerance == 1e-12) == (not entry.because), entry.slug
@@ -212,7 +212,7 @@ def test_what_the_documents_tell_of_is_covered(document: str) -> None:
     lacking = [
         (what, slug)
         for what, slug in CHECKLISTS[document].items()
-        if not any(source.startswith(document) for source in find(slug).sources)
+        if not any(source.startswith(document) for source in find_entry(slug).sources)
     ]
     assert lacking == []
 
@@ -233,11 +233,13 @@ def test_what_the_documents_tell_of_is_covered(document: str) -> None:
 )
 def test_entries_of_initialisers_agree_with_what_was_measured(slug: str, case: str) -> None:
     facts = [fact for fact in read_facts() if fact.case == case]
-    assert facts and all(fact.same for fact in facts) == (not find(slug).has_trap)
+    assert facts and all(fact.same for fact in facts) == (not find_entry(slug).has_trap)
 
 
 def test_the_table_imports_no_framework() -> None:
-    code = "import sys; from reprod_align.api.table import entries; print(len(entries()));"
+    code = (
+        "import sys; from reprod_align.api.table import list_entries; print(len(list_entries()));"
+    )
     code += "assert not {'torch', 'paddle', 'transformers', 'paddlenlp'} & set(sys.modules)"
     finished = run_python("-c", code)
     assert finished.returncode == 0 and finished.stdout.strip() == str(len(SLUGS)), finished.stderr
@@ -310,7 +312,7 @@ def test_pages_are_not_made_of_an_entry_that_does_not_hold() -> None:
     outcomes = {slug: Outcome(EQUAL, "") for slug in SLUGS}
     outcomes["einsum"] = Outcome(OUT_OF_DATE, "by 1e-3")
     with pytest.raises(ReprodError, match="einsum: the description is out of date: by 1e-3"):
-        made(outcomes)
+        make_pages(outcomes)
 
 
 def test_running_leaves_the_default_dtypes() -> None:
@@ -366,7 +368,7 @@ def test_one_entry_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_unknown_entry(word: str, close: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["api", word]) == 2
     error = capsys.readouterr().err
-    assert error.count("\n") == 1 and f"no entry '{word}'" in error and close in error
+    assert error.count("\n") == 1 and f"unknown entry '{word}'" in error and close in error
 
 
 def test_the_list_and_the_search(capsys: pytest.CaptureFixture[str]) -> None:
@@ -380,8 +382,8 @@ def test_the_list_and_the_search(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_search_finds_chinese_and_sources() -> None:
-    assert find("leaky-relu-at-zero") in search("斜率")
-    assert find("cosine-warmup") in search("step 4")
+    assert find_entry("leaky-relu-at-zero") in search_entries("斜率")
+    assert find_entry("cosine-warmup") in search_entries("step 4")
 
 
 def test_a_missing_framework_is_said(
@@ -408,19 +410,19 @@ def test_the_pages_are_written_whole_or_not_at_all(
 
 
 def test_audit_takes_its_conventions_from_the_entries() -> None:
-    own = find("batch-norm-momentum").conventions["momentum"]
+    own = find_entry("batch-norm-momentum").conventions["momentum"]
     assert conventions()["", "momentum"] == (own, "batch-norm-momentum")
     assert own.from_torch and own.from_torch(0.25) == 0.75
-    beta = find("smooth-l1").conventions["beta"]
+    beta = find_entry("smooth-l1").conventions["beta"]
     assert conventions()["SmoothL1Loss", "beta"] == (beta, "smooth-l1")
-    assert optimizer_arguments()["eps"] == find("adamw-eps").optimizer_arguments["eps"]
+    assert optimizer_arguments()["eps"] == find_entry("adamw-eps").optimizer_arguments["eps"]
     assert Counter(kind == "" for kind, _ in conventions()) == {True: 24, False: 15}
 
 
 def test_no_convention_stands_in_two_entries() -> None:
     places = [
         (kind, setting)
-        for entry in entries()
+        for entry in list_entries()
         for setting in entry.conventions
         for kind in entry.convention_kinds or ("",)
     ]
@@ -439,7 +441,7 @@ def test_a_setting_that_differs_names_its_entry() -> None:
 def test_the_references_of_causes_and_settings_exist() -> None:
     named = [slug for _, slug in ENTRIES] + [slug for _, slug in conventions().values()]
     for slug in {*named, *optimizer_settings().values()}:
-        assert find(slug).slug == slug
+        assert find_entry(slug).slug == slug
 
 
 X = np.random.default_rng(0).normal(size=(4, 5, 6))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pipeline  # noqa: F401  (quietens what follows)
-from reprod_align.api.table import entries
+from reprod_align.api.table import list_entries
 from tests.conftest import REPOSITORY
 
 import paddle
@@ -54,7 +54,7 @@ def test_both_languages_have_the_same_questions_snippets_and_links() -> None:
 def test_links_lead_somewhere(name: str) -> None:
     for link in links(name):
         assert ((REPOSITORY / name).parent / link).exists(), link
-    slugs = {entry.slug for entry in entries()}
+    slugs = {entry.slug for entry in list_entries()}
     named = re.findall(r"\[([a-z0-9-]+)\]\(api/\w+\.md#([a-z0-9-]+)\)", text(name))
     assert named and all(shown == slug and slug in slugs for shown, slug in named)
 

@@ -328,7 +328,7 @@ class Glu(Entry):
 
 
 class ActivationInplace(Entry):
-    """inplace=True is no argument of Paddle's activations: call relu_, and pass the result on."""
+    """Paddle's activations do not take inplace=True: call relu_, and pass the result on."""
 
     chinese = "Paddle 的激活层没有 inplace 参数：需要原地时用 relu_ 等函数。"
     apis = "torch.nn.ReLU(inplace=True)", "paddle.nn.functional.relu_"

@@ -52,7 +52,7 @@ class AttentionWeights(Entry):
 
 
 class AttentionBooleanMask(Entry):
-    """A boolean mask hides what is True in PyTorch's MultiheadAttention and what is False in Paddle's."""
+    """A boolean mask hides the True places in PyTorch's MultiheadAttention and the False places in Paddle's."""
 
     chinese = "布尔掩码：PyTorch 的 MultiheadAttention 隐藏 True 的位置，Paddle 隐藏 False 的位置。"
     apis = "torch.nn.MultiheadAttention(attn_mask=)", "paddle.nn.MultiHeadAttention(attn_mask=)"
@@ -156,7 +156,7 @@ class ScaledDotProductLayout(Entry):
 
 
 class ScaledDotProductMask(Entry):
-    """A boolean mask keeps what is True, in both functions: the opposite of nn.MultiheadAttention's."""
+    """A boolean mask keeps the True places, in both functions: the opposite of nn.MultiheadAttention's."""
 
     chinese = "布尔掩码在两个函数中都表示保留 True 的位置：与 nn.MultiheadAttention 相反。"
     apis = (

@@ -51,7 +51,7 @@ class StopGradientScope(Entry):
 
 
 class NoGrad(Entry):
-    """no_grad is a context and a decorator on both sides; what is made in it has no graph."""
+    """no_grad is a context and a decorator on both sides; tensors made in it have no graph."""
 
     chinese = "no_grad 两边都可作上下文或装饰器；其中的结果没有计算图。"
     apis = "torch.no_grad", "paddle.no_grad"
@@ -70,7 +70,7 @@ class NoGrad(Entry):
 
 
 class InplaceGradient(Entry):
-    """An in-place operation on what is no leaf passes the gradient on, on both sides."""
+    """An in-place operation on a computed tensor passes the gradient on, on both sides."""
 
     chinese = "对非叶子张量做原地操作，梯度照常回传，两边相同。"
     apis = "torch.Tensor.add_", "paddle.Tensor.add_"
@@ -148,7 +148,7 @@ class BackwardOfVector(Entry):
 
 
 class RetainGrads(Entry):
-    """The gradient of what is no leaf is kept by retain_grad, retain_grads in Paddle."""
+    """The gradient of a computed tensor is kept by retain_grad, retain_grads in Paddle."""
 
     chinese = "保留中间张量的梯度：PyTorch 用 retain_grad，Paddle 用 retain_grads。"
     apis = "torch.Tensor.retain_grad", "paddle.Tensor.retain_grads"
@@ -221,7 +221,7 @@ class Device(Entry):
 
 
 class LoadStateDict(Entry):
-    """set_state_dict never raises: it returns what is missing and unexpected, where load_state_dict raises."""
+    """set_state_dict never raises: it returns the missing and the unexpected names, where load_state_dict raises."""
 
     chinese = "set_state_dict 从不报错，只返回缺少和多余的名字；load_state_dict 会报错。"
     apis = "torch.nn.Module.load_state_dict", "paddle.nn.Layer.set_state_dict"
@@ -294,7 +294,7 @@ class CastLayer(Entry):
 
 
 class SaveLoad(Entry):
-    """torch.load takes weights_only=True today; paddle.load unpickles what is in the file: only load what you trust."""
+    """torch.load takes weights_only=True today; paddle.load unpickles the whole file: only load files that you trust."""
 
     chinese = "torch.load 默认 weights_only=True；paddle.load 会反序列化任意对象：只加载可信文件。"
     apis = "torch.save, torch.load", "paddle.save, paddle.load"

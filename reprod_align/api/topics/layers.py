@@ -136,7 +136,7 @@ class EmbeddingScaleGradByFreq(Entry):
 
 
 class DropoutScale(Entry):
-    """Both divide what is kept by 1 - p while training and do nothing in eval mode."""
+    """Both divide the kept elements by 1 - p while training and do nothing in eval mode."""
 
     chinese = "训练时两边都把保留的元素除以 1 - p，eval 模式下都不做任何事。"
     apis = "torch.nn.Dropout", "paddle.nn.Dropout"

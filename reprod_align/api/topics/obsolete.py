@@ -61,7 +61,7 @@ class TransformersAdamw(Entry):
 
 
 class CrossEntropyClass(Entry):
-    """There is no paddle.nn.CrossEntropy: it is CrossEntropyLoss."""
+    """paddle.nn.CrossEntropy does not exist: use CrossEntropyLoss."""
 
     chinese = "没有 paddle.nn.CrossEntropy 这个类：应写 CrossEntropyLoss。"
     apis = "torch.nn.CrossEntropyLoss", "paddle.nn.CrossEntropyLoss"

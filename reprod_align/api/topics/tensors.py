@@ -204,7 +204,7 @@ class SplitSizes(Entry):
 
 
 class Chunk(Entry):
-    """Where the size is no multiple of the number, torch.chunk makes a smaller last part; Paddle refuses."""
+    """If the size is not divisible by the number, torch.chunk makes a smaller last chunk; Paddle refuses."""
 
     chinese = "不能整除时 torch.chunk 的最后一份较小；Paddle 报错。"
     apis = "torch.chunk", "paddle.chunk"

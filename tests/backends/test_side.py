@@ -1,0 +1,106 @@
+"""The calls that both sides make: the same names, the same meaning, everything put back."""
+
+import inspect
+
+from reprod_align.backends.paddle import float32 as paddle_float32
+from reprod_align.backends.paddle import optimizer_state as paddle_state
+from reprod_align.backends.paddle import side as paddle_side
+from reprod_align.backends.torch import float32 as torch_float32
+from reprod_align.backends.torch import optimizer_state as torch_state
+from reprod_align.backends.torch import side as torch_side
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+SIDES = [pytest.param(torch_side, id="torch"), pytest.param(paddle_side, id="paddle")]
+STATES = {torch_side: torch_state, paddle_side: paddle_state}
+
+
+def linear(side):
+    return torch.nn.Linear(3, 2) if side is torch_side else paddle.nn.Linear(3, 2)
+
+
+def adam(side, model):
+    if side is torch_side:
+        return torch.optim.Adam(model.parameters(), lr=0.1, betas=(0.5, 0.75))
+    return paddle.optimizer.Adam(0.1, 0.5, 0.75, parameters=model.parameters())
+
+
+@pytest.mark.parametrize(
+    "modules",
+    [(torch_side, paddle_side), (torch_float32, paddle_float32), (torch_state, paddle_state)],
+)
+def test_twins_have_the_same_functions_in_the_same_order(modules):
+    listed = []
+    for module in modules:
+        own = inspect.getmembers(module, inspect.isfunction)
+        own = [f for name, f in own if f.__module__ == module.__name__ and name[0] != "_"]
+        own.sort(key=lambda function: function.__code__.co_firstlineno)
+        listed.append([(f.__name__, list(inspect.signature(f).parameters)) for f in own])
+    assert listed[0] == listed[1] and listed[0]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_pinned_value_lets_the_gradient_through_but_no_nan(side):
+    x = side.make_differentiable(side.constant(np.array([1.0, np.nan], "float32")))
+    pinned = side.pin(x, side.constant(np.array([5.0, 6.0], "float32")))
+    assert side.array(pinned).tolist() == [5.0, 6.0]
+    side.backward(side.weighted_sum([pinned], [np.array([2.0, 3.0], "float32")]))
+    assert side.gradient(x).tolist()[0] == 2.0
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_tensors_come_back_in_their_own_precision(side):
+    model = linear(side)
+    tensors = [tensor for _, tensor, _ in side.own_tensors(model)]
+    before = [side.array(tensor) for tensor in tensors]
+    with side.change_precision(tensors, "float64"):
+        assert {side.view(tensor).dtype.name for tensor in tensors} == {"float64"}
+        side.set_values(tensors[0], np.zeros(before[0].shape))
+    for tensor, values in zip(tensors, before, strict=True):
+        np.testing.assert_array_equal(side.view(tensor), values, strict=True)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_model_without_obstacle(side):
+    model = linear(side)
+    assert side.find_obstacle(model) == "" and side.is_module(model)
+    assert [name for name, _ in side.modules(model)] == [""]
+    assert side.is_persistent(model, "weight")
+
+
+def test_a_model_that_cannot_be_compared_says_why():
+    assert "device meta" in torch_side.find_obstacle(torch.nn.Linear(2, 2, device="meta"))
+    sparse = paddle.nn.Sequential(paddle.nn.Embedding(3, 2, sparse=True))
+    assert "sparse embedding at 0" in paddle_side.find_obstacle(sparse)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_request_for_float32_is_noted_and_answered(side, answered):
+    noted = []
+    x = side.constant(np.ones(2))
+    with side.float32_requests(lambda: noted.append(1), answered):
+        cast = x.to(torch.float32) if side is torch_side else x.astype("float32")
+    assert noted and side.view(cast).dtype.name == ("float64" if answered else "float32")
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_an_optimizers_state_is_copied_and_given_to_a_new_one(side):
+    module, model = STATES[side], linear(side)
+    optimizer = adam(side, model)
+    for _, parameter, _ in side.own_tensors(model):
+        side.set_gradient(parameter, np.ones(tuple(parameter.shape), "float32"))
+    side.update(optimizer)
+    state = module.optimizer_state(optimizer, model)
+    again = adam(side, model)
+    module.set_optimizer_state(again, model, state)
+    found = module.optimizer_state(again, model)
+    assert found.keys() == state.keys() and module.betas(again) == (0.5, 0.75)
+    for kind, arrays in state.items():
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[kind][name], array)
+    module.set_rates(again, [0.25])
+    assert side.learning_rates(again) == [0.25]
