@@ -1,7 +1,22 @@
 """Judges the pair of models in a user's file, prints the report and writes it as a page.
 
-With --torch-python or --paddle-python each side runs in a process of its own. A side without an
-interpreter of its own uses this one; this process then needs only numpy.
+The file defines
+
+    def torch_model(): ...      returns the torch.nn.Module
+    def paddle_model(): ...     returns its port, the paddle.nn.Layer
+    def inputs(): ...           returns a dict of arrays (keywords) or a tuple (by position);
+                                a plain variable `inputs` or `INPUTS` will do
+
+and, optionally, the further arguments of `align`, by the same names: the functions torch_loss,
+paddle_loss, torch_optimizer, paddle_optimizer, torch_scheduler, paddle_scheduler, and the variables
+steps, name_map and copy_weights. A None counts as not given. The file can import modules from its
+own folder.
+
+With --torch-python or --paddle-python each side runs in a process of its own. A side without a PATH
+uses this interpreter; this process itself needs only numpy. The file must then load where the other
+framework is missing: import torch and paddle inside the functions, and take the models' classes from
+modules that the functions import. Each process loads the file once; inputs, steps, name_map and
+copy_weights are taken from the PyTorch side.
 
 exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
@@ -14,7 +29,7 @@ from reprod_align.alignment import compare_sides
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
 from reprod_align.pair.announce import announce_work
-from reprod_align.pair.file import PairFile, opened
+from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
 from reprod_align.report import Report
 
@@ -51,7 +66,7 @@ def judge_pair(options: Namespace) -> Report:
 
 
 def _judge_here(path: Path) -> Report:
-    with opened(path, PairFile) as file:
+    with open_file(path, PairFile) as file:
         sides = announce_work(file.side("torch")), announce_work(file.side("paddle"))
         report = compare_sides(*sides, file.inputs(), **file.settings())
         report.remarks += file.remarks()

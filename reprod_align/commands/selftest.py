@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
-from reprod_align.pair.file import PairFile, opened
+from reprod_align.pair.file import PairFile, open_file
 from reprod_align.selftest import SelfTest, selftest_sides
 
 
@@ -25,6 +25,6 @@ def run(options: Namespace) -> int:
 
 def plant_faults(path: Path) -> SelfTest:
     """Return the self-test of the pair in the file. Raises ReprodError if it cannot be tested."""
-    with run_user_code(path), opened(path, PairFile) as file:
+    with run_user_code(path), open_file(path, PairFile) as file:
         sides = file.side("torch"), file.side("paddle")
         return selftest_sides(*sides, file.inputs(), **file.settings())

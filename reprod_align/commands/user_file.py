@@ -1,4 +1,4 @@
-"""What the commands that run a user's file share: they take a file, keep it quiet, print a result."""
+"""For commands that run a user's file: its arguments, a quiet run, the printed result."""
 
 import sys
 from argparse import ArgumentParser
@@ -9,7 +9,7 @@ from typing import Protocol
 
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.errors import one_line
-from reprod_align.pair.file import told_at
+from reprod_align.pair.blame import explain_error
 
 
 class Result(Protocol):
@@ -38,7 +38,7 @@ def run_user_code(path: Path) -> Iterator[None]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: the file's exit code must not become ours
-            raise told_at(error, path) from error
+            raise explain_error(error, path) from error
 
 
 def print_result(result: Result, as_json: bool) -> None:

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.errors import ReprodError
-from reprod_align.pair.file import Framework, PairFile, opened, placed
+from reprod_align.pair.blame import locate_error
+from reprod_align.pair.file import Framework, PairFile, open_file
 from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
 from reprod_align.pair.wire import Wire
 
@@ -46,7 +47,7 @@ def main(path: Path, framework: Framework, wire: Wire) -> None:
     with ExitStack() as stack:
 
         def load() -> _Served:
-            return _Served(stack.enter_context(opened(path, PairFile)), framework)
+            return _Served(stack.enter_context(open_file(path, PairFile)), framework)
 
         served = _try(path, load)
         if isinstance(served, ReprodError):
@@ -66,7 +67,7 @@ def _try(path: Path, function: Callable[[], Any]) -> Any:
     try:
         return function()
     except (Exception, SystemExit) as error:
-        return placed(error, path)
+        return locate_error(error, path)
 
 
 if __name__ == "__main__":

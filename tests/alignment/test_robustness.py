@@ -14,7 +14,7 @@ from typing import Any
 from reprod_align import ReprodError, align
 from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
-from reprod_align.pair.file import told_at
+from reprod_align.pair.blame import explain_error
 from reprod_align.report import Check, Report
 from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
 from tests.conftest import ENVIRONMENT, REPOSITORY
@@ -164,7 +164,7 @@ def test_an_error_that_is_its_own_cause(tmp_path: Path) -> None:
     error = ValueError("round and round")
     error.__cause__ = KeyError()
     error.__cause__.__cause__ = error
-    assert "round and round" in str(told_at(error, tmp_path / "pair.py"))
+    assert "round and round" in str(explain_error(error, tmp_path / "pair.py"))
 
 
 # ------------------------------------------------------------------ damaged traces

@@ -184,7 +184,7 @@ def test_a_bad_file(
 @pytest.mark.parametrize("name", ["nowhere.py", "."])
 def test_no_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pair", str(tmp_path / name)]) == 2
-    assert re.search(r"is missing|is no file", capsys.readouterr().err)
+    assert re.search(r"is missing|is not a file", capsys.readouterr().err)
 
 
 def test_a_misspelt_name_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

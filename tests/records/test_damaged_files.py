@@ -22,7 +22,7 @@ from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights
 from reprod_align.commands import main
 from reprod_align.initialisation.sample import Collector, as_record, from_record
-from reprod_align.pair.file import told_at
+from reprod_align.pair.blame import explain_error
 from reprod_align.significance import compare_accuracies
 from tests.alignment.test_robustness import file_with, only_line
 from tests.conftest import REPOSITORY
@@ -44,7 +44,7 @@ def test_links_in_a_ring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     ring = tmp_path / "ring"
     ring.symlink_to(ring)
     assert main(["pair", str(ring)]) == 2 and "is missing" in only_line(capsys)
-    assert "is missing" in str(told_at(ReprodError("is missing"), ring))
+    assert "is missing" in str(explain_error(ReprodError("is missing"), ring))
     for kind in (folder, whole_path):
         with pytest.raises(Exception, match="is no path"):
             kind(str(ring))

@@ -28,7 +28,8 @@ from reprod_align.curves.replay.training import Training, TrainingFile
 from reprod_align.curves.report import CurveReport
 from reprod_align.errors import ReprodError
 from reprod_align.model.trace import Array
-from reprod_align.pair.file import FRAMEWORKS, Framework, opened, told_at
+from reprod_align.pair.blame import explain_error
+from reprod_align.pair.file import FRAMEWORKS, Framework, open_file
 from reprod_align.report import Finding
 
 import numpy as np
@@ -71,13 +72,13 @@ def explain(
     logs = Path(report.reference.source), Path(report.other.source)
     quieten()
     try:
-        with opened(path, TrainingFile) as file, redirect_stdout(sys.stderr), without_warnings():
+        with open_file(path, TrainingFile) as file, redirect_stdout(sys.stderr), without_warnings():
             file.begin(*(log.resolve() for log in logs))
             return _explain_file(file, found, replay)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # SystemExit too: the file's exit code must not become ours
-        raise told_at(error, path) from error
+        raise explain_error(error, path) from error
     finally:
         tell("")
 

@@ -142,7 +142,7 @@ class TrainingFile(PairFile):
 
     def begin(self, reference: Path, other: Path) -> None:
         """Give the file the paths of the logs, if it asks for them."""
-        function = self._function("logs", 2)
+        function = self.find_function("logs", 2)
         if function is not None:
             function(reference, other)
 
@@ -156,8 +156,8 @@ class TrainingFile(PairFile):
             "optimizer": self._require(
                 f"{framework}_optimizer", 1, "(model) that returns the optimizer"
             ),
-            "scheduler": self._function(f"{framework}_scheduler", 1),
-            "restore": self._function(f"{framework}_restore", 3),
+            "scheduler": self.find_function(f"{framework}_scheduler", 1),
+            "restore": self.find_function(f"{framework}_restore", 3),
         }
         read = self._batch(framework)
         model = self._require(f"{framework}_model", 0, f"() that returns {side}'s model")()
@@ -182,12 +182,12 @@ class TrainingFile(PairFile):
         return sorted({int(step) for step in steps})
 
     def _draw(self, step: int) -> StepDraws:
-        function = self._function("draws", 1)
+        function = self.find_function("draws", 1)
         return StepDraws(SharedRandom(SEED, 0, step) if function is None else function(step))
 
     def _batch(self, framework: Framework) -> Callable[[int], Batch]:
-        own = self._function(f"{framework}_batch", 1)
-        found = own or self._function("batch", 1)
+        own = self.find_function(f"{framework}_batch", 1)
+        found = own or self.find_function("batch", 1)
         if found is None:
             raise ReprodError(
                 f"{self.path} defines no function batch(step), which returns (inputs, targets), and no "
@@ -208,13 +208,13 @@ class TrainingFile(PairFile):
     def _count_loss_arguments(self, name: str) -> int:
         """Return 2, or 1 for a loss that takes the output alone."""
         try:
-            self._function(name, 2)
+            self.find_function(name, 2)
         except ReprodError:
             return 1
         return 2
 
     def _require(self, name: str, arguments: int, about: str) -> Callable[..., Any]:
-        function = self._function(name, arguments)
+        function = self.find_function(name, arguments)
         if function is None:
             raise ReprodError(f"{self.path} defines no function {name}{about}: --explain needs it")
         return function
