@@ -80,9 +80,9 @@ class LocalSide:
                 owner=held.path,
                 role=held.role,
                 shape=tuple(held.tensor.shape),
-                is_float=bool(self.fw.is_float(held.tensor)),
+                is_float=bool(held.tensor.is_floating_point()),
                 is_parameter=held.is_parameter,
-                is_trainable=held.is_parameter and bool(self.fw.is_trainable(held.tensor)),
+                is_trainable=held.is_parameter and bool(self.fw.carries_gradient(held.tensor)),
                 is_persistent=bool(self.fw.is_persistent(held.module, held.role)),
                 tie=first.setdefault(id(held.tensor), held.name),
             )
@@ -191,7 +191,7 @@ class LocalSide:
                 watch.trace.loss = float(self.fw.array(scalar).reshape(-1)[0])
             if scalar is not None and self.fw.carries_gradient(scalar):
                 with self._blame("backward pass", watch):
-                    self.fw.backward(watch.include_pinned(scalar))
+                    watch.include_pinned(scalar).backward()
         watch.trace.drawn = draws.drawn
         watch.trace.buffers = {
             held.name: keep_copy(self.fw.view(held.tensor))
@@ -268,10 +268,10 @@ class LocalSide:
             else:
                 self.set_gradients(gradients[number])
             if rates is not None and len(set(rates[number])) == 1:
-                self.fw.set_rate(optimizer, rates[number][0])
+                self.fw.set_rates(optimizer, rates[number][:1])
             loss, used = trace.loss or 0.0, self.fw.learning_rates(optimizer)
             with self._blame("optimizer"):
-                self.fw.update(optimizer)
+                optimizer.step()
             self._advance(scheduler, loss)
             taken.append(Step(loss, used, dict(trace.gradients), self.values(), trace.drawn))
         self.set_gradients({})

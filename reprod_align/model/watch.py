@@ -107,8 +107,8 @@ class Watch:
             tensor = self.fw.pin(tensor, self.fw.constant(pin.array, tensor))
             if pin.differentiable and not leaf.differentiable:
                 tensor = self.fw.make_differentiable(tensor)
-        elif leaf.differentiable:  # others may use the same tensor
-            tensor = self.fw.alias(tensor)
+        elif leaf.differentiable:  # its gradient is this use's share alone
+            tensor = tensor.clone()
         if self.fw.carries_gradient(tensor):
             self.fw.on_gradient(tensor, partial(self._gradient, leaf, pin))
             if pin is not None and pin.gradient is not None:

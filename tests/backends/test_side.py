@@ -47,7 +47,7 @@ def test_a_pinned_value_lets_the_gradient_through_but_no_nan(side):
     x = side.make_differentiable(side.constant(np.array([1.0, np.nan], "float32")))
     pinned = side.pin(x, side.constant(np.array([5.0, 6.0], "float32")))
     assert side.array(pinned).tolist() == [5.0, 6.0]
-    side.backward(side.weighted_sum([pinned], [np.array([2.0, 3.0], "float32")]))
+    side.weighted_sum([pinned], [np.array([2.0, 3.0], "float32")]).backward()
     assert side.gradient(x).tolist()[0] == 2.0
 
 
@@ -93,7 +93,7 @@ def test_an_optimizers_state_is_copied_and_given_to_a_new_one(side):
     optimizer = adam(side, model)
     for _, parameter, _ in side.own_tensors(model):
         side.set_gradient(parameter, np.ones(tuple(parameter.shape), "float32"))
-    side.update(optimizer)
+    optimizer.step()
     state = module.optimizer_state(optimizer, model)
     again = adam(side, model)
     module.set_optimizer_state(again, model, state)
@@ -102,5 +102,5 @@ def test_an_optimizers_state_is_copied_and_given_to_a_new_one(side):
     for kind, arrays in state.items():
         for name, array in arrays.items():
             np.testing.assert_array_equal(found[kind][name], array)
-    module.set_rates(again, [0.25])
+    side.set_rates(again, [0.25])
     assert side.learning_rates(again) == [0.25]

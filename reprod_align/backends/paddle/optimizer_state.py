@@ -35,15 +35,6 @@ def set_optimizer_state(optimizer: Any, model: nn.Layer, state: Mapping[str, Any
                 own.set_value(values.reshape(own.shape))
 
 
-def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
-    """Let the next step learn at the first of these rates: Paddle's groups hold factors of it."""
-    schedule = optimizer._learning_rate
-    if isinstance(schedule, paddle.optimizer.lr.LRScheduler):
-        schedule.last_lr = rates[0]
-    else:
-        optimizer.set_lr(rates[0])
-
-
 def betas(optimizer: Any) -> tuple[float, float]:
     """Return the rates of Adam's two averages."""
     return float(optimizer._beta1), float(optimizer._beta2)

@@ -1,6 +1,6 @@
 """The calls of Paddle that `LocalSide` makes. `backends.torch.side` holds the same with PyTorch's."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -105,24 +105,9 @@ def place(tensor: paddle.Tensor, model: nn.Layer) -> paddle.Tensor:
     return tensor if first is None else tensor.to(first.place)
 
 
-def is_float(tensor: paddle.Tensor) -> bool:
-    """Tell whether the tensor holds real floating-point numbers."""
-    return bool(tensor.is_floating_point())
-
-
 def carries_gradient(tensor: paddle.Tensor) -> bool:
     """Tell whether a gradient can flow back through the tensor."""
     return not tensor.stop_gradient
-
-
-def is_trainable(tensor: paddle.Tensor) -> bool:
-    """Tell whether the parameter is to be trained (not frozen)."""
-    return not tensor.stop_gradient
-
-
-def alias(tensor: paddle.Tensor) -> paddle.Tensor:
-    """Return an equal tensor whose gradient is this use's share alone."""
-    return tensor.clone()
 
 
 def pin(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
@@ -158,11 +143,6 @@ def before_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
 def after_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
     """Call hook(output) after each forward; it returns the new output. Returns the handle."""
     return module.register_forward_post_hook(lambda module, args, output: hook(output))
-
-
-def backward(scalar: paddle.Tensor) -> None:
-    """Run the backward pass from `scalar`."""
-    scalar.backward()
 
 
 def weighted_sum(tensors: Iterable[paddle.Tensor], weights: Iterable[Array]) -> paddle.Tensor:
@@ -205,18 +185,13 @@ def learning_rates(optimizer: Any) -> list[float]:
     return [float(optimizer.get_lr())]
 
 
-def set_rate(optimizer: Any, rate: float) -> None:
-    """Make this the learning rate of the next step."""
+def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
+    """Let the next step learn at the first of these rates: Paddle's groups hold factors of it."""
     scheduler = own_scheduler(optimizer)
     if scheduler is None:
-        optimizer.set_lr(rate)
+        optimizer.set_lr(rates[0])
     else:
-        scheduler.last_lr = rate
-
-
-def update(optimizer: Any) -> None:
-    """Take one optimizer step."""
-    optimizer.step()
+        scheduler.last_lr = rates[0]
 
 
 def attach(scheduler: Any, optimizer: Any) -> bool:

@@ -1,6 +1,6 @@
 """The state that a PyTorch optimizer keeps. `backends.paddle.optimizer_state` is the twin."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,6 @@ def set_optimizer_state(optimizer: Any, model: nn.Module, state: Mapping[str, An
             optimizer.state[parameter] = {
                 kind: _tensor(values, parameter) for kind, values in kept.items()
             }
-
-
-def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
-    """Let the next step learn at these rates: one for all parameter groups, or one for each."""
-    groups = optimizer.param_groups
-    for number, group in enumerate(groups):
-        group["lr"] = rates[number] if len(rates) == len(groups) else rates[0]
 
 
 def betas(optimizer: Any) -> tuple[float, float]:

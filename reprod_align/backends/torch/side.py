@@ -1,6 +1,6 @@
 """The calls of PyTorch that `LocalSide` makes. `backends.paddle.side` holds the same with Paddle's."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,24 +90,9 @@ def place(tensor: torch.Tensor, model: nn.Module) -> torch.Tensor:
     return tensor if first is None else tensor.to(first.device)
 
 
-def is_float(tensor: torch.Tensor) -> bool:
-    """Tell whether the tensor holds real floating-point numbers."""
-    return bool(tensor.is_floating_point())
-
-
 def carries_gradient(tensor: torch.Tensor) -> bool:
     """Tell whether a gradient can flow back through the tensor."""
     return bool(tensor.requires_grad)
-
-
-def is_trainable(tensor: torch.Tensor) -> bool:
-    """Tell whether the parameter is to be trained (not frozen)."""
-    return bool(tensor.requires_grad)
-
-
-def alias(tensor: torch.Tensor) -> torch.Tensor:
-    """Return an equal tensor whose gradient is this use's share alone."""
-    return tensor.clone()
 
 
 def pin(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
@@ -141,11 +126,6 @@ def before_call(module: nn.Module, hook: Callable[..., Any]) -> Any:
 def after_call(module: nn.Module, hook: Callable[..., Any]) -> Any:
     """Call hook(output) after each forward; it returns the new output. Returns the handle."""
     return module.register_forward_hook(lambda module, args, output: hook(output))
-
-
-def backward(scalar: torch.Tensor) -> None:
-    """Run the backward pass from `scalar`."""
-    scalar.backward()
 
 
 def weighted_sum(tensors: Iterable[torch.Tensor], weights: Iterable[Array]) -> torch.Tensor:
@@ -183,15 +163,11 @@ def learning_rates(optimizer: Any) -> list[float]:
     return [float(group["lr"]) for group in optimizer.param_groups]
 
 
-def set_rate(optimizer: Any, rate: float) -> None:
-    """Make this the learning rate of the next step."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-
-
-def update(optimizer: Any) -> None:
-    """Take one optimizer step."""
-    optimizer.step()
+def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
+    """Let the next step learn at these rates: one for all parameter groups, or one for each."""
+    groups = optimizer.param_groups
+    for number, group in enumerate(groups):
+        group["lr"] = rates[number] if len(rates) == len(groups) else rates[0]
 
 
 def attach(scheduler: Any, optimizer: Any) -> bool:

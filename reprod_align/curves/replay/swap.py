@@ -120,8 +120,8 @@ class Swap:
             if source is not owner:
                 gradients = source.side.gradients()
                 owner.side.set_gradients(self.convert(source.framework, gradients))
-            owner.library.set_rates(optimizer, self._choose_rates(who, step))
-            owner.side.fw.update(optimizer)
+            owner.side.fw.set_rates(optimizer, self._choose_rates(who, step))
+            optimizer.step()
         owner.side.set_gradients({})
         return np.array(losses), optimizer
 
