@@ -173,7 +173,7 @@ def read_layer(kind: str, layer: Any, usual: Readers, own: Mapping[str, Readers]
     readers = {**usual, **own.get(row, {})}
     values = {}
     for setting in LAYERS[row].split():
-        read = readers.get(setting) or (f"_{setting}" if f"_{setting}" in vars(layer) else setting)
+        read = readers.get(setting) or _find_name(layer, setting)
         value = read(layer) if callable(read) else attrgetter(read)(layer)
         values[setting] = _unify(kind, setting, plain(value))
     return _without_idle(row, values)
@@ -206,6 +206,12 @@ def function_name(function: Any) -> str:
     """Return the name of an activation, given as a function or as a layer, in lower case."""
     name: str = getattr(function, "__name__", type(function).__name__)
     return name.strip("_").lower()
+
+
+def _find_name(layer: Any, setting: str) -> str:
+    """Return the attribute's name: a method may have the plain one (Paddle's Layer.full)."""
+    hidden = f"_{setting}"
+    return hidden if setting not in vars(layer) and hidden in vars(layer) else setting
 
 
 def _unify(kind: str, setting: str, value: Any) -> Any:

@@ -82,7 +82,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         known = name in _BUILTINS if module == "builtins" else _package(module) in _PACKAGES
         if not known:
-            raise ReprodError(f"a side sent {module}.{name}, which is no plain data")
+            raise ReprodError(f"a side sent {module}.{name}: expected plain data")
         return super().find_class(module, name)
 
 

@@ -26,7 +26,12 @@ def test_a_row_with_a_number_sign_stands_for_three_kinds():
 
 
 def test_an_attribute_is_found_with_and_without_an_underscore():
-    assert read("ELU", alpha=2) == read("ELU", _alpha=2, alpha=print) == {"alpha": 2}
+    class Layer(SimpleNamespace):
+        def alpha(self):
+            raise AssertionError
+
+    assert read("ELU", alpha=2, _alpha=3) == {"alpha": 2}
+    assert read_layer("ELU", Layer(_alpha=2), {}, {}) == {"alpha": 2}
 
 
 def test_a_reader_of_the_kind_comes_before_a_usual_one():
