@@ -7,7 +7,7 @@ from pathlib import Path
 import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align.curves.replay.training import StepDraws, TrainingFile
 from reprod_align.errors import ReprodError
-from reprod_align.pair.file import opened
+from reprod_align.pair.file import open_file
 from reprod_align.randomness import SharedRandom
 
 import numpy as np
@@ -39,7 +39,7 @@ def torch_optimizer(model):
 @contextmanager
 def loaded(folder: Path, text: str) -> Iterator[TrainingFile]:
     (folder / "training.py").write_text(text)
-    with opened(folder / "training.py", TrainingFile) as file:
+    with open_file(folder / "training.py", TrainingFile) as file:
         yield file
 
 
