@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelInfo, TensorInfo
 from reprod_align.model.trace import Array
+from reprod_align.weights.layout import matrix_axes
 
 import numpy as np
 
@@ -114,17 +115,9 @@ def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
 
 def _owner(info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework: str) -> Owner:
     settings = info.modules[path]
-    laid = _axes(settings.kind, settings.class_name, framework)
+    laid = matrix_axes(settings.kind, settings.class_name, framework)
     axes = {role: laid if role in _MATRICES else "" for role in tensors}
     return Owner(path, settings.kind, tensors, axes)
-
-
-def _axes(kind: str, class_name: str, framework: str) -> str:
-    if kind == "Linear" or (not kind and class_name.endswith("Linear")):
-        return "oi" if framework == "PyTorch" else "io"
-    if kind.startswith("Conv") and "Transpose" not in kind:
-        return "oi"
-    return "io" if class_name == "Conv1D" and not kind else ""  # the one of GPT-2's
 
 
 def _places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]:

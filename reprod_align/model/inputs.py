@@ -16,17 +16,16 @@ def check_inputs(inputs: object) -> None:
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
     for name, value in named:
         if isinstance(inputs, Mapping) and not isinstance(name, str):
-            raise ReprodError(f"inputs: {name!r} is no name of an argument")
+            raise ReprodError(f"inputs: expected names of arguments as keys, got {name!r}")
         if not isinstance(value, np.ndarray):
             advice = ": give its .numpy()" if hasattr(value, "numpy") else ""
-            raise ReprodError(
-                f"inputs: {name!r} is no array of numbers but {_class_of(value)}{advice}"
-            )
+            got = _class_of(value)
+            raise ReprodError(f"inputs[{name!r}]: expected a numpy array, got a {got}{advice}")
         if value.dtype.kind not in "biufc":
-            raise ReprodError(f"inputs: {name!r} is no array of numbers but one of {value.dtype}")
+            raise ReprodError(f"inputs[{name!r}]: expected numbers, got an array of {value.dtype}")
     values = inputs.values() if isinstance(inputs, Mapping) else inputs
     if not any(value.size for value in values):
-        raise ReprodError("inputs: no array has an element, so nothing would be computed")
+        raise ReprodError("inputs: every array is empty, so nothing would be computed")
 
 
 def _class_of(value: object) -> str:

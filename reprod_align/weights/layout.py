@@ -1,13 +1,29 @@
-"""What a set of named weights must satisfy before a model takes it. Knows numpy only."""
+"""The rules by layer type: how weights lie in each framework, and which a model takes. Knows numpy only."""
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from typing import Final
 
 from reprod_align.base.text import shorten
 from reprod_align.errors import WeightsError
 
 import numpy as np
 from numpy.typing import NDArray
+
+TRANSPOSED_LAYERS: Final = frozenset({"Linear"})
+"""Layers of `torch.nn` and `paddle.nn` whose weight is (out, in) in PyTorch and (in, out) in Paddle."""
+
+
+def matrix_axes(kind: str, class_name: str, framework: str) -> str:
+    """Return the order of outputs and inputs in a layer's matrices: "oi", "io", or "" if unknown.
+
+    kind: the PyTorch layer that computes the same, "" for a user's own class; class_name: its class.
+    """
+    if kind in TRANSPOSED_LAYERS or (not kind and class_name.endswith("Linear")):
+        return "oi" if framework == "PyTorch" else "io"
+    if kind.startswith("Conv") and "Transpose" not in kind:
+        return "oi"
+    return "io" if class_name == "Conv1D" and not kind else ""  # the one of GPT-2
 
 
 @dataclass(frozen=True)

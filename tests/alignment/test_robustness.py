@@ -351,10 +351,13 @@ def test_models_that_cannot_be_compared(torch_model: Any, paddle_model: Any, sai
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        ((torch.zeros(4, 5),), "no array of numbers but torch.Tensor: give its .numpy"),
-        ({"input": paddle.zeros([4, 5])}, "no array of numbers but paddle.Tensor: give its .numpy"),
-        ((np.array([None]),), "one of object"),
-        ({1: X[0]}, "1 is no name of an argument"),
+        ((torch.zeros(4, 5),), "expected a numpy array, got a torch.Tensor: give its .numpy"),
+        (
+            {"input": paddle.zeros([4, 5])},
+            "expected a numpy array, got a paddle.Tensor: give its .numpy",
+        ),
+        ((np.array([None]),), "expected numbers, got an array of object"),
+        ({1: X[0]}, "expected names of arguments as keys, got 1"),
         (X[0], "must be a dict of arrays"),
         ({"no_such": X[0]}, "unexpected keyword argument 'no_such'"),
     ],

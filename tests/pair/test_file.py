@@ -163,7 +163,7 @@ def test_modules_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (PAIR + "def torch_loss(output): raise SystemExit(0)", "SystemExit: 0"),
         (PAIR + "inputs = None", "gives no inputs: define inputs()"),
         (PAIR + "inputs = np.ones(3)", "pair.py: inputs must be a dict of arrays (keywords) or a tuple"),
-        (PAIR + "inputs = ([1.0],)", "inputs: 0 is no array of numbers but list"),
+        (PAIR + "inputs = ([1.0],)", "inputs[0]: expected a numpy array, got a list"),
         (PAIR + "steps = 0", "steps must be a whole number above 0, not '0'"),
         (PAIR + "steps = True", "steps must be a whole number above 0, not 'True'"),
         (PAIR + "name_map = {1: 'x'}", "name_map must be a dict from name to name"),

@@ -10,7 +10,7 @@ from reprod_align.backends.torch import side
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.traces.calls import record_outputs
-from reprod_align.weights.layout import Layout, check_names_and_shapes
+from reprod_align.weights.layout import TRANSPOSED_LAYERS, Layout, check_names_and_shapes
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 Array = NDArray[np.generic]
+_TRANSPOSED = tuple(getattr(nn, kind) for kind in sorted(TRANSPOSED_LAYERS))
 
 
 def set_precision(dtype: str) -> None:
@@ -28,7 +29,9 @@ def set_precision(dtype: str) -> None:
 def linear_weights(model: nn.Module) -> set[str]:
     """Names of the weights that PyTorch keeps as (out, in) and Paddle as (in, out)."""
     layers = model.named_modules()
-    return {f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, nn.Linear)}
+    return {
+        f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, _TRANSPOSED)
+    }
 
 
 def layout(model: nn.Module) -> Layout:
