@@ -1,4 +1,4 @@
-"""Other pairings that names and shapes allow just as well: whoever has the numbers decides."""
+"""Other pairings that names and shapes allow just as well: the numbers must decide."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +10,12 @@ from reprod_align.base.difference import gap
 from reprod_align.base.naming import parent, pattern, similarity
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import map_name
-from reprod_align.model.layout import Shape
+from reprod_align.match.order import group_look_alikes
 from reprod_align.model.tensor_pair import Match, TensorPair
 
 _SAME = 1e-6  # relative: a weight may have gone through float32 on its way
 _GROUPINGS = 8  # ways of dealing out rows to heads that are offered
+_MOST = 4  # look-alikes whose orders are offered
 
 Change = dict[TensorPair, TensorPair]
 
@@ -55,7 +56,7 @@ def exchange(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]
     for path in target:
         for pair in found.pairs:
             if parent(pair.torch[0]) == path:
-                moved[pair] = _moved(pair, found.owners[path], target[path])
+                moved[pair] = _move(pair, found.owners[path], target[path])
     pairs = [moved.get(pair, pair) for pair in found.pairs]
     return replace(found, pairs=pairs, owners={**found.owners, **target})
 
@@ -65,7 +66,7 @@ def other_orders(size: int) -> Iterator[tuple[int, ...]]:
     yield from (order for order in permutations(range(size)) if order != tuple(range(size)))
 
 
-def _moved(pair: TensorPair, owner: str, target: str) -> TensorPair:
+def _move(pair: TensorPair, owner: str, target: str) -> TensorPair:
     names = tuple(target + name[len(owner) :] for name in pair.paddle)
     return replace(pair, paddle=names)
 
@@ -74,18 +75,16 @@ def _look_alikes(
     found: Match, torch: Evidence, name_map: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], ...]]:
     """Yield groups of look-alikes whose names say nothing about which is which."""
-    groups: dict[tuple[str, str, tuple[Shape, ...]], list[str]] = defaultdict(list)
     shared = Counter(found.owners.values())
-    for path, partner in found.owners.items():
-        if map_name(path, name_map) is not None or path not in torch.owners or shared[partner] > 1:
-            continue
-        shapes = tuple(sorted(t.shape for t in torch.owners[path].tensors.values()))
-        groups[parent(path), parent(partner), shapes].append(path)
-    patterns: dict[object, list[tuple[str, ...]]] = defaultdict(list)
-    for (above, beside, shapes), paths in groups.items():
-        if 2 <= len(paths) <= 4 and not _names_tell(paths, found.owners):
-            patterns[pattern(above), pattern(beside), shapes, len(paths)].append(tuple(paths))
-    yield from (tuple(groups) for groups in patterns.values())
+    free = {
+        path: partner
+        for path, partner in found.owners.items()
+        if path in torch.owners and shared[partner] == 1 and map_name(path, name_map) is None
+    }
+    for groups in group_look_alikes(free, torch.owners, _MOST):
+        doubtful = [tuple(group) for group in groups if not _names_tell(group, found.owners)]
+        if doubtful:
+            yield tuple(doubtful)
 
 
 def _names_tell(paths: Sequence[str], owners: Mapping[str, str]) -> bool:
@@ -119,14 +118,14 @@ def _layouts(found: Match, heads: set[int]) -> Iterator[Change]:
         elif pair.choices:
             alike[pattern(pair.torch[0]), pattern(pair.paddle[0])].append(pair)
     for pairs in alike.values():
-        yield from _regrouped(pairs, heads) if pairs[0].is_fused else _otherwise(pairs)
+        yield from _regroup(pairs, heads) if pairs[0].is_fused else _lay_otherwise(pairs)
 
 
-def _otherwise(pairs: Sequence[TensorPair]) -> Iterator[Change]:
+def _lay_otherwise(pairs: Sequence[TensorPair]) -> Iterator[Change]:
     yield {pair: replace(pair, lay=pair.choices[0], choices=(pair.lay,)) for pair in pairs}
 
 
-def _regrouped(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Change]:
+def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Change]:
     """Yield fused tensors with their rows stored head by head, for every likely count of heads."""
     common = gcd(*(size for pair in pairs for size in pair.sizes))
     counts = [count for count in range(2, common) if common % count == 0]

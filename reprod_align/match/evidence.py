@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reprod_align.base.naming import parent
@@ -91,11 +91,8 @@ def open_containers(side: Evidence, other: Evidence) -> Evidence:
     torch's MultiheadAttention holds its projections itself; an LSTM holds what the other side may
     keep in one cell per layer and direction, or in two Linear layers per cell.
     """
-    owners: dict[str, Owner] = {}
-    for owner in side.owners.values():
-        for part in _parts(owner, other):
-            owners[part.path] = part
-    return replace(side, owners=owners)
+    parts = [part for owner in side.owners.values() for part in _open(owner, other)]
+    return replace(side, owners={part.path: part for part in parts})
 
 
 def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
@@ -132,46 +129,61 @@ def _places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]
     return places
 
 
-def _parts(owner: Owner, other: Evidence) -> list[Owner]:
+def _open(owner: Owner, other: Evidence) -> list[Owner]:
+    """Return the parts in which the other side keeps what this owner holds; itself if it has none."""
     if any(role.startswith("in_proj") or role.endswith("_proj_weight") for role in owner.tensors):
-        return [owner] if owner.path in other.owners else _projections(owner)
+        return [owner] if owner.path in other.owners else _open_projections(owner)
     roles = {role for theirs in other.owners.values() for role in theirs.tensors}
     if "weight_ih_l0" in owner.tensors and "weight_ih_l0" not in roles:
-        cells = _cells(owner)
-        return cells if "weight_ih" in roles else [g for cell in cells for g in _gates(cell)]
+        cells = _open_cells(owner)
+        return cells if "weight_ih" in roles else [g for cell in cells for g in _open_gates(cell)]
     if "weight_ih" in owner.tensors and not roles & {"weight_ih", "weight_ih_l0"}:
-        return _gates(owner)
+        return _open_gates(owner)
     return [owner]
 
 
-def _projections(owner: Owner) -> list[Owner]:
+def _open_projections(owner: Owner) -> list[Owner]:
     """Return the input projections of torch's attention as Linear layers."""
-    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
-    for role, tensor in owner.tensors.items():
+
+    def split(role: str) -> tuple[str, str]:
         name, _, kind = role.rpartition("_")
-        parts[name if kind in ("weight", "bias") else role][kind] = tensor
-    return [_linear(owner, name, tensors) for name, tensors in parts.items()]
+        return (name if kind in ("weight", "bias") else role), kind
+
+    return [_linear(owner, name, tensors) for name, tensors in _regroup(owner, split).items()]
 
 
-def _cells(owner: Owner) -> list[Owner]:
+def _open_cells(owner: Owner) -> list[Owner]:
     """Return a recurrent network's layers and directions as cells."""
-    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
-    for role, tensor in owner.tensors.items():
+
+    def split(role: str) -> tuple[str, str]:
         name, _, layer = role.partition("_l")
-        parts[layer][name] = tensor
+        return layer, name
+
     return [
         Owner(f"{owner.path}.l{layer}", f"{owner.kind}Cell", tensors, dict.fromkeys(tensors, ""))
-        for layer, tensors in parts.items()
+        for layer, tensors in _regroup(owner, split).items()
     ]
 
 
-def _gates(cell: Owner) -> list[Owner]:
+def _open_gates(cell: Owner) -> list[Owner]:
     """Return a cell's two projections, of the input and of the state, as Linear layers."""
-    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
-    for role, tensor in cell.tensors.items():
+
+    def split(role: str) -> tuple[str, str]:
         kind, _, name = role.partition("_")
-        parts[name][kind] = tensor
-    return [_linear(cell, name, tensors) for name, tensors in parts.items()]
+        return name, kind
+
+    return [_linear(cell, name, tensors) for name, tensors in _regroup(cell, split).items()]
+
+
+def _regroup(
+    owner: Owner, split: Callable[[str], tuple[str, str]]
+) -> dict[str, dict[str, TensorInfo]]:
+    """Return the owner's tensors by part and role there; `split` gives both for a role."""
+    parts: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
+    for role, tensor in owner.tensors.items():
+        part, inner = split(role)
+        parts[part][inner] = tensor
+    return parts
 
 
 def _linear(owner: Owner, name: str, tensors: dict[str, TensorInfo]) -> Owner:

@@ -1,10 +1,11 @@
 """Whether two modules can hold the same tensors, how well they go together, and joining them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from reprod_align.base.naming import similarity
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.model.layout import Lay, lays
+from reprod_align.model.side import TensorInfo
 from reprod_align.model.tensor_pair import Match, TensorPair
 
 import numpy as np
@@ -34,9 +35,13 @@ def pair_owners(found: Match, torch: Owner, paddle: Owner) -> None:
         return
     found.owners[torch.path] = paddle.path
     for role, (other, ways) in shared.items():
-        names = (torch.tensors[role].name,), (paddle.tensors[other].name,)
-        choices = tuple((way,) for way in ways[1:])
-        found.pairs.append(TensorPair(*names, (ways[0],), choices=choices))
+        pair_tensors(found, torch.tensors[role], paddle.tensors[other], ways)
+
+
+def pair_tensors(found: Match, ours: TensorInfo, theirs: TensorInfo, ways: Sequence[Lay]) -> None:
+    """Pair two tensors; the first of the ways to lie is taken, the others are choices."""
+    choices = tuple((way,) for way in ways[1:])
+    found.pairs.append(TensorPair((ours.name,), (theirs.name,), (ways[0],), choices=choices))
 
 
 def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -> float:
@@ -72,12 +77,12 @@ def _equal_values(
     torch: Owner, paddle: Owner, shared: Fit, ours: Evidence, theirs: Evidence
 ) -> bool:
     """Tell whether the weights are the same numbers already, and not constant ones."""
-    told = False
+    compared = False
     for role, (other, _) in shared.items():
         expected = ours.prints.get(torch.tensors[role].name)
         actual = theirs.prints.get(paddle.tensors[other].name)
         if expected is not None and actual is not None:
             if not np.allclose(expected, actual, rtol=1e-6, atol=0):
                 return False
-            told = True
-    return told
+            compared = True
+    return compared

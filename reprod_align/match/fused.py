@@ -97,7 +97,7 @@ class _Fusing:
                 and o.tensors[role].tie == o.tensors[role].name]  # fmt: skip
 
     def is_free(self, piecing: _Piecing) -> bool:
-        """Tell whether none of the tensors has a partner."""
+        """Tell whether all of the tensors still lack a partner."""
         parts = {part.tensors[piecing.part_role].name for part in piecing.parts}
         return not self.found.paired() & {piecing.whole.tensors[piecing.role].name, *parts}
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from reprod_align.base.naming import is_within, numbered, parent
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.fit import pair_owners
+from reprod_align.match.fit import pair_owners, pair_tensors
 from reprod_align.model.layout import lays
 from reprod_align.model.side import TensorInfo
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.model.tensor_pair import Match
 
 
 def pair_by_map(
@@ -62,8 +62,7 @@ def _pair_mapped(
             f"name_map pairs {ours.name} {ours.shape} with {theirs.name} {theirs.shape}: "
             "one does not fit the other"
         )
-    choices = tuple((way,) for way in ways[1:])
-    found.pairs.append(TensorPair((ours.name,), (theirs.name,), (ways[0],), choices=choices))
+    pair_tensors(found, ours, theirs, ways)
     found.owners.setdefault(ours.owner, theirs.owner)
 
 
@@ -75,7 +74,9 @@ def _check_map(torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]) -
         known = [*side.info.modules, *side.info.tensors]
         for name in names:
             if not any(is_within(other, name) for other in known):
-                raise ReprodError(f"name_map names {name!r}, which the {framework} model has not")
+                raise ReprodError(
+                    f"name_map: the {framework} model has no module or tensor {name!r}"
+                )
 
 
 def _renumbered(ours: set[str], theirs: set[str]) -> set[str]:

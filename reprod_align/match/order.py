@@ -1,10 +1,10 @@
 """Pairs the modules that are left, by aligning the two models as sequences."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import permutations
+from collections.abc import Mapping, Sequence
+from itertools import permutations, product
 
-from reprod_align.base.naming import numbered, parent, pattern, similarity
+from reprod_align.base.naming import ancestors, numbered, parent, pattern, similarity
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.fit import pair_owners, rate_owners
 from reprod_align.model.layout import Shape
@@ -14,12 +14,13 @@ from reprod_align.model.trace import Array
 import numpy as np
 
 _EQUAL = 1e-9  # scores nearer than that differ by rounding alone
+_MOST = 6  # look-alikes whose orders are tried
 
 
 def pair_by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
-    """Align the owners that are left as two sequences, then settle equals by name.
+    """Align the owners that are left as two sequences, then exchange look-alikes by name.
 
-    The order is that of the calls or that of the definitions, whichever brings the better sum.
+    The order of the calls and that of the definitions are tried; the better sum of scores decides.
     """
     taken, names = set(found.owners.values()), found.paired()
     ours = [o for o in torch.owners.values() if o.path not in found.owners]
@@ -27,9 +28,9 @@ def pair_by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
     ours, theirs = ([o for o in s if o.is_own and not is_taken(o, names)] for s in (ours, theirs))
     if not ours or not theirs:
         return
-    called = _sequence(ours, theirs, torch, paddle)
-    defined = _sequence(_as_defined(ours, torch), _as_defined(theirs, paddle), torch, paddle)
-    best = max((called, defined), key=lambda pairs: sum(worth for *_, worth in pairs))
+    defined = _in_definition_order(ours, torch), _in_definition_order(theirs, paddle)
+    tries = [_pair_sequences(*both, torch, paddle) for both in ((ours, theirs), defined)]
+    best = max(tries, key=lambda pairs: sum(score for *_, score in pairs))
     for first, second, _ in best:
         pair_owners(found, first, second)
 
@@ -61,59 +62,83 @@ def align_sequences(scores: Array) -> list[tuple[int, int]]:
     return pairs
 
 
-def _as_defined(owners: Sequence[Owner], side: Evidence) -> list[Owner]:
+def group_look_alikes(
+    partners: Mapping[str, str], owners: Mapping[str, Owner], most: int
+) -> list[list[list[str]]]:
+    """Group PyTorch's owners of equal shapes that share parents on both sides, 2 to `most` of them.
+
+    partners: PyTorch's path -> Paddle's. Groups of one pattern, which repeat from block to block,
+    come together: what is exchanged in one is exchanged in all, so that a mistake made in a single
+    block is not taken for a convention.
+    """
+    groups: dict[tuple[str, str, tuple[Shape, ...]], list[str]] = defaultdict(list)
+    for path, partner in partners.items():
+        shapes = tuple(sorted(tensor.shape for tensor in owners[path].tensors.values()))
+        groups[parent(path), parent(partner), shapes].append(path)
+    patterns: dict[object, list[list[str]]] = defaultdict(list)
+    for (above, beside, shapes), paths in groups.items():
+        if 2 <= len(paths) <= most:
+            patterns[pattern(above), pattern(beside), shapes, len(paths)].append(paths)
+    return list(patterns.values())
+
+
+def _in_definition_order(owners: Sequence[Owner], side: Evidence) -> list[Owner]:
     places = {path: at for at, path in enumerate(side.info.modules)}
 
     def place(owner: Owner) -> int:
-        path = owner.path
-        while path not in places:  # a part of an opened module
-            path = parent(path)
-        return places[path]
+        within = [owner.path, *ancestors(owner.path)]  # a part of an opened module has no place
+        return next(places[path] for path in within if path in places)
 
     return sorted(owners, key=place)
 
 
-def _sequence(
+def _pair_sequences(
     ours: Sequence[Owner], theirs: Sequence[Owner], torch: Evidence, paddle: Evidence
 ) -> list[tuple[Owner, Owner, float]]:
-    """Return the pairs of two sequences, with their scores."""
+    """Return the pairs of two sequences, with their scores; 0 for a pair out of order."""
     scores = np.array([[rate_owners(t, p, torch, paddle) for p in theirs] for t in ours])
-    straight = align_sequences(scores)
-    rows = {row for row, _ in straight}  # what is paired out of order speaks for neither order
+    paired = dict(align_sequences(scores))
+    in_order = set(paired)
+    _exchange_look_alikes(paired, scores, ours, theirs)
+    _pair_left_over(paired, scores)
     return [
-        (ours[row], theirs[column], float(scores[row, column]) if row in rows else 0.0)
-        for row, column in _settled(straight, scores, ours, theirs)
+        (ours[row], theirs[column], float(scores[row, column]) if row in in_order else 0.0)
+        for row, column in sorted(paired.items())
     ]
 
 
-def _settled(
-    pairs: list[tuple[int, int]], scores: Array, ours: Sequence[Owner], theirs: Sequence[Owner]
-) -> list[tuple[int, int]]:
-    """Exchange partners within groups of equals where names or values say so; add what was left."""
-    paired = dict(pairs)
-    columns = set(paired.values())
-    for groups in _groups(paired, ours, theirs):
+def _exchange_look_alikes(
+    paired: dict[int, int], scores: Array, ours: Sequence[Owner], theirs: Sequence[Owner]
+) -> None:
+    """Exchange partners (row: column) within groups of look-alikes where names or values say so."""
+    rows = {owner.path: row for row, owner in enumerate(ours)}
+    partners = {ours[row].path: theirs[column].path for row, column in paired.items()}
+    for look_alikes in group_look_alikes(partners, {owner.path: owner for owner in ours}, _MOST):
+        groups = [[rows[path] for path in paths] for paths in look_alikes]
+        fair = scores - _misleading_names(groups, paired, ours, theirs)
         present = tuple(range(len(groups[0])))
-        told = scores - _misleading(groups, paired, ours, theirs)
-
-        def worth(
-            order: tuple[int, ...], groups: list[list[int]] = groups, told: Array = told
-        ) -> float:
-            return sum(_total(told, g, [paired[g[at]] for at in order]) for g in groups)
-
-        best = max(permutations(present), key=worth)
-        if worth(best) > worth(present) + _EQUAL:
+        worth = {order: _worth(order, groups, paired, fair) for order in permutations(present)}
+        best = max(worth, key=lambda order: worth[order])
+        if worth[best] > worth[present] + _EQUAL:
             for group in groups:
                 paired.update(zip(group, [paired[group[at]] for at in best], strict=True))
-    for row in range(len(ours)):
-        free = [c for c in range(len(theirs)) if c not in columns and scores[row, c] >= 0]
-        if row not in paired and free:
-            paired[row] = max(free, key=lambda column: float(scores[row, column]))
-            columns.add(paired[row])
-    return sorted(paired.items())
 
 
-def _misleading(
+def _worth(
+    order: Sequence[int],
+    groups: Sequence[Sequence[int]],
+    paired: Mapping[int, int],
+    scores: Array,
+) -> float:
+    """Return the sum of the scores if the partners in each group stand in this order."""
+    total = 0.0
+    for rows in groups:
+        picked = [scores[row, paired[rows[at]]] for row, at in zip(rows, order, strict=True)]
+        total += float(sum(picked)) if min(picked) >= 0 else -1.0
+    return total
+
+
+def _misleading_names(
     groups: Sequence[Sequence[int]],
     paired: Mapping[int, int],
     ours: Sequence[Owner],
@@ -123,43 +148,26 @@ def _misleading(
     share = np.zeros((len(ours), len(theirs)))
     for rows in groups:
         columns = [paired[row] for row in rows]
-        first = [numbered(ours[row].path) for row in rows]
-        second = [numbered(theirs[column].path) for column in columns]
-        if _one_stem(first) and _one_stem(second) and _numbers(first) != _numbers(second):
-            share[np.ix_(rows, columns)] = [
-                [similarity(ours[row].path, theirs[column].path) for column in columns]
-                for row in rows
-            ]
+        first = _numbers_of_one_stem([ours[row].path for row in rows])
+        second = _numbers_of_one_stem([theirs[column].path for column in columns])
+        if first and second and first != second:
+            for row, column in product(rows, columns):
+                share[row, column] = similarity(ours[row].path, theirs[column].path)
     return share
 
 
-def _one_stem(names: Sequence[tuple[str, int] | None]) -> bool:
-    return len({name and name[0] for name in names}) == 1 and None not in names
+def _numbers_of_one_stem(paths: Sequence[str]) -> set[int]:
+    """Return the numbers at the ends of names that are alike but for them; none if there are others."""
+    names = [numbered(path) for path in paths]
+    stems = {name and name[0] for name in names}
+    return {name[1] for name in names if name} if len(stems) == 1 else set()
 
 
-def _numbers(names: Sequence[tuple[str, int] | None]) -> set[int]:
-    return {name[1] for name in names if name is not None}
-
-
-def _total(scores: Array, rows: Sequence[int], columns: Sequence[int]) -> float:
-    picked = [float(scores[row, column]) for row, column in zip(rows, columns, strict=True)]
-    return sum(picked) if min(picked) >= 0 else -1.0
-
-
-def _groups(
-    paired: Mapping[int, int], ours: Sequence[Owner], theirs: Sequence[Owner]
-) -> Iterator[list[list[int]]]:
-    """Yield rows that look alike and stand under one parent on both sides, up to six at a time.
-
-    Groups of one pattern, which repeat from block to block, come together: what is exchanged in
-    one is exchanged in all, so that a mistake made in a single block is not taken for a convention.
-    """
-    groups: dict[tuple[str, str, tuple[Shape, ...]], list[int]] = defaultdict(list)
-    for row, column in paired.items():
-        shapes = tuple(sorted(tensor.shape for tensor in ours[row].tensors.values()))
-        groups[parent(ours[row].path), parent(theirs[column].path), shapes].append(row)
-    patterns: dict[object, list[list[int]]] = defaultdict(list)
-    for (above, beside, shapes), rows in groups.items():
-        if 2 <= len(rows) <= 6:
-            patterns[pattern(above), pattern(beside), shapes, len(rows)].append(rows)
-    yield from patterns.values()
+def _pair_left_over(paired: dict[int, int], scores: Array) -> None:
+    """Give each row without a partner the free column with the best score."""
+    free = set(range(scores.shape[1])) - set(paired.values())
+    for row in range(len(scores)):
+        fitting = [column for column in sorted(free) if scores[row, column] >= 0]
+        if row not in paired and fitting:
+            paired[row] = max(fitting, key=lambda column: float(scores[row, column]))
+            free.discard(paired[row])

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from reprod_align.base.naming import similarity
 from reprod_align.match.evidence import Evidence
-from reprod_align.match.fit import same_family
+from reprod_align.match.fit import pair_tensors, same_family
 from reprod_align.model.layout import Lay, lays
 from reprod_align.model.side import TensorInfo
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.model.tensor_pair import Match
 
 _ALIKE = 0.4  # names less alike than that are a guess
 
@@ -24,9 +24,7 @@ def pair_single_tensors(found: Match, torch: Evidence, paddle: Evidence) -> None
         if best is None or _alike(best) < _ALIKE:
             return
         ours, theirs = best
-        choices = tuple((way,) for way in ways[best][1:])
-        pair = TensorPair((ours.name,), (theirs.name,), (ways[best][0],), choices=choices)
-        found.pairs.append(pair)
+        pair_tensors(found, ours, theirs, ways[best])
         found.owners.setdefault(ours.owner, theirs.owner)
 
 

@@ -157,7 +157,7 @@ def test_what_cannot_be_meant_is_one_clear_line(arguments: tuple, said: str) -> 
 
 
 def test_a_name_map_that_names_nothing_is_refused() -> None:
-    with pytest.raises(ReprodError, match="which the Paddle model has not"):
+    with pytest.raises(ReprodError, match="the Paddle model has no module or tensor"):
         align(TorchTwo(), PaddleTwo(), inputs(), name_map={"first": "nowhere"})
 
 
