@@ -59,7 +59,7 @@ def paddle_model():
 
 
 def inputs():
-    """Return token ids (4, 6) and the mask of what is no padding, (4, 6)."""
+    """Return token ids (4, 6) and the mask of what is not padding, (4, 6)."""
     ids = np.random.default_rng(0).integers(0, 20, (4, 6))
     mask = np.arange(6) < np.array([[6], [4], [5], [2]])  # four sentences, three of them padded
     return {"ids": ids * mask, "mask": mask.astype("float64")}

@@ -5,7 +5,7 @@ writes  fake_data/fake_data.npy     (4, 64) int64 token ids in [1, vocab_size): 
 """
 
 from pipeline import settings
-from pipeline.profiles import source_config
+from pipeline.profiles import read_source_config
 from pipeline.run import Run, start
 from reprod_align.base.atomic import whole_file
 
@@ -14,7 +14,7 @@ import numpy as np
 
 def main(run: Run) -> None:
     """Draw the batch from a fixed seed and save both arrays."""
-    vocab_size = source_config(run.profile, run.weights).vocab_size
+    vocab_size = read_source_config(run.profile, run.options.weights).vocab_size
     generator = np.random.default_rng(settings.SEED)
     fake_data = generator.integers(1, vocab_size, size=settings.FAKE_SHAPE, dtype=np.int64)
     fake_label = np.array(settings.FAKE_LABELS, dtype=np.int64)

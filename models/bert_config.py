@@ -92,7 +92,7 @@ class BertConfig:
     def from_dict(cls, values: Mapping[str, Any]) -> "BertConfig":
         """Take the fields that are known and ignore the rest; `num_labels` may stand as `id2label`.
 
-        Raises ConfigError for a wrong value, or a model that is no BERT with absolute positions.
+        Raises ConfigError for a wrong value, or a model other than BERT with absolute positions.
         """
         for name, only in _ONLY.items():
             _require(values.get(name, only) == only, name, values.get(name), repr(only))

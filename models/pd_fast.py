@@ -5,7 +5,7 @@
         train(model)
     undo()
 
-What each is worth, and what did not help: docs/performance.md, measured by benchmarks/bench_paddle_ops.py.
+docs/performance.md has what each saves and what did not help, measured by benchmarks/bench_paddle_ops.py.
 """
 
 from collections.abc import Callable, Iterator

@@ -9,27 +9,29 @@ PIPELINE_DATA_DIR=DIR.
 import argparse
 import os
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from pipeline.run import Run, exported_run
+from pipeline.bert.exported import find_exported_run
+from pipeline.run import Run
 from pipeline.run.command_line import REPOSITORY
 from pipeline.training.options import TrainingOptions
-from pipeline.training.session import made_with
+from pipeline.training.session import describe_training
 from pipeline.training.state import (
     PROCESSES,
     Facts,
     differences,
-    kept_steps,
+    list_kept_steps,
     read_state,
     require_resumable,
 )
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom
 
-from numpy.typing import NDArray
-
 copy_weights = False
+_ROOMS = {"torch": "pt", "paddle": "pd"}
 
 
 @dataclass
@@ -48,16 +50,19 @@ def logs(reference, other):
     """Find out from the checkpoints beside the two logs how the runs trained; refuse other inputs."""
     global trained
     sides = {"torch": reference.parent, "paddle": other.parent}
-    facts = {side: _last(folder)[1] for side, folder in sides.items()}
+    facts = {side: _read_last(folder)[1] for side, folder in sides.items()}
     made = {side: known["made_with"] for side, known in facts.items()}
     _require_one_stream(made)
     home = Path(os.environ.get("PIPELINE_HOME", REPOSITORY)).resolve()
-    run = _run(home, made["torch"])
+    run = _find_run(home, made["torch"])
     for side, folder in sides.items():
         _require_same(run, side, folder / "last.safetensors", made[side])
-    saved = {side: _saved(folder, facts[side]) for side, folder in sides.items()}
+    saved = {
+        side: {facts[side]["position"][1]: folder / "last.safetensors", **list_kept_steps(folder)}
+        for side, folder in sides.items()
+    }
     options = {
-        side: replace(_options(found), device="cpu", amp="off") for side, found in made.items()
+        side: replace(_read_options(found), device="cpu", amp="off") for side, found in made.items()
     }
     trained = Trained(run, options, saved)
 
@@ -69,117 +74,86 @@ def checkpoints():
 
 def draws(step):
     """Return the random numbers of a step, as both trainings drew them."""
-    return SharedRandom(trained.options["torch"].seed, *_place("torch", _torch_data(), step))
+    return SharedRandom(trained.options["torch"].seed, *_find_place("torch", step))
 
 
-def torch_batch(step):
-    """Return the token ids of a step and its labels, as PyTorch's side reads them."""
-    from pipeline.pt.loader import ShardLoader
-
-    data = _torch_data()
-    rows = _rows("torch", data, step)
-    ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
-    return _split({name: tensor.numpy() for name, tensor in batch.items()})
-
-
-def paddle_batch(step):
-    """Return the token ids of a step and its labels, as Paddle's side reads them."""
-    from pipeline.pd.loader import ShardLoader
-
-    data = _paddle_data()
-    rows = _rows("paddle", data, step)
-    ((_, batch),) = ShardLoader(data.train, data.tokenizer, len(rows), rows)
-    return _split({name: tensor.numpy() for name, tensor in batch.items()})
+def _load_batch(side, step):
+    """Return the token ids of a step and its labels, as one side reads them."""
+    epoch, number = _find_place(side, step)
+    done = number * trained.options[side].examples_per_step
+    for _, batch in _load_sentences(side).train_batches(epoch, done):
+        arrays = {name: tensor.numpy() for name, tensor in batch.items()}
+        return arrays, arrays.pop("labels")
+    raise IndexError(f"the training has no step {step}")
 
 
-def torch_model():
-    """Return PyTorch's model as its training begins."""
-    from pipeline.pt.model import load_bert
-
-    return load_bert(trained.run, trained.options["torch"].dtypes[0])
+def _build_model(side):
+    """Return a side's model as its training begins."""
+    return _module(side, "model").load_bert(trained.run, trained.options[side].dtypes[0])
 
 
-def paddle_model():
-    """Return Paddle's model as its training begins."""
-    from pipeline.pd.model import load_bert
-
-    return load_bert(trained.run, trained.options["paddle"].dtypes[0])
-
-
-def torch_loss(logits, labels):
+def _compute_loss(side, logits, labels):
     """Return the loss of a batch."""
-    from pipeline.pt.model import criterion
-
-    return criterion(logits, labels)
+    return _module(side, "model").criterion(logits, labels)
 
 
-def paddle_loss(logits, labels):
-    """Return the loss of a batch."""
-    from pipeline.pd.model import criterion
-
-    return criterion(logits, labels)
-
-
-def torch_optimizer(model):
+def _build_optimizer(side, model):
     """Return AdamW, which clips the gradients first if the run did; its learner is kept with it."""
-    from pipeline.pt.learner import build_learner
-    from pipeline.pt.optimizer import clip_gradients
+    options = trained.options[side]
+    steps = options.steps(len(_load_sentences(side).train))
+    learner = _module(side, "learner").build_learner(model, options, steps)
+    optimizer = learner.optimizer
+    optimizer.learner = learner
+    if options.clip is not None:
+        step, clip_gradients = optimizer.step, _module(side, "optimizer").clip_gradients
 
-    options = trained.options["torch"]
-    learner = build_learner(model, options, options.steps(len(_torch_data().train)))
-    return _with_clip(learner, options.clip, clip_gradients)
+        def clip_and_step():
+            clip_gradients(model, options.clip)
+            step()
 
-
-def paddle_optimizer(model):
-    """Return AdamW, which clips the gradients first if the run did; its learner is kept with it."""
-    from pipeline.pd.learner import build_learner
-    from pipeline.pd.optimizer import clip_gradients
-
-    options = trained.options["paddle"]
-    learner = build_learner(model, options, options.steps(len(_paddle_data().train)))
-    return _with_clip(learner, options.clip, clip_gradients)
+        optimizer.step = clip_and_step
+    return optimizer
 
 
-def torch_scheduler(optimizer):
+def _find_scheduler(optimizer):
     """Return the schedule that was made with the optimizer."""
     return optimizer.learner.schedule
 
 
-def paddle_scheduler(optimizer):
-    """Return the schedule that was made with the optimizer."""
-    return optimizer.learner.schedule
-
-
-def torch_restore(model, optimizer, step):
-    """Load PyTorch's checkpoint of a step."""
-    _restore("torch", optimizer, step)
-
-
-def paddle_restore(model, optimizer, step):
-    """Load Paddle's checkpoint of a step."""
-    _restore("paddle", optimizer, step)
-
-
-def _restore(side: str, optimizer, step: int) -> None:
+def _restore(side, model, optimizer, step):
+    """Load a side's checkpoint of a step."""
     arrays, facts = read_state(trained.saved[side][step])
     optimizer.learner.restore(arrays, facts["learner"])
 
 
-def _with_clip(learner, largest, clip_gradients):
-    optimizer = learner.optimizer
-    optimizer.learner = learner
-    if largest is not None:
-        step = optimizer.step
-
-        def clipped_step():
-            clip_gradients(learner.model, largest)
-            step()
-
-        optimizer.step = clipped_step
-    return optimizer
+torch_model, paddle_model = (partial(_build_model, side) for side in _ROOMS)
+torch_batch, paddle_batch = (partial(_load_batch, side) for side in _ROOMS)
+torch_loss, paddle_loss = (partial(_compute_loss, side) for side in _ROOMS)
+torch_optimizer, paddle_optimizer = (partial(_build_optimizer, side) for side in _ROOMS)
+torch_scheduler = paddle_scheduler = _find_scheduler
+torch_restore, paddle_restore = (partial(_restore, side) for side in _ROOMS)
 
 
-def _last(folder: Path):
+def _module(side: str, name: str) -> Any:
+    """Return a module of pipeline/pt or pipeline/pd, imported only where its framework is needed."""
+    return import_module(f"pipeline.{_ROOMS[side]}.{name}")
+
+
+@cache
+def _load_sentences(side: str) -> Any:
+    run, options, loader = trained.run, trained.options[side], _module(side, "loader")
+    tokenizer = loader.load_tokenizer(run)
+    train = loader.load_examples(run.corpus.train, tokenizer, options.max_length)
+    return _module(side, "sentences").Sentences(tokenizer, train, {}, options)
+
+
+def _find_place(side: str, step: int) -> tuple[int, int]:
+    """Return the epoch of a step, and its number in it."""
+    options = trained.options[side]
+    return divmod(step - 1, options.steps(len(_load_sentences(side).train)) // options.epochs)
+
+
+def _read_last(folder: Path) -> tuple[Any, Facts]:
     path = folder / "last.safetensors"
     if not path.is_file():
         raise MissingInputError(
@@ -190,13 +164,9 @@ def _last(folder: Path):
     return state
 
 
-def _saved(folder: Path, facts: Facts) -> dict[int, Path]:
-    return {facts["position"][1]: folder / "last.safetensors", **kept_steps(folder)}
-
-
-def _run(home: Path, made: Facts) -> Run:
-    """Return the run of the weights in `home`, with the choices that tell where the inputs are."""
-    run = exported_run(home)
+def _find_run(home: Path, made: Facts) -> Run:
+    """Return the run of the weights in `home`, with the choices that say where the inputs are."""
+    run = find_exported_run(home)
     folder = os.environ.get("PIPELINE_DATA_DIR")
     chosen = {
         "data_dir": Path(folder).resolve() if folder else None,
@@ -206,8 +176,8 @@ def _run(home: Path, made: Facts) -> Run:
     return replace(run, options=argparse.Namespace(**vars(run.options) | chosen))
 
 
-def _options(made: Facts) -> TrainingOptions:
-    """Return the options that a checkpoint was made with; what it does not tell is None."""
+def _read_options(made: Facts) -> TrainingOptions:
+    """Return the options that a checkpoint was made with; those that it does not hold are None."""
     names = [field.name for field in fields(TrainingOptions)]
     options = TrainingOptions(**{name: made.get(f"--{name.replace('_', '-')}") for name in names})
     return replace(options, dtypes=(made["--dtype"],))
@@ -219,9 +189,9 @@ def _require_same(run: Run, side: str, path: Path, found: Facts) -> None:
         raise ReprodError(
             f"{path}: trained with --randomness native, whose draws cannot be repeated"
         )
-    made = made_with(run, _options(found), Path(side, found["--dtype"]))
-    told = {name: found[name] for name in (PROCESSES, "--randomness") if name in found}
-    other = ", ".join(differences(found, made | told))
+    made = describe_training(run, _read_options(found), Path(side, found["--dtype"]))
+    as_found = {name: found[name] for name in (PROCESSES, "--randomness") if name in found}
+    other = ", ".join(differences(found, made | as_found))
     if other:
         raise ReprodError(
             f"{path} was made with {other}: PIPELINE_HOME and PIPELINE_DATA_DIR must be where that "
@@ -230,48 +200,10 @@ def _require_same(run: Run, side: str, path: Path, found: Facts) -> None:
 
 
 def _require_one_stream(made: dict[str, Facts]) -> None:
-    """Raise ReprodError if the two sides drew from other seeds: then nothing of a step is comparable."""
+    """Raise ReprodError if the two sides drew from other seeds: then their steps cannot be compared."""
     seeds = [found["--seed"] for found in made.values()]
     if seeds[0] != seeds[1]:
         raise ReprodError(
             f"the logs' runs were made with --seed {seeds[0]} and {seeds[1]}: "
             "train both with the same one"
         )
-
-
-def _place(side: str, data, step: int) -> tuple[int, int]:
-    """Return the epoch of a step, and its number in it."""
-    options = trained.options[side]
-    return divmod(step - 1, options.steps(len(data.train)) // options.epochs)
-
-
-def _rows(side: str, data, step: int) -> list[int]:
-    """Return which sentences a step trains on, by the order in which a side visits them."""
-    options, (epoch, number) = trained.options[side], _place(side, data, step)
-    size = options.examples_per_step
-    rows = data.order(options, epoch)[number * size : (number + 1) * size]
-    if not rows:
-        raise IndexError(f"the training has no step {step}")
-    return rows
-
-
-def _split(batch: dict[str, NDArray]) -> tuple[dict[str, NDArray], NDArray]:
-    return batch, batch.pop("labels")
-
-
-@cache
-def _torch_data():
-    from pipeline.pt.loader import load_examples, load_tokenizer
-    from pipeline.pt.sentences import Sentences
-
-    longest, tokenizer = trained.options["torch"].max_length, load_tokenizer(trained.run)
-    return Sentences(tokenizer, load_examples(trained.run.corpus.train, tokenizer, longest), {})
-
-
-@cache
-def _paddle_data():
-    from pipeline.pd.loader import load_examples, load_tokenizer
-    from pipeline.pd.sentences import Sentences
-
-    longest, tokenizer = trained.options["paddle"].max_length, load_tokenizer(trained.run)
-    return Sentences(tokenizer, load_examples(trained.run.corpus.train, tokenizer, longest), {})

@@ -49,7 +49,7 @@ PROFILES = {
 }
 
 
-def source_folder(profile: Profile, weights: Path | None) -> Path | None:
+def find_source(profile: Profile, weights: Path | None) -> Path | None:
     """Return the folder of the Hugging Face checkpoint to start from, None where weights are drawn.
 
     Raises MissingInputError with the remedy where the folder or the hub can't be reached.
@@ -57,28 +57,28 @@ def source_folder(profile: Profile, weights: Path | None) -> Path | None:
     if weights is not None:
         return _existing(weights, "--weights must name a folder with config.json and the weights")
     if profile.name == "minilm":
-        return minilm_folder()
+        return find_minilm()
     if profile.name == "bert-base-uncased":
         return _from_hub(profile.name)
     return None
 
 
-def vocabulary(profile: Profile, weights: Path | None) -> Path:
+def find_source_vocabulary(profile: Profile, weights: Path | None) -> Path:
     """Return the vocab.txt to tokenize with: the checkpoint's own, MiniLM's for random weights."""
-    folder = source_folder(profile, weights) or minilm_folder()
+    folder = find_source(profile, weights) or find_minilm()
     return _existing(folder / "vocab.txt", "copy the checkpoint's vocab.txt into that folder")
 
 
-def source_config(profile: Profile, weights: Path | None) -> BertConfig:
+def read_source_config(profile: Profile, weights: Path | None) -> BertConfig:
     """Return the shape of the profile's BERT: of the checkpoint, or the one to draw weights for."""
-    folder = source_folder(profile, weights)
+    folder = find_source(profile, weights)
     if folder is not None:
         return BertConfig.from_json_file(folder / "config.json")
     assert profile.random is not None  # a profile has a folder or a shape
     return profile.random
 
 
-def weights_file(folder: Path) -> Path:
+def find_weights_file(folder: Path) -> Path:
     """Return the checkpoint's weights: model.safetensors if it is there, else pytorch_model.bin."""
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (folder / name).is_file():
@@ -86,7 +86,7 @@ def weights_file(folder: Path) -> Path:
     raise MissingInputError(f"{folder} holds neither model.safetensors nor pytorch_model.bin")
 
 
-def minilm_folder() -> Path:
+def find_minilm() -> Path:
     """Return the folder of the embedded MiniLM, found without importing its package."""
     spec = find_spec(MINILM_PACKAGE)
     if spec is None or spec.origin is None:
@@ -98,7 +98,7 @@ def minilm_folder() -> Path:
 
 def check_minilm() -> None:
     """Raise ReprodError unless the embedded MiniLM is byte for byte the one this project was measured on."""
-    path = minilm_folder() / "model.safetensors"
+    path = find_minilm() / "model.safetensors"
     with path.open("rb") as handle:
         found = hashlib.file_digest(handle, "sha256").hexdigest()
     if found != MINILM_SHA256:

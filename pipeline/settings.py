@@ -1,6 +1,8 @@
 """Every setting that a `pt_*` script and its `pd_*` twin must have in common. Imports nothing."""
 
 SEED = 42
+STRICT_DTYPE = "float64"  # of the records that the strict verdict compares
+DTYPES = (STRICT_DTYPE, "float32")  # float64 first: Paddle reuses its memory for float32
 FAKE_SHAPE = (4, 64)  # sentences, tokens
 FAKE_LABELS = (0, 1, 1, 0)
 NUM_LABELS = 2

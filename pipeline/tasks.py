@@ -40,7 +40,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Task:
-    """One task. `labels` stand in the order of their numbers; none at all means scores from 0 to 5."""
+    """One task. `labels` stand in the order of their numbers; without labels it has scores from 0 to 5."""
 
     name: str
     title: str
@@ -86,7 +86,7 @@ class Task:
     def metrics(self, predictions: ArrayLike, labels: ArrayLike) -> dict[str, float]:
         """Return the task's metrics by their definitions, of predictions (N,) and labels (N,).
 
-        What is undefined is 0: F1 of no positives, a correlation with a constant.
+        An undefined metric is 0: F1 without positives, a correlation with a constant.
         """
         predicted, true = np.asarray(predictions), np.asarray(labels)
         if predicted.shape != true.shape or predicted.ndim != 1 or not len(true):
@@ -105,7 +105,7 @@ def accuracy(predicted: NDArray[np.generic], true: NDArray[np.generic]) -> float
 
 
 def f1(predicted: NDArray[np.generic], true: NDArray[np.generic]) -> float:
-    """Return 2 tp / (2 tp + fp + fn) of class 1; 0 if there is no positive at all."""
+    """Return 2 tp / (2 tp + fp + fn) of class 1; 0 without positives."""
     tp, fp, fn, _ = _counts(predicted, true)
     return 2 * tp / (2 * tp + fp + fn) if tp + fp + fn else 0.0
 
@@ -168,7 +168,9 @@ def _score(text: str) -> float | None:
 _INDEX_SENTENCE = ("index", "sentence")
 _PAIR = ("sentence1", "sentence2")
 _QUESTIONS = ("question1", "question2")
+_QQP = ("id", "qid1", "qid2", *_QUESTIONS, "is_duplicate")
 _MRPC_STRINGS = ("#1 String", "#2 String")
+_MRPC = ("Quality", "#1 ID", "#2 ID", *_MRPC_STRINGS)
 _QNLI_TEXTS = ("question", "sentence")
 _STSB = ("index", "genre", "filename", "year", "old_index", "source1", "source2", *_PAIR)
 _PARSES = tuple(f"{pair}_{kind}" for kind in ("binary_parse", "parse") for pair in _PAIR)
@@ -244,12 +246,8 @@ _TASKS = (
     Task(
         name="mrpc",
         title="MRPC",
-        train=Layout(
-            "train.tsv", ("Quality", "#1 ID", "#2 ID", *_MRPC_STRINGS), _MRPC_STRINGS, "Quality"
-        ),
-        dev=Layout(
-            "dev.tsv", ("Quality", "#1 ID", "#2 ID", *_MRPC_STRINGS), _MRPC_STRINGS, "Quality"
-        ),
+        train=Layout("train.tsv", _MRPC, _MRPC_STRINGS, "Quality"),
+        dev=Layout("dev.tsv", _MRPC, _MRPC_STRINGS, "Quality"),
         test=_plain("test.tsv", ("index", "#1 ID", "#2 ID", *_MRPC_STRINGS), _MRPC_STRINGS),
         hub=("nyu-mll/glue", "mrpc"),
         hub_texts=_PAIR,
@@ -259,18 +257,8 @@ _TASKS = (
     Task(
         name="qqp",
         title="QQP",
-        train=Layout(
-            "train.tsv",
-            ("id", "qid1", "qid2", *_QUESTIONS, "is_duplicate"),
-            _QUESTIONS,
-            "is_duplicate",
-        ),
-        dev=Layout(
-            "dev.tsv",
-            ("id", "qid1", "qid2", *_QUESTIONS, "is_duplicate"),
-            _QUESTIONS,
-            "is_duplicate",
-        ),
+        train=Layout("train.tsv", _QQP, _QUESTIONS, "is_duplicate"),
+        dev=Layout("dev.tsv", _QQP, _QUESTIONS, "is_duplicate"),
         test=_plain("test.tsv", ("id", *_QUESTIONS), _QUESTIONS),
         hub=("nyu-mll/glue", "qqp"),
         hub_texts=_QUESTIONS,

@@ -10,6 +10,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from pipeline.bert.conversion import convert_checkpoint, verify
+from pipeline.bert.exported import read_config, weight_files
 from pipeline.run import Run, start
 from reprod_align.backends.paddle import write_weights
 
@@ -19,7 +20,7 @@ OUTPUTS = {"pd_bert": "paddle_weight.pdparams", "paddlenlp": "model_state.pdpara
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what this script alone can be told."""
+    """Add this script's own options."""
     parser.add_argument("--target", choices=OUTPUTS, default="pd_bert", help="whose names to use")
     parser.add_argument("--checkpoint", type=Path, metavar="FILE", help="convert this file instead")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write this file instead")
@@ -27,9 +28,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def main(run: Run) -> None:
     """Convert, print one row a tensor, compare both models' outputs in float64, and only then write."""
-    checkpoint = run.options.checkpoint or run.torch_weight
+    checkpoint = run.options.checkpoint or weight_files(run, "torch")[0]
     output = run.options.output or run.home / "weights" / OUTPUTS[run.options.target]
-    pair, rows = convert_checkpoint(checkpoint, run.config(), run.options.target)
+    pair, rows = convert_checkpoint(checkpoint, read_config(run), run.options.target)
     print(tabulate([row.cells() for row in rows], headers=rows[0].HEADERS, disable_numparse=True))
     difference = verify(pair, rows)
     write_weights(output, {row.paddle_name: row.paddle for row in rows})

@@ -8,8 +8,9 @@ writes  weights/torch_weight.bin    state dict of BertModel, Hugging Face's name
 
 from models.pt_bert import BertModel
 from pipeline import settings
-from pipeline.bert.hf_checkpoint import bert_weights, write_description
-from pipeline.profiles import check_minilm, source_config, source_folder, weights_file
+from pipeline.bert.exported import weight_files
+from pipeline.bert.hf_checkpoint import select_bert_weights, write_description
+from pipeline.profiles import check_minilm, find_source, find_weights_file, read_source_config
 from pipeline.run import Run, start
 from reprod_align.backends.torch import load_weights, read_weights, weights_of, write_weights
 
@@ -26,19 +27,21 @@ def _spread_constants(model: BertModel) -> None:
 
 def main(run: Run) -> None:
     """Load the checkpoint strictly into our BertModel, and save that model's state dict."""
-    if run.profile.name == "minilm" and run.weights is None:
+    checkpoint = run.options.weights
+    if run.profile.name == "minilm" and checkpoint is None:
         check_minilm()
     torch.manual_seed(settings.SEED)
-    model = BertModel(source_config(run.profile, run.weights))
-    folder = source_folder(run.profile, run.weights)
+    model = BertModel(read_source_config(run.profile, checkpoint))
+    folder = find_source(run.profile, checkpoint)
     if folder is None:
         _spread_constants(model)
     else:
-        load_weights(model, bert_weights(read_weights(weights_file(folder))))
+        load_weights(model, select_bert_weights(read_weights(find_weights_file(folder))))
     write_description(run)  # first: it may refuse, and earlier weights stay with their config.json
-    write_weights(run.torch_weight, weights_of(model))
+    output, _ = weight_files(run, "torch")
+    write_weights(output, weights_of(model))
     count = sum(parameter.numel() for parameter in model.parameters())
-    print(f"wrote {run.torch_weight}: {len(model.state_dict())} tensors, {count:,} parameters")
+    print(f"wrote {output}: {len(model.state_dict())} tensors, {count:,} parameters")
 
 
 if __name__ == "__main__":

@@ -48,12 +48,12 @@ def load_model(run: Run, dtype: str) -> nn.Layer:
     """Return the trained model in eval mode."""
     set_precision(dtype)
     model = build_model(run)
-    load_weights(model, read_weights(run.needed(run.paddle_weights, "torch2paddle.py")))
+    load_weights(model, read_weights(run.require(run.paddle_weights, "torch2paddle.py")))
     model.eval()
     return model
 
 
-def tensors(batch: Batch) -> list[Tensor]:
+def to_tensors(batch: Batch) -> list[Tensor]:
     """Return the arrays in the precision that was set."""
     return [paddle.to_tensor(array).astype(paddle.get_default_dtype()) for array in batch]
 
@@ -67,7 +67,7 @@ def forecast(model: nn.Layer, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
     return model(x, x_mark, x_dec, y_mark), y[:, -out_len:]
 
 
-def metrics(forecasts: list[Tensor], truths: list[Tensor]) -> dict[str, Tensor]:
+def compute_metrics(forecasts: list[Tensor], truths: list[Tensor]) -> dict[str, Tensor]:
     """Return MSE and MAE over all batches."""
     actual, expected = paddle.concat(forecasts), paddle.concat(truths)
     return {"mse": F.mse_loss(actual, expected), "mae": F.l1_loss(actual, expected)}
@@ -79,9 +79,9 @@ def evaluate(model: nn.Layer, run: Run, split: str) -> dict[str, Tensor]:
     pairs = []
     for step, batch in enumerate(data_loader(run, split)):
         # The block begins here: PyTorch's DataLoader draws too, and must not take of the shared draws
-        with paddle.no_grad(), shared(0, step):
+        with paddle.no_grad(), share_draws(0, step):
             pairs.append(forecast(model, batch))
-    return metrics(*map(list, zip(*pairs, strict=True)))
+    return compute_metrics(*map(list, zip(*pairs, strict=True)))
 
 
 def build_optimizer(model: nn.Layer) -> paddle.optimizer.Adam:
@@ -95,6 +95,6 @@ def build_schedule(optimizer: paddle.optimizer.Adam) -> Any:
     return optimizer._learning_rate
 
 
-def shared(epoch: int, step: int) -> Any:
+def share_draws(epoch: int, step: int) -> Any:
     """Let both frameworks take the same random numbers in the block."""
     return shared_random(SharedRandom(SEED, epoch, step))

@@ -48,11 +48,11 @@ def load_model(run: Run, dtype: str) -> nn.Module:
     """Return the trained model in eval mode."""
     set_precision(dtype)
     model = build_model(run)
-    load_weights(model, read_weights(run.needed(run.checkpoint, "pt_checkpoint.py")))
+    load_weights(model, read_weights(run.require(run.checkpoint, "pt_checkpoint.py")))
     return model.eval()
 
 
-def tensors(batch: Batch) -> list[Tensor]:
+def to_tensors(batch: Batch) -> list[Tensor]:
     """Return the arrays in the precision that was set."""
     return [torch.from_numpy(array).to(torch.get_default_dtype()) for array in batch]
 
@@ -66,7 +66,7 @@ def forecast(model: nn.Module, batch: list[Tensor]) -> tuple[Tensor, Tensor]:
     return model(x, x_mark, x_dec, y_mark), y[:, -out_len:]
 
 
-def metrics(forecasts: list[Tensor], truths: list[Tensor]) -> dict[str, Tensor]:
+def compute_metrics(forecasts: list[Tensor], truths: list[Tensor]) -> dict[str, Tensor]:
     """Return MSE and MAE over all batches."""
     actual, expected = torch.cat(forecasts), torch.cat(truths)
     return {"mse": F.mse_loss(actual, expected), "mae": F.l1_loss(actual, expected)}
@@ -78,9 +78,9 @@ def evaluate(model: nn.Module, run: Run, split: str) -> dict[str, Tensor]:
     pairs = []
     for step, batch in enumerate(data_loader(run, split)):
         # The block begins here: PyTorch's DataLoader draws too, and must not take of the shared draws
-        with torch.no_grad(), shared(0, step):
+        with torch.no_grad(), share_draws(0, step):
             pairs.append(forecast(model, batch))
-    return metrics(*map(list, zip(*pairs, strict=True)))
+    return compute_metrics(*map(list, zip(*pairs, strict=True)))
 
 
 def build_optimizer(model: nn.Module) -> torch.optim.Adam:
@@ -93,6 +93,6 @@ def build_schedule(optimizer: torch.optim.Adam) -> Any:
     return torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
 
 
-def shared(epoch: int, step: int) -> Any:
+def share_draws(epoch: int, step: int) -> Any:
     """Let both frameworks take the same random numbers in the block."""
     return shared_random(SharedRandom(SEED, epoch, step))

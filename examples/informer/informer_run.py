@@ -14,11 +14,20 @@ from informer_series import (
     Array,
     Split,
     calendar_marks,
-    generated_series,
+    generate_series,
     read_series,
     time_features,
 )
-from informer_settings import BATCH_SIZE, DTYPES, HERE, JUDGE, LENGTHS, SEED, SIZES, STACK_LAYERS
+from informer_settings import (
+    BATCH_SIZE,
+    DTYPES,
+    HERE,
+    LENGTHS,
+    SEED,
+    SIZES,
+    STACK_LAYERS,
+    STRICT_DTYPE,
+)
 from reprod_align import EXACT, STRICT, Gate
 from reprod_align.base.ending import run_command
 from reprod_align.base.quiet import quieten
@@ -78,7 +87,7 @@ class Run:
     def splits(self) -> dict[str, Split]:
         """The series in three parts."""
         folder = self.options.data_dir
-        series = read_series(folder / "ETTh1.csv") if folder else generated_series()
+        series = read_series(folder / "ETTh1.csv") if folder else generate_series()
         marks = time_features if self.options.embed == "timeF" else calendar_marks
         found = marks(series.dates, "h")
         return {name: Split(series, name, LENGTHS, found) for name in ("train", "val", "test")}
@@ -96,20 +105,20 @@ class Run:
         windows = [self.splits["test"][index] for index in range(BATCH_SIZE)]
         return tuple(np.stack(part) for part in zip(*windows, strict=True))  # type: ignore[return-value]
 
-    def needed(self, path: Path, script: str) -> Path:
+    def require(self, path: Path, script: str) -> Path:
         """Return the path; MissingInputError naming the script to run first if there is no file."""
         if not path.is_file():
             raise MissingInputError(f"{path} is missing: first run {self.command(script)}")
         return path
 
-    def output(self, name: str, dtype: str = JUDGE) -> Path:
+    def output(self, name: str, dtype: str = STRICT_DTYPE) -> Path:
         """Return where the record `name` ("forward_torch") lies; float64 in strict/."""
-        return self.home / ("strict" if dtype == JUDGE else "") / f"{name}.npy"
+        return self.home / ("strict" if dtype == STRICT_DTYPE else "") / f"{name}.npy"
 
     def gate(self, name: str, *, exact: bool = False, **options: Any) -> Gate:
         """Return what `check` is to compare; exact records exist in float64 alone."""
         official, strict = ([self.output(f"{name}_{side}", dtype) for side in ("torch", "paddle")]
-                            for dtype in ("float32", JUDGE))  # fmt: skip
+                            for dtype in ("float32", STRICT_DTYPE))  # fmt: skip
         return Gate(
             name=name,
             official=tuple(strict if exact else official),  # type: ignore[arg-type]
@@ -118,7 +127,7 @@ class Run:
             log=self.home / f"{name}_diff.log",
             first_run=f"{self.command(f'pt_{name}.py')} and {self.command(f'pd_{name}.py')}",
             sources=(self._sources("pt", name, exact), self._sources("pd", name, exact)),
-            explanation=None if exact else self._explanation,
+            explanation=None if exact else self._explain,
             **options,
         )
 
@@ -138,17 +147,25 @@ class Run:
         return words
 
     def _sources(self, side: str, name: str, exact: bool) -> tuple[Path, ...]:
-        """Return what one side's record was made with: it must be older than the record."""
-        code = (HERE / f"{side}_{name}.py", HERE / f"informer_{side}.py")
-        weights = self.checkpoint if side == "pt" else self.paddle_weights
-        model = Path(models.__file__).parent / f"{side}_informer.py"
-        return code if exact else (*code, model, weights)
+        """Return the code and weights that make one side's records; a record older than one is stale."""
+        own = (
+            f"{side}_{name}.py",
+            f"informer_{side}.py",
+            "informer_settings.py",
+            "informer_series.py",
+        )
+        code = tuple(HERE / file for file in own)
+        if exact:
+            return code
+        folder = Path(models.__file__).parent
+        model = (folder / f"{side}_informer.py", folder / "informer_arguments.py")
+        return (*code, *model, self.checkpoint if side == "pt" else self.paddle_weights)
 
-    def _explanation(self) -> list[str]:
+    def _explain(self) -> list[str]:
         """Say where the two models part: `align` on the same pair."""
-        from pair_informer import explanation
+        from pair_informer import explain
 
-        return explanation(self)
+        return explain(self)
 
 
 def start(
@@ -158,8 +175,8 @@ def start(
 ) -> None:
     """Run a script's `main` on what the command line chose, and exit.
 
-    0 done, or aligned; 1 different; 2 could not be done, which is one line. Earlier records
-    `writes` are removed first.
+    0 done, or aligned; 1 different; 2 could not be done, with a line on stderr. Earlier records of the
+    name `writes` are removed first.
     """
 
     def work() -> int | None:
@@ -171,8 +188,8 @@ def start(
     sys.exit(run_command(Path(sys.argv[0]).name, work))
 
 
-def run_with(words: list[str]) -> Run:
-    """Return the run of a script with these words on its command line; ReprodError if they are none."""
+def make_run(words: list[str]) -> Run:
+    """Return the run of a script with these words on its command line; ReprodError for wrong ones."""
     return Run(_parser(None).parse_args(words))
 
 

@@ -63,26 +63,26 @@ class Series:
 def read_series(path: Path) -> Series:
     """Read a file like ETTh1.csv.
 
-    Raises MissingInputError if there is none, ReprodError naming the line that is not as it should be.
+    Raises MissingInputError without a file, ReprodError with the number of a wrong line.
     """
     if not path.is_file():
         raise MissingInputError(f"{path} is missing: --data-dir must hold ETTh1.csv")
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
-            series = _parsed(csv.reader(lines), path)
+            series = _parse_rows(csv.reader(lines), path)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ReprodError(f"{path} is no CSV text in UTF-8: {error}") from error
-    return _long_enough(series, str(path))
+        raise ReprodError(f"{path}: expected CSV text in UTF-8: {error}") from error
+    return _require_length(series, str(path))
 
 
-def _parsed(rows: Iterator[list[str]], path: Path) -> Series:
-    """Return the rows below the header; ReprodError with the line of one that is none."""
+def _parse_rows(rows: Iterator[list[str]], path: Path) -> Series:
+    """Return the rows below the header; ReprodError with the number of a wrong line."""
     if next(rows, None) != ["date", *COLUMNS]:
         raise ReprodError(f"{path}, line 1: the columns must be date,{','.join(COLUMNS)}")
     dates, values = [], []
     for number, row in enumerate(rows, start=2):
         try:
-            dates.append(_date(row[0]))
+            dates.append(_parse_date(row[0]))
             values.append([float(word) for word in row[1:]])
         except (ValueError, IndexError):
             values.append([])
@@ -91,14 +91,14 @@ def _parsed(rows: Iterator[list[str]], path: Path) -> Series:
     return Series(np.array(dates, dtype="datetime64[s]"), np.array(values))
 
 
-def _date(word: str) -> np.datetime64:
-    """Return a date and time, to the second; ValueError if it is none."""
+def _parse_date(word: str) -> np.datetime64:
+    """Return a date and time, to the second; ValueError for another text."""
     if not _DATE.fullmatch(word):
         raise ValueError(word)
     return np.datetime64(word.replace(" ", "T"), "s")
 
 
-def generated_series(seed: int = 0) -> Series:
+def generate_series(seed: int = 0) -> Series:
     """Return 20 months of seven columns with a daily and a weekly rhythm, and noise that lingers."""
     length = MONTHS["test"][1] * MONTH
     hours, random = np.arange(length), np.random.default_rng(seed)
@@ -133,16 +133,16 @@ def calendar(dates: Dates) -> dict[str, NDArray[np.int64]]:
 def time_features(dates: Dates, freq: str = "h") -> Array:
     """Return what embed="timeF" takes: numbers from -0.5 to 0.5, float64 (N, features).
 
-    Raises ReprodError for a frequency that has none.
+    Raises ReprodError for a frequency without time features.
     """
-    parts, names = calendar(dates), _chosen(FEATURES, freq, "time features")
+    parts, names = calendar(dates), _choose(FEATURES, freq, "time features")
     columns = [(parts[name] - SPANS[name][0]) / SPANS[name][1] - 0.5 for name in names]
     return np.stack(columns, axis=1)
 
 
 def calendar_marks(dates: Dates, freq: str = "h") -> Array:
     """Return what the other embeddings take: whole numbers as float64 (N, columns)."""
-    parts, names = calendar(dates), _chosen(MARKS, freq, "marks")
+    parts, names = calendar(dates), _choose(MARKS, freq, "marks")
     return np.stack([parts[name] for name in names], axis=1).astype(np.float64)
 
 
@@ -174,15 +174,15 @@ class Split:
         return self.values[known], self.values[sought], self.marks[known], self.marks[sought]
 
 
-def _chosen(table: dict[str, tuple[str, ...]], freq: str, what: str) -> tuple[str, ...]:
+def _choose(table: dict[str, tuple[str, ...]], freq: str, what: str) -> tuple[str, ...]:
     letter = freq.lstrip("0123456789").lower()  # "15t" is every 15 minutes
     if letter not in table:
         raise ReprodError(f"freq {freq!r} has no {what}: give one of {', '.join(table)}")
     return table[letter]
 
 
-def _long_enough(series: Series, where: str) -> Series:
-    needed = MONTHS["test"][1] * MONTH
-    if len(series.dates) < needed:
-        raise ReprodError(f"{where} has {len(series.dates)} rows, 20 months are {needed}")
+def _require_length(series: Series, where: str) -> Series:
+    wanted = MONTHS["test"][1] * MONTH
+    if len(series.dates) < wanted:
+        raise ReprodError(f"{where} has {len(series.dates)} rows, 20 months are {wanted}")
     return series

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-JUDGE = "float64"
-DTYPES = (JUDGE, "float32")
+STRICT_DTYPE = "float64"
+DTYPES = (STRICT_DTYPE, "float32")
 SEED = 2021
 BATCH_SIZE = 8
 LEARNING_RATE = 1e-4  # halved after every epoch, as in the original

@@ -7,13 +7,13 @@ import os
 import shlex
 from functools import partial
 
-from informer_run import Run, run_with
+from informer_run import Run, make_run
 from informer_settings import LENGTHS, SEED
 from reprod_align import align
 
 import numpy as np
 
-RUN = run_with(shlex.split(os.environ.get("INFORMER", "")))
+RUN = make_run(shlex.split(os.environ.get("INFORMER", "")))
 steps = 10
 
 
@@ -88,7 +88,7 @@ def paddle_scheduler(optimizer):
     return informer_pd.build_schedule(optimizer)
 
 
-def explanation(run: Run) -> list[str]:
+def explain(run: Run) -> list[str]:
     """Return what `align` finds in the pair that a script was run with, in lines."""
     found = align(
         torch_model(run),

@@ -8,7 +8,7 @@ pair    pt_forward.py               the same lines with PyTorch's calls
 
 import informer_pd
 from informer_run import Run, start
-from informer_settings import DTYPES, JUDGE
+from informer_settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.paddle import layer_outputs
 
@@ -20,11 +20,11 @@ def main(run: Run) -> None:
     for dtype in DTYPES:
         record = Recorder(run.output("forward_paddle", dtype))
         model = informer_pd.load_model(run, dtype)  # eval mode: no dropout, but sampled keys
-        batch = informer_pd.tensors(run.first_batch())
+        batch = informer_pd.to_tensors(run.first_batch())
         with paddle.no_grad(), layer_outputs(model, run.layer_names) as layers:
-            with informer_pd.shared(0, 0):
+            with informer_pd.share_draws(0, 0):
                 output, _ = informer_pd.forecast(model, batch)  # (B, out_len, 7)
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(layers)
         record.add("forecast", output)
         record.save()

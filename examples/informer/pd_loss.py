@@ -8,7 +8,7 @@ pair    pt_loss.py                  the same lines with PyTorch's calls
 
 import informer_pd
 from informer_run import Run, start
-from informer_settings import DTYPES, JUDGE
+from informer_settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 
 import paddle
@@ -21,12 +21,12 @@ def main(run: Run) -> None:
         record = Recorder(run.output("loss_paddle", dtype))
         model = informer_pd.load_model(run, dtype)
         model.train()
-        with paddle.no_grad(), informer_pd.shared(0, 0):
-            pair = informer_pd.forecast(model, informer_pd.tensors(run.first_batch()))
+        with paddle.no_grad(), informer_pd.share_draws(0, 0):
+            pair = informer_pd.forecast(model, informer_pd.to_tensors(run.first_batch()))
         record.add("loss", F.mse_loss(*pair))
         record.add("absolute", F.l1_loss(*pair))
         record.add("of_each_value", F.mse_loss(*pair, reduction="none"))
-        if dtype == JUDGE:  # a sum of thousands is never within the official 1e-6 in float32
+        if dtype == STRICT_DTYPE:  # a sum of thousands is never within the official 1e-6 in float32
             record.add("summed", F.mse_loss(*pair, reduction="sum"))
         record.save()
 

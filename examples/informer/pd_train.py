@@ -8,7 +8,7 @@ pair    pt_train.py                 the same lines with PyTorch's calls
 
 import informer_pd
 from informer_run import Run, start
-from informer_settings import DTYPES, JUDGE
+from informer_settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 
 import paddle.nn.functional as F
@@ -27,7 +27,7 @@ def main(run: Run) -> None:
             losses = train_epoch(model, optimizer, run, epoch)
             found = informer_pd.evaluate(model, run, "val")
             schedule.step()
-            if dtype == JUDGE:
+            if dtype == STRICT_DTYPE:
                 record.add_all({f"loss_{epoch}_{step}": loss for step, loss in enumerate(losses)})
                 record.add_all({f"{name}_{epoch}": value for name, value in found.items()})
             print(f"paddle {dtype}, epoch {epoch + 1}: mse {found['mse'].item():.4f}")
@@ -40,7 +40,7 @@ def train_epoch(model: nn.Layer, optimizer: object, run: Run, epoch: int) -> lis
     model.train()
     losses = []
     for step, batch in enumerate(tqdm(informer_pd.data_loader(run, "train", epoch), disable=None)):
-        with informer_pd.shared(epoch, step):
+        with informer_pd.share_draws(epoch, step):
             loss = F.mse_loss(*informer_pd.forecast(model, batch))
         loss.backward()
         optimizer.step()

@@ -8,7 +8,7 @@ pair    pd_backward.py              the same lines with Paddle's calls
 
 import informer_pt
 from informer_run import Run, start
-from informer_settings import DTYPES, ITERATIONS, JUDGE
+from informer_settings import DTYPES, ITERATIONS, STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.torch import gradients, parameters
 from reprod_align.traces.sketch import sketch_backwards
@@ -23,20 +23,20 @@ def main(run: Run) -> None:
         model = informer_pt.load_model(run, dtype)
         optimizer = informer_pt.build_optimizer(model)
         schedule = informer_pt.build_schedule(optimizer)
-        batch = informer_pt.tensors(run.first_batch())
+        batch = informer_pt.to_tensors(run.first_batch())
         for iteration in range(ITERATIONS):
-            with informer_pt.shared(0, iteration):
+            with informer_pt.share_draws(0, iteration):
                 loss = F.mse_loss(*informer_pt.forecast(model, batch))
             loss.backward()
             record.add(f"loss_{iteration}", loss)
             record.add(f"lr_{iteration}", schedule.get_last_lr()[0])
-            if dtype == JUDGE:
+            if dtype == STRICT_DTYPE:
                 record.add_all(sketch_backwards(f"gradient_{iteration}", gradients(model)))
             optimizer.step()
             optimizer.zero_grad()
             if iteration % 3 == 2:
                 schedule.step()
-            if dtype == JUDGE:
+            if dtype == STRICT_DTYPE:
                 record.add_all(sketch_backwards(f"parameter_{iteration}", parameters(model)))
         record.save()
 

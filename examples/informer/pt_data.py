@@ -7,7 +7,7 @@ pair    pd_data.py                  the same lines with Paddle's calls
 
 import informer_pt
 from informer_run import Run, start
-from informer_settings import JUDGE
+from informer_settings import STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.torch import set_precision
 
@@ -16,7 +16,7 @@ PARTS = ("x", "y", "x_mark", "y_mark")
 
 def main(run: Run) -> None:
     """Record all batches of both epochs of training, of val and of test."""
-    set_precision(JUDGE)
+    set_precision(STRICT_DTYPE)
     record = Recorder(run.output("data_torch"))
     for split, epochs in (("train", run.options.epochs), ("val", 1), ("test", 1)):
         record.add(f"{split}_windows", len(informer_pt.Windows(run, split)))

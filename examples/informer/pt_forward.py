@@ -8,7 +8,7 @@ pair    pd_forward.py               the same lines with Paddle's calls
 
 import informer_pt
 from informer_run import Run, start
-from informer_settings import DTYPES, JUDGE
+from informer_settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.torch import layer_outputs
 
@@ -20,11 +20,11 @@ def main(run: Run) -> None:
     for dtype in DTYPES:
         record = Recorder(run.output("forward_torch", dtype))
         model = informer_pt.load_model(run, dtype)  # eval mode: no dropout, but sampled keys
-        batch = informer_pt.tensors(run.first_batch())
+        batch = informer_pt.to_tensors(run.first_batch())
         with torch.no_grad(), layer_outputs(model, run.layer_names) as layers:
-            with informer_pt.shared(0, 0):
+            with informer_pt.share_draws(0, 0):
                 output, _ = informer_pt.forecast(model, batch)  # (B, out_len, 7)
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(layers)
         record.add("forecast", output)
         record.save()

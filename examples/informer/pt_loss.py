@@ -8,7 +8,7 @@ pair    pd_loss.py                  the same lines with Paddle's calls
 
 import informer_pt
 from informer_run import Run, start
-from informer_settings import DTYPES, JUDGE
+from informer_settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 
 import torch
@@ -21,12 +21,12 @@ def main(run: Run) -> None:
         record = Recorder(run.output("loss_torch", dtype))
         model = informer_pt.load_model(run, dtype)
         model.train()
-        with torch.no_grad(), informer_pt.shared(0, 0):
-            pair = informer_pt.forecast(model, informer_pt.tensors(run.first_batch()))
+        with torch.no_grad(), informer_pt.share_draws(0, 0):
+            pair = informer_pt.forecast(model, informer_pt.to_tensors(run.first_batch()))
         record.add("loss", F.mse_loss(*pair))
         record.add("absolute", F.l1_loss(*pair))
         record.add("of_each_value", F.mse_loss(*pair, reduction="none"))
-        if dtype == JUDGE:  # a sum of thousands is never within the official 1e-6 in float32
+        if dtype == STRICT_DTYPE:  # a sum of thousands is never within the official 1e-6 in float32
             record.add("summed", F.mse_loss(*pair, reduction="sum"))
         record.save()
 

@@ -8,7 +8,7 @@ pair    pd_train.py                 the same lines with Paddle's calls
 
 import informer_pt
 from informer_run import Run, start
-from informer_settings import DTYPES, JUDGE
+from informer_settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 
 import torch.nn.functional as F
@@ -27,7 +27,7 @@ def main(run: Run) -> None:
             losses = train_epoch(model, optimizer, run, epoch)
             found = informer_pt.evaluate(model, run, "val")
             schedule.step()
-            if dtype == JUDGE:
+            if dtype == STRICT_DTYPE:
                 record.add_all({f"loss_{epoch}_{step}": loss for step, loss in enumerate(losses)})
                 record.add_all({f"{name}_{epoch}": value for name, value in found.items()})
             print(f"torch {dtype}, epoch {epoch + 1}: mse {found['mse'].item():.4f}")
@@ -40,7 +40,7 @@ def train_epoch(model: nn.Module, optimizer: object, run: Run, epoch: int) -> li
     model.train()
     losses = []
     for step, batch in enumerate(tqdm(informer_pt.data_loader(run, "train", epoch), disable=None)):
-        with informer_pt.shared(epoch, step):
+        with informer_pt.share_draws(epoch, step):
             loss = F.mse_loss(*informer_pt.forecast(model, batch))
         loss.backward()
         optimizer.step()

@@ -9,7 +9,7 @@ from dataclasses import replace
 import informer_pd
 import informer_pt
 from informer_run import Run, start
-from informer_settings import JUDGE
+from informer_settings import STRICT_DTYPE
 from reprod_align import STRICT, compare_records
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
@@ -18,15 +18,15 @@ from reprod_align.weights.convert import Row, convert
 
 from tabulate import tabulate
 
-# How Paddle's batch norm calls its statistics; PyTorch's counter of batches has no counterpart
+# Paddle's names of batch norm's statistics; PyTorch's counter of batches has no counterpart
 PADDLE_NAMES = {"running_mean": "_mean", "running_var": "_variance"}
 COUNTER = "num_batches_tracked"
 
 
 def main(run: Run) -> None:
     """Convert, compare both models' forecasts in float64, and only then write."""
-    weights = pt_backend.read_weights(run.needed(run.checkpoint, "pt_checkpoint.py"))
-    rows = converted(run, weights)
+    weights = pt_backend.read_weights(run.require(run.checkpoint, "pt_checkpoint.py"))
+    rows = convert_weights(run, weights)
     print(tabulate([row.cells() for row in rows], headers=Row.HEADERS, disable_numparse=True))
     difference = verify(run, weights, rows)
     pd_backend.write_weights(run.paddle_weights, {row.paddle_name: row.paddle for row in rows})
@@ -34,7 +34,7 @@ def main(run: Run) -> None:
     print(f"the forecasts of both models agree to {difference:.1e} (float64, relative)")
 
 
-def converted(run: Run, weights: dict) -> list[Row]:
+def convert_weights(run: Run, weights: dict) -> list[Row]:
     """Return every tensor, converted; WeightsError if the checkpoint is of another model."""
     layout = pt_backend.layout(informer_pt.build_model(run))
     shapes = {name: shape for name, shape in layout.shapes.items() if not name.endswith(COUNTER)}
@@ -50,16 +50,16 @@ def paddle_name(name: str) -> str:
 
 
 def verify(run: Run, weights: dict, rows: list[Row]) -> float:
-    """Return how far the two models' forecasts are apart; WeightsError if too far."""
+    """Return the relative difference of the two models' forecasts; WeightsError if it is too large."""
     found = []
     for side, backend in ((informer_pt, pt_backend), (informer_pd, pd_backend)):
-        backend.set_precision(JUDGE)
+        backend.set_precision(STRICT_DTYPE)
         model = side.build_model(run)
         own = weights if side is informer_pt else {row.paddle_name: row.paddle for row in rows}
         backend.load_weights(model, own)
         model.eval()
-        with side.shared(0, 0):
-            output, _ = side.forecast(model, side.tensors(run.first_batch()))
+        with side.share_draws(0, 0):
+            output, _ = side.forecast(model, side.to_tensors(run.first_batch()))
         found.append({"forecast": output.detach().numpy()})
     comparison = compare_records(*found, rule=STRICT)
     if not comparison.passed:

@@ -20,7 +20,7 @@ def main(run: Run) -> int:
         unit="layer",
         expect_noise=True,
         required=["logits"],
-        part="forward",
+        stage="forward",
     )
     return check(gate)
 

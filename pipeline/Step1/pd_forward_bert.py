@@ -8,8 +8,11 @@ writes  log_reprod/forward_paddle.npy               fake batch and logits (4, 2)
 pair    pt_forward_bert.py                          the same lines with PyTorch's calls
 """
 
+from pipeline.bert.exported import layer_names
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pd.model import load_bert
-from pipeline.run import JUDGE, Run, start
+from pipeline.run import Run, start
+from pipeline.settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.paddle import layer_outputs
 
@@ -18,18 +21,19 @@ import paddle
 
 def main(run: Run) -> None:
     """Record the fake batch and its logits, once in each precision."""
-    for dtype in run.dtypes:
+    fake = load_fake_batch(run)
+    for dtype in DTYPES:
         record = Recorder(run.output("forward_paddle", dtype))
-        record.add("fake_data", run.fake_data())
-        record.add("fake_label", run.fake_label())
+        record.add("fake_data", fake.input_ids)
+        record.add("fake_label", fake.labels)
         model = load_bert(run, dtype)  # eval mode: no dropout
-        input_ids = paddle.to_tensor(run.fake_data())  # (B, L)
-        with paddle.no_grad(), layer_outputs(model, run.layer_names()) as layers:
+        input_ids = paddle.to_tensor(fake.input_ids)  # (B, L)
+        with paddle.no_grad(), layer_outputs(model, layer_names(model.config)) as layers:
             logits = model(input_ids)  # (B, num_labels)
-        padded = {name: paddle.to_tensor(array) for name, array in run.padded_batch().items()}
+        padded = {name: paddle.to_tensor(array) for name, array in fake.padded.items()}
         with paddle.no_grad():
             sequence, pooled = model.bert(**padded)  # (B, L, D), (B, D)
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(layers)
             record.add("padded_sequence", sequence)
             record.add("padded_pooled", pooled)

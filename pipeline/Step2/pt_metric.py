@@ -8,11 +8,11 @@ writes  log_reprod/metric_torch.npy                 accuracy, precision, recall,
 pair    pd_metric.py                                the same lines with Paddle's calls
 """
 
-from pipeline import settings
 from pipeline.pt.loader import data_loader, load_examples, load_tokenizer
 from pipeline.pt.metrics import task_metrics
 from pipeline.pt.model import load_bert
-from pipeline.run import JUDGE, Run, start
+from pipeline.run import Run, start
+from pipeline.settings import DTYPES, EVAL_BATCH_SIZE, STRICT_DTYPE
 from reprod_align import Recorder
 
 import torch
@@ -22,18 +22,18 @@ def main(run: Run) -> None:
     """Score every sentence, the short last batch included, once in each precision."""
     tokenizer = load_tokenizer(run)
     demo = load_examples(run.corpus.demo, tokenizer)
-    for dtype in run.dtypes:
+    for dtype in DTYPES:
         record = Recorder(run.output("metric_torch", dtype))
         model = load_bert(run, dtype)
         metrics = task_metrics(run.task)
-        for index, batch in enumerate(data_loader(demo, tokenizer, settings.EVAL_BATCH_SIZE)):
+        for index, batch in enumerate(data_loader(demo, tokenizer, EVAL_BATCH_SIZE)):
             labels = batch.pop("labels")  # (B,)
             with torch.no_grad():
                 logits = model(**batch)  # (B, num_labels)
             metrics.update(logits, labels)
-            if dtype == JUDGE:
+            if dtype == STRICT_DTYPE:
                 record.add_all({f"batch_{index}_logits": logits, f"batch_{index}_labels": labels})
-        record.add_all(metrics.counts() if dtype == JUDGE else metrics.values())
+        record.add_all(metrics.counts() if dtype == STRICT_DTYPE else metrics.values())
         record.save()
 
 

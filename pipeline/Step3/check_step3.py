@@ -13,7 +13,7 @@ from reprod_align import check
 def main(run: Run) -> int:
     """Judge the two records."""
     scripts = ("pipeline/Step3/pt_loss.py", "pipeline/Step3/pd_loss.py")
-    return check(step_gate(run, "loss", scripts, unit="loss", required=["loss"], part="loss"))
+    return check(step_gate(run, "loss", scripts, unit="loss", required=["loss"], stage="loss"))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ pair    pt_loss.py                                  the same lines with PyTorch'
 """
 
 from pipeline import settings
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pd.model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
@@ -17,12 +18,13 @@ import paddle.nn.functional as F
 
 def main(run: Run) -> None:
     """Record every loss, once in each precision."""
-    for dtype in run.dtypes:
+    fake = load_fake_batch(run)
+    for dtype in settings.DTYPES:
         record = Recorder(run.output("loss_paddle", dtype))
         model = load_bert(run, dtype)  # eval mode: no dropout
         with paddle.no_grad():
-            logits = model(paddle.to_tensor(run.fake_data()))  # (B, num_labels)
-        labels = paddle.to_tensor(run.fake_label())  # (B,)
+            logits = model(paddle.to_tensor(fake.input_ids))  # (B, num_labels)
+        labels = paddle.to_tensor(fake.labels)  # (B,)
         one_ignored = labels.clone()
         one_ignored[-1] = settings.IGNORE_INDEX
         soft_labels = paddle.to_tensor(settings.SOFT_LABELS)

@@ -7,6 +7,7 @@ pair    pd_loss.py                                  the same lines with Paddle's
 """
 
 from pipeline import settings
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pt.model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
@@ -17,12 +18,13 @@ import torch.nn.functional as F
 
 def main(run: Run) -> None:
     """Record every loss, once in each precision."""
-    for dtype in run.dtypes:
+    fake = load_fake_batch(run)
+    for dtype in settings.DTYPES:
         record = Recorder(run.output("loss_torch", dtype))
         model = load_bert(run, dtype)  # eval mode: no dropout
         with torch.no_grad():
-            logits = model(torch.from_numpy(run.fake_data()))  # (B, num_labels)
-        labels = torch.from_numpy(run.fake_label())  # (B,)
+            logits = model(torch.from_numpy(fake.input_ids))  # (B, num_labels)
+        labels = torch.from_numpy(fake.labels)  # (B,)
         one_ignored = labels.clone()
         one_ignored[-1] = settings.IGNORE_INDEX
         soft_labels = torch.tensor(settings.SOFT_LABELS)

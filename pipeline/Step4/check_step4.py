@@ -25,7 +25,7 @@ def main(run: Run) -> int:
         unit="value",
         expect_noise=True,
         required=losses,
-        part="training",
+        stage="training",
     )
     bp = check(bp_gate)
     return max(lr, bp)

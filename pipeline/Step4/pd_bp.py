@@ -9,9 +9,11 @@ pair    pt_bp.py                                    the same lines with PyTorch'
 """
 
 from pipeline import settings
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pd.model import criterion, load_bert
 from pipeline.pd.optimizer import build_optimizer
-from pipeline.run import JUDGE, Run, start
+from pipeline.run import Run, start
+from pipeline.settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.paddle import gradients, parameters
 from reprod_align.traces.sketch import sketch_backwards
@@ -22,7 +24,7 @@ from tqdm import trange
 
 def main(run: Run) -> None:
     """Train once in each precision."""
-    for dtype in run.dtypes:
+    for dtype in DTYPES:
         train(run, dtype)
 
 
@@ -31,19 +33,20 @@ def train(run: Run, dtype: str) -> None:
     record = Recorder(run.output("bp_align_paddle", dtype))
     model = load_bert(run, dtype)
     optimizer, schedule = build_optimizer(model, settings.LEARNING_RATE, settings.BP_ITERATIONS)
-    input_ids = paddle.to_tensor(run.fake_data())  # (B, L)
-    labels = paddle.to_tensor(run.fake_label())  # (B,)
+    fake = load_fake_batch(run)
+    input_ids = paddle.to_tensor(fake.input_ids)  # (B, L)
+    labels = paddle.to_tensor(fake.labels)  # (B,)
     for iteration in trange(settings.BP_ITERATIONS, desc=f"paddle {dtype}", disable=None):
         loss = criterion(model(input_ids), labels)
         loss.backward()
         record.add(f"loss_{iteration}", loss)
         record.add(f"lr_{iteration}", optimizer.get_lr())
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(sketch_backwards(f"gradient_{iteration}", gradients(model)))
         optimizer.step()
         schedule.step()
         optimizer.clear_grad()
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(sketch_backwards(f"parameter_{iteration}", parameters(model)))
     record.save()
 

@@ -9,9 +9,11 @@ pair    pd_bp.py                                    the same lines with Paddle's
 """
 
 from pipeline import settings
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pt.model import criterion, load_bert
 from pipeline.pt.optimizer import build_optimizer
-from pipeline.run import JUDGE, Run, start
+from pipeline.run import Run, start
+from pipeline.settings import DTYPES, STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.torch import gradients, parameters
 from reprod_align.traces.sketch import sketch_backwards
@@ -22,7 +24,7 @@ from tqdm import trange
 
 def main(run: Run) -> None:
     """Train once in each precision."""
-    for dtype in run.dtypes:
+    for dtype in DTYPES:
         train(run, dtype)
 
 
@@ -31,19 +33,20 @@ def train(run: Run, dtype: str) -> None:
     record = Recorder(run.output("bp_align_torch", dtype))
     model = load_bert(run, dtype)
     optimizer, schedule = build_optimizer(model, settings.LEARNING_RATE, settings.BP_ITERATIONS)
-    input_ids = torch.from_numpy(run.fake_data())  # (B, L)
-    labels = torch.from_numpy(run.fake_label())  # (B,)
+    fake = load_fake_batch(run)
+    input_ids = torch.from_numpy(fake.input_ids)  # (B, L)
+    labels = torch.from_numpy(fake.labels)  # (B,)
     for iteration in trange(settings.BP_ITERATIONS, desc=f"torch {dtype}", disable=None):
         loss = criterion(model(input_ids), labels)
         loss.backward()
         record.add(f"loss_{iteration}", loss)
         record.add(f"lr_{iteration}", schedule.get_last_lr()[0])
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(sketch_backwards(f"gradient_{iteration}", gradients(model)))
         optimizer.step()
         schedule.step()
         optimizer.zero_grad()
-        if dtype == JUDGE:
+        if dtype == STRICT_DTYPE:
             record.add_all(sketch_backwards(f"parameter_{iteration}", parameters(model)))
     record.save()
 

@@ -32,7 +32,7 @@ def read(run: Run, side: str) -> dict[str, ParameterSample]:
     script = f"pipeline/Step5/{side}_init.py"
     record = run.output("init_torch" if side == "pt" else "init_paddle")
     model = REPOSITORY / "models" / f"{side}_bert.py"
-    if model.stat().st_mtime_ns > run.needed(record, script).stat().st_mtime_ns:
+    if model.stat().st_mtime_ns > run.require(record, script).stat().st_mtime_ns:
         raise MissingInputError(f"{record} is older than {model}: run {run.command(script)} again")
     return from_record(load_record(record))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.run import Run, start
 from pipeline.training.native import NATIVE
-from pipeline.training.native_runs import judged, read_runs, remarks
+from pipeline.training.native_runs import judge_runs, list_remarks, read_runs
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS
@@ -25,8 +25,8 @@ def main(run: Run) -> int:
 
         require_kind(options.report)
     sides = read_runs(run)
-    report = judged(sides, tuple(options.margin or MARGINS), options.alpha)
-    remarked = remarks(sides)
+    report = judge_runs(sides, tuple(options.margin or MARGINS), options.alpha)
+    remarked = list_remarks(sides)
     text = "\n".join([report.text(), *(f"remark: {remark}" for remark in remarked)])
     seeds = {side: sorted(found) for side, found in sides.items()}
     write_text(log, f"{text}\n")

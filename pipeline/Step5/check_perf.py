@@ -8,7 +8,7 @@ exit    0 measured, 1 slower than --at-least, 2 could not be measured
 import argparse
 
 from pipeline.run import Run, start
-from pipeline.timing.rounds import SCRIPTS, timed_in_turns
+from pipeline.timing.rounds import SCRIPTS, time_in_turns
 from pipeline.timing.workload import add_workload, speed_file
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
@@ -16,7 +16,7 @@ from reprod_align.base.json import write_json
 
 def main(run: Run) -> int:
     """Time both sides in turns, print and write the comparison, and judge it by --at-least."""
-    comparison, result = timed_in_turns(run), speed_file(run, "perf_diff")
+    comparison, result = time_in_turns(run), speed_file(run, "perf_diff")
     print(comparison.text())
     write_json(result, comparison.to_json())
     write_text(result.with_suffix(".log"), f"{comparison.text()}\n")

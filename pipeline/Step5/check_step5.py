@@ -25,7 +25,7 @@ def main(run: Run) -> int:
             unit="entry",
             expect_noise=True,
             required=[official(name) for name in run.task.metric_names],
-            part="training" if run.task.num_labels == settings.NUM_LABELS else None,
+            stage="training" if run.task.num_labels == settings.NUM_LABELS else None,
         )
     )
 

@@ -9,6 +9,7 @@ from functools import partial
 
 import pipeline  # noqa: F401  (quietens what follows)
 from models.pd_bert import BertForSequenceClassification
+from pipeline.bert.exported import read_config
 from pipeline.run import Run, start
 from reprod_align.backends.paddle import set_precision
 from reprod_align.backends.paddle.init import sample_parameters
@@ -22,7 +23,7 @@ def main(run: Run) -> None:
     """Build the model with every seed and keep what its parameters start from."""
     paddle.set_device("cpu")
     set_precision("float32")
-    samples = sample_parameters(partial(BertForSequenceClassification, run.config()))
+    samples = sample_parameters(partial(BertForSequenceClassification, read_config(run)))
     save_record(run.output("init_paddle"), as_record(samples))
     print(f"paddle: {len(samples)} parameters, drawn with {len(SEEDS)} seeds")
 

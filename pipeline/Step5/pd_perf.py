@@ -12,7 +12,13 @@ from pipeline.pd.loader import data_loader, load_tokenizer
 from pipeline.pd.model import criterion, load_bert
 from pipeline.pd.optimizer import build_optimizer
 from pipeline.run import Run, start
-from pipeline.timing.workload import Stopwatch, add_options, examples, save_speed
+from pipeline.timing.workload import (
+    Stopwatch,
+    add_options,
+    draw_examples,
+    read_workload,
+    save_speed,
+)
 
 from paddlenlp.datasets import MapDataset
 
@@ -21,7 +27,7 @@ def main(run: Run) -> None:
     """Train on random sentences, dropout on, and time it; with --fast, by the layers of pd_fast.py."""
     model = load_bert(run, "float32")
     model.train()
-    data = MapDataset(examples(run))
+    data = MapDataset(draw_examples(read_workload(run), model.config))
     batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
     optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
     if run.options.fast:

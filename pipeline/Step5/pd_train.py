@@ -11,17 +11,21 @@ pair    pt_train.py                                 the same lines with PyTorch'
 from pathlib import Path
 
 from pipeline.pd.learner import build_learner
-from pipeline.pd.loader import ShardLoader
-from pipeline.pd.loop import measure, train_epoch
-from pipeline.pd.model import load_bert
-from pipeline.pd.ranks import joined
+from pipeline.pd.model import criterion, load_bert
+from pipeline.pd.optimizer import clip_gradients
+from pipeline.pd.processes import join_processes
 from pipeline.pd.sentences import Sentences, load_sentences
 from pipeline.run import Run, start
-from pipeline.training.native import remove_records
-from pipeline.training.options import TrainingOptions, add_options, training_options
-from pipeline.training.ranks import Ranks
+from pipeline.training.measures import Measured
+from pipeline.training.native import remove_training_records
+from pipeline.training.options import TrainingOptions, add_options, read_options
+from pipeline.training.processes import Processes
 from pipeline.training.record import save_training
 from pipeline.training.session import Session
+from pipeline.training.shards import restore_order
+
+import paddle
+from paddle import nn
 
 
 def main(run: Run) -> None:
@@ -29,33 +33,61 @@ def main(run: Run) -> None:
 
     With --randomness native each side shuffles and drops out by itself.
     """
-    remove_records(run, "paddle")
-    with joined(run.options.device) as ranks:
-        options = training_options(run)
-        data = load_sentences(run, options, ranks)
+    remove_training_records(run, "paddle")
+    with join_processes(run.options.device) as processes:  # one, unless a launcher started more
+        options = read_options(run)
+        data = load_sentences(run, options, processes)
         for dtype in options.dtypes:
-            results = fine_tune(run, options, dtype, data, ranks)
-            if not ranks.rank:
-                print(f"paddle {dtype}: best {run.task.main_metric} {max(results):.4f}")
+            train(run, options, dtype, data, processes)
 
 
-def fine_tune(
-    run: Run, options: TrainingOptions, dtype: str, data: Sentences, ranks: Ranks
-) -> list[float]:
-    """Train for all epochs and record losses and metrics; return the main metric after each epoch."""
-    learner = build_learner(load_bert(run, dtype), options, options.steps(len(data.train)))
-    with Session(run, options, Path("paddle", dtype), learner, ranks) as session:
-        learner.join(ranks)
+def train(
+    run: Run, options: TrainingOptions, dtype: str, data: Sentences, processes: Processes
+) -> None:
+    """Train for all epochs, from the last checkpoint in --output on, and record the results."""
+    steps = options.steps(len(data.train))
+    learner = build_learner(load_bert(run, dtype), options, steps, processes)
+    model, optimizer, schedule = learner.model, learner.optimizer, learner.schedule
+    scaler = learner.scaler  # of the loss, for --amp fp16; otherwise it changes nothing
+    with Session(run, options, Path("paddle", dtype), learner, processes) as session:
         for epoch in session.epochs():
-            order = data.order(options, epoch)[session.examples_done :]
-            batches = ShardLoader(
-                data.train, data.tokenizer, options.examples_per_step, order, ranks
-            )
-            train_epoch(learner, batches, session)
-            session.end_epoch(measure(run, learner, data, session))
-    if not ranks.rank:
-        save_training(run, session, "paddle", dtype, data.dev)
-    return session.results
+            model.train()
+            for parts in session.steps(data.train_batches(epoch, session.examples_done)):
+                total = 0.0
+                for part in parts:  # one, unless --grad-accum asks for more
+                    with learner.forward_pass(part) as forward:  # with this step's dropout masks
+                        loss = criterion(forward(**part.inputs), part.labels)
+                    share = part.share * processes.world  # gradients become the processes' mean
+                    scaler.scale(loss * share).backward()
+                    total += loss.item() * part.share
+                numbers = {"lr": float(optimizer.get_lr())}
+                if options.clip is not None:
+                    scaler.unscale_(optimizer)
+                    numbers["grad_norm"] = clip_gradients(model, options.clip)
+                scaler.step(optimizer)
+                scaler.update()
+                schedule.step()
+                optimizer.clear_grad()
+                session.end_step(total, **numbers)
+            session.end_epoch(evaluate(model, data, session))
+    save_training(session, data.dev)
+
+
+def evaluate(model: nn.Layer, data: Sentences, session: Session) -> Measured:
+    """Return metrics and logits of every dev set."""
+    model.eval()
+    measured = Measured()
+    for name in data.dev:
+        found = []  # this process's rows of every batch
+        for shard, batch in session.watch(data.dev_batches(name)):
+            labels = batch.pop("labels")  # (B,)
+            with paddle.no_grad():
+                logits = model(**batch)  # (B, num_labels)
+            rows = zip(logits.tolist(), labels.tolist(), strict=True)
+            found.append(list(rows) if shard.counts else [])
+        scores, labels = zip(*restore_order(session.processes.gather(found)), strict=True)
+        measured.add(session.run.task, name, list(scores), list(labels))
+    return measured
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from functools import partial
 
 import pipeline  # noqa: F401  (quietens what follows)
 from models.pt_bert import BertForSequenceClassification
+from pipeline.bert.exported import read_config
 from pipeline.run import Run, start
 from reprod_align.backends.torch import set_precision
 from reprod_align.backends.torch.init import sample_parameters
@@ -19,7 +20,7 @@ from reprod_align.records.record import save_record
 def main(run: Run) -> None:
     """Build the model with every seed and keep what its parameters start from."""
     set_precision("float32")
-    samples = sample_parameters(partial(BertForSequenceClassification, run.config()))
+    samples = sample_parameters(partial(BertForSequenceClassification, read_config(run)))
     save_record(run.output("init_torch"), as_record(samples))
     print(f"torch: {len(samples)} parameters, drawn with {len(SEEDS)} seeds")
 

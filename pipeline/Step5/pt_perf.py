@@ -11,7 +11,13 @@ from pipeline.pt.loader import data_loader, load_tokenizer
 from pipeline.pt.model import criterion, load_bert
 from pipeline.pt.optimizer import build_optimizer
 from pipeline.run import Run, start
-from pipeline.timing.workload import Stopwatch, add_options, examples, save_speed
+from pipeline.timing.workload import (
+    Stopwatch,
+    add_options,
+    draw_examples,
+    read_workload,
+    save_speed,
+)
 
 from datasets import Dataset
 from torch.optim import AdamW
@@ -27,7 +33,7 @@ def main(run: Run) -> None:
     """Train on random sentences, dropout on, and time it; with --fast, by PyTorch's fused AdamW."""
     model = load_bert(run, "float32")
     model.train()
-    data = Dataset.from_list(examples(run))
+    data = Dataset.from_list(draw_examples(read_workload(run), model.config))
     batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
     optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
     if run.options.fast:

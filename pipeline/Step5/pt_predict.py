@@ -6,12 +6,12 @@ prints  label, its probability (of STS-B the score) and the sentence, with tabs 
 pair    pd_predict.py                           the same lines with Paddle's calls
 """
 
-from pipeline.pt.learner import place
 from pipeline.pt.loader import data_loader, encode, load_tokenizer
-from pipeline.pt.model import load_bert
-from pipeline.run import JUDGE, Run, start
+from pipeline.pt.model import load_bert, use_device
+from pipeline.run import Run, start
+from pipeline.settings import STRICT_DTYPE
 from pipeline.training.options import check_length
-from pipeline.training.prediction import add_options, answer, sentences, trained_weights
+from pipeline.training.prediction import add_options, answer, read_sentences, read_trained_weights
 from reprod_align.backends.torch import load_weights
 
 import torch
@@ -21,16 +21,17 @@ from datasets import Dataset
 def main(run: Run) -> None:
     """Predict in float64, so that both sides print the same digits."""
     check_length(run)
-    found, tokenizer, model = sentences(run), load_tokenizer(run), load_bert(run, JUDGE)
-    trained = trained_weights(run, "torch")
+    found, tokenizer, model = read_sentences(run), load_tokenizer(run), load_bert(run, STRICT_DTYPE)
+    trained = read_trained_weights(run, "torch")
     if trained is not None:
         load_weights(model, trained)
-    model = model.to(place(run.options.device))
+    device = use_device(run.options.device)
+    model = model.to(device)
     longest = run.options.max_length
     examples = Dataset.from_list([encode(tokenizer, texts, longest) for texts in found])
     rows = []
     for batch in data_loader(examples, tokenizer, run.options.batch_size):
-        batch = {name: tensor.to(place(run.options.device)) for name, tensor in batch.items()}
+        batch = {name: tensor.to(device) for name, tensor in batch.items()}
         with torch.no_grad():
             rows += model(**batch).tolist()  # (B, num_labels)
     for texts, logits in zip(found, rows, strict=True):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from models.bert_config import upgrade_names
-from pipeline.profiles import source_config, source_folder, vocabulary
-from pipeline.run import Run, require_vocabulary
+from pipeline.bert.exported import require_vocabulary
+from pipeline.profiles import find_source, find_source_vocabulary, read_source_config
+from pipeline.run import Run
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError
 
@@ -20,7 +21,7 @@ HEADS = ("cls.", "classifier.", "qa_outputs.")  # what checkpoints with a task k
 Weights = dict[str, NDArray[np.generic]]
 
 
-def bert_weights(weights: Mapping[str, NDArray[np.generic]]) -> Weights:
+def select_bert_weights(weights: Mapping[str, NDArray[np.generic]]) -> Weights:
     """Return the state dict of BertModel out of a checkpoint of BertModel or of a task's model."""
     named = dict(weights)
     upgrade_names(named)
@@ -35,16 +36,19 @@ def write_description(run: Run) -> None:
 
     Raises ReprodError, with nothing written, if the checkpoint's own are missing or damaged.
     """
-    folder = source_folder(run.profile, run.weights)
-    config = source_config(run.profile, run.weights)
-    vocab = vocabulary(run.profile, run.weights)
+    source = run.profile, run.options.weights
+    folder, config, vocab = (
+        find_source(*source),
+        read_source_config(*source),
+        find_source_vocabulary(*source),
+    )
     require_vocabulary(vocab, config, "copy the checkpoint's own there")
     names = {"profile": run.profile.name, "do_lower_case": _lower_case(folder)}
     description = config.to_dict() | names
     with whole_file(run.home / "weights" / "config.json") as handle:
         handle.write(json.dumps(description, indent=2).encode())
-    with whole_file(run.home / "weights" / "vocab.txt") as handle, vocab.open("rb") as source:
-        shutil.copyfileobj(source, handle)
+    with whole_file(run.home / "weights" / "vocab.txt") as handle, vocab.open("rb") as words:
+        shutil.copyfileobj(words, handle)
 
 
 def _lower_case(folder: Path | None) -> bool:

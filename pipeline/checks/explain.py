@@ -1,4 +1,4 @@
-"""Where and why the two sides part: what a failed check goes on to say.
+"""Where and why the two sides differ: what a check adds when it fails.
 
 `align` judges the pair of pair_bert.py: the code and the weights that are there now.
 """
@@ -10,7 +10,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from pipeline import pair_bert
-from pipeline.run import Part, Run
+from pipeline.checks import Stage
+from pipeline.run import Run
 from pipeline.run.command_line import REPOSITORY
 from reprod_align import Report, align
 from reprod_align.base.progress import tell
@@ -19,24 +20,29 @@ from reprod_align.base.text import and_more
 from reprod_align.errors import describe_error
 
 PACKAGES = ("torch", "transformers", "paddle", "paddlenlp")
-SHOWN = 3  # findings; the first is where the two part
+SHOWN = 3  # findings; the first is where the two begin to differ
+GIVEN = {
+    "forward": (),
+    "loss": ("loss",),
+    "training": ("loss", "optimizer", "scheduler"),
+}
 
 
-def explanation(run: Run, part: Part, again: str) -> list[str]:
+def explain(run: Run, stage: Stage, again: str) -> list[str]:
     """Return what `align` finds in this run's pair, as lines to print.
 
-    part: what the check is about; what comes after it is not judged. again: the commands that write
-    the records. Raises whatever is in the way.
+    stage: what the check is about; later stages are not judged. again: the commands that write the
+    records. Errors of the models pass.
     """
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
-        return _apart(run, f"{', '.join(missing)} not found")
+        return _show_command(run, f"{', '.join(missing)} not found")
     pair_bert.home = run.home
     try:
-        report = _judged(part)
+        report = _align(stage)
     except (ImportError, OSError) as error:  # GPU builds of the two often can't share a process
-        return _apart(run, describe_error(error))
-    found = _findings(report) if report.findings else _nothing(report, again)
+        return _show_command(run, describe_error(error))
+    found = _list_findings(report) if report.findings else _report_no_fault(report, again)
     return [*found, f"full report: {_command(run)}"]
 
 
@@ -45,35 +51,29 @@ def _command(run: Run) -> str:
     return f"{home}reprod-align pair pipeline/pair_bert.py"
 
 
-def _apart(run: Run, why: str) -> list[str]:
-    """Return what to say where the frameworks can't be had together."""
+def _show_command(run: Run, why: str) -> list[str]:
     return [
         f"where and why? align needs both frameworks ({why}), each in a Python of its own if need be:",
         f"  {_command(run)} --torch-python PATH --paddle-python PATH",
     ]
 
 
-def _judged(part: Part) -> Report:
+def _align(stage: Stage) -> Report:
     """Return the report on the padded batch; that on the plain one if only this reveals a fault."""
     tell("align looks for the place")
     try:
         with without_warnings(), redirect_stdout(sys.stderr):
-            report = _report(pair_bert.inputs(), part)
+            report = _align_on(pair_bert.inputs(), stage)
             if report.findings:
                 return report
-            plain = _report(pair_bert.plain_inputs(), "forward")
+            plain = _align_on(pair_bert.plain_inputs(), "forward")
             return plain if plain.findings else report
     finally:
         tell("")
 
 
-def _report(inputs: Any, part: Part) -> Report:
-    given = {
-        "forward": (),
-        "loss": ("loss",),
-        "training": ("loss", "optimizer", "scheduler"),
-    }[part]
-    names = [f"{framework}_{name}" for name in given for framework in ("torch", "paddle")]
+def _align_on(inputs: Any, stage: Stage) -> Report:
+    names = [f"{framework}_{name}" for name in GIVEN[stage] for framework in ("torch", "paddle")]
     return align(
         pair_bert.torch_model(),
         pair_bert.paddle_model(),
@@ -84,16 +84,15 @@ def _report(inputs: Any, part: Part) -> Report:
     )
 
 
-def _findings(report: Report) -> list[str]:
-    lines = ["where and why the two models part, says align:"]
+def _list_findings(report: Report) -> list[str]:
+    lines = ["align says where and why the two models differ:"]
     shown = report.findings[:SHOWN]
     lines += [f"  {number}. {finding}" for number, finding in enumerate(shown, 1)]
     more = and_more(report.findings, SHOWN)
     return [*lines, f" {more}"] if more else lines
 
 
-def _nothing(report: Report, again: str) -> list[str]:
-    """Return what to say if the pair is sound as it is now."""
+def _report_no_fault(report: Report, again: str) -> list[str]:
     return [
         f"align finds no fault in the models, code and weights as they are now: {report.verdict}",
         *(f"  {remark}" for remark in report.remarks[:SHOWN]),

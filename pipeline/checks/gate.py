@@ -4,9 +4,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from pipeline.run import JUDGE, Part, Run
+from pipeline.bert.exported import weight_files
+from pipeline.checks import Stage
+from pipeline.run import Run
 from pipeline.run.command_line import REPOSITORY
+from pipeline.settings import STRICT_DTYPE
 from reprod_align import EXACT, STRICT, Gate
+
+SIDES = {"pt": "torch", "pd": "paddle"}
+SHARED_CODE = ("pipeline/settings.py", "pipeline/tasks.py", "pipeline/data/*.py")  # of all records
+MODEL_CODE = ("models/bert_config.py", "pipeline/bert/exported.py", "pipeline/bert/fake_batch.py")
+TRAINING_CODE = "pipeline/training/*.py"
 
 
 def step_gate(
@@ -20,20 +28,22 @@ def step_gate(
     expect_noise: bool = False,
     required: Sequence[str] = (),
     required_twin: str = "",
-    part: Part | None = None,
+    stage: Stage | None = None,
 ) -> Gate:
     """Return what to compare as `name` ("forward") and by which rules.
 
-    `scripts` write the records, PyTorch's first; `exact` records hold what must not differ at
-    all, and exist in float64 alone; `required` keys must be in the official records, and in the
-    strict ones too, or `required_twin` in their place; if they differ, `align` is asked where the
-    models part, as far as `part`.
+    `scripts` write the records, PyTorch's first. `exact` records hold values that must be equal, and
+    exist in float64 alone. `required` keys must be in the official records, and in the strict ones too,
+    or `required_twin` in their place. If the sides differ, `align` is run on the models up to `stage`.
     """
     first_run = " and ".join(run.command(script) for script in scripts)
-    strict = _records(run, name, JUDGE)
+    official, strict = (
+        (run.output(f"{name}_torch", dtype), run.output(f"{name}_paddle", dtype))
+        for dtype in (STRICT_DTYPE if exact else "float32", STRICT_DTYPE)
+    )
     return Gate(
         name=name,
-        official=strict if exact else _records(run, name, "float32"),
+        official=official,
         strict=strict,
         threshold=threshold,
         strict_rule=EXACT if exact else STRICT,
@@ -41,38 +51,35 @@ def step_gate(
         first_run=first_run,
         unit=unit,
         expect_noise=expect_noise,
-        sources=(_sources(run, "pt", scripts, exact), _sources(run, "pd", scripts, exact)),
+        sources=(list_sources(run, "pt", scripts, exact), list_sources(run, "pd", scripts, exact)),
         required=tuple(required),
         required_twin=required_twin,
-        explanation=_explanation(run, part, first_run),
+        explanation=_explain_later(run, stage, first_run),
     )
 
 
-def _explanation(run: Run, part: Part | None, again: str) -> Callable[[], Sequence[str]] | None:
-    if part is None or run.options.no_explain:
-        return None
-    return partial(_explain, run, part, again)
-
-
-def _explain(run: Run, part: Part, again: str) -> Sequence[str]:
-    from pipeline.checks.explain import explanation  # the engine: only a check that failed needs it
-
-    return explanation(run, part, again)
-
-
-def _sources(run: Run, side: str, scripts: Sequence[str], exact: bool) -> tuple[Path, ...]:
-    """Return the code and the weights of one side, on which its records depend.
+def list_sources(run: Run, side: str, scripts: Sequence[str], exact: bool) -> tuple[Path, ...]:
+    """Return the code and weights that make one side's records; a record older than one is stale.
 
     Exact records, data and learning rates, are made without a model.
     """
-    code = [REPOSITORY / script for script in scripts if f"/{side}_" in script]
-    code += (REPOSITORY / "pipeline" / side).glob("*.py")
-    if exact:
-        return tuple(code)
-    torch_side = (run.torch_weight, run.torch_classifier)
-    weights = torch_side if side == "pt" else (run.paddle_weight, run.paddle_classifier)
-    return (*code, REPOSITORY / "models" / f"{side}_bert.py", *weights)
+    own = [script for script in scripts if f"/{side}_" in script]
+    patterns = [*own, f"pipeline/{side}/*.py", *SHARED_CODE]
+    if not exact:
+        patterns += [f"models/{side}_bert.py", *MODEL_CODE]
+    if any(script.endswith("_train.py") for script in own):
+        patterns.append(TRAINING_CODE)
+    code = [path for pattern in patterns for path in sorted(REPOSITORY.glob(pattern))]
+    return (*code, *(() if exact else weight_files(run, SIDES[side])))
 
 
-def _records(run: Run, name: str, dtype: str) -> tuple[Path, Path]:
-    return run.output(f"{name}_torch", dtype), run.output(f"{name}_paddle", dtype)
+def _explain_later(run: Run, stage: Stage | None, again: str) -> Callable[[], Sequence[str]] | None:
+    if stage is None or run.options.no_explain:
+        return None
+    return partial(_explain, run, stage, again)
+
+
+def _explain(run: Run, stage: Stage, again: str) -> Sequence[str]:
+    from pipeline.checks.explain import explain  # the engine: only a check that failed needs it
+
+    return explain(run, stage, again)

@@ -12,9 +12,9 @@ DEMO_FOLDER = Path(__file__).resolve().parents[1] / "Step2" / "demo_sst2_sentenc
 
 
 class TaskFile(type(Path())):
-    """The path of a checked TSV file, and how to read it; SST-2's way unless told otherwise.
+    """The path of a checked TSV file, and how to read it; by default as SST-2's.
 
-    A path, so that whoever opens, names or hashes a corpus file needs to know nothing of tasks.
+    It is a path, so that code that opens, names or hashes a corpus file does not need the task.
     """
 
     task: Task = SST2
@@ -55,8 +55,8 @@ def find_test(task: Task, data_dir: Path) -> TaskFile:
     return check_tsv(data_dir / task.test.file, task, task.test)
 
 
-def task_file(path: Path) -> TaskFile:
-    """Return `path` with what is known of how to read it: SST-2's way if it is a plain path."""
+def as_task_file(path: Path) -> TaskFile:
+    """Return `path` with the way to read it: a plain path is read as SST-2's."""
     return path if isinstance(path, TaskFile) else TaskFile(path)
 
 
@@ -77,7 +77,7 @@ def check_tsv(path: Path, task: Task = SST2, layout: Layout = SST2.train) -> Tas
         raise ReprodError(f"{path} holds no sentences")
     file = TaskFile(path)
     file.task, file.layout = task, layout
-    file.skipped = (*range(begin), *_checked_rows(file, rows, begin))
+    file.skipped = (*range(begin), *_check_rows(file, rows, begin))
     return file
 
 
@@ -88,13 +88,13 @@ def _read_rows(path: Path) -> list[list[str]]:
             return list(reader)
     except UnicodeDecodeError as error:
         raise ReprodError(
-            f"{path}, line {_undecodable_line(path)}: the file is not UTF-8 text: {error.reason}"
+            f"{path}, line {_find_undecodable_line(path)}: the file is not UTF-8 text: {error.reason}"
         ) from error
     except csv.Error as error:
         raise ReprodError(f"{path}, line {reader.line_num}: {error}") from error
 
 
-def _undecodable_line(path: Path) -> int:
+def _find_undecodable_line(path: Path) -> int:
     """Return the number of the first line that is not UTF-8; the decoder counts its own buffer's bytes."""
     with path.open("rb") as handle:
         for line, raw in enumerate(handle, start=1):
@@ -116,13 +116,13 @@ def _is_header(rows: list[list[str]], layout: Layout) -> bool:
     return bool(rows) and len(rows[0]) == len(expected) and found == expected
 
 
-def _checked_rows(file: TaskFile, rows: list[list[str]], begin: int) -> list[int]:
+def _check_rows(file: TaskFile, rows: list[list[str]], begin: int) -> list[int]:
     """Check every row; return the positions of those that are cut, where the task has such."""
     cut = []
     for position, row in enumerate(rows[begin:], start=begin):
         if file.task.rough and len(row) < len(file.layout.columns):
             cut.append(position)
-        elif complaint := _complaint(file, row):
+        elif complaint := _find_complaint(file, row):
             raise ReprodError(f"{file}, line {position + 1}: {complaint}")
     if len(cut) + begin == len(rows):
         raise ReprodError(
@@ -136,8 +136,8 @@ def _checked_rows(file: TaskFile, rows: list[list[str]], begin: int) -> list[int
     return cut
 
 
-def _complaint(file: TaskFile, row: list[str]) -> str:
-    """Return what is wrong with a row, "" if nothing is."""
+def _find_complaint(file: TaskFile, row: list[str]) -> str:
+    """Return the fault of a row, "" for a sound one."""
     layout = file.layout
     if len(row) != len(layout.columns):
         return f"{len(row)} columns instead of {len(layout.columns)}"

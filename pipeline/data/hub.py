@@ -35,7 +35,7 @@ def _exists(folder: Path, layout: Layout) -> bool:
 def _load_from_hub(task: Task) -> Mapping[str, Any]:
     from datasets import load_dataset
 
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it tells of each retry
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it reports each retry
     try:
         data: Mapping[str, Any] = load_dataset(*task.hub)
     except (OSError, ValueError, RuntimeError) as error:

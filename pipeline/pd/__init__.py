@@ -1,8 +1,7 @@
 """What the pd_* scripts share. pipeline/pt is its twin, file by file.
 
-Imported before PaddleNLP by what runs on the Paddle side: PyTorch is neither needed nor looked for.
-PaddleNLP imports Hugging Face datasets, which looks for PyTorch unless told not to. Where PyTorch has
-been imported, as by a check that compares both sides, it is needed and stays visible.
+Import it before PaddleNLP, which imports Hugging Face datasets, which imports PyTorch unless USE_TORCH is 0.
+Where PyTorch has already been imported, as by a check that compares both sides, it stays visible.
 """
 
 import logging
@@ -11,4 +10,4 @@ import sys
 
 if "torch" not in sys.modules:
     os.environ.setdefault("USE_TORCH", "0")
-logging.getLogger("datasets").setLevel(logging.WARNING)  # it would report that it obeys
+logging.getLogger("datasets").setLevel(logging.WARNING)  # it would report USE_TORCH

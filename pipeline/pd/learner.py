@@ -1,14 +1,18 @@
-"""What an optimizer step changes, saved and restored, in Paddle. pt_checkpoint.py is its twin."""
+"""What an optimizer step changes: saved, restored, and how it draws random numbers."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from pipeline.pd.model import use_device
 from pipeline.pd.optimizer import build_optimizer
+from pipeline.training.native import NATIVE
 from pipeline.training.options import TrainingOptions
-from pipeline.training.ranks import Ranks
-from pipeline.training.state import Array, Arrays, Facts, model_weights, part
+from pipeline.training.processes import ALONE, Processes
+from pipeline.training.shards import Part
+from pipeline.training.state import Array, Arrays, Facts, model_weights, select
 from reprod_align.backends.paddle import load_weights
-from reprod_align.errors import ReprodError
+from reprod_align.backends.paddle.random import shared_random
 
 import paddle
 from paddle import nn
@@ -27,81 +31,78 @@ class Learner:
     optimizer: AdamW
     schedule: LRScheduler
     scaler: GradScaler
-    world: int = 1
+    options: TrainingOptions
+    wrapped: nn.Layer  # the model; of several processes, with the exchange of gradients around it
 
-    def __post_init__(self) -> None:
-        """Train in this process alone, until `join`."""
-        self.forward = self.model
+    @contextmanager
+    def forward_pass(self, part: Part) -> Iterator[nn.Layer]:
+        """Yield the model to call on `part`: it draws the part's random numbers, in --amp's precision.
 
-    def join(self, ranks: Ranks) -> None:
-        """From here on, a backward pass leaves the mean of all processes' gradients."""
-        self.world, self.forward = ranks.world, ranks.wrapped(self.model)
-
-    def gradients_stay_here(self, unless: bool) -> AbstractContextManager[object]:
-        """Add gradients up in this process; they are exchanged by the backward pass that ends a step."""
-        return nullcontext() if unless or self.world == 1 else self.forward.no_sync()
+        Several processes exchange their gradients in the backward pass of the last part alone.
+        """
+        alone = part.is_last or self.wrapped is self.model
+        keep = nullcontext() if alone else self.wrapped.no_sync()
+        with keep, self._draw(part), self._cast():
+            yield self.wrapped
 
     def state(self) -> tuple[Arrays, Facts]:
         """Return the arrays of model and optimizer, and the rest as JSON."""
-        arrays = {name: _array(tensor) for name, tensor in self.model.state_dict().items()}
+        arrays = {name: _to_array(tensor) for name, tensor in self.model.state_dict().items()}
         kept = self.optimizer.state_dict()
         for name, parameter in self.model.named_parameters():
             for kind in KINDS:  # Paddle's own names change with every model of a process
                 if f"{parameter.name}_{kind}" in kept:  # not of one that never had a gradient
-                    arrays[f"optimizer/{name}/{kind}"] = _array(kept[f"{parameter.name}_{kind}"])
-        schedule = {"last_epoch": self.schedule.last_epoch, "last_lr": self.learning_rate}
-        return arrays, {"schedule": schedule, "scaler": _plain(self.scaler.state_dict())}
+                    arrays[f"optimizer/{name}/{kind}"] = _to_array(kept[f"{parameter.name}_{kind}"])
+        rate = float(self.optimizer.get_lr())
+        schedule = {"last_epoch": self.schedule.last_epoch, "last_lr": rate}
+        return arrays, {"schedule": schedule, "scaler": _to_plain(self.scaler.state_dict())}
 
     def restore(self, arrays: Arrays, facts: Facts) -> None:
         """Take back what `state` returned; WeightsError unless it fits the model."""
         load_weights(self.model, model_weights(arrays))
-        kept = part(arrays, "optimizer")
         state = {"LR_Scheduler": facts["schedule"]}
+        kept = select(arrays, "optimizer")
         for name, parameter in self.model.named_parameters():
             for kind in KINDS:
-                if f"{name}/{kind}" in kept:
+                if f"{name}/{kind}" in kept:  # it lacks a parameter that never had a gradient
                     state[f"{parameter.name}_{kind}"] = paddle.to_tensor(kept[f"{name}/{kind}"])
         self.optimizer.set_state_dict(state)
         if self.scaler.is_enable():
             scale = paddle.to_tensor([facts["scaler"]["scale"]], dtype="float32").numpy()
             self.scaler.load_state_dict({**facts["scaler"], "scale": scale})
 
-    @property
-    def learning_rate(self) -> float:
-        """What the next step learns at."""
-        return float(self.optimizer.get_lr())
+    def _draw(self, part: Part) -> AbstractContextManager[object]:
+        """Draw from the shared stream, or in native mode from Paddle's own generator."""
+        if self.options.randomness != NATIVE:
+            return shared_random(part.draws)
+        if part.seed is not None:
+            paddle.seed(part.seed)
+        return nullcontext()
+
+    def _cast(self) -> AbstractContextManager[object]:
+        """Compute in --amp's precision where Paddle's lists allow it."""
+        if self.options.amp == "off":
+            return nullcontext()
+        dtype = {"bf16": "bfloat16", "fp16": "float16"}[self.options.amp]
+        return paddle.amp.auto_cast(dtype=dtype)
 
 
-def build_learner(model: nn.Layer, options: TrainingOptions, steps: int) -> Learner:
-    """Return the model, moved to --device, with the optimizer and schedule that `options` choose."""
-    model = model.to(place(options.device))
-    optimizer, schedule = build_optimizer(
-        model,
-        options.lr,
-        steps,
-        options.warmup_steps(steps),
-        options.scheduler,
-        options.weight_decay,
-    )
+def build_learner(
+    model: nn.Layer, options: TrainingOptions, steps: int, processes: Processes = ALONE
+) -> Learner:
+    """Return the model on --device, with the optimizer and schedule that `options` choose for `steps`."""
+    device = use_device(options.device)
+    model = model.to(device)
+    optimizer, schedule = build_optimizer(model, **options.optimizer_options(steps))
     scaler = GradScaler(enable=options.amp == "fp16")
-    return Learner(model, optimizer, schedule, scaler)
+    return Learner(model, optimizer, schedule, scaler, options, processes.wrap(model))
 
 
-def place(device: str) -> str:
-    """Make Paddle work on "cpu" or "gpu", and return its name; ReprodError if there is no GPU."""
-    if device == "gpu" and not (
-        paddle.is_compiled_with_cuda() and paddle.device.cuda.device_count()
-    ):
-        raise ReprodError("--device gpu: Paddle finds no GPU here")
-    paddle.set_device(device)
-    return device
-
-
-def _array(tensor: paddle.Tensor) -> Array:
+def _to_array(tensor: paddle.Tensor) -> Array:
     return tensor.detach().numpy()
 
 
-def _plain(state: Facts) -> Facts:
+def _to_plain(state: Facts) -> Facts:
     """Return a GradScaler's state without the array of one number that Paddle keeps its scale in."""
     return {
         name: getattr(value, "tolist", lambda v=value: [v])()[0] for name, value in state.items()

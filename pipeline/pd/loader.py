@@ -1,4 +1,4 @@
-"""From a TSV file to batches, with PaddleNLP's datasets and tokenizer. pt_loader.py is its twin."""
+"""From a TSV file to batches, with PaddleNLP's datasets and tokenizer."""
 
 import csv
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import settings
-from pipeline.data.corpus import task_file
+from pipeline.bert.exported import find_vocabulary, reads_lower_case
+from pipeline.data.corpus import as_task_file
 from pipeline.run import Run
-from pipeline.training.ranks import ALONE, Ranks
-from pipeline.training.shards import Shard, Shards
 
 import numpy as np
-import paddle
 import pandas as pd
 from paddle.io import BatchSampler, DataLoader, RandomSampler, SequenceSampler
 from paddlenlp.data import DataCollatorWithPadding
@@ -24,9 +22,9 @@ KEYS = ("input_ids", "token_type_ids", "attention_mask", "labels")
 
 
 class PunctuationTokenizer(BasicTokenizer):
-    """BERT's basic tokenizer as Google and Hugging Face have it: words part at punctuation alone.
+    """BERT's basic tokenizer as Google and Hugging Face have it: words are split at punctuation alone.
 
-    PaddleNLP's also parts them at symbols: its "£14" is "£", "14" where the others' is "£1", "##4".
+    PaddleNLP's also splits at symbols: its "£14" is "£", "14", the others' is "£1", "##4".
     """
 
     def _run_split_on_punc(self, text: str, never_split: Container[str] = ()) -> list[str]:
@@ -38,8 +36,8 @@ class PunctuationTokenizer(BasicTokenizer):
 class PairTokenizer(BertTokenizer):
     """PaddleNLP's tokenizer, but pairs that are too long are cut as Hugging Face's fast one cuts them.
 
-    Both cut the longer text first. Once both are equally long and one token must still go, PaddleNLP
-    takes it from the second text, Hugging Face from the one that was shorter at first (the first, if none).
+    Both cut the longer text first. If both are then equally long and one token must still go, PaddleNLP
+    takes it from the second text, Hugging Face from the one that was shorter at first, else from the first.
     """
 
     def truncate_sequences(
@@ -50,7 +48,7 @@ class PairTokenizer(BertTokenizer):
         *options: Any,
         **named: Any,
     ) -> tuple[list[int], list[int] | None, list[int]]:
-        """Return the ids that stay, of the text and of its pair, and none that overflow."""
+        """Return the ids that stay, of the text and of its pair; the third list is empty."""
         if pair_ids is None or num_tokens_to_remove <= 0:
             return super().truncate_sequences(
                 ids, pair_ids, num_tokens_to_remove, *options, **named
@@ -63,8 +61,9 @@ class PairTokenizer(BertTokenizer):
 
 def load_tokenizer(run: Run) -> BertTokenizer:
     """Return the tokenizer of the exported checkpoint."""
-    tokenizer = PairTokenizer(str(run.vocab), do_lower_case=run.do_lower_case)
-    tokenizer.basic_tokenizer = PunctuationTokenizer(do_lower_case=run.do_lower_case)
+    lower = reads_lower_case(run)
+    tokenizer = PairTokenizer(str(find_vocabulary(run)), do_lower_case=lower)
+    tokenizer.basic_tokenizer = PunctuationTokenizer(do_lower_case=lower)
     return tokenizer
 
 
@@ -75,7 +74,7 @@ def load_examples(
 
     A plain path is read as SST-2's. The examples of a test file lack the labels.
     """
-    texts = task_file(path).layout.texts
+    texts = as_task_file(path).layout.texts
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
         encoded = encode(tokenizer, [example[name] for name in texts], max_length)
@@ -99,11 +98,11 @@ def encode(
 
 
 def read_tsv(path: Path) -> Iterator[dict[str, Any]]:
-    """Read the texts as they stand: a quote is a character, and the word `null` is no missing value.
+    """Read the texts as they stand: a quote is a character, the word `null` is a word.
 
     Keys: the texts (str) by the names in the layout, and `label` (int, or float scores).
     """
-    file = task_file(path)
+    file = as_task_file(path)
     converters = dict.fromkeys(file.layout.texts, str) | {"label": file.task.number}
     rows = pd.read_csv(
         path,
@@ -137,58 +136,7 @@ def data_loader(
     )
 
 
-def native_order(examples: MapDataset, seed: int) -> list[int]:
+def draw_native_order(examples: MapDataset, seed: int) -> list[int]:
     """Return `examples` in Paddle's own random order, which it draws from NumPy."""
     np.random.seed(seed)
     return list(RandomSampler(examples))
-
-
-class ShardLoader:
-    """This process's rows of every batch, each with the `Shard` that says which they are.
-
-    They are padded to the longest sentence of the whole batch, so that dropout masks are rows of its own.
-    """
-
-    def __init__(
-        self,
-        examples: MapDataset,
-        tokenizer: BertTokenizer,
-        batch_size: int,
-        order: Sequence[int] | None = None,
-        ranks: Ranks = ALONE,
-    ) -> None:
-        """Split batches of `batch_size` in `order` (default: as they stand) over the processes."""
-        self._shards = Shards(range(len(examples)) if order is None else order, batch_size, ranks)
-        self._lengths = (
-            [len(example["input_ids"]) for example in examples] if ranks.world > 1 else []
-        )
-        self._pad = tokenizer.pad_token_id
-        self._batches = DataLoader(
-            examples,
-            batch_sampler=self._shards,
-            collate_fn=DataCollatorWithPadding(tokenizer),
-        )
-
-    def __len__(self) -> int:
-        """Return how many batches there are."""
-        return len(self._shards)
-
-    def __iter__(self) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Yield shard and rows of each batch."""
-        whole = zip(self._shards.shards(), self._shards.batches(), strict=True)
-        for (shard, indices), batch in zip(whole, self._batches, strict=True):
-            if self._lengths:
-                longest = max(self._lengths[index] for index in indices)
-                batch = {name: self._widened(name, rows, longest) for name, rows in batch.items()}
-            yield shard, batch
-
-    def _widened(self, name: str, rows: paddle.Tensor, length: int) -> paddle.Tensor:
-        if rows.ndim == 1:  # labels
-            return rows
-        return _padded(rows, length, self._pad if name == "input_ids" else 0)
-
-
-def _padded(tensor: paddle.Tensor, length: int, value: int) -> paddle.Tensor:
-    """Return (B, L) as (B, length), with `value` in the new columns."""
-    missing = length - tensor.shape[1]
-    return paddle.concat([tensor, paddle.full([len(tensor), missing], value, tensor.dtype)], axis=1)

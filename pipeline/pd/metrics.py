@@ -1,4 +1,4 @@
-"""The metrics of SST-2 with paddle.metric, and of every other task. pt_metrics.py is its twin."""
+"""The metrics of SST-2 with paddle.metric, and of every other task."""
 
 import math
 from collections.abc import Mapping

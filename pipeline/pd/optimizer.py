@@ -1,4 +1,4 @@
-"""AdamW and the schedules of its learning rate, in Paddle. pt_optimizer.py is its twin."""
+"""AdamW and the schedules of its learning rate, in Paddle."""
 
 from pipeline import settings
 
@@ -61,7 +61,7 @@ def clip_gradients(model: nn.Layer, largest: float) -> float:
     gradients = [each.grad for each in model.parameters() if each.grad is not None]
     squares = paddle.stack([gradient.astype("float64").square().sum() for gradient in gradients])
     norm = squares.sum().sqrt().item()
-    if not norm <= largest:  # nor where it is no number
+    if not norm <= largest:  # also for NaN
         for gradient in gradients:
             gradient.multiply_(paddle.to_tensor(largest / norm, dtype=gradient.dtype))
     return norm

@@ -1,14 +1,18 @@
-"""What an optimizer step changes, saved and restored, in torch. pd_checkpoint.py is its twin."""
+"""What an optimizer step changes: saved, restored, and how it draws random numbers."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
+from pipeline.pt.model import use_device
 from pipeline.pt.optimizer import build_optimizer
+from pipeline.training.native import NATIVE
 from pipeline.training.options import TrainingOptions
-from pipeline.training.ranks import Ranks
-from pipeline.training.state import Array, Arrays, Facts, model_weights, part
+from pipeline.training.processes import ALONE, Processes
+from pipeline.training.shards import Part
+from pipeline.training.state import Array, Arrays, Facts, model_weights, select
 from reprod_align.backends.torch import load_weights
-from reprod_align.errors import ReprodError
+from reprod_align.backends.torch.random import shared_random
 
 import torch
 from torch import nn
@@ -27,36 +31,37 @@ class Learner:
     optimizer: AdamW
     schedule: LambdaLR
     scaler: GradScaler
-    world: int = 1
+    options: TrainingOptions
+    wrapped: nn.Module  # the model; of several processes, with the exchange of gradients around it
 
-    def __post_init__(self) -> None:
-        """Train in this process alone, until `join`."""
-        self.forward = self.model
+    @contextmanager
+    def forward_pass(self, part: Part) -> Iterator[nn.Module]:
+        """Yield the model to call on `part`: it draws the part's random numbers, in --amp's precision.
 
-    def join(self, ranks: Ranks) -> None:
-        """From here on, a backward pass leaves the mean of all processes' gradients."""
-        self.world, self.forward = ranks.world, ranks.wrapped(self.model)
-
-    def gradients_stay_here(self, unless: bool) -> AbstractContextManager[object]:
-        """Add gradients up in this process; they are exchanged by the backward pass that ends a step."""
-        return nullcontext() if unless or self.world == 1 else self.forward.no_sync()
+        Several processes exchange their gradients in the backward pass of the last part alone.
+        """
+        alone = part.is_last or self.wrapped is self.model
+        keep = nullcontext() if alone else self.wrapped.no_sync()
+        with keep, self._draw(part), self._cast():
+            yield self.wrapped
 
     def state(self) -> tuple[Arrays, Facts]:
         """Return the arrays of model and optimizer, and the rest as JSON."""
-        arrays = {name: _array(tensor) for name, tensor in self.model.state_dict().items()}
+        arrays = {name: _to_array(tensor) for name, tensor in self.model.state_dict().items()}
         for name, parameter in self.model.named_parameters():
             for kind, tensor in self.optimizer.state[parameter].items():
-                arrays[f"optimizer/{name}/{kind}"] = _array(tensor)
-        schedule = {"last_epoch": self.schedule.last_epoch, "last_lr": self.learning_rate}
+                arrays[f"optimizer/{name}/{kind}"] = _to_array(tensor)
+        rate = float(self.schedule.get_last_lr()[0])
+        schedule = {"last_epoch": self.schedule.last_epoch, "last_lr": rate}
         return arrays, {"schedule": schedule, "scaler": self.scaler.state_dict()}
 
     def restore(self, arrays: Arrays, facts: Facts) -> None:
         """Take back what `state` returned; WeightsError unless it fits the model."""
         load_weights(self.model, model_weights(arrays))
-        kept = part(arrays, "optimizer")
+        kept = select(arrays, "optimizer")
         for name, parameter in self.model.named_parameters():
             self.optimizer.state[parameter] = {
-                kind: _tensor(kept[f"{name}/{kind}"], parameter, kind)
+                kind: _to_tensor(kept[f"{name}/{kind}"], parameter, kind)
                 for kind in KINDS
                 if f"{name}/{kind}" in kept  # it lacks a parameter that never had a gradient
             }
@@ -67,38 +72,37 @@ class Learner:
         if self.scaler.is_enabled():
             self.scaler.load_state_dict(facts["scaler"])
 
-    @property
-    def learning_rate(self) -> float:
-        """What the next step learns at."""
-        return float(self.schedule.get_last_lr()[0])
+    def _draw(self, part: Part) -> AbstractContextManager[object]:
+        """Draw from the shared stream, or in native mode from PyTorch's own generator."""
+        if self.options.randomness != NATIVE:
+            return shared_random(part.draws)
+        if part.seed is not None:
+            torch.manual_seed(part.seed)
+        return nullcontext()
+
+    def _cast(self) -> AbstractContextManager[object]:
+        """Compute in --amp's precision where PyTorch's lists allow it."""
+        if self.options.amp == "off":
+            return nullcontext()
+        dtype = {"bf16": torch.bfloat16, "fp16": torch.float16}[self.options.amp]
+        return torch.autocast(use_device(self.options.device), dtype=dtype)
 
 
-def build_learner(model: nn.Module, options: TrainingOptions, steps: int) -> Learner:
-    """Return the model, moved to --device, with the optimizer and schedule that `options` choose."""
-    model = model.to(place(options.device))
-    optimizer, schedule = build_optimizer(
-        model,
-        options.lr,
-        steps,
-        options.warmup_steps(steps),
-        options.scheduler,
-        options.weight_decay,
-    )
-    scaler = GradScaler(place(options.device), enabled=options.amp == "fp16")
-    return Learner(model, optimizer, schedule, scaler)
+def build_learner(
+    model: nn.Module, options: TrainingOptions, steps: int, processes: Processes = ALONE
+) -> Learner:
+    """Return the model on --device, with the optimizer and schedule that `options` choose for `steps`."""
+    device = use_device(options.device)
+    model = model.to(device)
+    optimizer, schedule = build_optimizer(model, **options.optimizer_options(steps))
+    scaler = GradScaler(device, enabled=options.amp == "fp16")
+    return Learner(model, optimizer, schedule, scaler, options, processes.wrap(model))
 
 
-def place(device: str) -> str:
-    """Return PyTorch's name of "cpu" or "gpu"; ReprodError if there is no GPU."""
-    if device == "gpu" and not torch.cuda.is_available():
-        raise ReprodError("--device gpu: PyTorch finds no GPU here")
-    return {"cpu": "cpu", "gpu": "cuda"}[device]
-
-
-def _array(tensor: torch.Tensor) -> Array:
+def _to_array(tensor: torch.Tensor) -> Array:
     return tensor.detach().cpu().numpy()
 
 
-def _tensor(array: Array, parameter: torch.Tensor, kind: str) -> torch.Tensor:
+def _to_tensor(array: Array, parameter: torch.Tensor, kind: str) -> torch.Tensor:
     device = "cpu" if kind == "step" else parameter.device  # where AdamW keeps its count of steps
     return torch.tensor(array, device=device)

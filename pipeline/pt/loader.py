@@ -1,15 +1,14 @@
-"""From a TSV file to batches, with Hugging Face datasets and tokenizer. pd_loader.py is its twin."""
+"""From a TSV file to batches, with Hugging Face datasets and tokenizer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from pipeline import settings
-from pipeline.data.corpus import task_file
+from pipeline.bert.exported import find_vocabulary, reads_lower_case
+from pipeline.data.corpus import as_task_file
 from pipeline.run import Run
-from pipeline.training.ranks import ALONE, Ranks
-from pipeline.training.shards import Shard, Shards
 
 import torch
 from datasets import Dataset
@@ -21,7 +20,7 @@ KEYS = ("input_ids", "token_type_ids", "attention_mask", "labels")
 
 def load_tokenizer(run: Run) -> BertTokenizerFast:
     """Return the tokenizer of the exported checkpoint."""
-    return BertTokenizerFast(str(run.vocab), do_lower_case=run.do_lower_case)
+    return BertTokenizerFast(str(find_vocabulary(run)), do_lower_case=reads_lower_case(run))
 
 
 def load_examples(
@@ -31,7 +30,7 @@ def load_examples(
 
     A plain path is read as SST-2's. The examples of a test file lack the labels.
     """
-    texts = task_file(path).layout.texts
+    texts = as_task_file(path).layout.texts
 
     def convert(example: dict[str, Any]) -> dict[str, Any]:
         encoded = encode(tokenizer, [example[name] for name in texts], max_length)
@@ -56,11 +55,11 @@ def encode(
 
 
 def read_tsv(path: Path) -> Dataset:
-    """Read the texts as they stand: a quote is a character, and the word `null` is no missing value.
+    """Read the texts as they stand: a quote is a character, the word `null` is a word.
 
     Columns: the texts (str) by the names in the layout, and `label` (int64, or float64 scores).
     """
-    file = task_file(path)
+    file = as_task_file(path)
     converters = dict.fromkeys(file.layout.texts, str) | {"label": file.task.number}
     with TemporaryDirectory() as cache:
         plain = Path(cache, "plain.tsv")  # datasets takes a name with [, ?, * or :: for a pattern
@@ -96,55 +95,6 @@ def data_loader(
     )
 
 
-def native_order(examples: Dataset, seed: int) -> list[int]:
+def draw_native_order(examples: Dataset, seed: int) -> list[int]:
     """Return `examples` in PyTorch's own random order."""
     return list(RandomSampler(examples, generator=torch.Generator().manual_seed(seed)))
-
-
-class ShardLoader:
-    """This process's rows of every batch, each with the `Shard` that says which they are.
-
-    They are padded to the longest sentence of the whole batch, so that dropout masks are rows of its own.
-    """
-
-    def __init__(
-        self,
-        examples: Dataset,
-        tokenizer: BertTokenizerFast,
-        batch_size: int,
-        order: Sequence[int] | None = None,
-        ranks: Ranks = ALONE,
-    ) -> None:
-        """Split batches of `batch_size` in `order` (default: as they stand) over the processes."""
-        self._shards = Shards(range(len(examples)) if order is None else order, batch_size, ranks)
-        self._lengths = [len(ids) for ids in examples["input_ids"]] if ranks.world > 1 else []
-        self._pad = tokenizer.pad_token_id
-        self._batches = DataLoader(
-            examples,
-            batch_sampler=self._shards,
-            collate_fn=DataCollatorWithPadding(tokenizer),
-        )
-
-    def __len__(self) -> int:
-        """Return how many batches there are."""
-        return len(self._shards)
-
-    def __iter__(self) -> Iterator[tuple[Shard, dict[str, Any]]]:
-        """Yield shard and rows of each batch."""
-        whole = zip(self._shards.shards(), self._shards.batches(), strict=True)
-        for (shard, indices), batch in zip(whole, self._batches, strict=True):
-            if self._lengths:
-                longest = max(self._lengths[index] for index in indices)
-                batch = {name: self._widened(name, rows, longest) for name, rows in batch.items()}
-            yield shard, batch
-
-    def _widened(self, name: str, rows: torch.Tensor, length: int) -> torch.Tensor:
-        if rows.ndim == 1:  # labels
-            return rows
-        return _padded(rows, length, self._pad if name == "input_ids" else 0)
-
-
-def _padded(tensor: torch.Tensor, length: int, value: int) -> torch.Tensor:
-    """Return (B, L) as (B, length), with `value` in the new columns."""
-    missing = length - tensor.shape[1]
-    return torch.cat([tensor, tensor.new_full((len(tensor), missing), value)], dim=1)

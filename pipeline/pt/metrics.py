@@ -1,4 +1,4 @@
-"""The metrics of SST-2 and of every other task with torchmetrics. pd_metrics.py is its twin."""
+"""The metrics of SST-2 and of every other task with torchmetrics."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""AdamW and the schedules of its learning rate, in torch. pd_optimizer.py is its twin."""
+"""AdamW and the schedules of its learning rate, in torch."""
 
 from pipeline import settings
 
@@ -26,7 +26,9 @@ def build_optimizer(
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
     named = dict(model.named_parameters())
     decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
-    kept = float(np.float32(weight_decay))  # by Paddle, for whom 0.01 is another number
+    kept = float(
+        np.float32(weight_decay)
+    )  # Paddle keeps it in float32, where 0.01 is another number
     groups = [
         {"params": [named[name] for name in decay], "weight_decay": kept},
         {"params": [named[name] for name in named if name not in decay], "weight_decay": 0.0},
@@ -54,7 +56,7 @@ def clip_gradients(model: nn.Module, largest: float) -> float:
     gradients = [each.grad for each in model.parameters() if each.grad is not None]
     squares = torch.stack([gradient.double().square().sum() for gradient in gradients])
     norm = squares.sum().sqrt().item()
-    if not norm <= largest:  # nor where it is no number
+    if not norm <= largest:  # also for NaN
         for gradient in gradients:
             gradient.mul_(torch.tensor(largest / norm, dtype=gradient.dtype))
     return norm

@@ -78,7 +78,9 @@ def whole_path(word: str) -> Path:
         path = Path(word).resolve()
         path.exists()  # raises if the name is too long
     except (OSError, RuntimeError) as error:  # links in a ring
-        raise argparse.ArgumentTypeError(f"{one_line(word)[:100]} is no path: {error}") from error
+        raise argparse.ArgumentTypeError(
+            f"{one_line(word)[:100]}: expected a path: {error}"
+        ) from error
     return path
 
 

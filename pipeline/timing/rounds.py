@@ -8,13 +8,13 @@ import sys
 from pipeline.run import Run
 from pipeline.run.command_line import REPOSITORY
 from pipeline.timing.compare import SpeedComparison
-from pipeline.timing.workload import Speed, load_speed, workload_of, workload_options
+from pipeline.timing.workload import Speed, list_options, load_speed, read_workload
 from reprod_align.errors import ReprodError
 
 SCRIPTS = {"torch": "pipeline/Step5/pt_perf.py", "paddle": "pipeline/Step5/pd_perf.py"}
 
 
-def timed_in_turns(run: Run) -> SpeedComparison:
+def time_in_turns(run: Run) -> SpeedComparison:
     """Return the speeds of --rounds rounds; who begins changes with each. ReprodError if a run fails."""
     speeds: dict[str, list[Speed]] = {side: [] for side in SCRIPTS}
     for number in range(run.options.rounds):
@@ -28,7 +28,7 @@ def time_side(run: Run, side: str) -> Speed:
     script = SCRIPTS[side]
     _, _, *options = shlex.split(run.command(script))
     fast = ["--fast"] if side in run.options.fast else []
-    words = [str(REPOSITORY / script), *options, *workload_options(workload_of(run)), *fast]
+    words = [str(REPOSITORY / script), *options, *list_options(read_workload(run)), *fast]
     environment = os.environ | {"OMP_NUM_THREADS": str(run.options.threads)}
     done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""What pt_perf.py and pd_perf.py share: their options, their batches, a stopwatch, and their result."""
+"""The workload that pt_perf.py and pd_perf.py time: options, batches, a stopwatch, and the result."""
 
 import argparse
 import json
@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal, TypeVar
 
+from models.bert_config import BertConfig
 from pipeline import settings
 from pipeline.run import Run
 from pipeline.run.command_line import positive
@@ -25,12 +26,12 @@ Item = TypeVar("Item")
 Phase = Literal["data", "forward", "backward", "optimizer"]
 PHASES: tuple[Phase, ...] = ("data", "forward", "backward", "optimizer")
 _LONGEST = 1e12  # milliseconds that a phase can take: 30 years
-WARM_UP = 2  # steps that are not counted: the frameworks' memory and the optimizer's state are made in them
+WARM_UP = 2  # first steps, not counted: the frameworks allocate memory and optimizer state in them
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What is timed: `steps` training steps of `batch_size` sentences of `length` tokens."""
+    """The timed work: `steps` training steps of `batch_size` sentences of `length` tokens."""
 
     profile: str
     steps: int
@@ -48,7 +49,7 @@ class Stopwatch:
 
     @contextmanager
     def phase(self, name: Phase) -> Iterator[None]:
-        """Time the block as this step's `name`; what only schedules work must wait for it inside."""
+        """Time the block as this step's `name`; a block that only schedules work must wait for it."""
         start = time.perf_counter()
         yield
         self.milliseconds[name].append(1000 * (time.perf_counter() - start))
@@ -109,25 +110,24 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--length", type=positive, default=64, help="tokens of a sentence")
 
 
-def workload_of(run: Run) -> Workload:
+def read_workload(run: Run) -> Workload:
     """Return what the command line asks to time."""
     chosen = run.options
     return Workload(run.profile.name, chosen.steps, chosen.batch_size, chosen.length)
 
 
-def workload_options(workload: Workload) -> list[str]:
+def list_options(workload: Workload) -> list[str]:
     """Return the command line's words for this workload, without the profile."""
     names = ("steps", "batch_size", "length")
     chosen = [(name.replace("_", "-"), getattr(workload, name)) for name in names]
     return [word for name, value in chosen for word in (f"--{name}", str(value))]
 
 
-def examples(run: Run) -> list[dict[str, Any]]:
-    """Return random tokenized sentences for all steps, none padded: the same on both sides.
+def draw_examples(workload: Workload, config: BertConfig) -> list[dict[str, Any]]:
+    """Return random tokenized sentences for all steps, without padding: the same on both sides.
 
     Raises ReprodError if they are longer than the model takes.
     """
-    workload, config = workload_of(run), run.config()
     longest = config.max_position_embeddings
     if workload.length > longest:
         raise ReprodError(f"--length {workload.length}: this model takes at most {longest} tokens")
@@ -147,7 +147,7 @@ def save_speed(run: Run, name: str, watch: Stopwatch) -> Speed:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     counted = {phase: values[WARM_UP:] for phase, values in watch.milliseconds.items()}
     speed = Speed(
-        workload_of(run),
+        read_workload(run),
         run.options.fast,
         os.environ.get("OMP_NUM_THREADS", ""),
         peak / (2**20 if sys.platform == "darwin" else 2**10),  # macOS counts bytes, Linux KiB

@@ -40,7 +40,7 @@ class JsonLines:
         self._handle.write(f"{line}\n".encode())
         self._handle.flush()
 
-    def saved(self) -> int:
+    def sync(self) -> int:
         """Return the length in bytes, all of them on the disk."""
         os.fsync(self._handle.fileno())
         return self._handle.seek(0, os.SEEK_END)
@@ -79,22 +79,22 @@ class Board:
         self._writer.close()
 
 
-def boards(options: TrainingOptions, run: Path) -> list[Log]:
+def open_boards(options: TrainingOptions, run: Path) -> list[Log]:
     """Return what --visualdl and --tensorboard ask for, in their folders' sub-folder `run`.
 
     Raises MissingInputError if the package is not installed.
     """
     found: list[Log] = []
     if options.visualdl:
-        writer = _package("visualdl", "visualdl").LogWriter
+        writer = _import_package("visualdl", "visualdl").LogWriter
         found.append(Board(writer(logdir=str(options.visualdl / run))))
     if options.tensorboard:
-        writer = _package("tensorboard", "tensorboard.summary").Writer
+        writer = _import_package("tensorboard", "tensorboard.summary").Writer
         found.append(Board(writer(str(options.tensorboard / run))))
     return found
 
 
-def _package(name: str, module: str) -> Any:
+def _import_package(name: str, module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

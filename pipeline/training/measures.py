@@ -30,7 +30,7 @@ class Measured:
         self.scores |= {f"{prefix}{name}": score for name, score in scores.items()}
 
 
-def dev_files(run: Run) -> dict[str, Path]:
+def list_dev_files(run: Run) -> dict[str, Path]:
     """Return what to measure on, by prefix: the dev set, and for MNLI its mismatched half if it is there."""
     found: dict[str, Path] = {"": run.corpus.dev}
     if run.task is TASKS["mnli"]:

@@ -7,7 +7,7 @@ run can go on at any step without the generator's state.
 import re
 from pathlib import Path
 
-from pipeline.run import Run
+from pipeline.run import Run, remove_records
 
 import numpy as np
 
@@ -32,9 +32,9 @@ def native_records(run: Run, side: str) -> dict[int, Path]:
     return dict(sorted((int(match[1]), path) for match, path in named if match))
 
 
-def remove_records(run: Run, side: str) -> None:
-    """Remove what an earlier run like this one recorded, so that a failure can't leave it to be judged."""
+def remove_training_records(run: Run, side: str) -> None:
+    """Remove what an earlier run like this one recorded, so that no check judges it after a failure."""
     if run.options.randomness == NATIVE:
         native_record(run, side).unlink(missing_ok=True)
     else:
-        run.remove_records(f"train_align_{side}")
+        remove_records(run, f"train_align_{side}")

@@ -37,7 +37,7 @@ def read_runs(run: Run) -> Sides:
 
 
 def _read_side(run: Run, side: str) -> dict[int, Trained]:
-    found = {seed: trained(path) for seed, path in native_records(run, side).items()}
+    found = {seed: read_run(path) for seed, path in native_records(run, side).items()}
     if not found:
         raise MissingInputError(
             f"{run.results / NATIVE} has no train_align_{side}_seed*.npy: first run "
@@ -46,10 +46,10 @@ def _read_side(run: Run, side: str) -> dict[int, Trained]:
     return found
 
 
-def trained(path: Path) -> Trained:
+def read_run(path: Path) -> Trained:
     """Return the best epoch of a record; ReprodError if it holds no epoch's accuracy."""
     record = load_record(path)
-    best, accuracy = _best_epoch(path, record)
+    best, accuracy = _find_best_epoch(path, record)
     logits, labels = record.get(f"{best}_logits"), record.get("labels")
     if logits is None or labels is None:
         return Trained(path, accuracy)
@@ -63,31 +63,31 @@ def trained(path: Path) -> Trained:
     return Trained(path, accuracy, predicted, labels)
 
 
-def _best_epoch(path: Path, record: Mapping[str, NDArray]) -> tuple[str, float]:
+def _find_best_epoch(path: Path, record: Mapping[str, NDArray]) -> tuple[str, float]:
     """Return the best epoch ("epoch_0", the first of equals; "" if only `acc` is there), its accuracy."""
     accuracies = {
-        name.removesuffix("_accuracy"): _share(path, name, value)
+        name.removesuffix("_accuracy"): _read_share(path, name, value)
         for name, value in record.items()
         if re.fullmatch(r"epoch_\d+_accuracy", name)
     }
     if not accuracies and "acc" not in record:
         raise ReprodError(f"{path} holds no accuracy: native mode judges tasks that have one")
     best = max(accuracies, key=lambda epoch: accuracies[epoch], default="")
-    return best, accuracies[best] if best else _share(path, "acc", record["acc"])
+    return best, accuracies[best] if best else _read_share(path, "acc", record["acc"])
 
 
-def _share(path: Path, name: str, value: NDArray) -> float:
+def _read_share(path: Path, name: str, value: NDArray) -> float:
     if value.ndim or value.dtype.kind not in "fiu" or not 0 <= value <= 1:
         raise ReprodError(f"{path}: {name} must be a number from 0 to 1")
     return float(value)
 
 
-def remarks(sides: Sides) -> list[str]:
+def list_remarks(sides: Sides) -> list[str]:
     """Return what makes the verdict say less than it seems to."""
-    return [*_unpaired(sides), *_all_the_same(sides), *_without_predictions(sides)]
+    return [*_remark_unpaired(sides), *_remark_sameness(sides), *_remark_missing_predictions(sides)]
 
 
-def _unpaired(sides: Sides) -> Iterator[str]:
+def _remark_unpaired(sides: Sides) -> Iterator[str]:
     for side, other in (("torch", "paddle"), ("paddle", "torch")):
         alone = sorted(sides[side].keys() - sides[other].keys())
         if alone:
@@ -95,14 +95,14 @@ def _unpaired(sides: Sides) -> Iterator[str]:
             yield f"{NAMES[side]} alone has seed {words}: it counts, unpaired"
 
 
-def _all_the_same(sides: Sides) -> Iterator[str]:
+def _remark_sameness(sides: Sides) -> Iterator[str]:
     for side, runs in sides.items():
         kept = [one.predicted for one in runs.values() if one.predicted is not None]
         if len(kept) > 1 and all(np.array_equal(kept[0], other) for other in kept[1:]):
             yield f"all seeds of {NAMES[side]} predict the very same: did --seed reach the runs?"
 
 
-def _without_predictions(sides: Sides) -> Iterator[str]:
+def _remark_missing_predictions(sides: Sides) -> Iterator[str]:
     runs = [one for side in sides.values() for one in side.values()]
     lacking = [one.path.name for one in runs if one.labels is None]
     if lacking:
@@ -112,24 +112,24 @@ def _without_predictions(sides: Sides) -> Iterator[str]:
         )
 
 
-def judged(sides: Sides, margins: tuple[float, ...], alpha: float) -> NativeReport:
-    """Return the verdict; runs of equal seeds are paired, without predictions accuracies alone judged."""
+def judge_runs(sides: Sides, margins: tuple[float, ...], alpha: float) -> NativeReport:
+    """Return the verdict; runs of equal seeds are paired, without predictions accuracies alone judge_runs."""
     common = sorted(sides["torch"].keys() & sides["paddle"].keys())
-    ours, theirs = (_in_order(sides[side], common) for side in NAMES)
+    ours, theirs = (_pair_first(sides[side], common) for side in NAMES)
     if any(one.labels is None for one in (*ours, *theirs)):
         accuracies = ([one.accuracy for one in runs] for runs in (ours, theirs))
         return compare_accuracies(*accuracies, margins, alpha)
     predictions = (np.stack([one.predicted for one in runs]) for runs in (ours, theirs))
     names = [f"seed {seed}" for seed in common]
-    return compare_runs(_labels([*ours, *theirs]), *predictions, margins, alpha, names=names)
+    return compare_runs(_read_labels([*ours, *theirs]), *predictions, margins, alpha, names=names)
 
 
-def _in_order(runs: Mapping[int, Trained], common: Sequence[int]) -> list[Trained]:
+def _pair_first(runs: Mapping[int, Trained], common: Sequence[int]) -> list[Trained]:
     """Return the runs whose seeds both sides have first: those are paired, by their position."""
     return [runs[seed] for seed in (*common, *sorted(runs.keys() - set(common)))]
 
 
-def _labels(runs: Sequence[Trained]) -> NDArray:
+def _read_labels(runs: Sequence[Trained]) -> NDArray:
     """Return the labels (N,); ReprodError if two runs were measured on different sentences."""
     first = runs[0]
     for other in runs[1:]:

@@ -2,16 +2,17 @@
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pipeline import settings
+from pipeline.bert.exported import read_config
 from pipeline.run import Run
 from pipeline.run.command_line import positive
 from pipeline.training.native import NATIVE
-from pipeline.training.ranks import quiet_unless_first
+from pipeline.training.processes import quieten_unless_first
 from reprod_align.errors import ReprodError
 
 SCHEDULERS = ("linear", "constant", "cosine", "polynomial")
@@ -63,10 +64,15 @@ class TrainingOptions:
             raise ReprodError(f"--warmup {self.warmup}: the whole training has {steps} steps")
         return warmup
 
-    def parts(self, examples: int) -> Iterator[slice]:
-        """Yield the rows of a step's batch of `examples` that pass through the model at a time."""
-        for start in range(0, examples, self.batch_size):
-            yield slice(start, min(start + self.batch_size, examples))
+    def optimizer_options(self, steps: int) -> dict[str, Any]:
+        """Return what `build_optimizer` takes beside the model, for a training of `steps`."""
+        return {
+            "learning_rate": self.lr,
+            "steps": steps,
+            "warmup": self.warmup_steps(steps),
+            "scheduler": self.scheduler,
+            "weight_decay": self.weight_decay,
+        }
 
     def as_chosen(self) -> dict[str, Any]:
         """Return what changes a run's numbers, or its log, under the names of the command line."""
@@ -77,7 +83,7 @@ class TrainingOptions:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of training; `--epochs` is every script's already."""
-    quiet_unless_first(parser)
+    quieten_unless_first(parser)
     add_model_options(parser)
     numbers: dict[str, tuple[Callable[[str], Any], Any, str]] = {
         "lr": (_above_zero, None, "learning rate (default: the profile's)"),
@@ -121,7 +127,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=DEVICES, default="cpu")
 
 
-def training_options(run: Run) -> TrainingOptions:
+def read_options(run: Run) -> TrainingOptions:
     """Return what the command line chose; ReprodError for what does not go together."""
     chosen = vars(run.options)
     if chosen["amp"] != "off" and chosen["device"] == "cpu":
@@ -130,11 +136,11 @@ def training_options(run: Run) -> TrainingOptions:
         raise ReprodError("--amp needs --dtype float32: a float64 run has nothing to cast")
     check_length(run)
     names = TrainingOptions.__dataclass_fields__.keys() - {"epochs", "lr", "dtypes"}
-    dtypes = run.dtypes if chosen["dtype"] == "both" else (chosen["dtype"],)
+    dtypes = settings.DTYPES if chosen["dtype"] == "both" else (chosen["dtype"],)
     if chosen["randomness"] == NATIVE and len(dtypes) > 1:
         dtypes = ("float32",)  # there is one record for each seed, and nothing to judge strictly
     return TrainingOptions(
-        epochs=run.epochs,
+        epochs=chosen["epochs"] or run.profile.epochs,
         lr=chosen["lr"] or run.profile.learning_rate,
         dtypes=dtypes,
         **{name: chosen[name] for name in names},
@@ -143,7 +149,7 @@ def training_options(run: Run) -> TrainingOptions:
 
 def check_length(run: Run) -> None:
     """Raise ReprodError if the model has no positions for --max-length tokens."""
-    longest = run.config().max_position_embeddings
+    longest = read_config(run).max_position_embeddings
     if run.options.max_length > longest:
         raise ReprodError(
             f"--max-length {run.options.max_length}: this model takes {longest} tokens"

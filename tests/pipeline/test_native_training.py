@@ -6,10 +6,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.data.corpus import DEMO_FOLDER
-from pipeline.training.native_runs import trained
-from pipeline.training.options import training_options
+from pipeline.training.native_runs import read_run
+from pipeline.training.options import read_options
 from pipeline.training.session import Session
+from pipeline.training.shards import Shard
 from pipeline.training.state import read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
@@ -73,7 +75,7 @@ def test_native_runs(side: str, place: Path, sentences: Path, tmp_path: Path, mo
     whole, record = path.read_bytes(), load_record(path)
     assert {"labels", "epoch_0_losses", "epoch_1_logits", "epoch_1_accuracy", "acc"} <= {*record}
     assert record["labels"].shape == (10,) and record["epoch_0_losses"].shape == (3,)
-    assert trained(path).accuracy == record["acc"]
+    assert read_run(path).accuracy == record["acc"]
     other = load_record(train(side, place, sentences, tmp_path / "other", seed=2))
     change = np.abs(other["epoch_0_losses"] - record["epoch_0_losses"])
     assert change.min() > 1e-4 and (other["labels"] == record["labels"]).all()
@@ -108,17 +110,21 @@ def test_native_runs(side: str, place: Path, sentences: Path, tmp_path: Path, mo
 def test_masks_are_the_frameworks_own(side: str, place: Path) -> None:
     """Each place draws other numbers, and the same ones again; nothing comes from the shared stream."""
     run = tiny_run(place, "--randomness", "native", "--dtype", "float64")
-    options = training_options(run)
+    options = read_options(run)
     learner = of_side(side, "learner").build_learner(
         of_side(side, "model").load_bert(run, "float64"), options, 4
     )
     learner.model.train()
     made = torch.tensor if side == "pt" else paddle.to_tensor
-    batch = {"input_ids": made(run.fake_data()), "labels": made(run.fake_label())}
-    loop = of_side(side, "loop")
+    fake = load_fake_batch(run)
+    batch = {"input_ids": made(fake.input_ids), "labels": made(fake.labels)}
+    criterion = of_side(side, "model").criterion
 
-    def loss(*draws: int) -> float:
-        return loop.backward(learner, dict(batch), options, draws)
+    def loss(seed: int, *step: int) -> float:
+        object.__setattr__(options, "seed", seed)
+        (part,) = Shard(slice(0, 4), 4).split(batch, options, step)
+        with learner.forward_pass(part) as forward:
+            return criterion(forward(**part.inputs), part.labels).item()
 
     found = [loss(1, 0, 0), loss(1, 0, 1), loss(1, 1, 0), loss(2, 0, 0)]
     assert len({*found}) == 4 and loss(1, 0, 0) == found[0]
@@ -128,7 +134,7 @@ def test_masks_are_the_frameworks_own(side: str, place: Path) -> None:
 
 @pytest.mark.parametrize("side", SIDES)
 def test_orders(side: str) -> None:
-    order = of_side(side, "loader").native_order
+    order = of_side(side, "loader").draw_native_order
     assert sorted(order(range(20), 5)) == list(range(20))
     assert order(range(20), 5) == order(range(20), 5) != order(range(20), 6)
 
@@ -136,6 +142,6 @@ def test_orders(side: str) -> None:
 def test_precision(place: Path) -> None:
     """One record for each seed: float32, unless another is asked for."""
     native = ["--randomness", "native"]
-    assert training_options(tiny_run(place, *native)).dtypes == ("float32",)
-    assert training_options(tiny_run(place, *native, "--dtype", "float64")).dtypes == ("float64",)
-    assert training_options(tiny_run(place)).dtypes == ("float64", "float32")
+    assert read_options(tiny_run(place, *native)).dtypes == ("float32",)
+    assert read_options(tiny_run(place, *native, "--dtype", "float64")).dtypes == ("float64",)
+    assert read_options(tiny_run(place)).dtypes == ("float64", "float32")

@@ -349,9 +349,6 @@ class FakeRun:
     def output(self, name: str) -> Path:
         return self.home / f"{name}.npy"
 
-    def config(self) -> BertConfig:
-        return TINY
-
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     run, watch = FakeRun(tmp_path), Stopwatch()
@@ -373,10 +370,11 @@ def test_a_damaged_result_is_one_error(damage: str, tmp_path: Path) -> None:
 
 
 def test_examples_are_seeded_whole_sentences_that_the_model_takes(tmp_path: Path) -> None:
-    found = perf.examples(FakeRun(tmp_path))
-    assert found == perf.examples(FakeRun(tmp_path))
+    workload = perf.read_workload(FakeRun(tmp_path))
+    found = perf.draw_examples(workload, TINY)
+    assert found == perf.draw_examples(workload, TINY)
     assert len(found) == (WARM_UP + 2) * 4
     assert {len(each["input_ids"]) for each in found} == {12}
     assert all(min(each["input_ids"]) > 0 for each in found)
     with pytest.raises(ReprodError, match="at most 20 tokens"):
-        perf.examples(FakeRun(tmp_path, length=21))
+        perf.draw_examples(perf.read_workload(FakeRun(tmp_path, length=21)), TINY)

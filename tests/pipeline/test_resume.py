@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.training.measures import Measured
-from pipeline.training.options import training_options
+from pipeline.training.options import read_options
 from pipeline.training.session import Session
 from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError
@@ -160,7 +160,7 @@ def train(aligned_home: Path, tmp_path: Path) -> Train:
     def train(*words: str, stop_after: int = 10) -> Counter:
         run = tiny_run(aligned_home, "--epochs", "2", "--output", str(tmp_path), *words)
         learner = Counter()
-        with Session(run, training_options(run), Path("torch", "float32"), learner) as session:
+        with Session(run, read_options(run), Path("torch", "float32"), learner) as session:
             for _ in session.epochs():
                 while session.step_of_epoch < 5:
                     if session.step == stop_after:
@@ -236,7 +236,7 @@ def test_damage(train: Train, tmp_path: Path) -> None:
         train()
     path = folder / "last.safetensors"
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(ReprodError, match="is damaged, or no checkpoint of Step 5"):
+    with pytest.raises(ReprodError, match="is damaged, or not a checkpoint of Step 5"):
         train()
 
 

@@ -114,7 +114,7 @@ def test_a_label_too_few(home: Path) -> None:
 def test_a_damaged_vocabulary(home: Path, content: bytes) -> None:
     (home / "weights" / "vocab.txt").write_bytes(content)
     error = one_line_error(run_script("pipeline/Step2/pd_data.py", home))
-    assert "vocab.txt is no vocabulary of this model" in error
+    assert "vocab.txt: expected the vocabulary of this model" in error
 
 
 def test_a_reader_that_leaves_early(home: Path) -> None:

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.profiles import PROFILES
-from pipeline.run import Run, _run_with
+from pipeline.run import Run, make_run
 from pipeline.run.command_line import make_parser
 from pipeline.Step5 import check_step5
 from pipeline.tasks import TASKS
 from pipeline.training import measures
-from pipeline.training.measures import Measured, dev_files
+from pipeline.training.measures import Measured, list_dev_files
 from pipeline.training.prediction import add_options as add_prediction_options
-from pipeline.training.prediction import answer, trained_weights
+from pipeline.training.prediction import answer, read_trained_weights
 from reprod_align import save_record
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
@@ -138,7 +138,7 @@ def test_the_loss_of_scores_is_their_squared_error() -> None:
 
 def test_a_metric_that_differs_is_found(tmp_path: Path, capsys) -> None:
     """A record whose Spearman is another fails the check, which also asks for its metrics."""
-    run = _run_with(home=tmp_path, task="stsb", profile="tiny", no_explain=True)
+    run = make_run(home=tmp_path, task="stsb", profile="tiny", no_explain=True)
     for dtype in ("float32", "float64"):
         for side, spearman in (("torch", 0.5), ("paddle", 0.51)):
             path = run.output(f"train_align_{side}", dtype)
@@ -169,18 +169,18 @@ def test_rounding_makes_no_rank() -> None:
 
 def test_mismatched_is_measured_where_it_is_there(tmp_path: Path, monkeypatch) -> None:
     write_task(tmp_path, TASKS["mnli"])
-    run = _run_with(task="mnli", data_dir=tmp_path, home=tmp_path)
-    assert list(dev_files(run)) == [""]
+    run = make_run(task="mnli", data_dir=tmp_path, home=tmp_path)
+    assert list(list_dev_files(run)) == [""]
     write_task(tmp_path, TASKS["mnli-mm"])
-    assert list(dev_files(run)) == ["", "mm_"]
+    assert list(list_dev_files(run)) == ["", "mm_"]
     path = tmp_path / "dev_mismatched.tsv"
     path.write_text("index\n", encoding="utf-8")
     with pytest.raises(ReprodError, match="dev_mismatched.tsv, line 1: the header"):
-        dev_files(run)
+        list_dev_files(run)
     fetched = []
     monkeypatch.setattr(measures, "fetch_corpus", lambda task, home: fetched.append(task) or home)
     path.unlink()
-    dev_files(_run_with(task="mnli", data_dir=tmp_path, from_hub=False, home=tmp_path))
+    list_dev_files(make_run(task="mnli", data_dir=tmp_path, from_hub=False, home=tmp_path))
     assert fetched == []
 
 
@@ -223,6 +223,6 @@ def test_a_checkpoint_of_another_task(tmp_path: Path) -> None:
 
     facts = {"made_with": {"side": "torch", "--profile": "minilm", "--task": "mrpc"}}
     write_state(tmp_path / "x.safetensors", {"weight": np.zeros(1)}, facts)
-    run = _run_with(task="rte", checkpoint=tmp_path / "x.safetensors")
+    run = make_run(task="rte", checkpoint=tmp_path / "x.safetensors")
     with pytest.raises(ReprodError, match="task is mrpc, here it is rte"):
-        trained_weights(run, "torch")
+        read_trained_weights(run, "torch")

@@ -137,7 +137,7 @@ FAULTS = {
 }  # fmt: skip
 
 
-SAYS = "  where and why the two models part, says align:"
+SAYS = "  align says where and why the two models differ:"
 
 
 def findings(said: str) -> list[str]:
@@ -290,7 +290,7 @@ def test_the_pair_in_one_command(aligned_home: Path) -> None:
         ("{", "config.json is damaged: run python weights/torch_bert_weight.py"),
         (
             '{"profile": "huge", "do_lower_case": true}',
-            "config.json names no profile of this version",
+            "config.json: this version has no profile 'huge'",
         ),
     ],
 )

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.data import hub as hub_module
 from pipeline.data.corpus import TaskFile, check_tsv, find_task_corpus, find_test
 from pipeline.data.hub import fetch_corpus
-from pipeline.run import Run, _run_with
+from pipeline.run import Run, make_run
 from pipeline.tasks import SST2, TASKS, Layout, Task
 from reprod_align import EXACT, ReprodError, compare_records, load_record
 from reprod_align.backends import torch as pt_backend
@@ -276,8 +276,8 @@ def test_cut_rows_of_qqp_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixt
 
 def test_no_built_in_sentences_but_for_sst2() -> None:
     with pytest.raises(MissingInputError, match="CoLA has no built-in sentences: add --data-dir"):
-        _run_with(task="cola").corpus  # noqa: B018
-    assert _run_with().corpus.demo.name == "demo.tsv"
+        make_run(task="cola").corpus  # noqa: B018
+    assert make_run().corpus.demo.name == "demo.tsv"
 
 
 # --- metrics ------------------------------------------------------------------------------------
@@ -503,12 +503,12 @@ def test_where_the_libraries_leave_the_definition() -> None:
 STEP2 = """
 import sys
 from pathlib import Path
-from pipeline.run import _run_with
+from pipeline.run import make_run
 from pipeline.Step2 import {side}_data, {side}_metric
 
 home = Path(sys.argv[1])
 for task in sys.argv[2:]:
-    run = _run_with(home=home, profile="tiny", task=task, data_dir=home / "tsv" / task)
+    run = make_run(home=home, profile="tiny", task=task, data_dir=home / "tsv" / task)
     {side}_data.main(run)
     {side}_metric.main(run)
 """
@@ -524,7 +524,7 @@ def both_sides(home: Path, names: tuple[str, ...], fault: str = "") -> None:
 
 def compared(home: Path, task: str, name: str) -> list[str]:
     """Return the entries of Step 2's records `name` that differ between the sides."""
-    run: Run = _run_with(home=home, task=task)
+    run: Run = make_run(home=home, task=task)
     strict_only = name == "data" or task == "sst2"  # sst2's AUC breaks the ties of repeated texts
     dtypes = ("float64",) if strict_only else ("float64", "float32")
     differing = []
@@ -544,15 +544,15 @@ CLASSIFIERS = """
 import sys
 from pathlib import Path
 from classifier_weights import generate_classifier_weights
-from pipeline.run import _run_with
+from pipeline.run import make_run
 from weights import torch2paddle, torch_bert_weight
 
 home = Path(sys.argv[1])
-torch_bert_weight.main(_run_with(home=home, profile="tiny"))
+torch_bert_weight.main(make_run(home=home, profile="tiny"))
 own = {"target": "pd_bert", "checkpoint": None, "output": None}
-torch2paddle.main(_run_with(home=home, profile="tiny", **own))
+torch2paddle.main(make_run(home=home, profile="tiny", **own))
 for task in sys.argv[2:]:
-    generate_classifier_weights.main(_run_with(home=home, profile="tiny", task=task))
+    generate_classifier_weights.main(make_run(home=home, profile="tiny", task=task))
 """
 
 
@@ -592,7 +592,7 @@ def test_step2_aligns(recorded: Path, name: str) -> None:
     task = TASKS[name]
     assert compared(recorded, name, "data") == []
     assert compared(recorded, name, "metric") == []
-    run = _run_with(home=recorded, task=name)
+    run = make_run(home=recorded, task=name)
     folder = recorded / "log_reprod" / ("" if task is SST2 else name)
     assert run.output("data_torch") == folder / "strict" / "data_torch.npy"
     data, metric = load_record(run.output("data_torch")), load_record(run.output("metric_torch"))
@@ -608,9 +608,9 @@ def test_step2_aligns(recorded: Path, name: str) -> None:
 
 def test_step2_labels(recorded: Path) -> None:
     """Labels are the numbers of the task's names, in its order; scores keep their decimals."""
-    mnli = load_record(_run_with(home=recorded, task="mnli").output("data_paddle"))
+    mnli = load_record(make_run(home=recorded, task="mnli").output("data_paddle"))
     assert [int(mnli[f"dataset_{index}_labels"]) for index in range(4)] == [0, 1, 2, 0]
-    stsb = load_record(_run_with(home=recorded, task="stsb").output("data_paddle"))
+    stsb = load_record(make_run(home=recorded, task="stsb").output("data_paddle"))
     assert [float(stsb[f"dataset_{index}_labels"]) for index in range(3)] == [
         0.0,
         5.0,
@@ -677,7 +677,7 @@ from pathlib import Path
 from unittest.mock import patch
 from pipeline.pd import loader as pd_loader
 from pipeline.pd import metrics as pd_metrics
-from pipeline.run import _run_with
+from pipeline.run import make_run
 from pipeline.Step2 import pd_data, pd_metric
 from pipeline.tasks import Task
 from paddlenlp.metrics import PearsonAndSpearman
@@ -685,7 +685,7 @@ from paddlenlp.metrics import PearsonAndSpearman
 encode, number, update = pd_loader.encode, Task.number, pd_metrics.TaskMetrics.update
 scripts = {"data": pd_data, "metric": pd_metric}
 for home, (task, script, target, replacement, entry) in json.loads(sys.argv[1]).items():
-    run = _run_with(home=Path(home), profile="tiny", task=task, data_dir=Path(home, "tsv", task))
+    run = make_run(home=Path(home), profile="tiny", task=task, data_dir=Path(home, "tsv", task))
     with patch(target, eval(replacement)):
         scripts[script].main(run)
 """
@@ -699,7 +699,7 @@ def broken(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str
         for folder in ("weights", "classifier_weights", "tsv"):
             (home / folder).symlink_to(recorded / folder)
         task, script, *_ = FAULTS[what]
-        kept, copied = (_run_with(home=place, task=task) for place in (recorded, home))
+        kept, copied = (make_run(home=place, task=task) for place in (recorded, home))
         name = f"{script}_torch"
         copied.output(name).parent.mkdir(parents=True)
         shutil.copy(kept.output(name), copied.output(name))
@@ -742,7 +742,7 @@ def test_empty_and_cut_questions_of_qqp(tasks_home: Path, tmp_path: Path) -> Non
         write(tmp_path / "tsv" / "qqp" / layout.file, made)
     both_sides(tmp_path, ("qqp",))
     assert compared(tmp_path, "qqp", "data") == []
-    data = load_record(_run_with(home=tmp_path, task="qqp").output("data_torch"))
+    data = load_record(make_run(home=tmp_path, task="qqp").output("data_torch"))
     assert int(data["length"]) == 5
     assert list(data["dataset_1_token_type_ids"])[-1] == 1  # [CLS] ... [SEP] [SEP]
 
@@ -752,11 +752,11 @@ def test_a_test_file_has_no_labels(tasks_home: Path) -> None:
 import sys
 from pathlib import Path
 from pipeline.data.corpus import find_test
-from pipeline.run import _run_with
+from pipeline.run import make_run
 from pipeline.tasks import TASKS
 from pipeline.{side}.loader import data_loader, load_examples, load_tokenizer
 
-run = _run_with(home=Path(sys.argv[1]), profile="tiny", task="mnli")
+run = make_run(home=Path(sys.argv[1]), profile="tiny", task="mnli")
 tokenizer = load_tokenizer(run)
 examples = load_examples(find_test(run.task, run.home / "tsv" / "mnli"), tokenizer)
 (batch,) = data_loader(examples, tokenizer, 4)
@@ -771,7 +771,7 @@ print(sorted(batch), tuple(batch["input_ids"].shape))
 def test_the_fake_batch_is_for_two_labels(tmp_path: Path) -> None:
     message = r"the fake batch has 2 labels, MNLI \(matched\) 3: run this step without --task"
     with pytest.raises(ReprodError, match=message):
-        _run_with(home=tmp_path, task="mnli").fake_label()
+        make_run(home=tmp_path, task="mnli").fake_label()
 
 
 def test_a_missing_classifier_names_the_task(tasks_home: Path, tmp_path: Path) -> None:
@@ -853,7 +853,7 @@ def test_both_sides_read_the_files_of_the_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("datasets.load_dataset", hub(TASKS["mrpc"], None, [1, 0]))
-    run = _run_with(home=tmp_path, task="mrpc", from_hub=True)
+    run = make_run(home=tmp_path, task="mrpc", from_hub=True)
     assert run.corpus.train == tmp_path / "data" / "mrpc" / "train.tsv"
     assert run.command("a.py").endswith(f"a.py --task mrpc --from-hub --home {tmp_path}")
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.profiles import PROFILES
 from pipeline.run import Run
 from pipeline.run.command_line import make_parser
-from pipeline.training.options import SCHEDULERS, add_options, training_options
-from pipeline.training.shards import rows_of
+from pipeline.training.options import SCHEDULERS, add_options, read_options
+from pipeline.training.shards import Shard, draw_rows
 from pipeline.training.state import model_weights, read_state
 from reprod_align.curves import compare_curves
 from reprod_align.curves.readers.files import read_curves
@@ -163,7 +164,7 @@ def test_accumulated_gradients_are_those_of_one_batch(trained, options: str) -> 
 
 def test_rows_draw_what_the_whole_batch_draws() -> None:
     whole, rows = SharedRandom(1, 2, 3), slice(2, 5)
-    part = rows_of(SharedRandom(1, 2, 3), rows, 7)
+    part = draw_rows(SharedRandom(1, 2, 3), rows, 7)
     assert (part.uniform((3, 4)) == whole.uniform((7, 4))[rows]).all()
     assert (part.normal((3,)) == whole.normal((7,))[rows]).all()
     assert (part.integers(0, 9, (3, 2)) == whole.integers(0, 9, (7, 2))[rows]).all()
@@ -270,19 +271,21 @@ def test_gradients_that_are_not_finite_stay_so() -> None:
 def test_amp_on_torch(place: Path, amp: str) -> None:
     """PyTorch casts on the CPU too: a step runs, near the plain one, and skips what overflowed."""
 
-    losses = {}
+    losses, criterion = {}, of_side("pt", "model").criterion
     for kind in ("off", amp):
         run = tiny_run(place, "--dtype", "float32")
-        options = training_options(run)
+        options = read_options(run)
         object.__setattr__(options, "amp", kind)
         learner = of_side("pt", "learner").build_learner(
             of_side("pt", "model").load_bert(run, "float32"), options, 4
         )
-        batch = {
-            "input_ids": torch.tensor(run.fake_data()),
-            "labels": torch.tensor(run.fake_label()),
-        }
-        losses[kind] = of_side("pt", "loop").backward(learner, batch, options, (0, 0, 0))
+        fake = load_fake_batch(run)
+        batch = {"input_ids": torch.tensor(fake.input_ids), "labels": torch.tensor(fake.labels)}
+        (part,) = Shard(slice(0, 4), 4).split(batch, options, (0, 0))
+        with learner.forward_pass(part) as forward:
+            loss = criterion(forward(**part.inputs), part.labels)
+        learner.scaler.scale(loss).backward()
+        losses[kind] = loss.item()
         learner.scaler.step(learner.optimizer)
         learner.scaler.update()
         assert learner.scaler.is_enabled() == (kind == "fp16")
@@ -297,12 +300,10 @@ def test_paddles_scaler_is_saved(place: Path) -> None:
         "incr_count": 3,
         "use_dynamic_loss_scaling": True,
     }
-    plain = of_side("pd", "learner")._plain
+    plain = of_side("pd", "learner")._to_plain
     assert plain(state) == {"scale": 1024.0, "incr_count": 3, "use_dynamic_loss_scaling": True}
     run = tiny_run(place, "--dtype", "float32")
-    learner = of_side("pd", "learner").build_learner(
-        paddle.nn.Linear(2, 2), training_options(run), 4
-    )
+    learner = of_side("pd", "learner").build_learner(paddle.nn.Linear(2, 2), read_options(run), 4)
     assert not learner.scaler.is_enable()
 
 
@@ -316,7 +317,7 @@ REFUSED = {
 @pytest.mark.parametrize(("words", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_does_not_go_together(place: Path, words: str, message: str) -> None:
     with pytest.raises(ReprodError, match=message):
-        training_options(tiny_run(place, *words.split()))
+        read_options(tiny_run(place, *words.split()))
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -325,9 +326,9 @@ def test_a_device_and_a_warmup_that_cannot_be(place: Path, side: str) -> None:
     build = of_side(side, "learner").build_learner
     if not torch.cuda.is_available():
         with pytest.raises(ReprodError, match="--device gpu: .* finds no GPU here"):
-            build(layer, training_options(tiny_run(place, "--device", "gpu")), 4)
+            build(layer, read_options(tiny_run(place, "--device", "gpu")), 4)
     with pytest.raises(ReprodError, match="--warmup 4: the whole training has 4 steps"):
-        build(layer, training_options(tiny_run(place, "--warmup", "4")), 4)
+        build(layer, read_options(tiny_run(place, "--warmup", "4")), 4)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +369,7 @@ def test_train_sh(place: Path, sentences: Path, tmp_path: Path) -> None:
     )
     path, *words = done.stdout.split()
     assert Path(path).name == "pd_train.py"
-    options = training_options(tiny_run(place, *words))
+    options = read_options(tiny_run(place, *words))
     assert (options.epochs, options.clip, options.batch_size) == (1, 2.0, 32)
     several = env | {"NPROC": "2", "LAUNCH": "--nnodes 3"}
     done = subprocess.run([script], env=several, capture_output=True, text=True, check=True)

@@ -13,10 +13,10 @@ from models.bert_config import BertConfig
 from pipeline.bert.hf_checkpoint import write_description
 from pipeline.data.corpus import find_corpus
 from pipeline.profiles import PROFILES
-from pipeline.run import Run, _run_with
+from pipeline.run import Run, make_run
 from pipeline.run.command_line import folder, whole_path
 from pipeline.timing.workload import PHASES, Speed, Workload, require_counted
-from pipeline.training.native_runs import trained
+from pipeline.training.native_runs import read_run
 from pipeline.training.state import read_state, require_resumable, write_state
 from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights
@@ -46,9 +46,9 @@ def test_links_in_a_ring(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["pair", str(ring)]) == 2 and "is missing" in only_line(capsys)
     assert "is missing" in str(explain_error(ReprodError("is missing"), ring))
     for kind in (folder, whole_path):
-        with pytest.raises(Exception, match="is no path"):
+        with pytest.raises(Exception, match="expected a path"):
             kind(str(ring))
-        with pytest.raises(Exception, match="is no path"):
+        with pytest.raises(Exception, match="expected a path"):
             kind("a" * 300)
 
 
@@ -159,7 +159,7 @@ def test_a_checkpoint_with_one_bit_turned(checkpoint: Path) -> None:
         turned = bytearray(raw)
         turned[place] ^= 1
         checkpoint.write_bytes(turned)
-        with pytest.raises(ReprodError, match="is damaged, or no checkpoint of Step 5"):
+        with pytest.raises(ReprodError, match="is damaged, or not a checkpoint of Step 5"):
             read_state(checkpoint)
 
 
@@ -172,7 +172,7 @@ def test_a_checkpoint_of_before_there_were_sums(checkpoint: Path) -> None:
 @pytest.mark.parametrize("facts", [[], 5, {"made_with": 3}])
 def test_facts_that_are_none(facts: Any, checkpoint: Path) -> None:
     write_state(checkpoint, ARRAYS, facts)
-    with pytest.raises(ReprodError, match="is damaged, or no checkpoint of Step 5"):
+    with pytest.raises(ReprodError, match="is damaged, or not a checkpoint of Step 5"):
         read_state(checkpoint)
 
 
@@ -194,7 +194,7 @@ def test_facts_that_are_none(facts: Any, checkpoint: Path) -> None:
 )
 def test_facts_that_nothing_goes_on_from(facts: dict[str, Any], checkpoint: Path) -> None:
     write_state(checkpoint, ARRAYS, FACTS | facts)
-    with pytest.raises(ReprodError, match="no checkpoint to go on from: --no-resume"):
+    with pytest.raises(ReprodError, match="lacks what a training needs to go on: --no-resume"):
         require_resumable(checkpoint, *read_state(checkpoint))
 
 
@@ -208,7 +208,7 @@ def test_facts_that_nothing_goes_on_from(facts: dict[str, Any], checkpoint: Path
 )
 def test_averages_of_other_weights(arrays: dict[str, Any], checkpoint: Path) -> None:
     write_state(checkpoint, ARRAYS | arrays, FACTS)
-    with pytest.raises(ReprodError, match="no checkpoint to go on from"):
+    with pytest.raises(ReprodError, match="lacks what a training needs to go on"):
         require_resumable(checkpoint, *read_state(checkpoint))
 
 
@@ -243,7 +243,7 @@ def test_a_description_that_is_damaged(text: str, tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "config.json").write_text(text)
     with pytest.raises(ReprodError, match=r"config\.json is damaged"):
-        _run_with(home=tmp_path, profile="tiny").config()
+        make_run(home=tmp_path, profile="tiny").config()
 
 
 def test_a_checkpoint_whose_vocabulary_is_damaged(tmp_path: Path) -> None:
@@ -252,7 +252,9 @@ def test_a_checkpoint_whose_vocabulary_is_damaged(tmp_path: Path) -> None:
     (source / "config.json").write_text(json.dumps(BertConfig().to_dict()))
     (source / "vocab.txt").write_text("[PAD]\n[UN")
     run = Run(PROFILES["tiny"], tmp_path / "home", Namespace(weights=source))
-    with pytest.raises(ReprodError, match="source/vocab.txt is no vocabulary of this model"):
+    with pytest.raises(
+        ReprodError, match="source/vocab.txt: expected the vocabulary of this model"
+    ):
         write_description(run)
     assert not run.home.exists()
 
@@ -282,7 +284,7 @@ def test_a_fake_batch_that_is_damaged(damage: Callable[[Path], None], tmp_path: 
     (tmp_path / "weights" / "config.json").write_text(json.dumps(config))
     damage(tmp_path / "fake_data" / "fake_data.npy")
     with pytest.raises(ReprodError, match=r"fake_data\.npy (is damaged|must hold int64)"):
-        _run_with(home=tmp_path, profile="tiny").fake_data()
+        make_run(home=tmp_path, profile="tiny").fake_data()
 
 
 @pytest.mark.filterwarnings("ignore")  # files that datasets leaves open
@@ -337,9 +339,9 @@ def test_speeds(given: dict[str, Any]) -> None:
 def test_seeds(given: dict[str, Any], said: str, tmp_path: Path) -> None:
     whole = {"epoch_0_logits": np.eye(4, 2), "labels": np.zeros(4, int), "acc": 0.75}
     record = whole | {"epoch_0_accuracy": np.float64(0.75)}
-    assert trained(save_record(tmp_path / "good", record)).accuracy == 0.75
+    assert read_run(save_record(tmp_path / "good", record)).accuracy == 0.75
     with pytest.raises(ReprodError, match=said):
-        trained(save_record(tmp_path / "bad", record | given))
+        read_run(save_record(tmp_path / "bad", record | given))
 
 
 def test_a_margin_too_small_for_numbers() -> None:
@@ -384,8 +386,8 @@ def informer_series(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        (b"2016-07-01 00:00:00,1,2,3,4,5,6,\xff\n", "is no CSV text in UTF-8"),
-        (b'2016-07-01 00:00:00,"' + b"1" * 200_000, "is no CSV text in UTF-8: field larger"),
+        (b"2016-07-01 00:00:00,1,2,3,4,5,6,\xff\n", "expected CSV text in UTF-8"),
+        (b'2016-07-01 00:00:00,"' + b"1" * 200_000, "expected CSV text in UTF-8: field larger"),
         (b"9999999999999-01-01 00:00:00,1,2,3,4,5,6,7\n", "line 2: not a date"),
         (b"2016-07-01 00:00:00+02:00,1,2,3,4,5,6,7\n", "line 2: not a date"),
         (b"now,1,2,3,4,5,6,7\n", "line 2: not a date"),

@@ -1,19 +1,19 @@
-"""The processes of one training that paddle.distributed.launch starts, in Paddle. pt_ranks.py is its twin."""
+"""The processes of one training, as paddle.distributed.launch starts them."""
 
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any
 
-from pipeline.pd.learner import place
-from pipeline.training.ranks import (
+from pipeline.pd.model import use_device
+from pipeline.training.processes import (
     ALONE,
-    Ranks,
-    claimed,
+    Processes,
+    check_on_each_machine,
+    claim_first_failure,
     follow_the_launcher,
-    on_each_machine,
-    one_voice,
-    started,
+    let_one_speak,
+    read_rank,
 )
 from reprod_align.errors import ReprodError
 
@@ -25,59 +25,60 @@ from paddle.base import core
 BACKENDS = {"cpu": "gloo", "gpu": "nccl"}
 
 
-class Processes:
-    """What every process knows and says: a `Ranks`."""
+class Launched(Processes):
+    """The processes that the launcher started."""
 
     def __init__(self, rank: int, world: int, device: str) -> None:
         """Meet the others; each works on the GPU that the launcher chose for it."""
         self.rank, self.world, self._device = rank, world, device
         os.environ["PADDLE_DISTRI_BACKEND"] = BACKENDS[device]  # a GPU build takes NCCL otherwise
-        with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):  # it tells its flags
+        with open(os.devnull, "w") as nowhere, redirect_stderr(nowhere):  # it prints its flags
             dist.init_parallel_env()
 
-    def total(self, numbers: Sequence[float]) -> list[float]:
+    def add_up(self, numbers: Sequence[float]) -> list[float]:
         """Return the sums of every process's numbers."""
-        place(self._device)
+        use_device(self._device)
         sums = paddle.to_tensor(numbers, dtype="float64")
         dist.all_reduce(sums)
         return sums.tolist()
 
-    def gathered(self, value: Any) -> list[Any]:
+    def gather(self, value: Any) -> list[Any]:
         """Return every process's value."""
         values = []
         dist.all_gather_object(values, value)
         return values
 
-    def from_first(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Return the first process's value."""
         values = [value if self.rank == 0 else None]
         dist.broadcast_object_list(values, src=0)
         return values[0]
 
-    def wrapped(self, model: nn.Layer) -> nn.Layer:
+    def wrap(self, model: nn.Layer) -> nn.Layer:
         """Return the model with DataParallel around it."""
         return paddle.DataParallel(model)
 
     def is_first_to_fail(self) -> bool:
-        """Return whether no other process has failed before."""
+        """Return whether this process is the first to fail."""
         store = core.create_or_get_global_tcp_store()
-        return claimed(lambda name: store.add(name, 1))
+        return claim_first_failure(lambda name: store.add(name, 1))
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Ranks]:
+def join_processes(device: str) -> Iterator[Processes]:
     """Yield the processes that were started together; ReprodError if they can't be reached."""
-    rank, world = started("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM")
+    rank, world = read_rank("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM")
     if world == 1:
         yield ALONE
         return
     follow_the_launcher()
-    on_each_machine(lambda: place(device), int(os.environ.get("PADDLE_RANK_IN_NODE", rank)))
+    local_rank = int(os.environ.get("PADDLE_RANK_IN_NODE", rank))
+    check_on_each_machine(lambda: use_device(device), local_rank)
     try:
-        ranks = Processes(rank, world, device)
+        processes = Launched(rank, world, device)
     except (RuntimeError, ValueError) as error:
         raise ReprodError(f"process {rank} of {world} cannot meet the others: {error}") from error
-    with one_voice(ranks):
-        yield ranks
+    with let_one_speak(processes):
+        yield processes
         dist.barrier()
     dist.destroy_process_group()
