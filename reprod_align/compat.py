@@ -47,7 +47,7 @@ class ReprodDiffHelper:
 
         Never raises on keys, shapes or dtypes that do not match: those fail the report.
         """
-        self._infos = _flat(info1), _flat(info2)
+        self._infos = _flatten(info1), _flatten(info2)
 
     def report(
         self,
@@ -64,7 +64,7 @@ class ReprodDiffHelper:
         """
         if self._infos is None:
             raise ReprodError("report: nothing was compared yet; call compare_info(a, b) first")
-        methods = _methods(diff_method)
+        methods = _check_methods(diff_method)
         comparison = compare_records(*self._infos, diff_threshold)
         lines, reason = _report(comparison, methods, diff_threshold)
         print(as_text(lines), end="")
@@ -75,13 +75,13 @@ class ReprodDiffHelper:
         return not reason
 
 
-def _flat(info: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def _flatten(info: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in info.items():
         name = f"{prefix}{key}"
         inner = {name: value}
         if isinstance(value, Mapping):  # an empty one holds nothing to compare, which fails
-            inner = _flat(value, f"{name}.") or {name: np.empty(0)}
+            inner = _flatten(value, f"{name}.") or {name: np.empty(0)}
         for inner_name, array in inner.items():
             while inner_name in flat:  # "a.b" beside {"a": {"b": ...}}: both are compared
                 inner_name += "'"
@@ -89,7 +89,7 @@ def _flat(info: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _methods(diff_method: str | Sequence[str]) -> list[str]:
+def _check_methods(diff_method: str | Sequence[str]) -> list[str]:
     """Return the statistics asked for, in the order in which reprod_log shows them."""
     asked = [diff_method] if isinstance(diff_method, str) else list(diff_method)
     for method in asked:

@@ -16,7 +16,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
     Parent folders are created. On any exception, KeyboardInterrupt included, `path` keeps its
     old content and no temporary file stays. A symbolic link stays one: its target is replaced.
-    Raises ReprodError if the file cannot be written, or is no regular file (/dev/null, a folder).
+    Raises ReprodError if the file cannot be written, or is not a regular file (/dev/null, a folder).
     """
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{secrets.token_hex(8)}.tmp")
@@ -31,7 +31,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     except OSError as error:
         raise ReprodError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
-        with suppress(OSError):  # after success, or where none could be made, there is none
+        with suppress(OSError):  # it is gone after success
             temporary.unlink()
 
 

@@ -40,21 +40,21 @@ class KeyedDraws:
 
     def uniform(self, shape: Shape) -> NDArray[np.float64]:
         """Return numbers in [0, 1), float64 of `shape`."""
-        return self._drawn(shape, lambda source, wanted: source.random(wanted))
+        return self._draw(shape, lambda source, wanted: source.random(wanted))
 
     def normal(self, shape: Shape) -> NDArray[np.float64]:
         """Return standard normal numbers, float64 of `shape`."""
-        return self._drawn(shape, lambda source, wanted: source.standard_normal(wanted))
+        return self._draw(shape, lambda source, wanted: source.standard_normal(wanted))
 
     def integers(self, low: int, high: int, shape: Shape) -> NDArray[np.int64]:
         """Return integers from `low` up to, not including, `high`; int64 of `shape`."""
-        return self._drawn(shape, lambda source, wanted: source.integers(low, high, wanted))
+        return self._draw(shape, lambda source, wanted: source.integers(low, high, wanted))
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """Return the numbers 0 to n - 1 in random order, int64."""
-        return self._drawn((n,), lambda source, wanted: source.permutation(n))
+        return self._draw((n,), lambda source, wanted: source.permutation(n))
 
-    def _drawn(
+    def _draw(
         self, shape: Shape, draw: Callable[[np.random.Generator, Shape], NDArray[Any]]
     ) -> NDArray[Any]:
         place = self._paired_place()
@@ -65,7 +65,7 @@ class KeyedDraws:
         words = np.frombuffer(sha256(text).digest(), dtype=np.uint32)
         source = np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
         wanted = self.asked.get(key, tuple(shape))
-        return _laid_out(draw, source, wanted, tuple(shape))
+        return _lay_out(draw, source, wanted, tuple(shape))
 
     def _paired_place(self) -> Place:
         for path, index in reversed(self.place()):
@@ -74,7 +74,7 @@ class KeyedDraws:
         return "", 0
 
 
-def _laid_out(
+def _lay_out(
     draw: Callable[[np.random.Generator, Shape], NDArray[Any]],
     source: np.random.Generator,
     wanted: Shape,

@@ -59,4 +59,4 @@ def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[s
             arrays = {name: handle.get_tensor(name) for name in handle.keys()}
             return arrays, handle.metadata() or {}
     except Exception as error:  # its own, and numpy's for dtypes that numpy lacks
-        raise ReprodError(f"{path} is damaged, or no .safetensors file ({error})") from error
+        raise ReprodError(f"{path} is damaged or not a .safetensors file ({error})") from error

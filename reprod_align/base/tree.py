@@ -14,7 +14,7 @@ IsTensor = Callable[[object], bool]
 
 
 def leaves(value: object, is_tensor: IsTensor) -> dict[str, Any]:
-    """Return every tensor in `value` by its path, in order; what is no tensor is passed over."""
+    """Return every tensor in `value` by its path, in order; other values are skipped."""
     found: dict[str, Any] = {}
 
     def keep(path: str, tensor: Any) -> Any:
@@ -46,29 +46,29 @@ def _replace(
         return _replace(part, is_tensor, change, path + key, (*above, id(value)))
 
     if isinstance(value, Mapping):
-        return _filled(value, {k: inner(v, _dotted(path, str(k))) for k, v in value.items()})
+        return _fill(value, {k: inner(v, _key_path(path, str(k))) for k, v in value.items()})
     if isinstance(value, (tuple, list)):
-        return _like(value, [inner(part, f"[{number}]") for number, part in enumerate(value)])
+        return _rebuild(value, [inner(part, f"[{number}]") for number, part in enumerate(value)])
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
-        return _set(value, {k: inner(v, _dotted(path, k)) for k, v in parts.items()})
+        return _assign(value, {k: inner(v, _key_path(path, k)) for k, v in parts.items()})
     return value
 
 
-def _dotted(path: str, key: str) -> str:
+def _key_path(path: str, key: str) -> str:
     return f".{key}" if path else key
 
 
-def _like(value: Any, parts: list[Any]) -> Any:
-    if _same(value, parts):
+def _rebuild(value: Any, parts: list[Any]) -> Any:
+    if _is_unchanged(value, parts):
         return value
     if hasattr(value, "_fields"):  # a namedtuple takes its parts one by one
         return type(value)(*parts)
     return type(value)(parts)
 
 
-def _filled(value: Mapping[Any, Any], parts: dict[Any, Any]) -> Mapping[Any, Any]:
-    if _same(value.values(), parts.values()):
+def _fill(value: Mapping[Any, Any], parts: dict[Any, Any]) -> Mapping[Any, Any]:
+    if _is_unchanged(value.values(), parts.values()):
         return value
     filled: Any = copy(value)
     for key, part in parts.items():
@@ -76,8 +76,8 @@ def _filled(value: Mapping[Any, Any], parts: dict[Any, Any]) -> Mapping[Any, Any
     return filled  # type: ignore[no-any-return]
 
 
-def _set(value: Any, parts: dict[str, Any]) -> Any:
-    if _same([getattr(value, name) for name in parts], parts.values()):
+def _assign(value: Any, parts: dict[str, Any]) -> Any:
+    if _is_unchanged([getattr(value, name) for name in parts], parts.values()):
         return value
     changed = copy(value)
     for name, part in parts.items():
@@ -85,6 +85,6 @@ def _set(value: Any, parts: dict[str, Any]) -> Any:
     return changed
 
 
-def _same(before: Any, after: Any) -> bool:
+def _is_unchanged(before: Any, after: Any) -> bool:
     """Tell whether nothing was replaced: then the caller's own container is given back."""
     return all(old is new for old, new in zip(before, after, strict=True))

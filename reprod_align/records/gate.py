@@ -45,7 +45,7 @@ class Gate:
     required: tuple[str, ...] = ()
     """keys that the official records must have: both may not lack them alike"""
     required_twin: str = ""
-    """a key of the strict records, where these hold none of the required ones"""
+    """a key that the strict records must hold in place of the required ones"""
     explanation: Callable[[], Sequence[str]] | None = None
     """asked, if the sides differ, for lines that say where and why"""
 
@@ -71,7 +71,7 @@ class _Verdict:
 
     @property
     def judge(self) -> Comparison:
-        """The comparison that says where the sides part: the finer one, if it failed."""
+        """The comparison that says where the sides diverge: the finer one, if it failed."""
         return self.official if self.strict.passed else self.strict
 
     @property
@@ -91,21 +91,21 @@ def check(gate: Gate) -> int:
         verdict = _compare(gate)
         _write_results(gate, verdict)
     except ReprodError as error:
-        return _not_comparable(gate, str(error))
+        return _refuse(gate, str(error))
     print("\n".join(_summary(gate, verdict)), flush=True)
     if not verdict.reason:
         return ALIGNED
-    print("".join(f"  {one_line(line)}\n" for line in _explained(gate)), end="")
+    print("".join(f"  {one_line(line)}\n" for line in _explain(gate)), end="")
     return DIFFERENT
 
 
-def _explained(gate: Gate) -> Sequence[str]:
-    """Return the lines that say where and why; whatever is in the way is one, the verdict stands."""
+def _explain(gate: Gate) -> Sequence[str]:
+    """Return the lines that say where and why; an error becomes a line, and the verdict stands."""
     try:
         return gate.explanation() if gate.explanation is not None else []
     except (Exception, SystemExit, KeyboardInterrupt) as error:
         said = str(error) if isinstance(error, ReprodError) else describe_error(error)
-        return [f"where and why could not be told: {said}"]
+        return [f"where and why could not be found: {said}"]
 
 
 def _remove_old(*paths: Path) -> None:
@@ -113,7 +113,7 @@ def _remove_old(*paths: Path) -> None:
         try:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
-            raise ReprodError(f"cannot replace {_shown(path)}: {error.strerror}") from error
+            raise ReprodError(f"cannot replace {_shorten_path(path)}: {error.strerror}") from error
 
 
 def _compare(gate: Gate) -> _Verdict:
@@ -130,7 +130,7 @@ def _compare(gate: Gate) -> _Verdict:
 
 def _require_files(gate: Gate) -> None:
     wanted = dict.fromkeys((*gate.official, *gate.strict))
-    missing = [_shown(path) for path in wanted if not Path(path).exists()]
+    missing = [_shorten_path(path) for path in wanted if not Path(path).exists()]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         names = ", ".join(missing)
@@ -145,7 +145,7 @@ def _require_fresh(record: Path, sources: tuple[Path, ...], first_run: str) -> N
     for source in sources:
         if source.exists() and source.stat().st_mtime_ns > record.stat().st_mtime_ns:
             raise MissingInputError(
-                f"{_shown(record)} is older than {_shown(source)}: run {first_run} again"
+                f"{_shorten_path(record)} is older than {_shorten_path(source)}: run {first_run} again"
             )
 
 
@@ -164,18 +164,18 @@ def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
 
 
 def _require_same_step(gate: Gate, twins: tuple[Record, Record]) -> None:
-    """Raise MissingInputError if the strict records hold nothing of what this step records."""
+    """Raise MissingInputError if the strict records lack what this step records."""
     wanted = (gate.required_twin,) if gate.required_twin else gate.required
     if wanted and not any(key in record for record in twins for key in wanted):
-        names = " and ".join(_shown(path) for path in gate.strict)
+        names = " and ".join(_shorten_path(path) for path in gate.strict)
         raise MissingInputError(
-            f"{names} hold no {wanted[0]}, so they are of another step: run {gate.first_run} again"
+            f"{names} lack {wanted[0]}, so they belong to another step: run {gate.first_run} again"
         )
 
 
 def _load_pair(paths: tuple[Path, Path]) -> tuple[Record, Record]:
     torch_side, paddle_side = paths
-    return load_record(_shown(torch_side)), load_record(_shown(paddle_side))
+    return load_record(_shorten_path(torch_side)), load_record(_shorten_path(paddle_side))
 
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
@@ -198,7 +198,7 @@ def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
     write_json(gate.result_file, content)
 
 
-def _not_comparable(gate: Gate, reason: str) -> int:
+def _refuse(gate: Gate, reason: str) -> int:
     print(one_line(f"{gate.name}: cannot be compared: {reason}"), file=sys.stderr)
     try:
         write_text(gate.log, as_text([closing_line(reason), f"diff check failed: {reason}"]))
@@ -214,7 +214,7 @@ def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
     lines.append(f"  strict    {verdict.strict.headline}")
     lines += verdict.judge.failing(gate.unit)
     lines += [f"  remark: {remark}" for remark in verdict.remarks]
-    return [*lines, f"  log: {_shown(gate.log)}"]
+    return [*lines, f"  log: {_shorten_path(gate.log)}"]
 
 
 def _strict_line(result: KeyResult) -> str:
@@ -230,7 +230,7 @@ def _strict_line(result: KeyResult) -> str:
     return f"{line}: max difference {result.difference.max_abs:.1e} is rounding around zero"
 
 
-def _shown(path: str | os.PathLike[str]) -> str:
+def _shorten_path(path: str | os.PathLike[str]) -> str:
     """Return `path` as the user would type it here: relative if it lies below this folder."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith(os.pardir) else relative

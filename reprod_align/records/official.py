@@ -46,8 +46,8 @@ def write_log(
         statistics = _statistics(result, expected, actual, threshold)
         helper.diff_dict[one_line(result.key)] = statistics
     if not comparison.results:  # reprod_log calls two empty records aligned
-        helper.diff_dict["(no keys)"] = _same(_HIDDEN)
-    with _captured_root_logger() as text:
+        helper.diff_dict["(no keys)"] = _repeat(_HIDDEN)
+    with _capture_root_logger() as text:
         # below _HIDDEN, also if threshold is inf or NaN: reprod_log fails what is `> threshold`
         limit = threshold if threshold < _LARGEST else _LARGEST
         helper.report(diff_method="mean", diff_threshold=limit, path=None)
@@ -56,10 +56,10 @@ def write_log(
 
 def as_text(lines: Sequence[str]) -> str:
     """Return `lines` as reprod_log's logger writes them: each with its date, and a line end."""
-    return "".join(f"{stamped(line)}\n" for line in lines)
+    return "".join(f"{stamp(line)}\n" for line in lines)
 
 
-def stamped(line: str) -> str:
+def stamp(line: str) -> str:
     """Return `line` with the date and the name that reprod_log's logger puts before it."""
     return time.strftime("[%Y/%m/%d %H:%M:%S] root INFO: ") + line
 
@@ -71,7 +71,7 @@ def closing_line(reason: str) -> str:
 
 def _new_helper() -> Any:
     try:
-        with warnings.catch_warnings():  # what Paddle has to say at import is no part of a verdict
+        with warnings.catch_warnings():  # Paddle's, at import
             warnings.simplefilter("ignore")
             from reprod_log import ReprodDiffHelper
     except Exception as error:  # Paddle fails to import in many ways, an ImportError is only one
@@ -90,8 +90,8 @@ def _statistics(
 ) -> Statistics:
     """Return reprod_log's numbers for a key, changed where they would contradict our verdict."""
     if result.difference is None:
-        return _same(_HIDDEN)
-    statistics = _by_reprod_log(*_subtractable(expected[result.key], actual[result.key]))
+        return _repeat(_HIDDEN)
+    statistics = _ask_reprod_log(*_make_subtractable(expected[result.key], actual[result.key]))
     if result.passed and not statistics["mean"] <= threshold:
         statistics["mean"] = result.difference.mean_abs  # float64, where theirs was rounded
     if not result.passed and not statistics["mean"] > threshold:
@@ -99,7 +99,7 @@ def _statistics(
     return statistics
 
 
-def _by_reprod_log(expected: Array, actual: Array) -> Statistics:
+def _ask_reprod_log(expected: Array, actual: Array) -> Statistics:
     helper = _new_helper()
     with np.errstate(all="ignore"):
         helper.compare_info({"": expected}, {"": actual})
@@ -107,7 +107,7 @@ def _by_reprod_log(expected: Array, actual: Array) -> Statistics:
     return statistics
 
 
-def _subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:
+def _make_subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:
     """Return the pair in a form whose difference reprod_log can take: it neither wraps nor crashes.
 
     Integers and booleans in float64; a text as 0, and the other side's as 1 where it differs.
@@ -119,16 +119,16 @@ def _subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:
         return expected.astype(wide, copy=False), actual.astype(wide, copy=False)
     if kind in ("integer", "bool"):
         return expected.astype(np.float64), actual.astype(np.float64)
-    # np.asarray: of two single texts, != is no array
+    # np.asarray: != of two single texts is a plain bool
     return np.zeros(expected.shape), np.asarray(expected != actual, dtype=np.float64)
 
 
-def _same(value: float) -> Statistics:
+def _repeat(value: float) -> Statistics:
     return {"mean": value, "max": value, "min": value}
 
 
 @contextmanager
-def _captured_root_logger() -> Iterator[io.StringIO]:
+def _capture_root_logger() -> Iterator[io.StringIO]:
     """Catch what reprod_log's logger prints, and leave the root logger as it was found.
 
     reprod_log's logger is Python's root logger. It adds a handler for stdout that it never

@@ -59,11 +59,11 @@ class Dtype:
         version, order, subarray, names, fields, itemsize, _alignment, _flags = state
         if version != 3 or (subarray, names, fields) != (None, None, None):
             raise Refused("holds a structured dtype, which a record never needs")
-        if order not in ("<", ">", "=", "|") or itemsize not in (-1, self.resolved().itemsize):
+        if order not in ("<", ">", "=", "|") or itemsize not in (-1, self.to_numpy().itemsize):
             raise Refused(f"is damaged: a dtype {self.code} in it is not well formed")
         self.order = order.replace("|", "=")
 
-    def resolved(self) -> np.dtype[Any]:
+    def to_numpy(self) -> np.dtype[Any]:
         """Return numpy's dtype."""
         return np.dtype(self.order + self.code)
 
@@ -115,7 +115,7 @@ class Builder:
         """Return a new array with the bytes (or, of dtype object, the list) `data`."""
         if not isinstance(dtype, Dtype) or not _is_shape(shape):
             raise Refused("is damaged: an array in it has no proper shape and dtype")
-        kind, length = dtype.resolved(), prod(shape)
+        kind, length = dtype.to_numpy(), prod(shape)
         expected = list if kind.hasobject else memoryview
         size = length if kind.hasobject else length * kind.itemsize
         if not isinstance(data, expected) or len(data) != size:

@@ -31,7 +31,7 @@ def save_record(path: str | os.PathLike[str], record: Mapping[str, object]) -> P
     Raises RecordError for a value that cannot be recorded, ReprodError if writing fails.
     """
     wrapped = np.empty((), dtype=object)
-    wrapped[()] = {_checked_key(key): _as_array(key, value) for key, value in record.items()}
+    wrapped[()] = {_check_key(key): _as_array(key, value) for key, value in record.items()}
     target = Path(path)
     if target.suffix != ".npy":
         target = target.with_name(target.name + ".npy")
@@ -58,7 +58,10 @@ def load_record(path: str | os.PathLike[str]) -> dict[str, Array]:
     if not isinstance(content, dict):
         kind = type(content).__name__
         raise RecordError(f"{path} holds a {kind}, not a record (a dict of name: array)")
-    return {_loaded_key(key, path): _loaded(key, value, path) for key, value in content.items()}
+    return {
+        _check_loaded_key(key, path): _check_loaded(key, value, path)
+        for key, value in content.items()
+    }
 
 
 def _read(path: Path) -> bytes:
@@ -106,13 +109,13 @@ def _require_object_header(header: bytes, where: str) -> None:
         raise RecordError(f"{where} holds a plain array ({text}), not a record {{name: array}}")
 
 
-def _loaded_key(key: object, path: str | os.PathLike[str]) -> str:
+def _check_loaded_key(key: object, path: str | os.PathLike[str]) -> str:
     if type(key) is not str:
         raise RecordError(f"{path}: every key must be text, got {str(key)[:40]!r}")
     return key
 
 
-def _loaded(key: object, value: object, path: str | os.PathLike[str]) -> Array:
+def _check_loaded(key: object, value: object, path: str | os.PathLike[str]) -> Array:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         value = np.asarray(value)
     if not isinstance(value, np.ndarray):
@@ -123,7 +126,7 @@ def _loaded(key: object, value: object, path: str | os.PathLike[str]) -> Array:
     return value
 
 
-def _checked_key(key: object) -> str:
+def _check_key(key: object) -> str:
     if not isinstance(key, str):
         raise RecordError(f"a record's key must be a str, got {type(key).__name__} {key!r:.40}")
     if not key.isascii():
@@ -186,7 +189,7 @@ class Recorder:
         tensor of torch or Paddle on any device (bfloat16 and float8 are widened to float32).
         Raises RecordError for anything else.
         """
-        self._data[_checked_key(key)] = _as_array(key, val)
+        self._data[_check_key(key)] = _as_array(key, val)
 
     def add_all(self, values: Mapping[str, object]) -> None:
         """Record each of `values`, as `add` does."""

@@ -66,7 +66,7 @@ class _Machine:
             raise Refused("is damaged: its pickle ends in the middle of a value")
         if self.position != len(self.data):
             raise Refused(f"has {len(self.data) - self.position} bytes after its end")
-        return self.finished(self.stack.pop())
+        return self.finish(self.stack.pop())
 
     def read(self, size: int) -> memoryview:
         """Return the next `size` bytes, uncopied."""
@@ -91,7 +91,7 @@ class _Machine:
         items, self.stack = self.stack, self.marks.pop()
         return items
 
-    def finished(self, item: Any) -> Any:
+    def finish(self, item: Any) -> Any:
         """Return `item` fit for the result: bytes copied out of the file, nothing half built."""
         if isinstance(item, memoryview):
             self.builder.spend(len(item))
@@ -99,7 +99,7 @@ class _Machine:
         if isinstance(item, RAW):
             raise Refused("is damaged: a value in it is only half built")
         if isinstance(item, tuple) and any(isinstance(part, RAW) for part in item):
-            return tuple(self.finished(part) for part in item)
+            return tuple(self.finish(part) for part in item)
         return item
 
 
@@ -152,7 +152,7 @@ def _mark(machine: _Machine) -> None:
 
 def _push_tuple(machine: _Machine, items: list[Any]) -> None:
     # Arguments of REDUCE and BUILD are tuples of raw parts; a tuple inside a tuple is a value.
-    made = tuple(machine.finished(item) if isinstance(item, tuple) else item for item in items)
+    made = tuple(machine.finish(item) if isinstance(item, tuple) else item for item in items)
     if made:
         machine.builder.place(made, made)
     machine.stack.append(made)
@@ -173,7 +173,7 @@ def _append(machine: _Machine, items: list[Any]) -> None:
     target = machine.stack[-1]
     if not isinstance(target, list):
         raise Refused("is damaged: its pickle appends to something other than a list")
-    done = [machine.finished(item) for item in items]
+    done = [machine.finish(item) for item in items]
     target.extend(done)
     machine.builder.place(target, done)
 
@@ -182,7 +182,7 @@ def _set_items(machine: _Machine, items: list[Any]) -> None:
     target = machine.stack[-1]
     if not isinstance(target, dict) or len(items) % 2:
         raise Refused("is damaged: its pickle fills something other than a dict")
-    done = [machine.finished(item) for item in items]
+    done = [machine.finish(item) for item in items]
     for key, value in zip(done[::2], done[1::2], strict=True):
         if not isinstance(key, (str, bytes, int, float)):  # hashing a deep tuple overflows C
             raise Refused(f"has a dict with a key of type {type(key).__name__}")
@@ -210,7 +210,7 @@ def _get(machine: _Machine, index: int) -> None:
     machine.stack.append(value if built is None else built)
 
 
-def _named(machine: _Machine, module: Any, name: Any) -> None:
+def _push_name(machine: _Machine, module: Any, name: Any) -> None:
     if not isinstance(module, str) or not isinstance(name, str):
         raise Refused("is damaged: its pickle names a function by something other than text")
     known = KNOWN_NAMES.get((module, name))
@@ -221,7 +221,7 @@ def _named(machine: _Machine, module: Any, name: Any) -> None:
 
 def _stack_global(machine: _Machine) -> None:
     name, module = machine.stack.pop(), machine.stack.pop()
-    _named(machine, module, name)
+    _push_name(machine, module, name)
 
 
 def _reduce(machine: _Machine) -> None:
@@ -238,12 +238,12 @@ def _build(machine: _Machine) -> None:
     if isinstance(target, Dtype):
         target.build(state)
     elif isinstance(target, Pending):
-        target.array = machine.stack[-1] = _filled(machine, state)
+        target.array = machine.stack[-1] = _fill(machine, state)
     elif not isinstance(target, dict):  # attributes of an OrderedDict (torch's _metadata): dropped
         raise Refused(f"sets the state of a {type(target).__name__}, which a record never needs")
 
 
-def _filled(machine: _Machine, state: Any) -> npt.NDArray[Any]:
+def _fill(machine: _Machine, state: Any) -> npt.NDArray[Any]:
     if not isinstance(state, tuple) or len(state) != 5 or state[0] != 1:
         raise Refused("is damaged: the state of an array in it is not well formed")
     _version, shape, dtype, is_fortran, data = state
@@ -286,7 +286,7 @@ _BY_NAME: dict[str, Callable[[_Machine], None]] = {
     "LONG_BINPUT": lambda machine: _put(machine, machine.number("<I")),
     "BINGET": lambda machine: _get(machine, machine.number("<B")),
     "LONG_BINGET": lambda machine: _get(machine, machine.number("<I")),
-    "GLOBAL": lambda machine: _named(machine, machine.line(), machine.line()),
+    "GLOBAL": lambda machine: _push_name(machine, machine.line(), machine.line()),
     "STACK_GLOBAL": _stack_global,
     "REDUCE": _reduce,
     "BUILD": _build,

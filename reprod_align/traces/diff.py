@@ -1,4 +1,4 @@
-"""Compares two recorded traces, offline and with numpy alone: where do the two runs part?
+"""Compares two recorded traces, offline and with numpy alone: where do the two runs diverge?
 
 Calls are paired by module name and call index, their tensors by leaf path, or in order where both
 calls have as many. What is named first is the first output, in call order, that differs, and the
@@ -21,13 +21,12 @@ from reprod_align.traces.sketch import Vector, distance, sketch, statistics
 import numpy as np
 
 LIMITS = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 2e-1}
-"""relative L2 difference, by the coarser dtype of the two; docs/align.md has what is behind them"""
+"""relative L2 difference, by the coarser dtype of the two; docs/align.md says why"""
 
 _WORKS_IN = {"complex128": "float64", "complex64": "float32"}
 _EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 _STATE_NAMES = {"_mean": "running_mean", "_variance": "running_var"}  # Paddle's of its norms
 _SUM_ROUNDING = 4.0  # units of the last place that a sum of a few hundred terms may be off
-_LEAST_SURE = 1e-150  # a smaller norm may have lost squares on the way
 _SHOWN = 20
 
 
@@ -70,7 +69,7 @@ class TraceDiff:
 
     @property
     def first(self) -> Row | None:
-        """Where the two part: the first output that differs, else the first gradient, ..."""
+        """Where the two diverge: the first output that differs, else the first gradient, ..."""
         order = ("output", "gradient", "parameter gradient", "buffer", "input")
         differ = [row for row in self.rows if not row.passed]
         backward = [row for row in differ if "gradient" in row.phase]
@@ -99,8 +98,8 @@ class TraceDiff:
         shown = [row for row in self.rows if row.phase != "input" or not row.passed]
         lines = ["relative L2 difference (~ estimated from sketches, within 20%)"]
         lines += [_line(row) for row in shown]
-        lines += _listed("only in the expected trace", self.only_expected)
-        lines += _listed("only in the actual trace", self.only_actual)
+        lines += _list("only in the expected trace", self.only_expected)
+        lines += _list("only in the actual trace", self.only_actual)
         return "\n".join([*lines, "", self._verdict()])
 
     def _verdict(self) -> str:
@@ -110,10 +109,10 @@ class TraceDiff:
         failed = sum(not row.passed for row in self.rows)
         return (
             f"NOT aligned: {failed} of {counted} differ, first the {first.phase} of {first.place}: "
-            f"{first.relative:.1e} (limit {first.limit:.0e}){self._inputs_words(first)}"
+            f"{first.relative:.1e} (limit {first.limit:.0e}){self._judge_inputs(first)}"
         )
 
-    def _inputs_words(self, first: Row) -> str:
+    def _judge_inputs(self, first: Row) -> str:
         call = (first.module, first.call)
         inputs = [
             row for row in self.rows if row.phase == "input" and (row.module, row.call) == call
@@ -136,20 +135,22 @@ def compare_traces(
     names: module or parameter names of `expected` -> of `actual`, also for everything below them;
     the longest that fits counts. Raises ReprodError if not one output or gradient has a partner.
     """
-    ours, theirs = _grouped(expected, names or {}), _grouped(actual, {})
+    ours, theirs = _group(expected, names or {}), _group(actual, {})
     floors = _Floors(expected.tensors)
     rows: list[Row] = []
     left: list[tuple[_Key, TraceTensor]] = []
     right: list[tuple[_Key, TraceTensor]] = []
     for key in (*ours, *(key for key in theirs if key not in ours)):
-        pairs = _leaf_pairs(ours.get(key, []), theirs.get(key, []))
+        pairs = _pair_leaves(ours.get(key, []), theirs.get(key, []))
         rows += [_row(one, other, floors) for one, other in pairs]
         paired = {id(one) for pair in pairs for one in pair}
         left += [(key, one) for one in ours.get(key, []) if id(one) not in paired]
         right += [(key, one) for one in theirs.get(key, []) if id(one) not in paired]
     if all(row.phase in ("input", "buffer") for row in rows):
         raise ReprodError("no module of one trace has a partner in the other: give a name map")
-    return TraceDiff(tuple(rows), _unpaired(left, theirs), _unpaired(right, ours), allow_unpaired)
+    return TraceDiff(
+        tuple(rows), _name_unpaired(left, theirs), _name_unpaired(right, ours), allow_unpaired
+    )
 
 
 _Key = tuple[str, str, int]
@@ -157,10 +158,10 @@ _Key = tuple[str, str, int]
 _Groups = dict[_Key, list[TraceTensor]]
 
 
-def _grouped(trace: RecordedTrace, names: Mapping[str, str]) -> _Groups:
+def _group(trace: RecordedTrace, names: Mapping[str, str]) -> _Groups:
     groups: _Groups = defaultdict(list)
     for tensor in trace.tensors:
-        groups[tensor.phase, _mapped(_own_name(tensor), names), tensor.call].append(tensor)
+        groups[tensor.phase, _map_name(_own_name(tensor), names), tensor.call].append(tensor)
     return dict(groups)
 
 
@@ -172,7 +173,7 @@ def _own_name(tensor: TraceTensor) -> str:
     return f"{tensor.module}.{leaf}" if tensor.module else leaf
 
 
-def _mapped(name: str, names: Mapping[str, str]) -> str:
+def _map_name(name: str, names: Mapping[str, str]) -> str:
     """Return the name with the longest of its beginnings that is in `names` replaced."""
     parts = name.split(".")
     for length in range(len(parts), 0, -1):
@@ -182,7 +183,7 @@ def _mapped(name: str, names: Mapping[str, str]) -> str:
     return name
 
 
-def _leaf_pairs(
+def _pair_leaves(
     ours: Sequence[TraceTensor], theirs: Sequence[TraceTensor]
 ) -> list[tuple[TraceTensor, TraceTensor]]:
     named = {tensor.leaf: tensor for tensor in theirs}
@@ -191,7 +192,7 @@ def _leaf_pairs(
     return [(tensor, named[tensor.leaf]) for tensor in ours if tensor.leaf in named]
 
 
-def _unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> tuple[str, ...]:
+def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> tuple[str, ...]:
     """Return what lacks a partner, in words.
 
     Inputs and buffers may: the frameworks pass and keep them as they like. So may the gradient of
@@ -269,8 +270,8 @@ def _difference(expected: TraceTensor, actual: TraceTensor) -> tuple[float, floa
     if bool(_precision(expected.dtype)) != bool(_precision(actual.dtype)):
         return math.inf, scale, f"{expected.dtype} expected, got {actual.dtype}"
     if expected.whole and actual.whole:
-        return _distance(_laid(expected), _laid(actual)), scale, ""
-    return distance(_sketch(expected), _sketch(actual)), scale, ""
+        return _distance(_in_torch_layout(expected), _in_torch_layout(actual)), scale, ""
+    return distance(_to_sketch(expected), _to_sketch(actual)), scale, ""
 
 
 def _distance(expected: Array, actual: Array) -> float:
@@ -285,34 +286,30 @@ def _distance(expected: Array, actual: Array) -> float:
 def _norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the finite elements."""
     if not tensor.whole:
-        return statistics(_sketch(tensor))["norm"]
+        return statistics(_to_sketch(tensor))["norm"]
     wide = tensor.values.astype(np.result_type(tensor.values, np.float64))
     return _length(wide[np.isfinite(wide)])
 
 
 def _length(values: Array) -> float:
-    """Return the L2 norm; also of elements whose squares are no longer numbers, or no more than 0."""
-    with np.errstate(over="ignore"):
-        norm = float(np.linalg.norm(values))
-    if _LEAST_SURE < norm < math.inf:
-        return norm
-    largest = float(np.abs(values).max(initial=0.0))
-    if not 0 < largest < math.inf:
-        return largest
-    return largest * float(np.linalg.norm(np.divide(values, largest)))
+    """Return the L2 norm; scaled, since the squares of very large and very small elements get lost."""
+    size = float(np.abs(values).max(initial=0.0))
+    if not 0 < size < math.inf:
+        return size
+    return size * float(np.linalg.norm(np.divide(values, size)))
 
 
 def _shape(tensor: TraceTensor) -> tuple[int, ...]:
     return tensor.shape[::-1] if tensor.transposed else tensor.shape
 
 
-def _laid(tensor: TraceTensor) -> Array:
+def _in_torch_layout(tensor: TraceTensor) -> Array:
     """Return the values of a whole tensor in PyTorch's layout."""
     return tensor.values.T if tensor.transposed else tensor.values
 
 
-def _sketch(tensor: TraceTensor) -> Vector:
-    return sketch(_laid(tensor)) if tensor.whole else tensor.values.astype(np.float64)
+def _to_sketch(tensor: TraceTensor) -> Vector:
+    return sketch(_in_torch_layout(tensor)) if tensor.whole else tensor.values.astype(np.float64)
 
 
 # ---------------------------------------------------------------------- words
@@ -324,7 +321,7 @@ def _line(row: Row) -> str:
     return f"  {row.phase:<18}  {about}{row.relative:7.1e}  {row.place}  {words}".rstrip()
 
 
-def _listed(title: str, names: Sequence[str]) -> list[str]:
+def _list(title: str, names: Sequence[str]) -> list[str]:
     if not names:
         return []
     lines = [f"  {name}" for name in names]

@@ -100,12 +100,12 @@ def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
         "mode": trace.mode,
         "tensors": entries,
     }
-    stored = {str(number): _stored(array) for number, array in enumerate(arrays.values())}
+    stored = {str(number): _to_stored(array) for number, array in enumerate(arrays.values())}
     write_tensors(path, stored, {_KEY: json.dumps(content)})
 
 
 def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
-    """Read a trace. Raises MissingInputError if there is none, ReprodError if it is damaged or foreign."""
+    """Read a trace. Raises MissingInputError if it is missing, ReprodError if it is damaged or foreign."""
     if not Path(path).exists():
         raise MissingInputError(f"{path} is missing")
     if not Path(path).is_file():
@@ -127,9 +127,9 @@ def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
     try:
         content = json.loads(metadata[_KEY])
     except (ValueError, RecursionError) as error:
-        raise _Unfit("its metadata is no JSON") from error
+        raise _Unfit("its metadata is not JSON") from error
     if not isinstance(content, dict):
-        raise _Unfit("its metadata is no JSON object")
+        raise _Unfit("its metadata is not a JSON object")
     if type(content.get("version")) is not int or content["version"] != VERSION:
         raise _Unfit(f"format version {VERSION} expected, got {str(content.get('version'))[:20]}")
     return content
@@ -163,19 +163,19 @@ def _tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTen
     if key not in arrays:
         raise _Unfit(f"entry {number}: its data are missing")
     tensor = TraceTensor(**described, values=arrays[key])
-    return replace(tensor, values=_restored(number, tensor))
+    return replace(tensor, values=_restore(number, tensor))
 
 
 def _shape(number: int, shape: object) -> tuple[int, ...]:
     sound = isinstance(shape, list) and all(type(length) is int and length >= 0 for length in shape)
     if not isinstance(shape, list) or not sound or len(shape) > 64:
-        raise _Unfit(f"entry {number}: its shape is no list of lengths")
+        raise _Unfit(f"entry {number}: its shape must be a list of lengths")
     if math.prod(shape) > _MOST_ELEMENTS:
         raise _Unfit(f"entry {number}: its shape has too many elements")
     return tuple(shape)
 
 
-def _restored(number: int, tensor: TraceTensor) -> Array:
+def _restore(number: int, tensor: TraceTensor) -> Array:
     """Return the stored array as it was before `_stored`, checked against what the entry says."""
     shape, dtype = tensor.shape, _STORED.get(tensor.dtype, tensor.dtype)
     if tensor.dtype in _PAIRS:
@@ -191,7 +191,7 @@ def _restored(number: int, tensor: TraceTensor) -> Array:
     return tensor.values.view(tensor.dtype)[..., 0] if paired else tensor.values
 
 
-def _stored(array: Array) -> Array:
+def _to_stored(array: Array) -> Array:
     """Return the array as the format holds it: complex as pairs."""
     real = _PAIRS.get(array.dtype.name)
     if real is None:

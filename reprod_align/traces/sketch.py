@@ -144,14 +144,14 @@ class _Total:
     def add(self, ops: Ops, slab: Any, number: int) -> None:
         moments = ops.moments(slab)
         if not np.isfinite(moments).all():  # rare: it has NaN or infinity, or its squares overflow
-            ops, slab, moments = self._finite(ops.array(slab).astype(np.float64))
+            ops, slab, moments = self._drop_nonfinite(ops.array(slab).astype(np.float64))
         self.size += math.prod(slab.shape)
         self.sum += moments[0]
         self.squares += moments[1]
         self.low, self.high = min(self.low, moments[2]), max(self.high, moments[3])
         self.bins += _slab_sums(ops, slab, number, self.width)
 
-    def _finite(self, slab: Any) -> tuple[Ops, Any, Vector]:
+    def _drop_nonfinite(self, slab: Any) -> tuple[Ops, Any, Vector]:
         finite = np.isfinite(slab)
         self.nonfinite += int(slab.size - finite.sum())
         moments = np.array([0.0, 0.0, np.inf, -np.inf])
@@ -185,7 +185,7 @@ def _slab_sums(ops: Ops, slab: Any, number: int, width: int) -> Vector:
 @cache
 def signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
     """Return 2 * SLAB random signs in `dtype`, the same in every process and numpy version."""
-    bits = _mixed(np.arange(2 * SLAB, dtype=np.uint64))
+    bits = _hash(np.arange(2 * SLAB, dtype=np.uint64))
     return np.where(bits >> np.uint64(63), -1.0, 1.0).astype(dtype, copy=False)
 
 
@@ -208,12 +208,12 @@ def _offset(number: int) -> tuple[int, float]:
     The start's residue modulo BINS is its own for the first BINS slabs: one sign is then never
     used twice in one sum.
     """
-    hashed = int(_mixed(np.array([number + (1 << 40)], np.uint64))[0])
+    hashed = int(_hash(np.array([number + (1 << 40)], np.uint64))[0])
     start = (hashed >> 1) % (SLAB - BINS)
     return start - start % BINS + number * 211 % BINS, -1.0 if hashed & 1 else 1.0
 
 
-def _mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _hash(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the numbers hashed (splitmix64)."""
     bits = numbers + np.uint64(1)
     bits *= np.uint64(0x9E3779B97F4A7C15)

@@ -59,5 +59,5 @@ def test_a_file_that_was_cut_is_refused(length: int, tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     write_tensors(path, {"a": MATRIX}, {})
     path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(ReprodError, match=r"a\.safetensors is damaged, or no \.safetensors file"):
+    with pytest.raises(ReprodError, match=r"a\.safetensors is damaged or not a \.safetensors file"):
         read_tensors(path)

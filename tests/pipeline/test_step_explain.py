@@ -240,7 +240,7 @@ def test_where_one_framework_is_missing(
     ("error", "said"),
     [
         (ImportError("libcudart.so"), "both frameworks (ImportError: libcudart.so)"),
-        (ValueError("shapes"), "where and why could not be told: ValueError: shapes"),
+        (ValueError("shapes"), "where and why could not be found: ValueError: shapes"),
     ],
 )
 def test_a_model_that_cannot_be_made(
@@ -265,7 +265,7 @@ def test_weights_that_are_gone(home: Path, run_here: RunHere) -> None:
     code, said = run_here(FORWARD[1])
     assert code == 1
     last = said.splitlines()[-1]
-    assert last.startswith("  where and why could not be told: ")
+    assert last.startswith("  where and why could not be found: ")
     assert "torch_weight.bin is missing: first run python weights/torch_bert_weight.py" in last
 
 

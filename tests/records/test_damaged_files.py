@@ -109,14 +109,14 @@ def test_strict_records_of_another_step(tmp_path: Path, capsys: pytest.CaptureFi
     other = save_record(tmp_path / "b", {"linear": np.ones(3)})
     gate = Gate("x", (ours, ours), (other, other), tmp_path / "x.log", "it", required=("loss",))
     assert check(gate) == 2
-    assert "hold no loss, so they are of another step" in only_line(capsys)
+    assert "lack loss, so they belong to another step" in only_line(capsys)
     twin = {
         "required": ("loss",),
         "required_twin": "linear",
     }  # a step whose twins have names of their own
     assert check(Gate("x", (ours, ours), (other, other), tmp_path / "x.log", "it", **twin)) == 0
     assert check(Gate("x", (ours, ours), (ours, ours), tmp_path / "x.log", "it", **twin)) == 2
-    assert "hold no linear, so they are of another step" in capsys.readouterr().err
+    assert "lack linear, so they belong to another step" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("required", [(), ("loss",)])

@@ -384,5 +384,5 @@ def test_an_explanation_that_fails_is_a_line(
     actual = {**RECORD, "out": RECORD["out"] + 1}
     assert check(gate_of(tmp_path, RECORD, actual, explanation=broken)) == 1
     printed = capsys.readouterr()
-    assert printed.out.splitlines()[-1] == f"  where and why could not be told: {said}"
+    assert printed.out.splitlines()[-1] == f"  where and why could not be found: {said}"
     assert printed.err == ""
