@@ -27,17 +27,17 @@ class FakeBatch:
 
 def load_fake_batch(run: Run) -> FakeBatch:
     """Read the files of fake_data/; ReprodError if they are missing, damaged or do not fit the model."""
-    config, labels = read_config(run), run.task.num_labels
+    if run.task.num_labels != NUM_LABELS:
+        raise ReprodError(
+            f"the fake batch has {NUM_LABELS} labels, {run.task.title} {run.task.num_labels}: "
+            "run this step without --task"
+        )
+    config = read_config(run)
     input_ids = _load(run, "fake_data.npy", axes=2, below=config.vocab_size)
     longest = config.max_position_embeddings
     if input_ids.shape[1] > longest:
         raise ReprodError(
             f"the fake batch is {input_ids.shape[1]} tokens long, this model takes {longest}"
-        )
-    if labels != NUM_LABELS:
-        raise ReprodError(
-            f"the fake batch has {NUM_LABELS} labels, {run.task.title} {labels}: "
-            "run this step without --task"
         )
     fake_label = _load(run, "fake_label.npy", axes=1, below=NUM_LABELS)
     if len(fake_label) != len(input_ids):

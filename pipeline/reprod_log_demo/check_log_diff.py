@@ -11,9 +11,10 @@ from reprod_align import Gate, check
 
 def main(run: Run) -> int:
     """Compare what write_log.py wrote."""
-    pair = run.demo_record(1), run.demo_record(2)
-    log = run.demo_record(1).with_name("demo_diff.log")
+    folder = run.home / "log_reprod" / "demo"
+    pair = folder / "result_1.npy", folder / "result_2.npy"
     first_run = run.command("pipeline/reprod_log_demo/write_log.py")
+    log = folder / "demo_diff.log"
     return check(Gate("demo", official=pair, strict=pair, log=log, first_run=first_run))
 
 

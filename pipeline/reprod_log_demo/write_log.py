@@ -15,11 +15,12 @@ def main(run: Run) -> None:
     """Record a zero matrix, the same in both files, and a random one, different in each."""
     generator = np.random.default_rng(settings.SEED)
     for number in (1, 2):
-        record = Recorder(run.demo_record(number))
+        path = run.home / "log_reprod" / "demo" / f"result_{number}.npy"
+        record = Recorder(path)
         record.add("demo_test_1", np.zeros((64, 1000)))
         record.add("demo_test_2", generator.random((64, 1000)))
         record.save()
-        print(f"wrote {run.demo_record(number)}")
+        print(f"wrote {path}")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ script, the check and `align` alike.
 import runpy
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,6 @@ from typing import Any
 from models import pd_bert
 from pipeline import pair_bert
 from pipeline.checks import explain
-from pipeline.pd import model as pd_model
 from pipeline.run.command_line import REPOSITORY
 from reprod_align import load_record, save_record
 from reprod_align.backends import paddle as pd_backend
@@ -23,7 +23,9 @@ from tests.conftest import Finished, one_line_error, run_warm_python
 
 import paddle
 import pytest
+import torch  # noqa: F401
 
+pd_model = import_module("pipeline.pd.model")  # after PyTorch, which pipeline.pd hides otherwise
 RunHere = Callable[..., tuple[int, str]]
 FORWARD = ("pipeline/Step1/pd_forward_bert.py", "pipeline/Step1/check_step1.py")
 LOSS = ("pipeline/Step3/pd_loss.py", "pipeline/Step3/check_step3.py")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.data import hub as hub_module
 from pipeline.data.corpus import TaskFile, check_tsv, find_task_corpus, find_test
 from pipeline.data.hub import fetch_corpus
@@ -771,7 +772,7 @@ print(sorted(batch), tuple(batch["input_ids"].shape))
 def test_the_fake_batch_is_for_two_labels(tmp_path: Path) -> None:
     message = r"the fake batch has 2 labels, MNLI \(matched\) 3: run this step without --task"
     with pytest.raises(ReprodError, match=message):
-        make_run(home=tmp_path, task="mnli").fake_label()
+        load_fake_batch(make_run(home=tmp_path, task="mnli"))
 
 
 def test_a_missing_classifier_names_the_task(tasks_home: Path, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from types import ModuleType
 from typing import Any
 
 from models.bert_config import BertConfig
+from pipeline.bert.exported import read_config
+from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.bert.hf_checkpoint import write_description
 from pipeline.data.corpus import find_corpus
 from pipeline.profiles import PROFILES
@@ -243,7 +245,7 @@ def test_a_description_that_is_damaged(text: str, tmp_path: Path) -> None:
     (tmp_path / "weights").mkdir()
     (tmp_path / "weights" / "config.json").write_text(text)
     with pytest.raises(ReprodError, match=r"config\.json is damaged"):
-        make_run(home=tmp_path, profile="tiny").config()
+        read_config(make_run(home=tmp_path, profile="tiny"))
 
 
 def test_a_checkpoint_whose_vocabulary_is_damaged(tmp_path: Path) -> None:
@@ -284,7 +286,7 @@ def test_a_fake_batch_that_is_damaged(damage: Callable[[Path], None], tmp_path: 
     (tmp_path / "weights" / "config.json").write_text(json.dumps(config))
     damage(tmp_path / "fake_data" / "fake_data.npy")
     with pytest.raises(ReprodError, match=r"fake_data\.npy (is damaged|must hold int64)"):
-        make_run(home=tmp_path, profile="tiny").fake_data()
+        load_fake_batch(make_run(home=tmp_path, profile="tiny"))
 
 
 @pytest.mark.filterwarnings("ignore")  # files that datasets leaves open
