@@ -17,7 +17,7 @@ from weakref import ref
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
 from reprod_align.traces.calls import Call, Listener
-from reprod_align.traces.file import Array, RecordedTrace, TraceTensor, save_trace
+from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
 from reprod_align.traces.sketch import LENGTH, sketch
 
 
@@ -46,25 +46,15 @@ def record_model(
     save_trace(path, recorder.trace(model))
 
 
-@dataclass(frozen=True)
-class _Value:
-    """What is kept of a tensor."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    whole: bool
-    values: Array
-
-
 @dataclass(eq=False)
 class _Seen:
     """A tensor that passed by, in one version; modules often hand the very same one on."""
 
     tensor: ref[Any]
     version: int
-    value: _Value | None = None
+    value: TraceTensor | None = None
     hooked: bool = False
-    gradient: _Value | None = None
+    gradient: TraceTensor | None = None
     arrived: int = -1
     """when the gradient did"""
 
@@ -139,12 +129,15 @@ class _Recorder:
         if self._recording:
             seen.gradient, seen.arrived = self._value(gradient), self._listener.tick()
 
-    def _value(self, tensor: Any, transposed: bool = False) -> _Value:
+    def _value(self, tensor: Any, transposed: bool = False) -> TraceTensor:
+        """Return what is kept of the tensor; its place is filled in later."""
         dtype, shape = str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape)
-        if self.mode == "whole" or math.prod(shape) <= LENGTH:
-            return _Value(dtype, shape, True, self.fw.array(tensor))
-        laid = tensor.t() if transposed else tensor
-        return _Value(dtype, shape, False, sketch(laid, self.ops))
+        whole = self.mode == "whole" or math.prod(shape) <= LENGTH
+        if whole:
+            values = self.fw.array(tensor)
+        else:
+            values = sketch(tensor.t() if transposed else tensor, self.ops)
+        return TraceTensor("", 0, 0, "", "", dtype, shape, whole, transposed, False, values)
 
     # ------------------------------------------------------------------ afterwards
 
@@ -156,9 +149,10 @@ class _Recorder:
             passes = [("input", call.began, call.inputs), ("output", call.finished, call.outputs)]
             for phase, tick, tensors in passes:
                 for at, seen in tensors.items():
+                    assert seen.value is not None  # `forward` says whether values are kept at all
+                    tensor = _place(seen.value, *call.key, at, phase)
                     again = phase == "output" and seen in inputs
-                    tensor = _tensor(*call.key, at, phase, seen.value, passed_on=again)
-                    found.append((tick, tensor))
+                    found.append((tick, replace(tensor, passed_on=again)))
         return [tensor for _, tensor in sorted(found, key=lambda timed: timed[0])]
 
     def _backward_tensors(self, model: Any) -> list[TraceTensor]:
@@ -170,7 +164,7 @@ class _Recorder:
                 if seen.gradient is None or seen in call.inputs.values():
                     continue
                 arrived[call.path] = max(seen.arrived, arrived.get(call.path, 0))
-                tensor = _tensor(*call.key, at, "gradient", seen.gradient)
+                tensor = _place(seen.gradient, *call.key, at, "gradient")
                 timed.append(((seen.arrived, 0, -call.finished), tensor))
         for number, tensor in enumerate(self._parameter_gradients(model)):
             timed.append(((arrived.get(tensor.module, math.inf), 1, -number), tensor))
@@ -188,11 +182,11 @@ class _Recorder:
             if gradient is not None:
                 transposed = (f"{module}.{role}" if module else role) in turned
                 value = self._value(gradient, transposed)
-                yield _tensor(module, 0, role, "parameter gradient", value, transposed)
+                yield _place(value, module, 0, role, "parameter gradient")
 
     def _buffers(self, model: Any) -> list[TraceTensor]:
         return [
-            _tensor(module, 0, role, "buffer", self._value(buffer))
+            _place(self._value(buffer), module, 0, role, "buffer")
             for module, role, buffer in self._own_tensors(model, parameters=False)
         ]
 
@@ -206,23 +200,5 @@ class _Recorder:
                     yield path, role, tensor
 
 
-def _tensor(
-    module: str,
-    call: int,
-    leaf: str,
-    phase: str,
-    value: _Value | None,
-    transposed: bool = False,
-    passed_on: bool = False,
-) -> TraceTensor:
-    assert value is not None  # `forward` says whether values are kept at all
-    return TraceTensor(
-        module=module,
-        call=call,
-        order=0,
-        leaf=leaf,
-        phase=phase,
-        transposed=transposed,
-        passed_on=passed_on,
-        **vars(value),
-    )
+def _place(value: TraceTensor, module: str, call: int, leaf: str, phase: str) -> TraceTensor:
+    return replace(value, module=module, call=call, leaf=leaf, phase=phase)

@@ -134,3 +134,16 @@ def test_magnitude_is_that_of_finite_floats() -> None:
 def test_division_by_a_scale_of_zero() -> None:
     assert (divide(0.0, 0.0), divide(1.0, 0.0), divide(1.0, 4.0)) == (0.0, math.inf, 0.25)
     assert math.isnan(divide(math.nan, 0.0)) and math.isnan(divide(math.nan, 1.0))
+
+
+@pytest.mark.parametrize("at", [0, 20000, 99999])
+def test_a_difference_is_found_in_every_block(at: int) -> None:
+    expected = np.linspace(1, 2, 100000).reshape(100, 1000)
+    actual = expected.copy()
+    actual.flat[at] += 1e-3
+    found = gap(expected, actual)
+    assert not found.ok and found.difference == pytest.approx(1e-3) and found.scale == 2.0
+    assert found.words.startswith(f"at ({at // 1000}, {at % 1000})")
+    actual.flat[at] = np.nan
+    assert gap(expected, actual).difference == np.inf
+    assert magnitude(actual) == pytest.approx(2.0, rel=1e-4)
