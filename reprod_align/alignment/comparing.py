@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import SEED, Runner, shake
 from reprod_align.base.difference import Gap, gap, magnitude
-from reprod_align.model.leaf import PASSED_ON, LeafPair, unpaired
+from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
 from reprod_align.model.trace import Trace
 
 import numpy as np
@@ -43,7 +43,7 @@ class Pass:
     @property
     def outputs_ok(self) -> bool:
         """Whether every output has a counterpart and agrees with it."""
-        misfit = unpaired(self.reference.outputs, self.natural.outputs, self.pairs)
+        misfit = find_unpaired(self.reference.outputs, self.natural.outputs, self.pairs)
         return bool(self.outputs) and misfit is None and all(found.ok for _, found in self.outputs)
 
     @property
@@ -89,7 +89,8 @@ def compare_outputs(pairing: Pairing, reference: Trace, port: Trace) -> list[tup
         (
             pair,
             gap(
-                pair.turned(reference.outputs[pair.expected].array), port.outputs[pair.actual].array
+                pair.to_port(reference.outputs[pair.expected].array),
+                port.outputs[pair.actual].array,
             ),
         )
         for pair in pairing.output_pairs(reference, port)

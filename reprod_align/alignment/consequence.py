@@ -21,7 +21,7 @@ def describe_effects(
     lone = sum(leaf.array.dtype.kind == "f" for leaf in expected.values()) == 1
     said = []
     for pair in pairs:
-        ours, theirs = pair.turned(expected[pair.expected].array), actual[pair.actual].array
+        ours, theirs = pair.to_port(expected[pair.expected].array), actual[pair.actual].array
         if ours.shape != theirs.shape or not _holds_scores(pair, ours, lone):
             continue
         rows = [array.reshape(-1, array.shape[-1]) for array in (ours, theirs)]

@@ -79,8 +79,8 @@ def _noise_gap(
     pair: LeafPair, exact: Mapping[str, Leaf], rounded: Mapping[str, Leaf], port: Mapping[str, Leaf]
 ) -> tuple[float, Gap]:
     """Return how far the port's float32 is from float64, in units of PyTorch's; and the gap."""
-    ideal = pair.turned(exact[pair.expected].array)
-    floor = _apart(ideal, pair.turned(rounded[pair.expected].array)).difference
+    ideal = pair.to_port(exact[pair.expected].array)
+    floor = _apart(ideal, pair.to_port(rounded[pair.expected].array)).difference
     found = _apart(ideal, port[pair.actual].array)
     unit = max(floor, _EPSILON * magnitude(ideal))
     if found.difference == 0 or floor == np.inf:  # PyTorch's own float32 is not finite either

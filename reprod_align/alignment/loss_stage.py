@@ -52,7 +52,7 @@ def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, giv
         if cut or (ours.gradient is None and theirs.gradient is None):
             continue
         zeros = np.zeros(theirs.array.shape)
-        expected = zeros if ours.gradient is None else pair.turned(ours.gradient)
+        expected = zeros if ours.gradient is None else pair.to_port(ours.gradient)
         actual = zeros if theirs.gradient is None else theirs.gradient
         found = gap(expected, actual, floor=1e-13 * magnitude(expected))
         findings.check_gaps("loss", "gradient of the loss", [found])

@@ -44,7 +44,7 @@ def _is_identical(done: Pass, info: ModelInfo) -> bool:
         return False
     ours, theirs = done.reference.outputs, done.natural.outputs
     floats = [
-        np.array_equal(pair.turned(ours[pair.expected].array), theirs[pair.actual].array)
+        np.array_equal(pair.to_port(ours[pair.expected].array), theirs[pair.actual].array)
         for pair in done.pairs
         if magnitude(ours[pair.expected].array)
     ]

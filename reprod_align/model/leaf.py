@@ -1,10 +1,12 @@
 """Pairs the leaves of two calls: what the reference takes and gives, and what the port does."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
+from typing import overload
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
+from reprod_align.base.naming import last_part
 from reprod_align.model.trace import Array, Leaf
 
 import numpy as np
@@ -26,12 +28,14 @@ class LeafPair:
     shape: tuple[int, ...] | None = None
     """the port's, where axes are merged, cut or dropped there; None if they are not"""
 
-    def laid(self, array: Array | None) -> Array | None:
+    @overload
+    def to_port(self, array: Array) -> Array: ...
+    @overload
+    def to_port(self, array: None) -> None: ...
+    def to_port(self, array: Array | None) -> Array | None:
         """Return the reference's array in the port's layout, None for None."""
-        return None if array is None else self.turned(array)
-
-    def turned(self, array: Array) -> Array:
-        """Return the reference's array in the port's layout."""
+        if array is None:
+            return None
         turned = array if self.axes is None else array.transpose(self.axes)
         return turned if self.shape is None else turned.reshape(self.shape)
 
@@ -45,7 +49,7 @@ def pair_leaves(
     """Pair the leaves of two calls: those of equal value first, then by name, shape and order.
 
     alike: the two take and give the same things in the same order, so that order decides. inside:
-    these are no outputs of the models, so that either side may have merged axes.
+    the leaves are not outputs of the models, so that either side may have merged axes.
     """
     pairs: dict[str, LeafPair] = {}
     free = list(actual)
@@ -53,32 +57,34 @@ def pair_leaves(
         for path, leaf in expected.items():
             if path in pairs or (limit < np.inf and not leaf.differentiable):
                 continue
-            found = _partner(path, leaf, {at: actual[at] for at in free}, limit, inside)
+            found = _find_partner(path, leaf, {at: actual[at] for at in free}, limit, inside)
             if found is not None:
                 pairs[path] = found
                 free.remove(found.actual)
     return [pairs[path] for path in expected if path in pairs]
 
 
-def shares(expected: Mapping[str, Leaf], pairs: Sequence[LeafPair]) -> dict[str, Array | None]:
+def sum_gradients(
+    expected: Mapping[str, Leaf], pairs: Sequence[LeafPair]
+) -> dict[str, Array | None]:
     """Return the gradient of each paired leaf, with that of unpaired leaves of the same value.
 
     One side may take a tensor three times, as query, key and value, where the other takes it once.
     """
     paired = {pair.expected for pair in pairs}
-    whole = {path: expected[path].gradient for path in paired}
+    sums = {path: expected[path].gradient for path in paired}
     for path, leaf in expected.items():
         if path in paired or leaf.gradient is None:
             continue
         for other in paired:
             if np.array_equal(expected[other].array, leaf.array):
-                sum_so_far = whole[other]
-                whole[other] = leaf.gradient if sum_so_far is None else sum_so_far + leaf.gradient
+                so_far = sums[other]
+                sums[other] = leaf.gradient if so_far is None else so_far + leaf.gradient
                 break
-    return whole
+    return sums
 
 
-def unpaired(
+def find_unpaired(
     expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
 ) -> tuple[str, str] | None:
     """Return the first float leaf on each side that found no partner for its shape, if both have one."""
@@ -90,7 +96,7 @@ def unpaired(
     return (left[0], over[0]) if left and over else None
 
 
-def same_pattern(expected: Array, actual: Array) -> bool:
+def hide_same_places(expected: Array, actual: Array) -> bool:
     """Tell whether two masks hide the same places, whatever each writes for shown and hidden."""
     if expected.size != actual.size:
         return False
@@ -102,70 +108,72 @@ def same_pattern(expected: Array, actual: Array) -> bool:
 
 
 def is_mask(array: Array) -> bool:
-    """Tell whether an array is a mask or holds indices: no numbers to compute with."""
+    """Tell whether an array is a mask or holds indices, rather than numbers to compute with."""
     return array.dtype.kind != "f" or len(np.unique(array)) <= _MASK_VALUES
 
 
-def hides_otherwise(expected: Array, actual: Array) -> bool:
+def hide_different_places(expected: Array, actual: Array) -> bool:
     """Tell whether two masks, which may differ in axes of length 1, hide different places."""
     kinds = len(np.unique(expected)), len(np.unique(actual))
     if max(kinds) != 2:
         return False
     if expected.squeeze().shape == actual.squeeze().shape:
-        return not same_pattern(expected, actual)
+        return not hide_same_places(expected, actual)
     if expected.ndim != actual.ndim:  # which axis is which, their lengths don't tell
         return False
     try:
-        return not same_pattern(*np.broadcast_arrays(expected, actual))
+        return not hide_same_places(*np.broadcast_arrays(expected, actual))
     except ValueError:
         return False
 
 
-def _partner(
+def _find_partner(
     path: str, leaf: Leaf, free: Mapping[str, Leaf], limit: float, inside: bool
 ) -> LeafPair | None:
-    named = sorted(free, key=lambda at: at.rpartition(".")[2] != path.rpartition(".")[2])
+    """Return the pair with the first free leaf that fits, those of the same name first.
+
+    limit: how near the values must be, relative; inf: shapes decide.
+    """
+    named = sorted(free, key=lambda at: last_part(at) != last_part(path))
     for at in named:
-        axes = _axes(leaf.array, free[at].array)
-        if axes is not None and (
-            limit == np.inf or _close(leaf.array, free[at].array, axes, limit)
-        ):
-            straight = axes == tuple(range(len(axes)))
-            return LeafPair(path, at, None if straight else axes)
-    named = [at for at in named if inside and _may_merge(leaf.array, free[at].array)]
-    if limit < np.inf:
-        return next((p for at in named for p in _reshaped(path, leaf, at, free[at], limit)), None)
-    merged = (at for at in named if leaf.differentiable and _merges(leaf.array, free[at].array))
-    return next((LeafPair(path, at, None, free[at].array.shape) for at in merged), None)
+        axes = _find_axes(leaf.array, free[at].array)
+        if axes is not None and _is_near(leaf.array.transpose(axes), free[at].array, limit):
+            return LeafPair(path, at, None if axes == tuple(range(len(axes))) else axes)
+    if not inside:
+        return None
+    for at in named:
+        other = free[at].array
+        if not _may_merge(leaf.array, other):
+            continue
+        if limit == np.inf and leaf.differentiable and _share_ends(leaf.array, other):
+            return LeafPair(path, at, None, other.shape)
+        if limit < np.inf and (pair := _reshape(path, leaf.array, at, other, limit)):
+            return pair
+    return None
 
 
 def _may_merge(expected: Array, actual: Array) -> bool:
-    """Tell whether two arrays hold as much in another number of axes; one of length 1 is no axis."""
+    """Tell whether two arrays hold as much in another number of axes longer than 1."""
     counts = [sum(size > 1 for size in array.shape) for array in (expected, actual)]
     alike = _kind(expected) == _kind(actual) and expected.size == actual.size
     return alike and counts[0] != counts[1]
 
 
-def _merges(expected: Array, actual: Array) -> bool:
-    """Tell whether two arrays can differ by merged axes alone: (n, h, w, c) and (n, hw, c)."""
+def _share_ends(expected: Array, actual: Array) -> bool:
+    """Tell whether two arrays can differ by merged inner axes: (n, h, w, c) and (n, hw, c)."""
     ours, theirs = expected.shape, actual.shape
-    ends = (ours[0], ours[-1]) == (theirs[0], theirs[-1])
-    return ends and min(len(ours), len(theirs)) > 1
+    return (ours[0], ours[-1]) == (theirs[0], theirs[-1]) and min(len(ours), len(theirs)) > 1
 
 
-def _reshaped(path: str, leaf: Leaf, at: str, other: Leaf, limit: float) -> Iterator[LeafPair]:
-    """Yield the pair of leaves that hold the same in another number of axes: (n, h, w, c) and (n, hw, c)."""
-    ours, theirs = leaf.array, other.array
-    if not gap(np.sort(ours, None), np.sort(theirs, None), relative=limit).ok:
-        return
-    for axes in permutations(range(ours.ndim)):
-        pair = LeafPair(path, at, axes, theirs.shape)
-        if gap(pair.turned(ours), theirs, relative=limit).ok:
-            yield pair
-            return
+def _reshape(path: str, ours: Array, at: str, theirs: Array, limit: float) -> LeafPair | None:
+    """Return the pair of leaves that hold the same in another number of axes: (n, h, w, c) and (n, hw, c)."""
+    if not _is_near(np.sort(ours, None), np.sort(theirs, None), limit):
+        return None
+    pairs = (LeafPair(path, at, axes, theirs.shape) for axes in permutations(range(ours.ndim)))
+    return next((pair for pair in pairs if _is_near(pair.to_port(ours), theirs, limit)), None)
 
 
-def _axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
+def _find_axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
     """Return the axes that lay `expected` out like `actual`, None if it is another kind or size."""
     if _kind(expected) != _kind(actual) or sorted(expected.shape) != sorted(actual.shape):
         return None
@@ -174,14 +182,13 @@ def _axes(expected: Array, actual: Array) -> tuple[int, ...] | None:
         return straight
     fitting = [axes for axes in permutations(straight)
                if tuple(expected.shape[axis] for axis in axes) == actual.shape]  # fmt: skip
-    return next((axes for axes in fitting if _close(expected, actual, axes)), fitting[0])
+    equal = (axes for axes in fitting if gap(expected.transpose(axes), actual).ok)
+    return next(equal, fitting[0])
 
 
 def _kind(array: Array) -> str:
     return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
-def _close(
-    expected: Array, actual: Array, axes: tuple[int, ...], limit: float = RELATIVE_TOLERANCE
-) -> bool:
-    return gap(expected.transpose(axes), actual, relative=limit).ok
+def _is_near(expected: Array, actual: Array, limit: float) -> bool:
+    return limit == np.inf or gap(expected, actual, relative=limit).ok

@@ -67,5 +67,4 @@ def root_pairs(expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]) -> list
 def _weights(leaf: Leaf, pair: LeafPair, number: int) -> Array:
     source = np.random.Generator(np.random.Philox(np.random.SeedSequence((_SEED, number))))
     weights = source.standard_normal(leaf.array.shape)
-    laid = pair.laid(weights)
-    return weights if laid is None else laid
+    return pair.to_port(weights)

@@ -20,7 +20,7 @@ from reprod_align.base.difference import Gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
 from reprod_align.causes.draws import explain_draws
-from reprod_align.model.leaf import is_mask, unpaired
+from reprod_align.model.leaf import find_unpaired, is_mask
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Call, Trace
 
@@ -296,7 +296,7 @@ def _is_met(calls: Sequence[Call], pins: ReferencePins) -> bool:
             (other.inputs, call.inputs, "inputs"),
             (other.outputs, call.outputs, "outputs"),
         ):
-            if unpaired(ours, theirs, pins.pairs(other, call, which)) is not None:
+            if find_unpaired(ours, theirs, pins.pairs(other, call, which)) is not None:
                 return False
     return True
 

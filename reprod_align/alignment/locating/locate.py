@@ -19,11 +19,11 @@ from reprod_align.base.difference import Gap, gap, magnitude
 from reprod_align.model.leaf import (
     PASSED_ON,
     LeafPair,
-    hides_otherwise,
+    find_unpaired,
+    hide_different_places,
+    hide_same_places,
     is_mask,
-    same_pattern,
-    shares,
-    unpaired,
+    sum_gradients,
 )
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 
@@ -131,7 +131,7 @@ def _given_other_mask(other: Call, call: Call, pins: ReferencePins) -> bool:
             if at not in taken[0] and not leaf.differentiable]  # fmt: skip
     theirs = [leaf.array for at, leaf in call.inputs.items()
               if at not in taken[1] and not leaf.differentiable]  # fmt: skip
-    return any(hides_otherwise(mask, made) for mask in ours for made in theirs)
+    return any(hide_different_places(mask, made) for mask in ours for made in theirs)
 
 
 def _above_masks(
@@ -236,7 +236,7 @@ def _forward(reference: Trace, trace: Trace, pins: ReferencePins) -> Iterator[Fa
                 found = _gap(pair, leaf.array, actual, floor)
                 if not found.ok and (blind or _matters(pair, leaf, actual, found.tolerance)):
                     where = f"what it hands to {call.path}: {found.words}"
-                    laid = pair.laid(leaf.array)
+                    laid = pair.to_port(leaf.array)
                     yield Fault("forward", *above, found, where, call.began, other, call, True,
                                 laid, actual)  # fmt: skip
         if call.finished >= 0:
@@ -248,7 +248,7 @@ def _output_faults(
 ) -> Iterator[Fault]:
     has_children = any(c.parent is not None and trace.calls[c.parent] is call for c in trace.calls)
     pairs = pins.pairs(other, call, "outputs")
-    misfit = unpaired(other.outputs, call.outputs, pairs)
+    misfit = find_unpaired(other.outputs, call.outputs, pairs)
     if misfit is not None and _inputs_fit(other, call, pins) and not pins.of_two_kinds(call):
         shapes = other.outputs[misfit[0]].array.shape, call.outputs[misfit[1]].array.shape
         found = Gap(np.inf, 0.0, 0.0, "")
@@ -263,7 +263,7 @@ def _output_faults(
         if not found.ok and (blind or _matters(pair, leaf, actual, found.tolerance)):
             named = f" {pair.expected}" if pair.expected and len(other.outputs) > 1 else ""
             where = f"its output{named}: {found.words}"
-            laid = pair.laid(leaf.array)
+            laid = pair.to_port(leaf.array)
             yield Fault("forward", other.path, call.path, found, where, call.finished, other, call,
                         has_children, laid, actual, stock=stock)  # fmt: skip
 
@@ -328,7 +328,7 @@ def _makers(reference: Trace, trace: Trace, pins: ReferencePins) -> list[Fault]:
                 above = _handed_by(pair, other, call, reference, trace, pins)
                 handed = "the mask or index" if is_mask(leaf.array) else "what"
                 where = f"{handed} it hands to {call.path}: {found.words}"
-                laid = pair.laid(leaf.array)
+                laid = pair.to_port(leaf.array)
                 faults.append(
                     Fault("forward", *above, found, where, call.began, other, call, True,
                           laid, actual.array, made_with=True)
@@ -339,7 +339,7 @@ def _makers(reference: Trace, trace: Trace, pins: ReferencePins) -> list[Fault]:
 def _is_convention(expected: Array, actual: Array) -> bool:
     """Tell whether one mask is of 0 and 1 and the other added, and both hide the same places."""
     ones = [bool(np.isin(mask, (0, 1)).all()) for mask in (expected, actual)]
-    return ones[0] != ones[1] and same_pattern(expected, actual)
+    return ones[0] != ones[1] and hide_same_places(expected, actual)
 
 
 def _backward(reference: Trace, trace: Trace, pins: ReferencePins, noise: float) -> Iterator[Fault]:
@@ -364,10 +364,10 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins, noise: float)
                     where = f"the gradient it gives back to {call.path}: {found.words}"
                     by = _taken_by(pair, other, call, reference, trace, pins)
                     yield Fault("backward", *by, found, where, call.finished, other, call, True,
-                                pair.laid(ours.gradient), theirs.gradient)  # fmt: skip
+                                pair.to_port(ours.gradient), theirs.gradient)  # fmt: skip
         pairs = pins.pairs(other, call, "inputs")
         turned = [LeafPair(pair.actual, pair.expected, None) for pair in pairs]
-        expected, actual = shares(other.inputs, pairs), shares(call.inputs, turned)
+        expected, actual = sum_gradients(other.inputs, pairs), sum_gradients(call.inputs, turned)
         for pair in pairs:
             ours = replace(other.inputs[pair.expected], gradient=expected[pair.expected])
             theirs = replace(call.inputs[pair.actual], gradient=actual[pair.actual])
@@ -385,13 +385,13 @@ def _backward(reference: Trace, trace: Trace, pins: ReferencePins, noise: float)
                     stock = call.path in pins.layers
                     kink = stock and _at_kinks(pair, ours, theirs, found)
                     yield Fault("backward", *own, found, where, call.began, other, call, False,
-                                pair.laid(ours.gradient), theirs.gradient,
+                                pair.to_port(ours.gradient), theirs.gradient,
                                 stock=stock, kink=kink)  # fmt: skip
 
 
 def _at_kinks(pair: LeafPair, ours: Leaf, theirs: Leaf, found: Gap) -> bool:
     """Tell whether the gradients differ only where the input is zero."""
-    expected, values = pair.laid(ours.gradient), pair.laid(ours.array)
+    expected, values = pair.to_port(ours.gradient), pair.to_port(ours.array)
     if expected is None or values is None or theirs.gradient is None:
         return False
     apart = np.abs(theirs.gradient - expected) > found.tolerance
@@ -407,7 +407,7 @@ def _cut(expected: bool, actual: bool) -> str:
 
 
 def _gap(pair: LeafPair, expected: Array, actual: Array, floor: float) -> Gap:
-    laid = pair.laid(expected)
+    laid = pair.to_port(expected)
     return gap(expected if laid is None else laid, actual, floor=floor)
 
 
@@ -415,7 +415,7 @@ def _gradient_gap(
     pair: LeafPair, expected: Array | None, actual: Array | None, floor: float
 ) -> Gap:
     """Compare two gradients; one that never arrived is zero."""
-    laid = pair.laid(expected)
+    laid = pair.to_port(expected)
     like = laid if laid is not None else actual
     if like is None:
         return gap(np.zeros(1), np.zeros(1))
@@ -439,7 +439,7 @@ def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> boo
     """Tell whether the difference lies where the outputs depend on it: not in padding, say."""
     if not leaf.differentiable:
         return True
-    gradient, expected = pair.laid(leaf.gradient), pair.laid(leaf.array)
+    gradient, expected = pair.to_port(leaf.gradient), pair.to_port(leaf.array)
     if gradient is None or expected is None:
         return False
     if expected.shape != actual.shape:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from reprod_align.model.leaf import LeafPair, pair_leaves, shares
+from reprod_align.model.leaf import LeafPair, pair_leaves, sum_gradients
 from reprod_align.model.trace import Call, Trace
 from reprod_align.model.watch import Pin
 
@@ -73,13 +73,13 @@ class ReferencePins:
         if other is None:
             return {}
         pairs = self.pairs(other, call, which)
-        leaves, gradients = getattr(other, which), shares(getattr(other, which), pairs)
+        leaves, gradients = getattr(other, which), sum_gradients(getattr(other, which), pairs)
         pins = {}
         for pair in pairs:
             leaf = leaves[pair.expected]
             if which == "outputs" or self._wanted(leaf.differentiable):
-                gradient = pair.laid(gradients[pair.expected])
-                pins[pair.actual] = Pin(pair.laid(leaf.array), gradient, leaf.differentiable)
+                gradient = pair.to_port(gradients[pair.expected])
+                pins[pair.actual] = Pin(pair.to_port(leaf.array), gradient, leaf.differentiable)
         if which == "inputs":
             pins.update(self._copies(call, pairs, pins))
         return pins
@@ -115,4 +115,4 @@ class EndPins:
         if call.parent is not None:
             return {}
         pairs = pair_leaves(self._outputs, call.outputs)
-        return {p.actual: Pin(p.laid(self._outputs[p.expected].array), None) for p in pairs}
+        return {p.actual: Pin(p.to_port(self._outputs[p.expected].array), None) for p in pairs}

@@ -60,7 +60,7 @@ def _parts(
     pair: LeafPair, ours: Mapping[str, Leaf], free: Mapping[str, Leaf], given: Mapping[str, Leaf]
 ) -> tuple[float, float, float]:
     """Return introduced, inherited and total, each relative to the reference's largest value."""
-    expected = pair.turned(ours[pair.expected].array)
+    expected = pair.to_port(ours[pair.expected].array)
     theirs, local = free[pair.actual].array, given[pair.actual].array
     scale = magnitude(expected)
     return (

@@ -232,7 +232,7 @@ def _agree(ours: Trace, theirs: Trace) -> bool:
     """Tell whether all paired outputs agree, and there is at least one."""
     pairs = root_pairs(ours.outputs, theirs.outputs)
     return bool(pairs) and all(
-        gap(pair.turned(ours.outputs[pair.expected].array), theirs.outputs[pair.actual].array).ok
+        gap(pair.to_port(ours.outputs[pair.expected].array), theirs.outputs[pair.actual].array).ok
         for pair in pairs
     )
 
