@@ -42,9 +42,7 @@ class Gap:
     @property
     def exceed(self) -> float:
         """The difference over the tolerance; at most 1 if the two agree."""
-        if self.difference == 0:
-            return 0.0
-        return self.difference / self.tolerance if self.tolerance else math.inf
+        return divide(self.difference, self.tolerance)
 
     @property
     def relative(self) -> float:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from reprod_align.base.difference import Array
+from reprod_align.base.difference import Array, divide
 from reprod_align.base.text import shorten
 from reprod_align.records.diff import (
     INEXACT,
@@ -78,7 +78,7 @@ def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: R
             tolerance = rule.tolerance(difference.scale)
             reason = _numbers_fault(difference, rule, tolerance, expected.dtype, actual.dtype)
             times = (difference.mean_abs, rule.mean_abs), (difference.max_abs, tolerance)
-            exceed = max(_divide(*pair) for pair in times)
+            exceed = max(_exceed(*pair) for pair in times)
     return KeyResult(
         key=key,
         passed=not reason,
@@ -166,11 +166,9 @@ def _show(value: Any, dtype: np.dtype[Any]) -> str:
     return str(dtype.type(value))
 
 
-def _divide(difference: float, tolerance: float) -> float:
+def _exceed(difference: float, tolerance: float) -> float:
     """Return difference / tolerance; a NaN counts as infinitely far off."""
-    if tolerance == 0:
-        return 0.0 if difference == 0 else math.inf
-    ratio = 0.0 if math.isinf(tolerance) else difference / tolerance
+    ratio = 0.0 if math.isinf(tolerance) else divide(difference, tolerance)
     return math.inf if math.isnan(ratio) else ratio
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import by_place, distances
+from reprod_align.base.difference import by_place, distances, divide
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import shorten_lines
 from reprod_align.errors import ReprodError, one_line
@@ -242,7 +242,7 @@ def _row(expected: TraceTensor, actual: TraceTensor, floors: _Floors) -> Row:
     coarser = _coarser(expected, actual)
     limit, eps = (LIMITS[coarser], _EPS[coarser]) if coarser else (0.0, 0.0)
     passed = math.isfinite(scale) and difference <= limit * scale + eps * floors.of(expected)
-    relative = difference / scale if scale else (math.inf if difference else 0.0)
+    relative = divide(difference, scale)
     if passed and relative > limit:
         words = "rounding around zero"
     estimated = not (expected.whole and actual.whole)

@@ -9,12 +9,10 @@ where g(x) is known from the run in which the port is given the reference's numb
 from collections.abc import Mapping
 
 from reprod_align.alignment.locating.pins import ReferencePins
-from reprod_align.base.difference import RELATIVE_TOLERANCE, gap, magnitude
+from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap, magnitude
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.report import ModuleShare
-
-import numpy as np
 
 
 def module_shares(
@@ -72,5 +70,4 @@ def _parts(
 
 def _apart(expected: Array, actual: Array, scale: float) -> float:
     """Return the largest difference over `scale`."""
-    difference = gap(expected, actual).difference
-    return 0.0 if difference == 0 else difference / scale if scale else np.inf
+    return divide(gap(expected, actual).difference, scale)
