@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align import STRICT
+from reprod_align import STRICT, Rule
 from reprod_align.records.compare import compare_records
 
 import numpy as np
@@ -41,7 +41,10 @@ def test_missing_and_extra_keys_fail_by_name() -> None:
 
 
 def test_a_tolerance_of_nan_lets_nothing_pass() -> None:
-    assert not compare_records({"x": GOOD}, {"x": GOOD}, float("nan")).passed
+    nan = float("nan")
+    assert not compare_records({"x": GOOD}, {"x": GOOD}, nan).passed
+    for rule in (Rule("mean", nan, 1.0, 0.0), Rule("largest", 1.0, nan, 0.0)):
+        assert not compare_records({"x": GOOD}, {"x": GOOD}, rule=rule).passed
 
 
 def test_how_far_beyond_the_tolerance() -> None:

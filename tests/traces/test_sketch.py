@@ -57,12 +57,15 @@ def test_the_length_of_a_difference_can_be_read_off() -> None:
         assert estimate == pytest.approx(np.linalg.norm(gap), rel=0.2)
 
 
-@pytest.mark.parametrize("shape", [(10_000,), (BINS, 30), (2 * SLAB + 5,)])
+@pytest.mark.parametrize("shape", [(10_000,), (BINS, 30), (2 * SLAB + 5,), (BINS, 600)])
 def test_nan_and_infinity_stay_visible(shape: tuple[int, ...]) -> None:
     array = np.zeros(shape, np.float32)
     array.flat[-2], array.flat[77] = np.nan, np.inf
     sums = sketch_large(array)
     assert np.isnan(sums).sum() == np.isinf(sums).sum() == 1 and sums.dtype == np.float32
+    finite = np.zeros(shape, np.float32)
+    finite.flat[-2] = 1
+    np.testing.assert_array_equal(np.isnan(sums), sketch_large(finite) != 0)  # in its own sum
 
 
 def test_another_process_makes_the_same_sketch() -> None:
