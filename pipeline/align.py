@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from pipeline.checks.gate import step_gate
+from pipeline.checks.gate import build_gate
 from pipeline.run import Run, start
 from pipeline.run.command_line import REPOSITORY
 
@@ -93,7 +93,7 @@ def main(run: Run) -> int:
         if any(done.code != 0 for done in finished):
             return 1
     outcomes = _run_steps(run)
-    rows = [row for outcome in outcomes for row in _rows(outcome, run)]
+    rows = [row for outcome in outcomes for row in _build_rows(outcome, run)]
     print(tabulate(rows, headers=HEADERS, disable_numparse=True))
     print(f"\nresults: {run.home / 'log_reprod'}")
     return 0 if all(outcome.passed for outcome in outcomes) else 1
@@ -102,7 +102,7 @@ def main(run: Run) -> int:
 def _remove_results(run: Run) -> None:
     """Remove what earlier runs wrote: a step whose scripts fail must not be judged by it."""
     for name in (name for step in STEPS for name in step.gates):
-        gate = step_gate(run, name, ())
+        gate = build_gate(run, name, ())
         for path in (*gate.official, *gate.strict, gate.log, gate.result_file):
             path.unlink(missing_ok=True)
 
@@ -157,19 +157,19 @@ def _run_script(script: str, run: Run, environment: Mapping[str, str]) -> Finish
     return Finished(script, process.returncode, seconds, memory)
 
 
-def _rows(outcome: Outcome, run: Run) -> Iterator[tuple[str, ...]]:
+def _build_rows(outcome: Outcome, run: Run) -> Iterator[tuple[str, ...]]:
     """Return a line of the final table for each comparison the step's check made."""
     seconds = f"{outcome.seconds:.1f}"
     for name in outcome.step.gates:
         yield (
             f"{outcome.step.number} {name}",
-            *_verdict(step_gate(run, name, ()).result_file),
+            *_read_verdict(build_gate(run, name, ()).result_file),
             seconds,
         )
         seconds = ""
 
 
-def _verdict(result_file: Path) -> tuple[str, ...]:
+def _read_verdict(result_file: Path) -> tuple[str, ...]:
     """Return the cells of the final table that a check's JSON result fills."""
     try:
         result = json.loads(result_file.read_text())

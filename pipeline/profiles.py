@@ -55,18 +55,20 @@ def find_source(profile: Profile, weights: Path | None) -> Path | None:
     Raises MissingInputError with the remedy where the folder or the hub can't be reached.
     """
     if weights is not None:
-        return _existing(weights, "--weights must name a folder with config.json and the weights")
+        return _require_path(
+            weights, "--weights must name a folder with config.json and the weights"
+        )
     if profile.name == "minilm":
         return find_minilm()
     if profile.name == "bert-base-uncased":
-        return _from_hub(profile.name)
+        return _download(profile.name)
     return None
 
 
 def find_source_vocabulary(profile: Profile, weights: Path | None) -> Path:
     """Return the vocab.txt to tokenize with: the checkpoint's own, MiniLM's for random weights."""
     folder = find_source(profile, weights) or find_minilm()
-    return _existing(folder / "vocab.txt", "copy the checkpoint's vocab.txt into that folder")
+    return _require_path(folder / "vocab.txt", "copy the checkpoint's vocab.txt into that folder")
 
 
 def read_source_config(profile: Profile, weights: Path | None) -> BertConfig:
@@ -105,7 +107,7 @@ def check_minilm() -> None:
         raise ReprodError(f"{path} has sha256 {found}, not {MINILM_SHA256}: reinstall the package")
 
 
-def _from_hub(repository: str) -> Path:
+def _download(repository: str) -> Path:
     from huggingface_hub import snapshot_download
 
     try:
@@ -118,7 +120,7 @@ def _from_hub(repository: str) -> Path:
         ) from error
 
 
-def _existing(path: Path, remedy: str) -> Path:
+def _require_path(path: Path, remedy: str) -> Path:
     if not path.exists():
         raise MissingInputError(f"{path} does not exist: {remedy}")
     return path

@@ -5,7 +5,7 @@ writes  log_reprod/forward_diff.log
 exit    0 aligned, 1 different, 2 cannot be compared
 """
 
-from pipeline.checks.gate import step_gate
+from pipeline.checks.gate import build_gate
 from pipeline.run import Run, start
 from reprod_align import check
 
@@ -13,7 +13,7 @@ from reprod_align import check
 def main(run: Run) -> int:
     """Judge the two records."""
     scripts = ("pipeline/Step1/pt_forward_bert.py", "pipeline/Step1/pd_forward_bert.py")
-    gate = step_gate(
+    gate = build_gate(
         run,
         "forward",
         scripts,

@@ -6,7 +6,7 @@ writes  log_reprod/data_diff.log, metric_diff.log
 exit    0 aligned, 1 different, 2 cannot be compared
 """
 
-from pipeline.checks.gate import step_gate
+from pipeline.checks.gate import build_gate
 from pipeline.run import Run, start
 from pipeline.tasks import SST2
 from reprod_align import check
@@ -20,9 +20,9 @@ def main(run: Run) -> int:
     metric_scripts = ("pipeline/Step2/pt_metric.py", "pipeline/Step2/pd_metric.py")
     metrics = SST2_METRICS if run.task is SST2 else run.task.metric_names
     data = check(
-        step_gate(run, "data", data_scripts, exact=True, unit="entry", required=["length"])
+        build_gate(run, "data", data_scripts, exact=True, unit="entry", required=["length"])
     )
-    metric_gate = step_gate(
+    metric_gate = build_gate(
         run,
         "metric",
         metric_scripts,

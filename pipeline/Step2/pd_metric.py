@@ -9,7 +9,7 @@ pair    pt_metric.py                                the same lines with PyTorch'
 """
 
 from pipeline.pd.loader import data_loader, load_examples, load_tokenizer
-from pipeline.pd.metrics import task_metrics
+from pipeline.pd.metrics import build_metrics
 from pipeline.pd.model import load_bert
 from pipeline.run import Run, start
 from pipeline.settings import DTYPES, EVAL_BATCH_SIZE, STRICT_DTYPE
@@ -25,7 +25,7 @@ def main(run: Run) -> None:
     for dtype in DTYPES:
         record = Recorder(run.output("metric_paddle", dtype))
         model = load_bert(run, dtype)
-        metrics = task_metrics(run.task)
+        metrics = build_metrics(run.task)
         for index, batch in enumerate(data_loader(demo, tokenizer, EVAL_BATCH_SIZE)):
             labels = batch.pop("labels")  # (B,)
             with paddle.no_grad():

@@ -9,7 +9,7 @@ pair    pd_metric.py                                the same lines with Paddle's
 """
 
 from pipeline.pt.loader import data_loader, load_examples, load_tokenizer
-from pipeline.pt.metrics import task_metrics
+from pipeline.pt.metrics import build_metrics
 from pipeline.pt.model import load_bert
 from pipeline.run import Run, start
 from pipeline.settings import DTYPES, EVAL_BATCH_SIZE, STRICT_DTYPE
@@ -25,7 +25,7 @@ def main(run: Run) -> None:
     for dtype in DTYPES:
         record = Recorder(run.output("metric_torch", dtype))
         model = load_bert(run, dtype)
-        metrics = task_metrics(run.task)
+        metrics = build_metrics(run.task)
         for index, batch in enumerate(data_loader(demo, tokenizer, EVAL_BATCH_SIZE)):
             labels = batch.pop("labels")  # (B,)
             with torch.no_grad():

@@ -5,7 +5,7 @@ writes  log_reprod/loss_diff.log
 exit    0 aligned, 1 different, 2 cannot be compared
 """
 
-from pipeline.checks.gate import step_gate
+from pipeline.checks.gate import build_gate
 from pipeline.run import Run, start
 from reprod_align import check
 
@@ -13,7 +13,7 @@ from reprod_align import check
 def main(run: Run) -> int:
     """Judge the two records."""
     scripts = ("pipeline/Step3/pt_loss.py", "pipeline/Step3/pd_loss.py")
-    return check(step_gate(run, "loss", scripts, unit="loss", required=["loss"], stage="loss"))
+    return check(build_gate(run, "loss", scripts, unit="loss", required=["loss"], stage="loss"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ writes  log_reprod/lr_diff.log, bp_align_diff.log
 exit    0 aligned, 1 different, 2 cannot be compared
 """
 
-from pipeline.checks.gate import step_gate
+from pipeline.checks.gate import build_gate
 from pipeline.run import Run, start
 from pipeline.settings import BP_ITERATIONS
 from reprod_align import check
@@ -16,9 +16,9 @@ def main(run: Run) -> int:
     """Judge the learning rates, which must agree exactly, and the iterations."""
     lr_scripts = ("pipeline/Step4/pt_lr_scheduler.py", "pipeline/Step4/pd_lr_scheduler.py")
     bp_scripts = ("pipeline/Step4/pt_bp.py", "pipeline/Step4/pd_bp.py")
-    lr = check(step_gate(run, "lr", lr_scripts, exact=True, unit="schedule", required=["linear"]))
+    lr = check(build_gate(run, "lr", lr_scripts, exact=True, unit="schedule", required=["linear"]))
     losses = [f"loss_{iteration}" for iteration in range(BP_ITERATIONS)]
-    bp_gate = step_gate(
+    bp_gate = build_gate(
         run,
         "bp_align",
         bp_scripts,

@@ -21,7 +21,7 @@ WARMUP = {
 HALF_WAVE = {"with_hard_restarts": True, "num_cycles": 1.0}
 
 
-def schedules() -> dict[str, LRScheduler]:
+def build_schedules() -> dict[str, LRScheduler]:
     """Return the schedules: Paddle builds them before the optimizer, which takes one."""
     lr = settings.LEARNING_RATE
     return {
@@ -35,7 +35,7 @@ def schedules() -> dict[str, LRScheduler]:
 def main(run: Run) -> None:
     """Step every schedule through the whole training."""
     record = Recorder(run.output("lr_paddle"))
-    for name, schedule in schedules().items():
+    for name, schedule in build_schedules().items():
         rates = []
         for _ in range(settings.SCHEDULE_STEPS):
             rates.append(schedule.get_lr())

@@ -18,7 +18,7 @@ WARMUP = {
 }
 
 
-def schedules() -> dict[str, LRScheduler]:
+def build_schedules() -> dict[str, LRScheduler]:
     """Return the schedules, each over an optimizer of its own: torch builds the optimizer first."""
     sgd = [
         torch.optim.SGD(torch.nn.Linear(1, 1).parameters(), lr=settings.LEARNING_RATE)
@@ -35,7 +35,7 @@ def schedules() -> dict[str, LRScheduler]:
 def main(run: Run) -> None:
     """Step every schedule through the whole training."""
     record = Recorder(run.output("lr_torch"))
-    for name, schedule in schedules().items():
+    for name, schedule in build_schedules().items():
         rates = []
         for _ in range(settings.SCHEDULE_STEPS):
             rates.append(schedule.get_last_lr()[0])

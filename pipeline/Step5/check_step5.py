@@ -6,7 +6,7 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline import settings
-from pipeline.checks.gate import step_gate
+from pipeline.checks.gate import build_gate
 from pipeline.run import Run, start
 from pipeline.training.measures import official
 from reprod_align import check
@@ -17,7 +17,7 @@ def main(run: Run) -> int:
     scripts = ("pipeline/Step5/pt_train.py", "pipeline/Step5/pd_train.py")
     threshold = settings.ACCURACY_THRESHOLD
     return check(
-        step_gate(
+        build_gate(
             run,
             "train_align",
             scripts,

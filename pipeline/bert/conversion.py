@@ -57,7 +57,9 @@ def convert_checkpoint(path: Path, config: BertConfig, target: str) -> tuple[Pai
     """Convert a checkpoint for `target` ("pd_bert" or "paddlenlp"); WeightsError if it does not fit."""
     weights = pt_backend.read_weights(path)
     upgrade_names(weights)
-    pair = (_paddlenlp_pair if target == "paddlenlp" else _twins)(_architecture(weights), config)
+    pair = (_build_paddlenlp_pair if target == "paddlenlp" else _build_twins)(
+        _find_architecture(weights), config
+    )
     layouts = pt_backend.layout(pair.torch), pd_backend.layout(pair.paddle)
     return pair, convert(weights, *layouts, pair.paddle_name)
 
@@ -69,7 +71,7 @@ def verify(pair: Pair, rows: list[Row]) -> float:
     """
     pt_backend.load_weights(pair.torch, {row.torch_name: row.torch for row in rows})
     pd_backend.load_weights(pair.paddle, {row.paddle_name: row.paddle for row in rows})
-    words, token_types = _table_size(rows, "word"), _table_size(rows, "token_type")
+    words, token_types = _find_table_size(rows, "word"), _find_table_size(rows, "token_type")
     input_ids = np.random.default_rng(settings.SEED).integers(1, words, size=(2, 16))
     attention_mask, token_type_ids = np.ones_like(input_ids), np.zeros_like(input_ids)
     attention_mask[1, 10:] = 0
@@ -79,15 +81,15 @@ def verify(pair: Pair, rows: list[Row]) -> float:
         "attention_mask": attention_mask,
         "token_type_ids": token_type_ids,
     }
-    expected = _outputs(pair.torch, torch.from_numpy, batch)
-    actual = _outputs(pair.paddle, paddle.to_tensor, batch)
+    expected = _run_model(pair.torch, torch.from_numpy, batch)
+    actual = _run_model(pair.paddle, paddle.to_tensor, batch)
     comparison = compare_records(expected, actual, rule=STRICT)
     if not comparison.passed:
         raise WeightsError(f"the converted weights give another result: {comparison.reason}")
     return max(result.difference.max_rel for result in comparison.results)
 
 
-def _architecture(weights: Weights) -> str:
+def _find_architecture(weights: Weights) -> str:
     heads = {
         "cls.seq_relationship.weight": "BertForPreTraining",
         "cls.predictions.bias": "BertForMaskedLM",
@@ -96,7 +98,7 @@ def _architecture(weights: Weights) -> str:
     return next((name for head, name in heads.items() if head in weights), "BertModel")
 
 
-def _twins(architecture: str, config: BertConfig) -> Pair:
+def _build_twins(architecture: str, config: BertConfig) -> Pair:
     if architecture == "BertForPreTraining":
         raise WeightsError("models/pd_bert.py has no next-sentence head: use --target paddlenlp")
     _set_precision("float64")
@@ -104,7 +106,7 @@ def _twins(architecture: str, config: BertConfig) -> Pair:
     return Pair(*(model(config) for model in models), paddle_name=lambda name: name)
 
 
-def _paddlenlp_pair(architecture: str, config: BertConfig) -> Pair:
+def _build_paddlenlp_pair(architecture: str, config: BertConfig) -> Pair:
     import transformers
     from paddlenlp import transformers as paddlenlp_transformers
 
@@ -115,11 +117,11 @@ def _paddlenlp_pair(architecture: str, config: BertConfig) -> Pair:
     return Pair(
         pt_model(transformers.BertConfig(**shape)),
         pd_model(paddlenlp_transformers.BertConfig(**shape)),
-        _paddlenlp_name,
+        _rename_for_paddlenlp,
     )
 
 
-def _paddlenlp_name(name: str) -> str:
+def _rename_for_paddlenlp(name: str) -> str:
     for torch_part, paddle_part in PADDLENLP_NAMES.items():
         name = name.replace(torch_part, paddle_part)
     return name
@@ -131,12 +133,12 @@ def _set_precision(dtype: str) -> None:
     pd_backend.set_precision(dtype)
 
 
-def _table_size(rows: list[Row], kind: str) -> int:
+def _find_table_size(rows: list[Row], kind: str) -> int:
     name = f"embeddings.{kind}_embeddings.weight"
     return next(len(row.torch) for row in rows if row.torch_name.endswith(name))
 
 
-def _outputs(
+def _run_model(
     model: Any, tensor: Callable[[Any], Any], batch: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     model.eval()

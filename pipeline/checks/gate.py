@@ -17,7 +17,7 @@ MODEL_CODE = ("models/bert_config.py", "pipeline/bert/exported.py", "pipeline/be
 TRAINING_CODE = "pipeline/training/*.py"
 
 
-def step_gate(
+def build_gate(
     run: Run,
     name: str,
     scripts: Sequence[str],

@@ -130,7 +130,7 @@ class TaskMetrics:
         return {"true_positives": tp, "false_positives": fp, "false_negatives": fn}
 
 
-def task_metrics(task: Task) -> Metrics | TaskMetrics:
+def build_metrics(task: Task) -> Metrics | TaskMetrics:
     """Return what Step 2 counts for a task: for SST-2 five metrics, for others the task's own."""
     return Metrics() if task is SST2 else TaskMetrics(task)
 

@@ -40,7 +40,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def judge(run: Run, name: str, scripts: tuple[str, str], exact: bool = False) -> int:
-    return check(gate.step_gate(run, name, scripts, exact=exact))
+    return check(gate.build_gate(run, name, scripts, exact=exact))
 
 
 @pytest.mark.parametrize(
