@@ -1,1 +1,1 @@
-"""What every room needs: whole files, quiet libraries, names, numbers drawn by key, pages and text."""
+"""What every package needs: comparing arrays, whole files, text and JSON, names, draws, web pages."""

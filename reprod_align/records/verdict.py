@@ -95,8 +95,9 @@ class KeyResult:
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as text."""
         measured = {} if self.difference is None else self.difference.to_json()
-        plain: dict[str, Any] = to_plain(vars(self) | {"rule": self.rule.name} | measured)
-        del plain["difference"]
+        own = vars(self) | {"rule": self.rule.name}
+        del own["difference"]
+        plain: dict[str, Any] = to_plain(own | measured)
         return plain
 
 

@@ -344,3 +344,9 @@ def test_the_headline_shows_the_tolerance_that_decides() -> None:
     assert strict.headline.endswith("acc: mean 0.0e+00, max relative 0.0e+00 (tolerance 1e-09)")
     exact = compare_records({"n": 3}, {"n": 4})
     assert exact.headline.endswith("n: mean 1.0e+00, max relative 3.3e-01 (tolerance 0)")
+
+
+def test_a_result_as_json_holds_numbers_and_no_array() -> None:
+    large = np.arange(100_000.0)
+    text = json.dumps(compare_records({"x": large}, {"x": large}).to_json(), allow_nan=False)
+    assert len(text) < 2000 and json.loads(text)["keys"][0]["ulp"] == 0
