@@ -1,4 +1,4 @@
-"""One call on a user's own pair: is the port faithful, and if not, where and why does it part?
+"""One call on a user's own pair: is the port faithful, and if not, where and why does it diverge?
 
 Both models are brought to float64 where they stand and given the same weights; then they are run in
 eval mode, in train mode with shared random draws, and through optimizer steps. Where two numbers
@@ -38,7 +38,7 @@ def align(
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
 ) -> Report:
-    """Compare a PyTorch model with its Paddle port, and say where they part and why.
+    """Compare a PyTorch model with its Paddle port, and say where they diverge and why.
 
     inputs: arrays given to both models, by keyword (a dict) or by position (a tuple).
     torch_loss, paddle_loss: from the model's output to a scalar tensor.
@@ -90,7 +90,7 @@ def _judge_in(pair: Pair, dtype: str, throughout: bool = False) -> Report:
 
 
 def _judge_otherwise(pair: Pair, error: ModelFailure) -> Report:
-    """Judge a pair of which the PyTorch side does not run in float64 as it is."""
+    """Judge a pair whose PyTorch side does not run in float64 as it is."""
     if pair.reference.asked_float32:
         with suppress(ModelFailure):
             report = _judge_in(pair, "float64", throughout=True)
@@ -120,7 +120,7 @@ def _without_float32(pair: Pair, mixed: Report) -> Report:
     if places:
         named = shorten(places, _NAMED)
         wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}; "
-                            "with float64 in its place all agrees")  # fmt: skip
+                            "with float64 in its place everything agrees")  # fmt: skip
     wide.verdict = "agrees to float32"
     return wide
 
@@ -130,12 +130,14 @@ def _check(
 ) -> None:
     """Raise ReprodError for arguments that can't be meant."""
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise ReprodError(f"steps must be a whole number above 0, not {str(steps)[:50]!r}")
+        raise ReprodError(f"steps: expected a whole number above 0, got {str(steps)[:50]!r}")
     if not isinstance(copy_weights, bool):
-        raise ReprodError(f"copy_weights must be True or False, not {str(copy_weights)[:50]!r}")
+        raise ReprodError(f"copy_weights: expected True or False, got {str(copy_weights)[:50]!r}")
     named = name_map if isinstance(name_map, Mapping) else {None: None} if name_map else {}
     if not all(isinstance(name, str) for pair in named.items() for name in pair):
-        raise ReprodError("name_map must be a dict from name to name")
+        raise ReprodError(
+            f"name_map: expected a dict from PyTorch's names to Paddle's, got {str(name_map)[:50]!r}"
+        )
     for what in ("loss", "optimizer"):
         first, second = getattr(reference, what), getattr(port, what)
         if (first is None) != (second is None):

@@ -64,7 +64,9 @@ class OptimizerDifference:
         return table.optimizer_settings().get(self.setting, "")
 
 
-def told(differences: Iterable[SettingDifference | OptimizerDifference], already: str = "") -> str:
+def describe_differences(
+    differences: Iterable[SettingDifference | OptimizerDifference], already: str = ""
+) -> str:
     """Return the messages in one line, and which entries of the table of APIs to read.
 
     already: the text that stands before, whose entries are not named again.
@@ -90,7 +92,7 @@ def _compare_layers(torch: ModuleSettings, paddle: ModuleSettings) -> list[Setti
     if not torch.kind or not paddle.kind:
         return _compare_attributes(torch, paddle)
     if torch.kind != paddle.kind and not _may_coincide(torch, paddle):
-        message = f"kind: {_described(torch)} in PyTorch, {_described(paddle)} in Paddle"
+        message = f"kind: {_describe_kind(torch)} in PyTorch, {_describe_kind(paddle)} in Paddle"
         return [SettingDifference("kind", torch.kind, paddle.kind, message)]
     return [
         _setting_difference(paddle.kind, name, torch.values[name], paddle.values[name])
@@ -131,7 +133,7 @@ def _idle(settings: ModuleSettings) -> bool:
     return settings.kind == "Identity" or dropout
 
 
-def _described(settings: ModuleSettings) -> str:
+def _describe_kind(settings: ModuleSettings) -> str:
     if settings.class_name.lower() == settings.kind.lower():
         return settings.kind
     return f"{settings.class_name} ({settings.kind})"
@@ -179,15 +181,15 @@ def _signs_differ(torch_dim: Any, paddle_dim: Any) -> bool:
 
 def _setting_message(name: str, convention: Convention, torch_value: Any, paddle_value: Any) -> str:
     argument, own = convention.argument, convention.from_torch or _as_it_is
-    theirs, ours = _shown(torch_value), _shown(paddle_value)
+    theirs, ours = _show(torch_value), _show(paddle_value)
     if not argument:
         return f"{name}: PyTorch {theirs}, Paddle {ours}, where it cannot be set"
-    advice = f"set {argument}={_shown(own(torch_value))} in Paddle"
+    advice = f"set {argument}={_show(own(torch_value))} in Paddle"
     if convention.from_torch is None:
         return f"{name}: PyTorch {theirs}, Paddle {ours}; {advice}"
-    written = _shown(own(paddle_value))
+    written = _show(own(paddle_value))
     written = written if argument == name else f"{argument}={written}"
-    meaning = f"which is {name}={ours} in PyTorch's convention"
+    meaning = f"which means {name}={ours} in PyTorch"
     return f"{name}: PyTorch {theirs}, Paddle {written}, {meaning}; {advice}"
 
 
@@ -195,11 +197,11 @@ def _as_it_is(value: Any) -> Any:
     return value
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, tuple) and len(value) > 8:
         return f"{len(value)} values"
     if isinstance(value, tuple):
-        return "(" + ", ".join(_shown(item) for item in value) + ")"
+        return "(" + ", ".join(_show(item) for item in value) + ")"
     return f"{value:.12g}" if isinstance(value, float) else repr(value)
 
 
@@ -227,7 +229,7 @@ def _synonyms(torch: Values, paddle: Values, settings: Iterable[str]) -> dict[tu
 def _attribute_difference(
     setting: str, torch_name: str, paddle_name: str, torch_value: Any, paddle_value: Any
 ) -> SettingDifference:
-    theirs, ours = _shown(torch_value), _shown(paddle_value)
+    theirs, ours = _show(torch_value), _show(paddle_value)
     if torch_name != paddle_name:
         theirs, ours = f"{torch_name}={theirs}", f"{paddle_name}={ours}"
     doubt = _attribute_doubt(setting, torch_value, paddle_value)
@@ -261,7 +263,9 @@ def _compare_clips(
 ) -> list[OptimizerDifference]:
     if torch.clip is None and paddle.clip is None:
         return []
-    ours = "does not clip gradients" if paddle.clip is None else f"clips {_clipping(paddle.clip)}"
+    ours = (
+        "does not clip gradients" if paddle.clip is None else f"clips {_describe_clip(paddle.clip)}"
+    )
     if torch.clip is None:
         message = f"clip: Paddle's optimizer {ours}; PyTorch's side does not"
     else:
@@ -273,8 +277,8 @@ def _compare_clips(
     return [OptimizerDifference("clip", torch.clip, paddle.clip, (), (), message, conclusive)]
 
 
-def _clipping(clip: Values) -> str:
-    numbers = [f"{_shown(value)}" for name, value in clip.items() if name != "kind"]
+def _describe_clip(clip: Values) -> str:
+    numbers = [f"{_show(value)}" for name, value in clip.items() if name != "kind"]
     return " ".join([f"gradients by {clip['kind']}", " to ".join(numbers)]).strip()
 
 
@@ -327,18 +331,18 @@ def _optimizer_message(
 ) -> str:
     some = f"{_counted(own)} ({_listed(own)})"
     if setting == "weight_decay" and not torch_value:
-        return f"weight_decay: Paddle decays {some} by {_shown(paddle_value)} that PyTorch does not"
+        return f"weight_decay: Paddle decays {some} by {_show(paddle_value)} that PyTorch does not"
     if setting == "weight_decay" and not paddle_value:
-        return f"weight_decay: PyTorch decays {some} by {_shown(torch_value)} that Paddle does not"
+        return f"weight_decay: PyTorch decays {some} by {_show(torch_value)} that Paddle does not"
     argument = table.optimizer_arguments().get(setting, "")
-    theirs, ours = _worded(setting, torch_value), _worded(setting, paddle_value)
+    theirs, ours = _word(setting, torch_value), _word(setting, paddle_value)
     values = f"{theirs} in PyTorch, {ours} in Paddle"
     message = f"{setting}: {values}" + (f" (its {argument})" if argument else "")
     return message if len(own) == held else f"{message}, for {some}"
 
 
-def _worded(setting: str, value: Any) -> str:
-    return OPTIMIZER_WORDS.get((setting, value), _shown(value))
+def _word(setting: str, value: Any) -> str:
+    return OPTIMIZER_WORDS.get((setting, value), _show(value))
 
 
 def _counted(names: Sequence[str]) -> str:

@@ -59,7 +59,7 @@ def _prediction(ours: Array, theirs: Array) -> str:
         return f"{flips} of {len(ours)} predictions flip {figures}"
     if 2 * largest < margin:
         return f"no prediction can flip {figures}"
-    return f"none of {len(ours)} predictions flips here, but some could {figures}"
+    return f"all {len(ours)} predictions stay the same here, but some could flip {figures}"
 
 
 def _divergence(ours: Array, theirs: Array) -> str:

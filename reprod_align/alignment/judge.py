@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from reprod_align.alignment.audit import told
+from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.consequence import describe_effects
 from reprod_align.alignment.findings import NOT_COMPARABLE, Findings
@@ -119,9 +119,11 @@ def _require_layout(findings: Findings, done: Pass) -> None:
         name = f"its output {pair.actual}".rstrip()
         shapes = ours[pair.expected].array.shape, theirs[pair.actual].array.shape
         if pair.axes is not None:
-            text = (f"{name} has its axes in another order: {shapes[0]} in PyTorch, {shapes[1]} in Paddle, "
-                    f"the same numbers transposed by {pair.axes}. If that is meant, judge a model around "
-                    "it that transposes back")  # fmt: skip
+            text = (
+                f"{name} has its axes in another order: {shapes[0]} in PyTorch, {shapes[1]} in "
+                f"Paddle, the same numbers transposed by {pair.axes}. If that is intended, compare "
+                "a wrapper that transposes it back"
+            )
             findings.add("forward", "", "", text)
         elif ours.keys() == theirs.keys() and pair.expected != pair.actual:
             text = f"{name} is PyTorch's output {pair.expected}: the outputs are in another order"
@@ -136,10 +138,10 @@ def _compare_settings(pairing: Pairing, findings: Findings) -> None:
             continue
         known = findings.at(ours, theirs)
         if known:
-            text = told(differences, known[0].message)
+            text = describe_differences(differences, known[0].message)
             findings.extend_message(known[0], f". Settings differ: {text}")
         else:
-            text = told(differences)
+            text = describe_differences(differences)
             findings.remark(
                 f"{ours or 'the model'}: settings differ without an effect seen here: {text}"
             )

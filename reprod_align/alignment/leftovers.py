@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from reprod_align.alignment.audit import told
+from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
@@ -18,7 +18,7 @@ def add_split_ties(pairing: Pairing, findings: Findings) -> None:
     """Add a finding for each trained parameter that is tied to another in PyTorch alone."""
     for ours, other, theirs in pairing.split_ties:
         text = (f"tied to {other} in PyTorch, a parameter of its own in Paddle: "
-                "equal at first, they are trained apart")  # fmt: skip
+                "equal at first, they diverge in training")  # fmt: skip
         findings.add("weights", ours, theirs, text)
 
 
@@ -36,7 +36,9 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
     idle = [t.name for t in ours if t not in used]
     idle += [f"{t.name} (Paddle)" for t in theirs if t not in extra]
     if idle:
-        findings.remark(f"without a counterpart and without effect: {', '.join(idle)}")
+        findings.remark(
+            f"without a counterpart, and without effect on the outputs: {', '.join(idle)}"
+        )
     if used and extra and all(check.passed for check in findings.report.checks):
         names = ", ".join(tensor.name for tensor in (*used, *extra))
         findings.remark(f"not paired, though all numbers agree: {names}")
@@ -90,8 +92,10 @@ def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Findi
     for finding in findings:
         key, owner = finding.torch_name or finding.paddle_name, parent(finding.torch_name)
         if owner and pairing.settings_differ(owner, owner):
-            settings = told(d for d in pairing.compare_settings(owner, owner) if d.conclusive)
-            text = f"its weights have no counterpart, since it is set differently: {settings}"
+            settings = describe_differences(
+                d for d in pairing.compare_settings(owner, owner) if d.conclusive
+            )
+            text = f"its weights have no counterpart, since its settings differ: {settings}"
             key, finding = owner, Finding("weights", owner, owner, text, np.inf, 0.0)
         kept.setdefault(key, finding)
     return list(kept.values())

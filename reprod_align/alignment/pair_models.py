@@ -147,7 +147,7 @@ def _try_alternatives(
         tried = replace(runner, pairing=_make_pairing(other, torch, paddle))
         tried.load_port()
         if _outputs_distance(tried) <= enough:
-            findings.remark(f"paired by trying, since names don't tell: {words}")
+            findings.remark(f"paired by comparing outputs, since the names are ambiguous: {words}")
             return tried
     runner.load_port()
     return runner

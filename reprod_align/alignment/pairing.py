@@ -93,3 +93,8 @@ class Pairing:
         tensors = self.torch.tensors
         ties = {tensors[ours].tie for ours, _, _ in self.split_ties}
         return frozenset(tensor.name for tensor in tensors.values() if tensor.tie in ties)
+
+    def is_frozen_on_one_side(self, ours: str, theirs: str) -> bool:
+        """Tell whether a paired parameter is trained by one framework and not by the other."""
+        first, second = self.torch.tensors[ours], self.paddle.tensors[theirs]
+        return first.is_trainable != second.is_trainable

@@ -21,8 +21,8 @@ def doubts(done: Pass, inputs: Inputs, info: ModelInfo) -> Iterator[str]:
     """
     if _is_identical(done, info):
         yield (
-            "the outputs are bit for bit the same, which two frameworks hardly ever are: "
-            "do both models really compute?"
+            "the outputs are bit for bit the same, which is rare for two frameworks: "
+            "check that both models really compute"
         )
     yield from _constant_inputs(inputs)
     yield from _constant_outputs(done)
@@ -61,7 +61,7 @@ def _constant_inputs(inputs: Inputs) -> Iterator[str]:
         if "mask" not in str(name):
             yield f"every element of the input {name} is {value:g}: most mistakes need input that varies"
         elif value:
-            yield f"the input {name} hides nothing (all {value:g}): how the port masks is not tested"
+            yield f"the input {name} hides nothing (all {value:g}): the port's masking is not tested"
         else:
             yield f"the input {name} hides everything (all 0): nothing is left to compare behind it"
 
@@ -72,7 +72,7 @@ def _constant_outputs(done: Pass) -> Iterator[str]:
         array = done.reference.outputs[pair.expected].array
         if array.size > 1 and array.dtype.kind == "f" and not (array != array.flat[0]).any():
             name = pair.expected or "the output"
-            yield f"{name} is {array.flat[0]:g} everywhere: that it agrees shows little"
+            yield f"{name} is {array.flat[0]:g} everywhere: its agreement shows little"
 
 
 def _untested_gradients(done: Pass, info: ModelInfo) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.json import as_json
+from reprod_align.base.text import count
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
@@ -90,9 +91,9 @@ class Report:
 
     verdict: Verdict = "faithful"
     findings: list[Finding] = field(default_factory=list)
-    """in causal order: the first is where the two models part"""
+    """in causal order: the first is where the two models diverge"""
     remarks: list[str] = field(default_factory=list)
-    """what is no fault but should be known"""
+    """what the user should know although it is correct"""
     checks: list[Check] = field(default_factory=list)
     """everything that was compared"""
     pairs: Mapping[str, str] = field(default_factory=dict)
@@ -123,7 +124,10 @@ class Report:
         lines = [f"verdict: {self.verdict}", ""]
         lines += [_row(check) for check in self.checks]
         if self.findings:
-            lines += ["", f"{len(self.findings)} finding(s), the first is where the two part:"]
+            lines += [
+                "",
+                f"{count(len(self.findings), 'finding')}, the first is where the models diverge:",
+            ]
             lines += [f"  {number}. {finding}" for number, finding in enumerate(self.findings, 1)]
         lines += self._growth()
         if self.consequences:

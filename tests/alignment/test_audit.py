@@ -244,7 +244,7 @@ FAULTS: list[tuple[Any, Any, str]] = [
     (
         pt.BatchNorm2d(4),
         pd.BatchNorm2D(4, momentum=0.1),
-        "momentum: PyTorch 0.1, Paddle 0.1, which is momentum=0.9 in PyTorch's convention; "
+        "momentum: PyTorch 0.1, Paddle 0.1, which means momentum=0.9 in PyTorch; "
         "set momentum=0.9 in Paddle",
     ),
     (
@@ -255,26 +255,26 @@ FAULTS: list[tuple[Any, Any, str]] = [
     (
         pt.AvgPool2d(3, padding=1),
         pd.AvgPool2D(3, padding=1),
-        "count_include_pad: PyTorch True, Paddle exclusive=True, which is count_include_pad=False "
-        "in PyTorch's convention; set exclusive=False in Paddle",
+        "count_include_pad: PyTorch True, Paddle exclusive=True, which means "
+        "count_include_pad=False in PyTorch; set exclusive=False in Paddle",
     ),
     (
         pt.GELU(),
         pd.GELU(approximate=True),
-        "approximate: PyTorch 'none', Paddle True, which is approximate='tanh' in PyTorch's "
-        "convention; set approximate=False in Paddle",
+        "approximate: PyTorch 'none', Paddle True, which means approximate='tanh' in PyTorch; "
+        "set approximate=False in Paddle",
     ),
     (
         pt.Linear(3, 4, bias=False),
         pd.Linear(3, 4),
-        "bias: PyTorch False, Paddle bias_attr=None, which is bias=True in PyTorch's convention; "
+        "bias: PyTorch False, Paddle bias_attr=None, which means bias=True in PyTorch; "
         "set bias_attr=False in Paddle",
     ),
     (
         pt.LSTM(3, 4, bidirectional=True, batch_first=True),
         pd.LSTM(3, 4),
-        "bidirectional: PyTorch True, Paddle direction='forward', which is bidirectional=False "
-        "in PyTorch's convention; set direction='bidirect' in Paddle",
+        "bidirectional: PyTorch True, Paddle direction='forward', which means "
+        "bidirectional=False in PyTorch; set direction='bidirect' in Paddle",
     ),
     (
         pt.MaxPool2d(2, dilation=2),
@@ -306,8 +306,8 @@ FAULTS: list[tuple[Any, Any, str]] = [
     (
         pt.LSTM(3, 4),
         pd.LSTM(3, 4),
-        "batch_first: PyTorch False, Paddle time_major=False, which is batch_first=True in PyTorch's "
-        "convention; set time_major=True in Paddle "
+        "batch_first: PyTorch False, Paddle time_major=False, which means batch_first=True "
+        "in PyTorch; set time_major=True in Paddle "
         "(no fault where the model transposes its tensors to match)",
     ),
 ]

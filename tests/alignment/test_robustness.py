@@ -370,12 +370,12 @@ def test_inputs_that_cannot_be_given(inputs: Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"steps": "3"}, "steps must be a whole number above 0, not '3'"),
-        ({"steps": 2.5}, "steps must be a whole number"),
-        ({"steps": None}, "steps must be a whole number"),
-        ({"name_map": [("0", "0")]}, "name_map must be a dict from name to name"),
-        ({"name_map": {0: 0}}, "name_map must be a dict from name to name"),
-        ({"copy_weights": "no"}, "copy_weights must be True or False"),
+        ({"steps": "3"}, "steps: expected a whole number above 0, got '3'"),
+        ({"steps": 2.5}, "steps: expected a whole number above 0, got "),
+        ({"steps": None}, "steps: expected a whole number above 0, got "),
+        ({"name_map": [("0", "0")]}, "name_map: expected a dict from PyTorch's names to Paddle's, got "),
+        ({"name_map": {0: 0}}, "name_map: expected a dict from PyTorch's names to Paddle's, got "),
+        ({"copy_weights": "no"}, "copy_weights: expected True or False, got "),
         ({"torch_loss": lambda output: output.sum(1)}, r"expected a tensor of one element, got shape \(4,\)"),
         ({"torch_loss": lambda output: 1.5}, "expected a tensor of one element, got a float"),
         ({"torch_loss": lambda output: None}, "expected a tensor of one element, got a NoneType"),

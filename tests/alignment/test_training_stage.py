@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.training.update_rules import NORM_GUARD, clipped, moves
+from reprod_align.alignment.training.update_rules import NORM_GUARD, clip_gradients, work_out_moves
 from reprod_align.backends.paddle import settings as paddle_settings
 from reprod_align.backends.torch import settings as torch_settings
 from reprod_align.report import Report
@@ -265,7 +265,7 @@ def test_a_rule_is_that_of_pytorch(name: str) -> None:
         model["x"].grad = torch.tensor(gradient)
         optimizer.step()
         values.append(model["x"].detach().numpy().copy())
-    made = moves(settings.kind, settings.parameters["x"], start, gradients, [0.1] * 5)
+    made = work_out_moves(settings.kind, settings.parameters["x"], start, gradients, [0.1] * 5)
     assert made is not None
     np.testing.assert_allclose(np.diff(values, axis=0), made, rtol=1e-11)
 
@@ -283,7 +283,7 @@ def test_a_rule_with_epsilon_where_paddle_adds_it(name: str) -> None:
         layer.weight.grad = paddle.to_tensor(gradient.reshape(1, 7))
         optimizer.step()
         values.append(layer.weight.numpy().reshape(7).copy())
-    made = moves(settings.kind, settings.parameters["weight"], start, gradients, [0.1] * 5)
+    made = work_out_moves(settings.kind, settings.parameters["weight"], start, gradients, [0.1] * 5)
     assert made is not None
     np.testing.assert_allclose(np.diff(values, axis=0), made, rtol=1e-6)  # its float32 constants
 
@@ -301,7 +301,9 @@ def test_clipping_is_that_of_pytorch(kind: str) -> None:
         groups = [tensors.values()] if kind == "global norm" else [[t] for t in tensors.values()]
         for group in groups:
             torch_nn.utils.clip_grad_norm_(group, 0.1)
-    made = clipped({"kind": kind, "min": -0.1, "max": 0.1, "max_norm": 0.1}, given, NORM_GUARD)
-    assert made is not None and clipped({"kind": "unheard of"}, given, 0.0) is None
+    made = clip_gradients(
+        {"kind": kind, "min": -0.1, "max": 0.1, "max_norm": 0.1}, given, NORM_GUARD
+    )
+    assert made is not None and clip_gradients({"kind": "unheard of"}, given, 0.0) is None
     for name, tensor in tensors.items():
         np.testing.assert_allclose(tensor.grad.numpy(), made[name], rtol=1e-12)

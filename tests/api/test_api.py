@@ -9,7 +9,7 @@ from typing import Any
 
 import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align import align
-from reprod_align.alignment.audit import compare_settings, told
+from reprod_align.alignment.audit import compare_settings, describe_differences
 from reprod_align.api import running
 from reprod_align.api.entry import Entry, numbers, paddle, torch
 from reprod_align.api.pages import make_pages
@@ -433,7 +433,7 @@ def test_a_setting_that_differs_names_its_entry() -> None:
     norms = torch.nn.BatchNorm1d(3, eps=1e-3), paddle.nn.BatchNorm1D(3, momentum=0.1)
     found = compare_settings(torch_settings(norms[0]), paddle_settings(norms[1]))
     assert [it.entry for it in found] == ["batch-norm-momentum", "layer-norm-epsilon"]
-    assert told(found).endswith(
+    assert describe_differences(found).endswith(
         "(see `reprod-align api batch-norm-momentum`, `reprod-align api layer-norm-epsilon`)"
     )
 

@@ -29,7 +29,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
-from reprod_align.report.html import page
+from reprod_align.report.html import make_page
 from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.test_isolation import OTHERS
 
@@ -229,7 +229,7 @@ def test_hostile_names_are_escaped() -> None:
         [Check("forward", HOSTILE, float("inf"), False), Check("loss", "x", 0.0, True)],
         {HOSTILE: HOSTILE},
     )
-    text = page(report, HOSTILE)
+    text = make_page(report, HOSTILE)
     assert (
         "<script" not in text
         and "\u202e" not in text
@@ -242,7 +242,7 @@ def test_hostile_names_are_escaped() -> None:
 
 
 def test_a_report_without_checks_has_a_page() -> None:
-    assert "<img" not in page(Report(), "empty")
+    assert "<img" not in make_page(Report(), "empty")
 
 
 # ------------------------------------------------------------------ an interpreter for each side

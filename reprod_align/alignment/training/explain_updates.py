@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from reprod_align.alignment.audit import OptimizerDifference, told
+from reprod_align.alignment.audit import OptimizerDifference, describe_differences
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.optimizer_effects import Effects
@@ -55,7 +55,7 @@ def explain_updates(
 def remark_on_settings(findings: Findings, differences: Sequence[OptimizerDifference]) -> None:
     """Remark on settings that differ and change no step."""
     if differences:
-        text = told(differences)
+        text = describe_differences(differences)
         findings.remark(f"the optimizer: settings differ without an effect seen here: {text}")
 
 
@@ -99,7 +99,7 @@ def _is_float32(
         made = runner.pairing.convert(expected[number])
         names = [name for name, _ in wrong.values()]
         worst = max(gap(made[n], theirs[n]).relative if n in made else np.inf for n in names)
-        findings.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's clips by a norm do not")
+        findings.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's norm clipping does not")
     if worst <= ROUNDING:
         findings.note_float32("the optimizer", worst)
     return worst <= ROUNDING
@@ -116,7 +116,7 @@ def _add_setting(
         of_paddle = difference.paddle_names if not difference.torch_names else ()
         ours, theirs = "", next(iter(of_paddle), "")
         worst = max((apart for _, apart in wrong.values()), key=lambda g: g.difference)
-    findings.add("optimizer", ours, theirs, told([difference]), worst)
+    findings.add("optimizer", ours, theirs, describe_differences([difference]), worst)
 
 
 def _add_unnamed(findings: Findings, wrong: Wrong, number: int, count: int) -> None:

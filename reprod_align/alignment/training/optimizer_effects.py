@@ -6,12 +6,14 @@ This is believed only where PyTorch's own steps come out.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reprod_align.alignment.audit import OptimizerDifference
-from reprod_align.alignment.training.update_rules import NORM_GUARD, clipped, moves
+from reprod_align.alignment.training.update_rules import NORM_GUARD, clip_gradients, work_out_moves
+from reprod_align.alignment.training.updates import updates_of
 from reprod_align.base.difference import gap
 from reprod_align.model.settings import OptimizerSettings, Values
+from reprod_align.model.side import Step
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -22,29 +24,27 @@ _PLAIN_SETTINGS = ("kind", "missing")  # what these do needs no working out
 Moves = list[dict[str, Array]]
 
 
-@dataclass(frozen=True)
-class Steps:
-    """The reference's steps, by PyTorch's parameter names."""
-
-    start: Mapping[str, Array]
-    gradients: Sequence[Mapping[str, Array]]
-    rates: Sequence[float]
-    """of the first parameter group"""
-    moved: Sequence[Mapping[str, Array]]
-    """what each step added"""
-
-
 class Effects:
     """Works out the reference's steps under other settings."""
 
-    def __init__(self, steps: Steps, settings: OptimizerSettings, other: OptimizerSettings) -> None:
-        """Find out how PyTorch's side clips: its hooks don't tell, its steps do."""
-        self._steps, self._settings, self._other = steps, settings, other
+    def __init__(
+        self,
+        start: Mapping[str, Array],
+        taken: Sequence[Step],
+        settings: OptimizerSettings,
+        other: OptimizerSettings,
+    ) -> None:
+        """Find out how PyTorch's side clips gradients: its hooks don't tell, its steps do.
+
+        start: PyTorch's tensors before the first of the steps `taken`. settings: of its optimizer;
+        other: of Paddle's.
+        """
+        self._start, self._taken, self._settings, self._other = start, taken, settings, other
         self._clip: Values | None = None
         self._own: Moves | None = None
         for clip in [None] if settings.clip is None else [other.clip, None]:
-            made = self._worked_out(settings, clip, NORM_GUARD)
-            if made is not None and self._is_own(made):
+            made = self._work_out(settings, clip, NORM_GUARD)
+            if made is not None and self._are_taken(made):
                 self._clip, self._own = clip, made
                 break
 
@@ -55,22 +55,22 @@ class Effects:
 
     def as_in_paddle(self) -> Moves | None:
         """Return the steps with PyTorch's settings and Paddle's way of clipping by a norm."""
-        return self._worked_out(self._settings, self._clip, 0.0) if self.clips_alike else None
+        return self._work_out(self._settings, self._clip, 0.0) if self.clips_alike else None
 
     def of(self, difference: OptimizerDifference, number: int) -> tuple[float, float]:
         """Return what the difference changes in step `number`, and at most in any; inf: not known.
 
         Both relative to the largest update of the parameter.
         """
-        changed = None if self._own is None else self._changed(difference)
+        changed = None if self._own is None else self._work_out_with(difference)
         if changed is None or self._own is None:
             return math.inf, math.inf
         apart = [_largest(own, new) for own, new in zip(self._own, changed, strict=True)]
         return apart[number], max(apart)
 
-    def _changed(self, difference: OptimizerDifference) -> Moves | None:
+    def _work_out_with(self, difference: OptimizerDifference) -> Moves | None:
         if difference.setting == "clip":
-            return self._worked_out(self._settings, self._other.clip, NORM_GUARD)
+            return self._work_out(self._settings, self._other.clip, NORM_GUARD)
         if difference.setting in _PLAIN_SETTINGS:
             return None
         changed = {
@@ -79,40 +79,41 @@ class Effects:
             else values
             for name, values in self._settings.parameters.items()
         }
-        return self._worked_out(replace(self._settings, parameters=changed), self._clip, NORM_GUARD)
+        return self._work_out(replace(self._settings, parameters=changed), self._clip, NORM_GUARD)
 
-    def _worked_out(
+    def _work_out(
         self, settings: OptimizerSettings, clip: Values | None, guard: float
     ) -> Moves | None:
-        held = [name for name in settings.parameters if name in self._steps.start]
-        used = [
-            {name: step[name] for name in held if name in step} for step in self._steps.gradients
-        ]
-        given = [clipped(clip, step, guard) for step in used]
+        held = [name for name in settings.parameters if name in self._start]
+        gradients = [step.gradients for step in self._taken]
+        used = [{name: step[name] for name in held if name in step} for step in gradients]
+        given = [clip_gradients(clip, step, guard) for step in used]
         made: Moves = [{} for _ in given]
         for name in held:
-            own = [step.get(name) for step in given if step is not None]
-            gradients = [gradient for gradient in own if gradient is not None]
-            if len(gradients) < len(given):
+            own = [step[name] for step in given if step is not None and name in step]
+            if len(own) < len(given):
                 continue
-            values, first = settings.parameters[name], self._steps.rates[0] or 1.0
-            rates = [values["lr"] * rate / first for rate in self._steps.rates]
-            moved = moves(settings.kind, values, self._steps.start[name], gradients, rates)
+            values, first = settings.parameters[name], self._taken[0].rates[0] or 1.0
+            rates = [
+                values["lr"] * rate / first for rate in (step.rates[0] for step in self._taken)
+            ]
+            moved = work_out_moves(settings.kind, values, self._start[name], own, rates)
             for step, move in zip(made, moved or [], strict=bool(moved)):
                 step[name] = move
         return made if all(made) else None
 
-    def _is_own(self, made: Moves) -> bool:
+    def _are_taken(self, made: Moves) -> bool:
         """Tell whether these are the steps that PyTorch took."""
         return all(
-            gap(own[name], move, _BELIEVED, _rounding(self._steps.start[name])).ok
-            for own, step in zip(self._steps.moved, made, strict=True)
+            gap(own[name], move, _BELIEVED, _rounding(self._start[name])).ok
+            for number, step in enumerate(made)
+            for own in [updates_of(self._taken, number, self._start)]
             for name, move in step.items()
         )
 
 
 def _rounding(start: Array) -> float:
-    """Return what is lost when an update is told from the values before and after."""
+    """Return the rounding of an update that is computed from the values before and after."""
     return 16 * float(np.finfo(np.float64).eps) * float(np.abs(start).max(initial=0.0))
 
 

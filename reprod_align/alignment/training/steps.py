@@ -12,14 +12,13 @@ from reprod_align.alignment.training.explain_updates import (
     explain_updates,
     remark_on_settings,
 )
-from reprod_align.alignment.training.optimizer_effects import Effects, Steps
+from reprod_align.alignment.training.optimizer_effects import Effects
 from reprod_align.alignment.training.rates import compare_rates, leave_to_schedule
 from reprod_align.alignment.training.updates import (
     NOISE,
     UpdateComparer,
     UpdateGaps,
     all_agree,
-    updates_of,
 )
 from reprod_align.base.difference import gap
 from reprod_align.model.side import Step
@@ -57,7 +56,7 @@ def compare_training(runner: Runner, findings: Findings, steps: int) -> None:
     _check_updates(findings, sure)
     if all_agree(sure) and losses_ok:
         return
-    effects = Effects(_steps_of(runner, taken), ours, theirs)
+    effects = Effects(runner.weights, taken, ours, theirs)
     explain_updates(runner, findings, replayed_gaps, replayed, differences, effects)
     drifts = findings.float32_inside and _grows(taken, natural, gaps)
     if rates_ok and not findings.report.findings and not drifts:
@@ -76,12 +75,6 @@ def _compare_losses(findings: Findings, comparer: UpdateComparer, natural: Seque
 def _check_updates(findings: Findings, gaps: Sequence[UpdateGaps]) -> None:
     every = [found for step in gaps for _, found in step.values()]
     findings.check_gaps("optimizer", f"updates of {len(gaps)} step(s)", every)
-
-
-def _steps_of(runner: Runner, taken: Sequence[Step]) -> Steps:
-    start = runner.weights
-    moved = [updates_of(taken, number, start) for number in range(len(taken))]
-    return Steps(start, [s.gradients for s in taken], [s.rates[0] for s in taken], moved)
 
 
 def _grows(taken: Sequence[Step], natural: Sequence[Step], gaps: Sequence[UpdateGaps]) -> bool:
@@ -114,7 +107,7 @@ def _search_elsewhere(
     for number, (ours, theirs) in enumerate(zip(taken, natural, strict=True)):
         found = gap(np.array(ours.loss), np.array(theirs.loss))
         if not found.ok:
-            text = (f"the loss of step {number} differs though every single part agrees: "
+            text = (f"the loss of step {number} differs although each part of it agrees: "
                     f"something is carried over from step to step; {found.words}")  # fmt: skip
             findings.add("optimizer", "", "", text, found)
             return
@@ -122,7 +115,7 @@ def _search_elsewhere(
     if worst <= ROUNDING:
         findings.note_float32("the training step", worst)
     else:
-        text = "the updates differ though the same gradients give the same updates"
+        text = "the updates differ, although equal gradients give equal updates"
         findings.add("optimizer", "", "", text)
 
 

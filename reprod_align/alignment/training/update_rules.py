@@ -1,7 +1,7 @@
 """What an optimizer of given settings does to a parameter, in numpy: PyTorch's rules, by its names.
 
 Paddle's rules are the same, but for where some add their epsilon (`eps_place`). So the effect of a
-setting can be told beforehand: with this value and with that one.
+setting can be worked out: with this value and with that one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +20,7 @@ NORM_GUARD: Final = 1e-6
 """what clip_grad_norm_ adds to the norm, and Paddle's clips do not"""
 
 
-def moves(
+def work_out_moves(
     kind: str, settings: Values, start: Array, gradients: Sequence[Array], rates: Sequence[float]
 ) -> list[Array] | None:
     """Return what each step adds to a parameter; None for an optimizer whose rule is not known.
@@ -32,14 +32,14 @@ def moves(
         return None
     value, state, made = np.asarray(start, np.float64), State(), []
     for number, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), 1):
-        moved = -_decoupled(settings, value, rate)
-        moved = moved - rule(settings, state, _decayed(settings, value, gradient), rate, number)
+        moved = -_decay_apart(settings, value, rate)
+        moved = moved - rule(settings, state, _add_decay(settings, value, gradient), rate, number)
         value = value + moved
         made.append(moved)
     return made
 
 
-def clipped(
+def clip_gradients(
     clip: Values | None, gradients: Mapping[str, Array], guard: float
 ) -> dict[str, Array] | None:
     """Return one step's gradients after clipping; None for a clip that is not known.
@@ -63,13 +63,13 @@ def clipped(
     }
 
 
-def _decoupled(settings: Values, value: Any, rate: float) -> Any:
+def _decay_apart(settings: Values, value: Any, rate: float) -> Any:
     if not settings.get("decoupled"):
         return np.zeros_like(value)
     return rate * settings["weight_decay"] * value
 
 
-def _decayed(settings: Values, value: Any, gradient: Any) -> Any:
+def _add_decay(settings: Values, value: Any, gradient: Any) -> Any:
     gradient = -gradient if settings.get("maximize") else gradient
     coupled = 0.0 if settings.get("decoupled") else settings.get("weight_decay", 0.0)
     squared = coupled + settings.get("l2_decay", 0.0)

@@ -1,0 +1,136 @@
+"""What stands for what in two runs: calls of modules, and the tensors that they take and give."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.model.leaf import LeafPair, pair_leaves
+from reprod_align.model.trace import Call, Leaf, Trace
+
+Which = Literal["inputs", "outputs"]
+
+
+@dataclass(frozen=True, eq=False)
+class CallPair:
+    """A call of the reference, and a call of the port."""
+
+    ours: Call
+    theirs: Call
+
+    @property
+    def paths(self) -> tuple[str, str]:
+        """The modules called, PyTorch's and Paddle's."""
+        return self.ours.path, self.theirs.path
+
+    def leaves(self, pair: LeafPair, which: Which) -> tuple[Leaf, Leaf]:
+        """Return the two inputs, or outputs, that a pair names."""
+        return getattr(self.ours, which)[pair.expected], getattr(self.theirs, which)[pair.actual]
+
+
+class Counterparts:
+    """Which calls and tensors of the reference and the port stand for each other."""
+
+    def __init__(self, pairing: Pairing, reference: Trace, natural: Trace) -> None:
+        """Take the reference's run, and the port's own, with none of its numbers replaced."""
+        self._calls, self._names = reference.by_key(), pairing.names
+        ours, theirs = reference.counts(), natural.counts()
+        self._called_alike = {
+            path for path, name in self._names.items() if theirs[path] == ours[name]
+        }
+        self.stock = pairing.paddle.stock
+        """the port's modules that are the framework's own layers"""
+        self.altered = {
+            path for path, name in self._names.items() if pairing.settings_differ(name, path)
+        }
+        """the port's modules that are set otherwise than their counterparts"""
+        modules, others = pairing.torch.modules, pairing.paddle.modules
+        self._same_kind = {
+            path for path, name in self._names.items()
+            if modules[name].kind and modules[name].kind == others[path].kind
+        }  # fmt: skip
+        self._leaves: dict[tuple[int, str], tuple[Call, list[LeafPair]]] = {}
+
+    def of(self, call: Call) -> CallPair | None:
+        """Return the port's call with the reference's that it stands for; None if there is none."""
+        if call.path not in self._called_alike:
+            return None
+        ours = self._calls.get((self._names[call.path], call.index))
+        return None if ours is None else CallPair(ours, call)
+
+    def is_other_layer(self, call: Call) -> bool:
+        """Tell whether the port calls a layer of the framework's own where the reference has another."""
+        return call.path in self.stock and call.path not in self._same_kind
+
+    def pair_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
+        """Return which inputs, or which outputs, of two calls stand for each other."""
+        known = self._leaves.get((id(calls.theirs), which))
+        if known is None or known[0] is not calls.theirs:  # an id may be given twice
+            ours, theirs = getattr(calls.ours, which), getattr(calls.theirs, which)
+            in_order = calls.theirs.path in self._same_kind and len(ours) == len(theirs)
+            inside = calls.theirs.parent is not None
+            known = calls.theirs, pair_leaves(ours, theirs, in_order, inside)
+            self._leaves[id(calls.theirs), which] = known
+        return known[1]
+
+
+@dataclass(frozen=True)
+class PinnedRun:
+    """A run of the port on the reference's numbers, beside the reference's own run."""
+
+    reference: Trace
+    port: Trace
+    counterparts: Counterparts
+
+    @cached_property
+    def calls(self) -> list[CallPair]:
+        """The port's calls that have a counterpart, in the order in which they began."""
+        found = (self.counterparts.of(call) for call in self.port.calls)
+        return [calls for calls in found if calls is not None]
+
+    @cached_property
+    def composites(self) -> set[int]:
+        """Numbers of the port's calls in which another module is called."""
+        return {call.parent for call in self.port.calls if call.parent is not None}
+
+    def pair_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
+        """Return which inputs, or which outputs, of two calls stand for each other."""
+        return self.counterparts.pair_leaves(calls, which)
+
+    def are_counterparts(self, calls: CallPair) -> bool:
+        """Tell whether two calls stand for each other."""
+        found = self.counterparts.of(calls.theirs)
+        return found is not None and found.ours is calls.ours
+
+    def is_stock(self, calls: CallPair) -> bool:
+        """Tell whether the port's call is one of a layer of the framework's own."""
+        return calls.theirs.path in self.counterparts.stock
+
+    def has_children(self, call: Call) -> bool:
+        """Tell whether another module is called in one of the port's calls."""
+        return any(self.port.calls[number] is call for number in self.composites)
+
+    def parents(self, calls: CallPair) -> CallPair | None:
+        """Return the calls in which two calls happened; None if one of them is the model's own."""
+        ours, theirs = calls.ours.parent, calls.theirs.parent
+        if ours is None or theirs is None:
+            return None
+        return CallPair(self.reference.calls[ours], self.port.calls[theirs])
+
+    def code_around(self, calls: CallPair) -> tuple[str, str]:
+        """Return the modules in whose forward code two calls stand; "" for the models themselves."""
+        return self.reference.parent_path(calls.ours), self.port.parent_path(calls.theirs)
+
+    def counterparts_around(self, calls: CallPair) -> CallPair | None:
+        """Return the innermost calls around two calls that stand for each other."""
+        ours, around = calls.ours, set[int]()
+        while ours.parent is not None:
+            ours = self.reference.calls[ours.parent]
+            around.add(id(ours))
+        theirs = calls.theirs
+        while theirs.parent is not None:
+            theirs = self.port.calls[theirs.parent]
+            found = self.counterparts.of(theirs)
+            if found is not None and id(found.ours) in around:
+                return found
+        return None

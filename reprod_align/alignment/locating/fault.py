@@ -1,0 +1,63 @@
+"""A place at which the port, given the reference's numbers, computes others."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from reprod_align.alignment.locating.counterparts import CallPair
+from reprod_align.base.difference import Gap, gap, magnitude
+from reprod_align.model.leaf import LeafPair
+from reprod_align.model.trace import Array, Call
+
+import numpy as np
+
+FLOOR = 1e-13
+"""of the largest value that a call meets: what rounding leaves where zero is due"""
+Kind = Literal["number", "mask", "cut", "kink"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fault:
+    """What differs, and where."""
+
+    stage: Literal["forward", "backward"]
+    place: tuple[str, str]
+    """the module at fault: PyTorch's name and Paddle's"""
+    gap: Gap
+    where: str
+    """what differs, in words"""
+    tick: int
+    """when it showed, on the clock of the port's run"""
+    calls: CallPair
+    """the calls at which it showed"""
+    own_code: bool
+    """True: between or after the children of a composite; False: in the module itself"""
+    expected: Array | None = None
+    """the reference's tensor in the port's layout, or its gradient"""
+    actual: Array | None = None
+    kind: Kind = "number"
+    """mask: a mask or index made there is at fault; cut: no gradient flows here on one side alone;
+    kink: gradients differ only where an activation's slope jumps, which each framework settles its own way"""
+    stock: bool = False
+    """True: in a layer of the framework's own"""
+
+
+def compare(pair: LeafPair, expected: Array, actual: Array, floor: float) -> Gap:
+    """Compare a value of the reference with the port's."""
+    return gap(pair.to_port(expected), actual, floor=floor)
+
+
+def compare_gradients(
+    pair: LeafPair, expected: Array | None, actual: Array | None, floor: float
+) -> Gap:
+    """Compare two gradients; one that never arrived is zero."""
+    laid = pair.to_port(expected)
+    if actual is None:
+        actual = np.zeros(1 if laid is None else laid.shape)
+    return gap(np.zeros(actual.shape) if laid is None else laid, actual, floor=floor)
+
+
+def rounding_of(call: Call) -> float:
+    """Return what rounding leaves in a call where zero is due."""
+    leaves = [*call.inputs.values(), *call.outputs.values()]
+    sizes = (magnitude(leaf.array) for leaf in leaves if leaf.differentiable)
+    return FLOOR * max(sizes, default=0.0)

@@ -1,0 +1,100 @@
+"""Finds parameters whose gradients differ although everything that meets their module agrees."""
+
+from collections.abc import Sequence
+
+from reprod_align.alignment.comparing import LAYER_ROUNDING, Pass, compare_gradients
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.locating.counterparts import PinnedRun
+from reprod_align.alignment.locating.rounding import may_round
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.naming import parent
+from reprod_align.model.leaf import find_unpaired
+from reprod_align.model.trace import Call
+
+
+def add_parameter_faults(
+    runner: Runner, findings: Findings, done: Pass, free: PinnedRun, given: PinnedRun
+) -> None:
+    """Add findings for parameters whose gradients differ on the reference's numbers.
+
+    free and given: runs with the port's own masks and indices, and with the reference's. A gradient
+    that agrees in the second run differs because of a mask.
+    """
+    pairing = runner.pairing
+    gaps = reversed(compare_gradients(pairing, done, free.port))
+    by_mask = {
+        other for _, other, found in compare_gradients(pairing, done, given.port) if found.ok
+    }
+    for name, other, found in sorted(
+        gaps, key=lambda gap: not pairing.is_frozen_on_one_side(*gap[:2])
+    ):
+        if found.ok or other in by_mask or name in pairing.untied:
+            continue
+        frozen, module = pairing.is_frozen_on_one_side(name, other), parent(name)
+        place = module if frozen else _find_comparable(pairing, free, module)
+        if {name, module, place} & _places_with_findings(findings, pairing):
+            continue
+        if found.relative <= LAYER_ROUNDING and may_round(runner, module, parent(other)):
+            findings.note_float32(name, found.relative)
+            continue
+        text = _describe_frozen(pairing, name) if frozen else ""
+        if not text and other not in free.port.gradients:
+            text = "gets no gradient in Paddle"
+        elif not text and place != module:
+            text = (
+                f"its gradient differs; the values at its module cannot be compared; {found.words}"
+            )
+        elif not text:
+            text = f"its gradient differs, although all values at its module agree; {found.words}"
+        findings.add("backward", name, other, text, found)
+
+
+def find_incomparable_layers(pairing: Pairing, run: PinnedRun) -> dict[str, str]:
+    """Return the port's layers with tensors that can't be compared, each with what can around it."""
+    holders = {parent(name) for name in pairing.paddle.tensors}
+    called: dict[str, list[Call]] = {}
+    for call in run.port.calls:
+        called.setdefault(call.path, []).append(call)
+    comparable = {""} | {path for path, calls in called.items() if _are_comparable(calls, run)}
+    around = {path: parent(path) for path in called if path in holders - comparable}
+    for path in around:
+        while around[path] not in comparable:
+            around[path] = parent(around[path])
+    return around
+
+
+def _find_comparable(pairing: Pairing, run: PinnedRun, path: str) -> str:
+    """Return PyTorch's module, or the first around it, whose calls can be compared."""
+    called = run.reference.counts()
+    while path:
+        calls = [call for call in run.port.calls if call.path == pairing.modules.get(path)]
+        if calls and called[path] and _are_comparable(calls, run):
+            break
+        path = parent(path)
+    return path
+
+
+def _are_comparable(calls: Sequence[Call], run: PinnedRun) -> bool:
+    """Tell whether the reference's numbers fit all that a module of the port takes and gives."""
+    found = [run.counterparts.of(call) for call in calls]
+    return all(
+        pair is not None
+        and find_unpaired(pair.ours.inputs, pair.theirs.inputs, run.pair_leaves(pair, "inputs"))
+        is None
+        and find_unpaired(pair.ours.outputs, pair.theirs.outputs, run.pair_leaves(pair, "outputs"))
+        is None
+        for pair in found
+    )
+
+
+def _places_with_findings(findings: Findings, pairing: Pairing) -> set[str]:
+    """Return where forward and backward findings are: modules, and parameters with their modules."""
+    names = {finding.torch_name for finding in findings.at_stage("forward", "backward")}
+    return names | {parent(name) for name in names if name in pairing.torch.tensors}
+
+
+def _describe_frozen(pairing: Pairing, name: str) -> str:
+    if pairing.torch.tensors[name].is_trainable:
+        return "frozen in Paddle (stop_gradient=True), trained in PyTorch"
+    return "frozen in PyTorch (requires_grad=False), trained in Paddle"

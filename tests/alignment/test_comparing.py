@@ -1,0 +1,30 @@
+"""One pass of both sides compared."""
+
+from reprod_align.alignment.comparing import compare_gradients, compare_pass
+from tests.alignment.small import PaddleNet, TorchNet, at_work
+
+
+def test_a_faithful_port_agrees_in_outputs_and_gradients() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        done = compare_pass(runner, runner.expected, training=False)
+    assert done.outputs_ok and done.gradients_ok and done.mode == "eval"
+    assert len(done.gradients) == 4 and done.gradient_noise is None
+    assert done.outputs_noise < 1e-12
+
+
+def test_a_wrong_factor_shows_in_outputs_and_gradients() -> None:
+    with at_work(TorchNet(), PaddleNet(lambda x: 1.001 * x)) as (runner, _):
+        done = compare_pass(runner, runner.expected, training=False)
+    assert not done.outputs_ok and not done.gradients_ok
+    assert done.gradient_noise is not None
+
+
+def test_a_gradient_that_never_arrives_is_zero() -> None:
+    with at_work(TorchNet(), PaddleNet(lambda x: x.detach())) as (runner, _):
+        done = compare_pass(runner, runner.expected, training=False)
+        wrong = {
+            name
+            for name, _, found in compare_gradients(runner.pairing, done, done.natural)
+            if not found.ok
+        }
+    assert done.outputs_ok and wrong == {"first.weight", "first.bias"}

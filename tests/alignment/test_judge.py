@@ -1,0 +1,41 @@
+"""The stages in order, and a port that raises."""
+
+from typing import Any
+
+from reprod_align.alignment.judge import Pair, judge
+from reprod_align.pair.sides import paddle_side, torch_side
+from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
+
+import paddle
+import torch
+
+
+def verdict_on(torch_model: Any, paddle_model: Any) -> Any:
+    reference, port = torch_side(torch_model, mean_square), paddle_side(paddle_model, mean_square)
+    with reference.working("float64"), port.working("float64"):
+        return judge(Pair(reference, port, (X,), 1, None, True), "float64")
+
+
+def test_a_faithful_pair_goes_through_all_stages() -> None:
+    report = verdict_on(TorchNet(), PaddleNet())
+    assert report.passed and report.verdict == "faithful"
+    stages = [check.stage for check in report.checks]
+    assert stages == ["forward", "backward", "forward", "loss", "loss", "forward", "backward"]
+
+
+def test_findings_are_in_causal_order_and_settings_are_added_to_them() -> None:
+    sides = torch.nn.LayerNorm(5, eps=1e-5), paddle.nn.LayerNorm(5, epsilon=0.1)
+    report = verdict_on(TorchNet(last=sides[0]), PaddleNet(last=sides[1]))
+    assert report.verdict == "diverges"
+    first = report.findings[0]
+    assert (first.stage, first.place) == ("forward", "second")
+    assert "Settings differ: eps" in first.message
+
+
+def test_a_port_that_raises_is_a_finding_at_the_module_that_raised() -> None:
+    def fail(x: Any) -> Any:
+        raise ValueError("no such axis")
+
+    report = verdict_on(TorchNet(), PaddleNet(fail))
+    assert report.port_raised
+    assert "the Paddle model raises ValueError: no such axis" in report.findings[0].message

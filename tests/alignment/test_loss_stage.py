@@ -1,0 +1,41 @@
+"""The two losses on the same outputs, and their gradients."""
+
+from typing import Any
+
+from reprod_align.alignment.loss_stage import compare_losses
+from tests.alignment.small import PaddleNet, TorchNet, at_work, mean_square, messages
+
+import pytest
+
+
+def halved(output: Any) -> Any:
+    return (output**2).mean() / 2
+
+
+def cut(output: Any) -> Any:
+    return (output**2).mean().detach() + 0 * output.sum()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        (mean_square, ""),
+        (halved, "the loss of the same outputs is"),
+        (cut, "its gradient with respect to the outputs does not"),
+    ],
+)
+def test_losses_and_gradients_are_compared_on_the_same_outputs(theirs: Any, words: str) -> None:
+    with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), (mean_square, theirs)) as (
+        runner,
+        findings,
+    ):
+        compare_losses(runner, findings)
+    assert [words in text for text in messages(findings)] == [True] * bool(words)
+
+
+def test_a_difference_before_the_loss_is_told_by_its_effect_on_the_loss() -> None:
+    losses = mean_square, mean_square
+    with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), losses) as (runner, findings):
+        findings.add("forward", "between", "between", "it differs")
+        compare_losses(runner, findings)
+    assert findings.report.consequences[0].startswith("loss on each side's own outputs: ")

@@ -1,0 +1,88 @@
+"""Training steps of a small pair: updates compared, and the setting that makes them differ named."""
+
+from typing import Any
+
+from reprod_align.alignment.training.optimizer_effects import Effects
+from reprod_align.alignment.training.steps import compare_training
+from reprod_align.alignment.training.updates import UpdateComparer, all_agree, updates_of
+from tests.alignment.small import PaddleNet, TorchNet, at_work, mean_square, messages
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+LOSSES = mean_square, mean_square
+
+
+def torch_adam(model: Any) -> Any:
+    return torch.optim.AdamW(model.parameters(), lr=0.01, eps=1e-4, weight_decay=0.1)
+
+
+def paddle_adam(**settings: Any) -> Any:
+    known = {"learning_rate": 0.01, "epsilon": 1e-4, "weight_decay": 0.1}
+    return lambda model: paddle.optimizer.AdamW(parameters=model.parameters(), **known | settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, ""),
+        ({"epsilon": 1e-3}, "eps: 0.0001 in PyTorch, 0.001 in Paddle"),
+        ({"weight_decay": 0.2}, "weight_decay: 0.1 in PyTorch, 0.2 in Paddle"),
+        ({"beta1": 0.8}, "betas: (0.9, 0.999) in PyTorch, (0.8, 0.999) in Paddle"),
+        ({"learning_rate": 0.02}, "learning rate at step 0: 0.01 in PyTorch, 0.02 in Paddle"),
+    ],
+)
+def test_the_setting_that_differs_is_named(settings: Any, words: str) -> None:
+    optimizers = torch_adam, paddle_adam(**settings)
+    with at_work(TorchNet(), PaddleNet(), LOSSES, optimizers) as (runner, findings):
+        compare_training(runner, findings, 2)
+    assert [words in text for text in messages(findings)] == [True] * bool(words)
+    assert findings.report.checks[-1].passed == (not words)
+
+
+def test_a_setting_without_an_effect_is_a_remark() -> None:
+    def clipping(model: Any) -> Any:
+        clip = paddle.nn.ClipGradByGlobalNorm(1e6)
+        return paddle.optimizer.SGD(0.1, parameters=model.parameters(), grad_clip=clip)
+
+    def plain(model: Any) -> Any:
+        return torch.optim.SGD(model.parameters(), lr=0.1)
+
+    with at_work(TorchNet(), PaddleNet(), LOSSES, (plain, clipping)) as (runner, findings):
+        compare_training(runner, findings, 2)
+    assert messages(findings) == []
+    assert any(
+        "settings differ without an effect seen here: clip" in t for t in findings.report.remarks
+    )
+
+
+def test_updates_are_compared_with_noise_and_without_rounded_gradients() -> None:
+    optimizers = torch_adam, paddle_adam(epsilon=1e-3)
+    with at_work(TorchNet(), PaddleNet(), LOSSES, optimizers) as (runner, _):
+        taken, natural = runner.train_reference(2), runner.train_port(2)
+        comparer = UpdateComparer(runner, taken)
+        gaps = comparer.compare(natural)
+        assert len(gaps) == 2 and gaps[0].keys() == runner.pairing.loaded_names
+        assert not all_agree(gaps) and not all_agree(comparer.leave_out_rounded(gaps, natural))
+        assert 0 < comparer.noise[0]["first.weight"] < 1e-9
+        first = updates_of(taken, 0, runner.weights)
+        moved = taken[0].tensors["first.bias"] - runner.weights["first.bias"]
+        assert np.array_equal(first["first.bias"], moved) and len(first) == 4
+        with pytest.raises(KeyError):
+            first["nowhere"]
+
+
+def test_effects_are_worked_out_where_pytorchs_own_steps_come_out() -> None:
+    from reprod_align.alignment.audit import compare_optimizers
+
+    optimizers = torch_adam, paddle_adam(epsilon=1e-3)
+    with at_work(TorchNet(), PaddleNet(), LOSSES, optimizers) as (runner, _):
+        taken = runner.train_reference(2)
+        sides = runner.reference.optimizer_settings(), runner.port.optimizer_settings()
+        (difference,) = compare_optimizers(*sides, {n: n for n in runner.weights})
+        effects = Effects(runner.weights, taken, *sides)
+        in_step, at_most = effects.of(difference, 0)
+    assert difference.setting == "eps" and effects.clips_alike
+    assert 1e-6 < in_step <= at_most < 1

@@ -1,0 +1,63 @@
+"""What a report says: its text, its JSON, and which modules it shows."""
+
+import json
+import math
+
+from reprod_align.report import Check, Finding, ModuleShare, Report
+
+FINDING = Finding(
+    "forward", "layers.0", "blocks.0", "its inputs agree and its output does not", 0.5, 1e-9
+)
+
+
+def diverging() -> Report:
+    checks = [
+        Check("forward", "outputs, eval mode", 0.5, False),
+        Check("loss", "loss", 1e-16, True),
+    ]
+    return Report("diverges", [FINDING], ["a remark"], checks, {"layers.0": "blocks.0"})
+
+
+def test_the_text_has_the_verdict_the_checks_the_findings_and_the_remarks() -> None:
+    text = str(diverging())
+    assert text.startswith("verdict: diverges\n")
+    assert "  forward    outputs, eval mode                             5.0e-01  DIFFERENT" in text
+    assert (
+        "  1. forward: layers.0 (Paddle: blocks.0): its inputs agree and its output does not"
+        in text
+    )
+    assert text.endswith("remarks:\n  - a remark")
+
+
+def test_a_report_passes_only_with_checks_and_without_findings() -> None:
+    assert not Report().passed
+    assert not diverging().passed
+    assert Report(checks=[Check("loss", "loss", 0.0, True)]).passed
+
+
+def test_json_is_strict_and_has_infinities_as_text() -> None:
+    report = diverging()
+    report.checks.append(Check("forward", "the port runs", math.inf, False))
+    plain = json.loads(report.to_json())
+    assert plain["checks"][2]["relative"] == "inf"
+    assert plain["findings"][0]["torch_name"] == "layers.0"
+    assert plain["passed"] is False
+
+
+def test_the_worst_check_is_a_nan_and_none_against_noise() -> None:
+    report = diverging()
+    report.checks += [
+        Check("forward", "float32", 9.0, True, 8.0),
+        Check("loss", "gradient", math.nan, False),
+    ]
+    assert report.worst is not None and report.worst.what == "gradient"
+
+
+def test_modules_that_introduce_or_amplify_are_shown_and_the_model() -> None:
+    quiet = ModuleShare("quiet", "quiet", 0, 1e-3, 0.0, 1e-3, 1e-3)
+    loud = ModuleShare("loud", "loud", 0, 1e-3, 0.0, 0.5, 0.5)
+    maker = ModuleShare("maker", "maker", 0, 0.0, 0.2, 0.0, 0.2, handed_to="maker.inner")
+    model = ModuleShare("", "", 0, 0.0, 0.0, 0.2, 0.2)
+    report = Report(shares=[maker, quiet, loud, model])
+    assert report.telling_shares() == [maker, loud, model]
+    assert "x500" in str(report) and "maker -> inner" in str(report)
