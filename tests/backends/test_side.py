@@ -3,10 +3,14 @@
 import inspect
 
 from reprod_align.backends.paddle import float32 as paddle_float32
+from reprod_align.backends.paddle import optimizer_settings as paddle_optimizers
 from reprod_align.backends.paddle import optimizer_state as paddle_state
+from reprod_align.backends.paddle import settings as paddle_layers
 from reprod_align.backends.paddle import side as paddle_side
 from reprod_align.backends.torch import float32 as torch_float32
+from reprod_align.backends.torch import optimizer_settings as torch_optimizers
 from reprod_align.backends.torch import optimizer_state as torch_state
+from reprod_align.backends.torch import settings as torch_layers
 from reprod_align.backends.torch import side as torch_side
 
 import numpy as np
@@ -30,7 +34,13 @@ def adam(side, model):
 
 @pytest.mark.parametrize(
     "modules",
-    [(torch_side, paddle_side), (torch_float32, paddle_float32), (torch_state, paddle_state)],
+    [
+        (torch_side, paddle_side),
+        (torch_float32, paddle_float32),
+        (torch_state, paddle_state),
+        (torch_layers, paddle_layers),
+        (torch_optimizers, paddle_optimizers),
+    ],
 )
 def test_twins_have_the_same_functions_in_the_same_order(modules):
     listed = []

@@ -29,7 +29,7 @@ class StopGradient(Entry):
 
 
 class StopGradientScope(Entry):
-    """What was computed before a stopped tensor gets no gradient through it, but still gets it by other paths."""
+    """Tensors computed before a stopped one get no gradient through it, but still get it by other paths."""
 
     chinese = "被截断的张量之前的部分不再从它得到梯度，但仍可从其他路径得到。"
     apis = "torch.Tensor.detach", "paddle.Tensor.detach"

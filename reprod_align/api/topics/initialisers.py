@@ -105,7 +105,7 @@ class XavierUniform(Entry):
 
 
 class EmbeddingFans(Entry):
-    """Of an Embedding PyTorch's fan_in is the size, Paddle's the number of rows: give Uniform or Normal the number."""
+    """An Embedding's fan_in is its row size in PyTorch, its number of rows in Paddle: give Uniform or Normal the number."""
 
     chinese = "对 Embedding，PyTorch 的 fan_in 是维度，Paddle 的是行数：直接用 Uniform 或 Normal 给出数值。"
     apis = "torch.nn.init.kaiming_uniform_", "paddle.nn.initializer.KaimingUniform"

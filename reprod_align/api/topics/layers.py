@@ -77,7 +77,7 @@ class EmbeddingWeight(Entry):
 
 
 class EmbeddingPaddingIdx(Entry):
-    """Paddle returns zeros for padding_idx whatever its row holds, PyTorch the row."""
+    """Paddle always returns zeros for padding_idx, PyTorch the row of the table."""
 
     chinese = "Paddle 对 padding_idx 总是返回零，不管那一行存的是什么；PyTorch 返回那一行。"
     apis = "torch.nn.Embedding(padding_idx=)", "paddle.nn.Embedding(padding_idx=)"

@@ -407,7 +407,7 @@ class LocalResponseNorm(Entry):
 
 
 class WeightNormDim(Entry):
-    """Of a Linear weight_norm takes dim=1 in Paddle for PyTorch's 0, since the weight is transposed."""
+    """weight_norm of a Linear needs dim=1 in Paddle for PyTorch's dim=0: the weight is transposed."""
 
     chinese = (
         "对 Linear 做 weight_norm 时，PyTorch 的 dim=0 在 Paddle 中是 dim=1，因为权重是转置存放的。"

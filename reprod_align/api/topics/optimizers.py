@@ -395,7 +395,7 @@ class GradientAccumulation(Entry):
 
 
 class ClearGradZeros(Entry):
-    """After clearing, .grad is None in PyTorch and zeros in Paddle: momentum then still moves what has no gradient."""
+    """After clearing, .grad is None in PyTorch and zeros in Paddle: momentum then still moves parameters without a gradient."""
 
     chinese = "清梯度之后 PyTorch 的 .grad 是 None，Paddle 是零：带动量时没有梯度的参数仍会被更新。"
     apis = "zero_grad(set_to_none=True)", "clear_grad(set_to_zero=False)"

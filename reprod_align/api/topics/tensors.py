@@ -421,7 +421,7 @@ class MaxWithIndices(Entry):
 
 
 class ArgmaxTies(Entry):
-    """Of equal largest elements argmax returns the first, on both CPUs; a GPU need not."""
+    """Among equal largest elements argmax returns the first on a CPU, on both sides; a GPU may return another."""
 
     chinese = "最大值并列时 CPU 上两边的 argmax 都返回第一个；GPU 上不保证。"
     apis = "torch.argmax", "paddle.argmax"
@@ -474,7 +474,7 @@ class SortReturns(Entry):
 
 
 class TopkTies(Entry):
-    """topk takes axis for dim; which of equal elements it returns is open: break ties before."""
+    """topk takes axis for dim; its choice among equal elements is not defined: break ties before."""
 
     chinese = "topk 的 dim 叫 axis；相等元素取哪个没有约定：先消除并列。"
     apis = "torch.topk", "paddle.topk"
@@ -513,7 +513,7 @@ class Variance(Entry):
 
 
 class Median(Entry):
-    """Of an even number PyTorch takes the lower middle element, Paddle the mean of both unless mode="min"."""
+    """For an even count PyTorch returns the lower middle element, Paddle the mean of both unless mode="min"."""
 
     chinese = '偶数个元素时 PyTorch 取较小的中间值，Paddle 默认取两者平均，除非 mode="min"。'
     apis = "torch.median", "paddle.median"
@@ -553,7 +553,7 @@ class MaximumTies(Entry):
 
 
 class MaxTies(Entry):
-    """Of equal largest elements along an axis PyTorch's max gives one the gradient; Paddle's shares it."""
+    """Among equal largest elements along an axis PyTorch's max gives the gradient to one, Paddle's divides it among them."""
 
     chinese = "沿轴取 max 且有并列时：PyTorch 只把梯度给其中一个，Paddle 平分。"
     apis = "torch.max(dim=)", "paddle.max(axis=)"
