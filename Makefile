@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example api-table setup setup-dev test suite lint lock doctor clean
+.PHONY: align example api-table setup setup-dev test test-cpus suite lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -21,6 +21,15 @@ setup-dev: $(VENV)/.ready-dev
 
 test: setup-dev  ## run the tests, on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(OPTIONS)
+
+# An older CPU, as far as the libraries can be told: no AVX, other kernels, so other orders of summation;
+# and two threads for one.
+OTHER_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE \
+	OPENBLAS_CORETYPE=Prescott OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE KMP_BLOCKTIME=0
+
+test-cpus: setup-dev  ## the numeric tests as on another CPU, with two threads
+	$(OTHER_CPU) $(BIN)/python -m pytest -n 2 --dist worksteal $(OPTIONS) \
+		-m "numeric and (sample or not (longer or suite))"
 
 suite: setup-dev  ## the longer checks: every planted bug and correct pair, and the tests of selftest
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)

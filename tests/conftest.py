@@ -21,9 +21,23 @@ ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 
 Finished = subprocess.CompletedProcess[str]
 RunScript = Callable[..., Finished]
-
-
 PATIENCE = 900.0  # seconds after which a program is taken to hang
+
+
+# What compares floats closely: `make test-cpus` runs it under another instruction set too.
+NUMERIC = (
+    "alignment/", "backends/", "base/", "causes/", "curves/", "docs/test_align.py", "initialisation/",
+    "model/", "models/", "records/", "significance/", "traces/",
+)  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the numeric tests by where they stand."""
+    tests = Path(__file__).parent
+    for item in items:
+        if item.path.relative_to(tests).as_posix().startswith(NUMERIC):
+            item.add_marker("numeric")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ADDRESS = "WARM_PYTHON"  # the variable of the environment that holds the server's socket
 CHILDREN = "WARM_CHILDREN"  # set: what a program starts by sys.executable is warm too
@@ -60,6 +61,12 @@ def be_client() -> int:
 def warm_executable() -> Path:
     """Return the file that takes the place of Python's own."""
     return Path(os.environ[ADDRESS]).with_name("python")
+
+
+def journal() -> list[dict[str, Any]]:
+    """Return the words, exit code, MiB and CPU seconds of every program that has ended."""
+    text = warm_executable().with_name("journal").read_text()
+    return [json.loads(line) for line in text.splitlines()]
 
 
 @contextlib.contextmanager

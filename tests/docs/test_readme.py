@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.run.command_line import make_parser
 from reprod_align.commands import parse
-from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_script, run_warm_python
+from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_warm_python
 from tests.warm import CHILDREN, warm_executable
 
 import pytest
@@ -54,7 +54,9 @@ def test_the_walkthrough(tmp_path: Path) -> None:
     walked = [*scripts("README.md"), *scripts(RECORDS)]
     assert len(walked) >= 25
     for script in walked:
-        finished = run_script(script, tmp_path, warm_children=True)
+        of_step = Path(script).name.startswith(("pt_", "pd_"))
+        words = (REPOSITORY / script, "--profile", "tiny", "--home", tmp_path)
+        finished = run_warm_python(*words) if of_step else run_python(*words)
         assert finished.returncode == (1 if script == FAILS_ON_PURPOSE else 0), finished
         assert finished.stderr == "", f"{script} is not quiet"
 

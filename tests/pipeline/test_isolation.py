@@ -60,6 +60,7 @@ def test_scripts_run(side: tuple[str, Path], step, aligned_home: Path, tmp_path:
         words = (REPOSITORY / script, "--profile", "tiny", "--home", tmp_path)
         finished = run_isolated(packages, *words)
         assert finished.returncode == 0, finished.stderr
+        assert finished.stderr == "", "quiet by default"
     assert list(tmp_path.glob("log_reprod/**/*.npy"))
 
 

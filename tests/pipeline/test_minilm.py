@@ -1,11 +1,15 @@
-"""The main job, on the real pretrained model: what the project promises of it, in figures."""
+"""The main job, on the real pretrained model: what the project promises of it, in figures.
+
+Here its scripts start with the frameworks imported; test_isolation.py and test_readme.py start them afresh.
+"""
 
 import json
 import re
 from pathlib import Path
 
 from reprod_align import load_record
-from tests.conftest import run_python
+from tests.conftest import run_warm_python
+from tests.warm import journal
 
 import pytest
 from reprod_log import ReprodDiffHelper
@@ -18,7 +22,7 @@ MEMORY = 2048  # MiB, of the largest process
 def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return log_reprod/ of a run on the default profile, and what the run printed."""
     home = tmp_path_factory.mktemp("minilm")
-    finished = run_python("-m", "pipeline.align", "--home", home)
+    finished = run_warm_python("-m", "pipeline.align", "--home", home, warm_children=True)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert finished.stderr == "", "quiet by default"
     return home / "log_reprod", finished.stdout
@@ -85,6 +89,8 @@ def test_training_with_dropout_agrees(printed: tuple[Path, str]) -> None:
 
 
 def test_memory_of_every_process(printed: tuple[Path, str]) -> None:
-    memory = [int(number) for number in re.findall(r"(\d+) MiB", printed[1])]
-    assert len(memory) >= 20
+    """Measured too high rather than too low: the other framework is in each process as well."""
+    home = str(printed[0].parent)
+    memory = [program["MiB"] for program in journal() if home in program["words"]]
+    assert len(memory) >= 20 and len(re.findall(r"\d+ MiB", printed[1])) >= 20
     assert max(memory) < MEMORY
