@@ -1,0 +1,112 @@
+"""The house rules: small folders, a test for each module, verbs for functions."""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from tests.conftest import REPOSITORY
+
+import pytest
+
+ROOMS = ("reprod_align", "pipeline")
+MOST = 15  # modules in a folder
+# one table for each topic; tests/api runs every entry of them all
+TABLES = "reprod_align/api/topics"
+# what was once the name of a function and is not a verb
+NOT_VERBS = {
+    "fitted", "given", "judged", "known", "named", "needed", "parted", "placed", "said", "settled",
+}  # fmt: skip
+
+# Modules that the tests of their folder reach by the package or the command that uses them, not by name.
+# A module leaves this list when it gets a test that imports it; none is added.
+TESTED_BY_THEIR_DOOR = {
+    "alignment": "comparing findings float32_stage judge leftovers loss_stage pair_models pairing "
+        "runner statistics_check vacuity weights_check",
+    "alignment/locating": "blame closer explain locate pins shares",
+    "alignment/training": "explain_updates optimizer_effects rates steps updates",
+    "backends/paddle": "init rnn settings sketch trace",
+    "backends/torch": "init settings sketch trace",
+    "causes": "attention draws dropout entries factors layout loss masks mismatch norms reductions "
+        "sums",
+    "commands": "api compare curves diff pair selftest",
+    "curves": "hints rounding track",
+    "curves/readers": "events json records rows tables text",
+    "curves/replay": "explain",
+    "match": "doubts evidence fit fused modules names order rest values",
+    "model": "layout local reachable settings tensor_pair watch",
+    "pair": "blame file remote",
+    "records": "pickled record verdict",
+    "report": "__init__ html",
+    "selftest": "functions inputs layers training weights",
+    "traces": "recorder",
+}  # fmt: skip
+
+
+def modules(room: str) -> list[Path]:
+    return sorted(path.relative_to(REPOSITORY) for path in (REPOSITORY / room).rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    """Return a module's dotted name; a package's is its folder's."""
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse((REPOSITORY / path).read_text(encoding="utf-8"))
+
+
+def imported(path: Path) -> Iterator[str]:
+    """Yield what a file imports, `from a import b` as a and as a.b, and strings, which may name it."""
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield str(node.module)
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@cache
+def names_in(folder: str) -> frozenset[str]:
+    """Return what the tests below a folder of tests/ import."""
+    return frozenset(name for path in modules(folder) for name in imported(path))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_folder_has_at_most_fifteen_modules(room: str) -> None:
+    folders: dict[Path, int] = {}
+    for path in modules(room):
+        folders[path.parent] = folders.get(path.parent, 0) + (path.name != "__init__.py")
+    assert {str(folder): count for folder, count in folders.items() if count > MOST} == {}
+
+
+def test_each_module_has_a_test_of_its_own() -> None:
+    missing = []
+    doors = {
+        f"reprod_align/{folder}/{name}.py"
+        for folder, names in TESTED_BY_THEIR_DOOR.items()
+        for name in names.split()
+    }
+    for path in modules("reprod_align"):
+        room = path.parts[1] if len(path.parts) > 2 else ""
+        empty = not any(
+            isinstance(node, ast.FunctionDef | ast.ClassDef) for node in tree(path).body
+        )
+        if not empty and TABLES not in str(path) and name_of(path) not in names_in(f"tests/{room}"):
+            missing.append(str(path))
+    assert sorted(set(missing) - doors) == []
+
+
+def test_functions_are_verbs() -> None:
+    found = [
+        f"{path}: {node.name}"
+        for room in ROOMS
+        for path in modules(room)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef) and node.name.strip("_") in NOT_VERBS
+    ]
+    assert found == []
