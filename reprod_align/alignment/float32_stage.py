@@ -65,7 +65,7 @@ def _find_places(
 ) -> Iterator[tuple[str, str, Gap]]:
     """Yield the paired modules whose outputs leave the noise floor, in the order of their ends."""
     ideals, floors = exact.by_key(), rounded.by_key()
-    for call in port.ended():
+    for call in port.calls_by_end():
         path = runner.pairing.names.get(call.path, "")
         ideal, floor = ideals.get((path, call.index)), floors.get((path, call.index))
         if call.path in runner.pairing.names and ideal is not None and floor is not None:

@@ -24,7 +24,7 @@ from reprod_align.match import (
     pair_by_value,
     pair_modules,
 )
-from reprod_align.model.projection import Projection, root_pairs
+from reprod_align.model.projection import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
 
@@ -175,7 +175,7 @@ def _pair_by_value(runner: Runner, torch: Evidence, paddle: Evidence, findings: 
         runner.pairing,
         modules=modules,
         places=find_certain_places(modules, torch, paddle),
-        outputs=root_pairs(runner.expected.outputs, port.outputs),
+        outputs=pair_outputs(runner.expected.outputs, port.outputs),
     )
     _note_unpaired_outputs(pairing, runner.expected, port, findings)
     return replace(runner, pairing=pairing)

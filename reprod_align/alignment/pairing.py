@@ -8,7 +8,7 @@ from reprod_align.alignment.audit import SettingDifference, compare_settings
 from reprod_align.base.naming import parent
 from reprod_align.match import Match, TensorPair
 from reprod_align.model.leaf import LeafPair
-from reprod_align.model.projection import known_pairs
+from reprod_align.model.projection import pair_outputs
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Array, Trace, keep_copy
 
@@ -42,7 +42,7 @@ class Pairing:
 
     def output_pairs(self, reference: Trace, port: Trace) -> list[LeafPair]:
         """Return the pairs of outputs of two runs: the same pairs in every mode."""
-        return known_pairs(self.outputs or (), reference.outputs, port.outputs)
+        return pair_outputs(reference.outputs, port.outputs, self.outputs or ())
 
     def convert(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """Return PyTorch's tensors (or gradients, or updates) as Paddle's tensors hold them."""

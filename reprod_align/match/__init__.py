@@ -43,7 +43,7 @@ def match_models(
     pair_by_order(found, torch, paddle)
     pair_single_tensors(found, torch, paddle)
     note_doubts(found, torch, paddle, name_map or {})
-    used = found.paired()
+    used = found.paired_names()
     found.torch_left = [name for name in torch.tensor_names() if name not in used]
     found.paddle_left = [name for name in paddle.tensor_names() if name not in used]
     return found

@@ -30,7 +30,7 @@ class Owner:
     tensors: Mapping[str, TensorInfo]
     """by role, in PyTorch's words"""
     axes: Mapping[str, str]
-    """of its matrices, by role: "oi", "io" or "" (see layout.lays)"""
+    """of its matrices, by role: "oi", "io" or "" (see layout.find_lays)"""
 
     @property
     def is_own(self) -> bool:

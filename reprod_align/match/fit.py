@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from reprod_align.base.naming import similarity
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.model.layout import Lay, lays
+from reprod_align.model.layout import Lay, find_lays
 from reprod_align.model.side import TensorInfo
 from reprod_align.model.tensor_pair import Match, TensorPair
 
@@ -21,7 +21,7 @@ def fit_owners(torch: Owner, paddle: Owner) -> Fit | None:
     shared: dict[str, tuple[str, list[Lay]]] = {}
     for role, other in _same_roles(torch, paddle).items():
         ours, theirs = torch.tensors[role], paddle.tensors[other]
-        ways = lays(ours.shape, theirs.shape, torch.axes[role], paddle.axes[other])
+        ways = find_lays(ours.shape, theirs.shape, torch.axes[role], paddle.axes[other])
         if not ways:
             return None
         shared[role] = other, ways

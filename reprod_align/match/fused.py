@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reprod_align.base.naming import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
@@ -76,22 +76,19 @@ class _Fusing:
     def candidates(self) -> Iterator[_Piecing]:
         """Yield what fits by shape."""
         free = {role: self.free(self.parts, role) for role in ("weight", "bias")}
-        paired = self.found.paired()
+        paired = self.found.paired_names()
         for whole in self.wholes.owners.values():
             for role, tensor in whole.tensors.items():
-                if (
-                    tensor.is_parameter
-                    and len(tensor.shape) in (1, 2)
-                    and tensor.name not in paired
-                ):
-                    wanted = "bias" if len(tensor.shape) == 1 else "weight"
-                    for run in _runs(free[wanted], wanted, _lying(whole, role)):
-                        if all(same_family(whole.kind, part.kind) for part in run):
-                            yield _Piecing(whole, role, run, wanted)
+                wanted = {1: "bias", 2: "weight"}.get(len(tensor.shape), "")
+                if not wanted or not tensor.is_parameter or tensor.name in paired:
+                    continue
+                for run in _runs(free[wanted], wanted, _outputs_first(whole, role)):
+                    if all(same_family(whole.kind, part.kind) for part in run):
+                        yield _Piecing(whole, role, run, wanted)
 
     def free(self, side: Evidence, role: str) -> list[Owner]:
         """Return the owners of a side whose tensor of that role has no partner."""
-        paired = self.found.paired()
+        paired = self.found.paired_names()
         return [o for o in side.owners.values()
                 if role in o.tensors and o.tensors[role].name not in paired
                 and o.tensors[role].tie == o.tensors[role].name]  # fmt: skip
@@ -99,7 +96,7 @@ class _Fusing:
     def is_free(self, piecing: _Piecing) -> bool:
         """Tell whether all of the tensors still lack a partner."""
         parts = {part.tensors[piecing.part_role].name for part in piecing.parts}
-        return not self.found.paired() & {piecing.whole.tensors[piecing.role].name, *parts}
+        return not self.found.paired_names() & {piecing.whole.tensors[piecing.role].name, *parts}
 
     def is_clear(self, piecing: _Piecing) -> bool:
         """Tell whether names say that the parts make up the whole, or numbers leave nothing else.
@@ -111,7 +108,7 @@ class _Fusing:
             return True
         ours = _shapes(self.free(self.wholes, piecing.role), piecing.role)
         theirs = _shapes(self.free(self.parts, piecing.part_role), piecing.part_role)
-        shape = _lying(piecing.whole, piecing.role)
+        shape = _outputs_first(piecing.whole, piecing.role)
         if ours[shape] <= theirs[shape]:
             return False
         needed = _shapes(piecing.parts, piecing.part_role)
@@ -121,21 +118,21 @@ class _Fusing:
 
     def join(self, piecing: _Piecing) -> None:
         """Pair the whole with its parts, and its bias with theirs."""
-        parts = _in_order(piecing.parts)
-        self.found.pairs.append(self.joined(piecing.whole, piecing.role, parts, piecing.part_role))
-        if piecing.part_role == "weight":
-            biases = _Piecing(piecing.whole, "bias", parts, "bias")
-            if all("bias" in owner.tensors for owner in (piecing.whole, *parts)):
-                if self.is_free(biases):
-                    self.found.pairs.append(self.joined(piecing.whole, "bias", parts, "bias"))
+        ordered = replace(piecing, parts=_in_order(piecing.parts))
+        self.found.pairs.append(self.make_pair(ordered))
+        biases = replace(ordered, role="bias", part_role="bias")
+        have_biases = all("bias" in owner.tensors for owner in (piecing.whole, *piecing.parts))
+        if piecing.part_role == "weight" and have_biases and self.is_free(biases):
+            self.found.pairs.append(self.make_pair(biases))
 
-    def joined(self, whole: Owner, role: str, parts: Sequence[Owner], part_role: str) -> TensorPair:
+    def make_pair(self, piecing: _Piecing) -> TensorPair:
         """Return the pair of a whole and its parts."""
-        tensor, tensors = whole.tensors[role], [part.tensors[part_role] for part in parts]
+        parts, role = piecing.parts, piecing.part_role
+        tensor, tensors = piecing.whole.tensors[piecing.role], [p.tensors[role] for p in parts]
         names = tuple(part.name for part in tensors)
-        sizes = tuple(_lying(part, part_role)[0] for part in parts)
-        turned = [_is_turned(part, part_role) for part in parts]
-        flipped = _is_turned(whole, role)
+        sizes = tuple(_outputs_first(part, role)[0] for part in parts)
+        turned = [_is_turned(part, role) for part in parts]
+        flipped = _is_turned(piecing.whole, piecing.role)
         if self.whole_is_torch:
             laid = tuple(Lay(turn, part.shape) for turn, part in zip(turned, tensors, strict=True))
             return TensorPair((tensor.name,), names, laid, sizes, turned=flipped)
@@ -143,7 +140,7 @@ class _Fusing:
         return TensorPair(names, (tensor.name,), (lay,), sizes, turned=turned[0])
 
 
-def _lying(owner: Owner, role: str) -> Shape:
+def _outputs_first(owner: Owner, role: str) -> Shape:
     """Return the shape of an owner's tensor with its outputs first."""
     shape = owner.tensors[role].shape
     return shape[::-1] if _is_turned(owner, role) else shape
@@ -155,7 +152,7 @@ def _is_turned(owner: Owner, role: str) -> bool:
 
 def _shapes(owners: Sequence[Owner], role: str) -> Counter[Shape]:
     """Return how often each shape occurs among the tensors of that role, outputs first."""
-    return Counter(_lying(owner, role) for owner in owners)
+    return Counter(_outputs_first(owner, role) for owner in owners)
 
 
 def _runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Owner]]:
@@ -163,7 +160,7 @@ def _runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Own
     for size in (3, 2):
         for start in range(len(owners) - size + 1):
             run = list(owners[start : start + size])
-            shapes = [_lying(owner, role) for owner in run]
+            shapes = [_outputs_first(owner, role) for owner in run]
             outs = sum(shape[0] for shape in shapes if shape)
             if outs == whole[0] and {shape[1:] for shape in shapes} == {whole[1:]}:
                 yield run

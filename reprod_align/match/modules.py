@@ -23,7 +23,7 @@ def pair_modules(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, s
             pairs[path] = target
             taken.add(target)
     _by_same_name(pairs, torch.info, paddle.info)
-    _by_place(pairs, torch, paddle, found.paired())
+    _by_place(pairs, torch, paddle, found.paired_names())
     return pairs
 
 

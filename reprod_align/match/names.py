@@ -7,7 +7,7 @@ from reprod_align.base.naming import is_within, numbered, parent
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.fit import pair_owners, pair_tensors
-from reprod_align.model.layout import lays
+from reprod_align.model.layout import find_lays
 from reprod_align.model.side import TensorInfo
 from reprod_align.model.tensor_pair import Match
 
@@ -56,7 +56,7 @@ def pair_by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
 def _pair_mapped(
     found: Match, torch: Evidence, paddle: Evidence, ours: TensorInfo, theirs: TensorInfo
 ) -> None:
-    ways = lays(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
+    ways = find_lays(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
     if not ways:
         raise ReprodError(
             f"name_map pairs {ours.name} {ours.shape} with {theirs.name} {theirs.shape}: "

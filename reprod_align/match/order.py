@@ -22,7 +22,7 @@ def pair_by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
 
     The order of the calls and that of the definitions are tried; the better sum of scores decides.
     """
-    taken, names = set(found.owners.values()), found.paired()
+    taken, names = set(found.owners.values()), found.paired_names()
     ours = [o for o in torch.owners.values() if o.path not in found.owners]
     theirs = [o for o in paddle.owners.values() if o.path not in taken]
     ours, theirs = ([o for o in s if o.is_own and not is_taken(o, names)] for s in (ours, theirs))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from reprod_align.base.naming import similarity
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.fit import pair_tensors, same_family
-from reprod_align.model.layout import Lay, lays
+from reprod_align.model.layout import Lay, find_lays
 from reprod_align.model.side import TensorInfo
 from reprod_align.model.tensor_pair import Match
 
@@ -37,7 +37,7 @@ def _alike(pair: tuple[TensorInfo, TensorInfo]) -> float:
 def _candidates(
     found: Match, torch: Evidence, paddle: Evidence
 ) -> Iterator[tuple[tuple[TensorInfo, TensorInfo], Sequence[Lay]]]:
-    paired = found.paired()
+    paired = found.paired_names()
     left = [paddle.info.tensors[name] for name in paddle.tensor_names() if name not in paired]
     for ours in torch.info.tensors.values():
         owner = torch.owners.get(ours.owner)
@@ -47,6 +47,6 @@ def _candidates(
             if theirs.owner not in paddle.owners or ours.is_parameter != theirs.is_parameter:
                 continue
             kinds = torch.owners[ours.owner].kind, paddle.owners[theirs.owner].kind
-            fitting = lays(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
+            fitting = find_lays(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
             if fitting and (same_family(*kinds) or ours.role == theirs.role):
                 yield (ours, theirs), fitting

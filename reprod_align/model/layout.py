@@ -36,7 +36,7 @@ class Lay:
         return "transposed" if self.transposed else ""
 
 
-def lays(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) -> list[Lay]:
+def find_lays(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) -> list[Lay]:
     """Return the ways in which a tensor of one shape can lie in the other, the likeliest first.
 
     The axes are "oi" (a torch Linear, a convolution), "io" (a Paddle Linear), or "" where nothing
@@ -89,7 +89,7 @@ def cut(array: Array, sizes: Sequence[int], groups: int = 1) -> list[Array]:
     return [np.ascontiguousarray(part).reshape(-1, *array.shape[1:]) for part in parts]
 
 
-def joined(parts: Sequence[Array], groups: int = 1) -> Array:
+def join(parts: Sequence[Array], groups: int = 1) -> Array:
     """Return what `cut` makes these parts of."""
     grouped = [part.reshape(groups, -1, *part.shape[1:]) for part in parts]
     return np.concatenate(grouped, axis=1).reshape(-1, *parts[0].shape[1:])

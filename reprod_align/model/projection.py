@@ -33,7 +33,7 @@ class Projection:
         expected = self.expected or arrays
         tensors, weights = [], []
         places = list(expected)
-        for pair in known_pairs(self.pairs, expected, arrays):
+        for pair in pair_outputs(expected, arrays, self.pairs):
             leaf = expected[pair.expected]
             counts = self.only is None or pair.expected in self.only
             if counts and leaf.array.dtype.kind == "f" and arrays[pair.actual].differentiable:
@@ -42,17 +42,12 @@ class Projection:
         return framework.weighted_sum(tensors, weights) if tensors else None
 
 
-def known_pairs(
-    pairs: Sequence[LeafPair], expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]
+def pair_outputs(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], known: Sequence[LeafPair] = ()
 ) -> list[LeafPair]:
-    """Return `pairs` if both sides have all of them, else what `root_pairs` makes of the outputs."""
-    if pairs and all(pair.expected in expected and pair.actual in actual for pair in pairs):
-        return list(pairs)
-    return root_pairs(expected, actual)
-
-
-def root_pairs(expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]) -> list[LeafPair]:
-    """Pair the models' own outputs: by name, or in order where the shapes allow; else by value."""
+    """Pair the models' own outputs: as known before, by name or order where shapes allow, or by value."""
+    if known and all(pair.expected in expected and pair.actual in actual for pair in known):
+        return list(known)
     if expected.keys() == actual.keys():
         pairs = [(name, name) for name in expected]
     elif len(expected) == len(actual):

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from reprod_align.model.layout import Lay, cut, joined
+from reprod_align.model.layout import Lay, cut, join
 from reprod_align.model.trace import Array
 
 
@@ -36,7 +36,7 @@ class TensorPair:
         """Return what the Paddle tensors hold, given PyTorch's by name; also right for gradients."""
         ours = [arrays[name].T if self.turned else arrays[name] for name in self.torch]
         if len(self.torch) > 1:
-            return {self.paddle[0]: self.lay[0](joined(ours, self.groups))}
+            return {self.paddle[0]: self.lay[0](join(ours, self.groups))}
         parts = cut(ours[0], self.sizes, self.groups) if self.sizes else ours
         return {
             name: lay(part) for name, lay, part in zip(self.paddle, self.lay, parts, strict=True)
@@ -62,6 +62,6 @@ class Match:
         """Return the pair of every PyTorch tensor."""
         return {name: pair for pair in self.pairs for name in pair.torch}
 
-    def paired(self) -> set[str]:
+    def paired_names(self) -> set[str]:
         """Return the names of the tensors of both sides that have a partner."""
         return {name for pair in self.pairs for name in (*pair.torch, *pair.paddle)}

@@ -65,7 +65,7 @@ class Trace:
         """Return how often each module was called."""
         return Counter(call.path for call in self.calls)
 
-    def ended(self) -> Iterator[Call]:
+    def calls_by_end(self) -> Iterator[Call]:
         """Yield the calls in the order in which they ended: children before their parents."""
         done = [call for call in self.calls if call.finished >= 0]
         yield from sorted(done, key=lambda call: call.finished)

@@ -13,7 +13,7 @@ from reprod_align.match import (
     pair_modules,
 )
 from reprod_align.match.draws import Draws
-from reprod_align.model.layout import cut, joined, lays
+from reprod_align.model.layout import cut, find_lays, join
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair.sides import paddle_side, torch_side
 
@@ -73,13 +73,13 @@ def qkv(linear: type, sizes: Sequence[int] = (8, 8, 8), **more: object) -> Layer
 
 
 def test_a_weight_fits_one_with_an_axis_split_in_two() -> None:
-    assert [lay.transposed for lay in lays((8, 2, 4), (8, 8), "", "")] == [False]
-    assert [lay.transposed for lay in lays((8, 8), (8, 2, 4), "oi", "")] == [False, True]
-    assert lays((8, 2, 4), (4, 16), "", "") == []
+    assert [lay.transposed for lay in find_lays((8, 2, 4), (8, 8), "", "")] == [False]
+    assert [lay.transposed for lay in find_lays((8, 8), (8, 2, 4), "oi", "")] == [False, True]
+    assert find_lays((8, 2, 4), (4, 16), "", "") == []
 
 
 def test_a_patch_convolution_fits_a_linear_layer() -> None:
-    (lay,) = lays((5, 3, 2, 2), (12, 5), "oi", "io")
+    (lay,) = find_lays((5, 3, 2, 2), (12, 5), "oi", "io")
     kernel = filled(5, 3, 2, 2)
     assert np.array_equal(lay(kernel), kernel.reshape(5, 12).T)
 
@@ -88,13 +88,13 @@ def test_a_patch_convolution_fits_a_linear_layer() -> None:
 @pytest.mark.parametrize("sizes", [(8, 8, 8), (8, 4, 4), (12, 4)])
 def test_joined_is_what_cut_undoes(groups: int, sizes: tuple[int, ...]) -> None:
     parts = [filled(size, 3) for size in sizes]
-    back = cut(joined(parts, groups), sizes, groups)
+    back = cut(join(parts, groups), sizes, groups)
     assert all(np.array_equal(*pair) for pair in zip(parts, back, strict=True))
 
 
 def test_groups_are_heads_with_their_share_of_every_part() -> None:
     q, k, v = np.arange(4), np.arange(10, 12), np.arange(20, 22)
-    assert joined([q, k, v], 2).tolist() == [0, 1, 10, 20, 2, 3, 11, 21]
+    assert join([q, k, v], 2).tolist() == [0, 1, 10, 20, 2, 3, 11, 21]
 
 
 # ---------------------------------------------------------------- a whole and its parts
@@ -173,7 +173,7 @@ def test_a_fused_projection_of_the_shape_of_another_layer() -> None:
 def test_rows_stored_head_by_head_are_among_the_alternatives() -> None:
     torch_side_, paddle_side_ = sides(*grouped_heads())
     parts = [torch_side_.values[f"attn.{letter}_proj.weight"] for letter in "qkv"]
-    expected = joined(parts, 2).T
+    expected = join(parts, 2).T
     others = [other for _, other in find_alternatives(match_models(torch_side_, paddle_side_))]
     made = [pair.to_paddle(torch_side_.values) for other in others for pair in other.pairs]
     assert any(np.array_equal(d.get("attn.qkv_proj.weight", 0), expected) for d in made)
@@ -183,7 +183,7 @@ def test_weights_that_the_port_holds_decide_how_rows_are_stored() -> None:
     ours, theirs = sides(*grouped_heads())
     for kind in ("weight", "bias"):
         parts = [ours.values[f"attn.{letter}_proj.{kind}"] for letter in "qkv"]
-        theirs.values[f"attn.qkv_proj.{kind}"] = joined(parts, 2).T
+        theirs.values[f"attn.qkv_proj.{kind}"] = join(parts, 2).T
     groups = {pair.paddle[0]: pair.groups for pair in match_models(ours, theirs).pairs}
     assert groups["attn.qkv_proj.weight"] == groups["attn.qkv_proj.bias"] == 2
     assert groups["mlp.gate_up.weight"] == 1

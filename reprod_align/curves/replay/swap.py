@@ -17,7 +17,7 @@ from reprod_align.curves.explanation import PARTS, Part
 from reprod_align.curves.replay.state import State, as_paddle, to_torch
 from reprod_align.curves.replay.training import SEED, Training
 from reprod_align.errors import ReprodError
-from reprod_align.model.projection import Projection, root_pairs
+from reprod_align.model.projection import Projection, pair_outputs
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
 from reprod_align.pair.file import FRAMEWORKS, Framework
@@ -230,7 +230,7 @@ class Swap:
 
 def _agree(ours: Trace, theirs: Trace) -> bool:
     """Tell whether all paired outputs agree, and there is at least one."""
-    pairs = root_pairs(ours.outputs, theirs.outputs)
+    pairs = pair_outputs(ours.outputs, theirs.outputs)
     return bool(pairs) and all(
         gap(pair.to_port(ours.outputs[pair.expected].array), theirs.outputs[pair.actual].array).ok
         for pair in pairs
