@@ -16,7 +16,9 @@ from tests.conftest import REPOSITORY
 from tests.pipeline.test_training_options import tiny_run
 
 import numpy as np
+import paddle
 import pytest
+import torch
 from paddle.utils import unique_name
 
 # Hugging Face datasets leaves the files open that it reads; here it does so in the tests' own process
@@ -26,6 +28,15 @@ pytestmark = pytest.mark.filterwarnings(
 TRAINING = (REPOSITORY / "tests" / "pairs" / "small_training.py").read_text()
 Told = dict[str, Any]
 Explain = Callable[..., Told]
+
+
+@pytest.fixture(autouse=True)
+def own_dtypes() -> Iterator[None]:
+    """Put the default dtypes back, which the pipeline's file sets as a training script does."""
+    before = torch.get_default_dtype(), paddle.get_default_dtype()
+    yield
+    torch.set_default_dtype(before[0])
+    paddle.set_default_dtype(before[1])
 
 
 @pytest.fixture
