@@ -57,8 +57,8 @@ def train(
                 for part in parts:  # one, unless --grad-accum asks for more
                     with learner.forward_pass(part) as forward:  # with this step's dropout masks
                         loss = criterion(forward(**part.inputs), part.labels)
-                    share = part.share * processes.world  # gradients become the processes' mean
-                    scaler.scale(loss * share).backward()
+                    weight = part.share * processes.world  # the processes' gradients are averaged
+                    scaler.scale(loss * weight).backward()
                     total += loss.item() * part.share
                 numbers = {"lr": float(optimizer.get_lr())}
                 if options.clip is not None:
