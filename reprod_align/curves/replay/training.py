@@ -19,7 +19,8 @@ data. It may also define
     def logs(reference, other): ...             is called first, with the paths of the two logs
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -41,24 +42,29 @@ Batch = tuple[Inputs, Any]
 SEED = 0  # of the draws where the file gives none
 
 
+@dataclass(frozen=True)
+class Functions:
+    """The functions of a file that train one framework's model."""
+
+    loss: Callable[[Any, Any], Any]
+    """(output, targets) -> scalar tensor"""
+    optimizer: Callable[[Any], Any]
+    scheduler: Callable[[Any], Any] | None
+    restore: Callable[[Any, Any, int], object] | None
+    read: Callable[[int], Batch]
+    draw: Callable[[int], "StepDraws"]
+
+
 class Training:
     """One framework's training: its side, and what belongs to a step."""
 
-    def __init__(
-        self,
-        framework: Framework,
-        model: Any,
-        functions: Mapping[str, Any],
-        read: Callable[[int], Batch],
-        draw: Callable[[int], "StepDraws"],
-    ) -> None:
-        """Take a model, its functions (loss, optimizer, scheduler, restore), its data and draws."""
+    def __init__(self, framework: Framework, model: Any, functions: Functions) -> None:
+        """Take a model and what trains it."""
         from reprod_align.pair import sides
 
-        self.framework, self._functions, self._read, self._draw = framework, functions, read, draw
+        self.framework, self.functions = framework, functions
         make_side = sides.torch_side if framework == "torch" else sides.paddle_side
-        optimizer, scheduler = functions["optimizer"], functions["scheduler"]
-        self.side = make_side(model, self._compute_loss, optimizer, scheduler)
+        self.side = make_side(model, self._compute_loss, functions.optimizer, functions.scheduler)
         self.library = import_module(f"reprod_align.backends.{framework}.optimizer_state")
         self._batches: dict[int, Batch] = {}
         self._targets: Any = None
@@ -66,7 +72,7 @@ class Training:
     def data(self, step: int) -> Batch:
         """Return what this side reads for a step, the same object each time."""
         if step not in self._batches:
-            self._batches[step] = self._read(step)
+            self._batches[step] = self.functions.read(step)
         return self._batches[step]
 
     def give_targets(self, batch: Batch) -> Inputs:
@@ -76,11 +82,12 @@ class Training:
 
     def run(self, step: int, batch: Batch, **how: Any) -> Trace:
         """Run the model forward and backward on a batch, with the random numbers of a step."""
-        return self.side.run(self.give_targets(batch), True, self._draw(step), "ends", **how)
+        inputs, draws = self.give_targets(batch), self.functions.draw(step)
+        return self.side.run(inputs, True, draws, "ends", **how)
 
     def make_optimizer(self) -> Any:
         """Return a new optimizer of the model."""
-        return self._functions["optimizer"](self.side.model)
+        return self.functions.optimizer(self.side.model)
 
     def restore(self, step: int) -> Kept:
         """Load what this side saved after `step` into its model; return what its optimizer keeps.
@@ -88,7 +95,8 @@ class Training:
         Raises ReprodError if that does not fit the optimizer.
         """
         model, optimizer = self.side.model, self.make_optimizer()
-        self._functions["restore"](model, optimizer, step)
+        if self.functions.restore is not None:
+            self.functions.restore(model, optimizer, step)
         try:
             kept: Kept = self.library.optimizer_state(optimizer, model)
         except AssertionError as error:  # Paddle's, of an entry that is not there
@@ -100,10 +108,8 @@ class Training:
         return kept
 
     def _compute_loss(self, output: Any) -> Any:
-        if self._functions["loss_arguments"] == 1:
-            return self._functions["loss"](output)
         targets = replace(self._targets, lambda value: isinstance(value, np.ndarray), self._tensor)
-        return self._functions["loss"](output, targets)
+        return self.functions.loss(output, targets)
 
     def _tensor(self, _: str, array: Array) -> Any:
         side = self.side
@@ -148,21 +154,19 @@ class TrainingFile(PairFile):
 
     def training(self, framework: Framework) -> Training:
         """Return one side's training, its model made."""
-        name, side = f"{framework}_loss", FRAMEWORKS[framework]
-        arguments = self._count_loss_arguments(name)
-        functions = {
-            "loss": self._require(name, arguments, "(output, targets) that returns the loss"),
-            "loss_arguments": arguments,
-            "optimizer": self._require(
-                f"{framework}_optimizer", 1, "(model) that returns the optimizer"
-            ),
-            "scheduler": self.find_function(f"{framework}_scheduler", 1),
-            "restore": self.find_function(f"{framework}_restore", 3),
-        }
-        read = self._batch(framework)
-        model = self._require(f"{framework}_model", 0, f"() that returns {side}'s model")()
+        optimizer = "(model) that returns the optimizer"
+        functions = Functions(
+            self._loss(f"{framework}_loss"),
+            self._require(f"{framework}_optimizer", 1, optimizer),
+            self.find_function(f"{framework}_scheduler", 1),
+            self.find_function(f"{framework}_restore", 3),
+            self._batch(framework),
+            self._draw,
+        )
+        about = f"() that returns {FRAMEWORKS[framework]}'s model"
+        model = self._require(f"{framework}_model", 0, about)()
         try:
-            return Training(framework, model, functions, read, self._draw)
+            return Training(framework, model, functions)
         except ReprodError as error:
             raise ReprodError(f"{self.path}: {error}") from error
 
@@ -205,13 +209,14 @@ class TrainingFile(PairFile):
             raise ReprodError(f"{self.path}: {name}({step}): {error}") from error
         return made
 
-    def _count_loss_arguments(self, name: str) -> int:
-        """Return 2, or 1 for a loss that takes the output alone."""
+    def _loss(self, name: str) -> Callable[[Any, Any], Any]:
+        """Return the loss as a function of the output and the targets; it may take the output alone."""
+        about = "(output, targets) that returns the loss"
         try:
-            self.find_function(name, 2)
+            return self._require(name, 2, about)
         except ReprodError:
-            return 1
-        return 2
+            alone = self._require(name, 1, about)
+        return lambda output, _: alone(output)
 
     def _require(self, name: str, arguments: int, about: str) -> Callable[..., Any]:
         function = self.find_function(name, arguments)
