@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format, Head
-from reprod_align.curves.readers.rows import Row, add_rows
+from reprod_align.curves.readers.rows import Row, read_rows
 
 STATE: Final = "trainer_state.json"
 
@@ -20,9 +20,7 @@ def read_json(path: Path) -> CurveLog:
     """
     first = _first_line(path)
     if _is_object(first) and "log_history" not in first:
-        points = Points(str(path))
-        add_rows(points, _json_lines(path, points))
-        return points.log("JSON lines")
+        return read_rows(path, "JSON lines", _json_lines(path))
     return _read_document(path)
 
 
@@ -38,32 +36,20 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _json_lines(path: Path, points: Points) -> Iterator[Row]:
-    """Yield the rows; a damaged line is an error only once a line follows it."""
-    damaged: tuple[int, str] | None = None
+def _json_lines(path: Path) -> Iterator[Row]:
     with path.open("rb") as handle:
         for line, text in enumerate(handle, 1):
-            if not text.strip():
-                continue
-            if damaged is not None:
-                raise CurveError(f"{path}, line {damaged[0]} is damaged: {damaged[1]}")
-            row, fault = _row(text)
-            if row is None:
-                damaged = line, fault
-            else:
-                yield line, row
-    if damaged is not None:
-        points.remarks.append(f"the last line ({damaged[0]}) was cut off and is left out")
+            if text.strip():
+                yield line, _parse_line(text)
 
 
-def _row(text: bytes) -> tuple[dict[str, Any] | None, str]:
+def _parse_line(text: bytes) -> dict[str, Any] | str:
+    """Return the line's object, or what is wrong with it."""
     try:
         value = json.loads(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8
-        return None, f"not JSON ({type(error).__name__}: {error})"[:160]
-    if not isinstance(value, dict):
-        return None, f"expected a JSON object, got a {type(value).__name__}"
-    return value, ""
+        return f"not JSON ({type(error).__name__}: {error})"[:160]
+    return value if isinstance(value, dict) else f"expected an object, got a {type(value).__name__}"
 
 
 def _read_document(path: Path) -> CurveLog:
@@ -81,9 +67,8 @@ def _read_document(path: Path) -> CurveLog:
         raise CurveError(f"{path}: expected a log_history, a list of JSON objects")
     if not history:
         raise CurveError(f"{path}: its log_history is empty")
-    points = Points(str(path))
-    add_rows(points, enumerate(history, 1))
-    return points.log("a Trainer's log_history" if isinstance(document, dict) else "JSON")
+    kind = "a Trainer's log_history" if isinstance(document, dict) else "JSON"
+    return read_rows(path, kind, enumerate(history, 1))
 
 
 def _is_json(head: Head) -> bool:

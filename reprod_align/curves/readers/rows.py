@@ -2,11 +2,12 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
+from pathlib import Path
 from typing import Final
 
-from reprod_align.curves.log import CurveError, Points
+from reprod_align.curves.log import CurveError, CurveLog, Points
 
 STEP_NAMES: Final = (
     "step global_step globalstep trainer/global_step global_step/max_steps train_step steps "
@@ -20,16 +21,18 @@ _HEAD: Final = 1000  # rows that tell which column is the step
 _SPECIAL: Final = {"nan", "inf", "+inf", "-inf", "infinity", "-infinity", "+infinity"}
 _OF_TOTAL: Final = re.compile(r"(\d+)\s*/\s*\d+")
 
-Row = tuple[int, Mapping[str, object]]
-"""The line's number, and its columns."""
+Row = tuple[int, Mapping[str, object] | str]
+"""The line's number, and its columns; or a text that says what is wrong with the line."""
 
 
-def add_rows(points: Points, rows: Iterable[Row]) -> None:
-    """Add every number of every row at the row's step; raises CurveError if no row has a step.
+def read_rows(path: Path, kind: str, rows: Iterable[Row]) -> CurveLog:
+    """Return every number of every row at the row's step; `kind`: the format in words.
 
-    Rows without the step column, such as a summary at the end, are passed over with a remark.
+    Raises CurveError if no row has a step, or for a damaged line before the last. Left out with a
+    remark: a damaged last line, and rows without the step column, such as a summary at the end.
     """
-    stream = iter(rows)
+    points = Points(str(path))
+    stream = _whole_rows(points, rows)
     head = list(islice(stream, _HEAD))
     column = step_column([name for _, row in head for name in row])
     if column is None:
@@ -45,6 +48,21 @@ def add_rows(points: Points, rows: Iterable[Row]) -> None:
         points.remarks.append(f"{column!r} starts again with every epoch: its steps are added up")
     if passed_over:
         points.remarks.append(f"{passed_over} row(s) without {column!r} passed over")
+    return points.log(kind)
+
+
+def _whole_rows(points: Points, rows: Iterable[Row]) -> Iterator[tuple[int, Mapping[str, object]]]:
+    """Yield the rows; a damaged one is an error if a line follows it, else it was cut off."""
+    damaged = ""
+    for line, row in rows:
+        if damaged:
+            raise CurveError(damaged)
+        if isinstance(row, str):
+            damaged = f"{points.source}, line {line} is damaged: {row}"
+        else:
+            yield line, row
+    if damaged:
+        points.remarks.append(f"the last line ({line}) was cut off and is left out")
 
 
 def step_column(names: Iterable[str]) -> str | None:

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format, Head
-from reprod_align.curves.readers.rows import Row, add_rows, step_column
+from reprod_align.curves.readers.rows import Row, read_rows, step_column
 
 _DELIMITERS: Final = ",\t;"
 _EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside each curve
@@ -19,13 +19,11 @@ def read_table(path: Path) -> CurveLog:
     Raises CurveError, with the line's number, for a row that does not fit the header or a text
     among numbers.
     """
-    points = Points(str(path))
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
-            add_rows(points, _rows(handle, path, points))
+            return read_rows(path, "a table", _rows(handle, path))
     except (csv.Error, UnicodeDecodeError) as error:
         raise CurveError(f"{path} cannot be read as a table: {error}") from error
-    return points.log("a table")
 
 
 def _header(line: str) -> list[str]:
@@ -36,28 +34,24 @@ def _delimiter(line: str) -> str:
     return max(_DELIMITERS, key=line.count)
 
 
-def _rows(handle: Iterator[str], path: Path, points: Points) -> Iterator[Row]:
+def _rows(handle: Iterator[str], path: Path) -> Iterator[Row]:
     first = next(line for line in handle if line.strip())
     names = _header(first)
     if len(set(names)) < len(names):
         raise CurveError(f"{path}: a column name appears twice in the header")
     numeric: dict[str, bool] = {}
     reader = csv.reader(handle, delimiter=_delimiter(first))
-    short: int | None = None
     for cells in reader:
         line = reader.line_num + 1
         if not any(cell.strip() for cell in cells):
             continue
-        if short is not None:
-            raise CurveError(f"{path}, line {short}: fewer cells than the header has names")
         if len(cells) > len(names):
             raise CurveError(f"{path}, line {line}: {len(cells)} cells for {len(names)} names")
         if len(cells) < len(names):
-            short = line
-            continue
-        yield line, _numbers(dict(zip(names, cells, strict=True)), numeric, f"{path}, line {line}")
-    if short is not None:
-        points.remarks.append(f"the last line ({short}) was cut off and is left out")
+            yield line, "fewer cells than the header has names"
+        else:
+            row = dict(zip(names, cells, strict=True))
+            yield line, _numbers(row, numeric, f"{path}, line {line}")
 
 
 def _numbers(cells: dict[str, str], numeric: dict[str, bool], where: str) -> dict[str, object]:

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Final
 
-from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format
-from reprod_align.curves.readers.rows import Row, add_rows
+from reprod_align.curves.readers.rows import Row, read_rows
 
 _NUMBER: Final = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
 _STEP: Final = re.compile(r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?[\s:=\[]*(\d+)\b", re.I)
@@ -35,9 +35,7 @@ def read_text(path: Path) -> CurveLog | None:
                 rows.append((line, row))
     if not rows:
         return None
-    points = Points(str(path))
-    add_rows(points, rows)
-    return points.log("printed lines")
+    return read_rows(path, "printed lines", rows)
 
 
 def _row(text: str) -> dict[str, object]:

@@ -39,7 +39,7 @@ def test_a_killed_runs_last_line_is_left_out(tmp_path: Path) -> None:
         ('{"log_history": 3}', "expected a log_history, a list of JSON objects"),
         ('{\n  "log_history": [\n    {"step": 1,\n', "is damaged at line"),
         ("step,loss\n1,0.5\n2,abc\n", "line 3: column 'loss' holds numbers, got 'abc'"),
-        ("step,loss\n1,0.5\n2\n3,0.4\n", "line 3: fewer cells"),
+        ("step,loss\n1,0.5\n2\n3,0.4\n", "line 3 is damaged: fewer cells"),
         ("step,loss\n1,0.5,9\n", "line 2: 3 cells for 2 names"),
         ("step,loss,loss\n1,0.5,9\n", "a column name appears twice"),
         ("step,loss\n", "has no step"),

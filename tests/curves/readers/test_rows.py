@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+from reprod_align.curves.log import CurveError
 from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers.rows import read_rows
+
+import pytest
 
 
 def test_epochs_count_where_nothing_else_does(tmp_path: Path) -> None:
@@ -25,3 +29,12 @@ def test_a_step_of_a_total(tmp_path: Path) -> None:
     path = tmp_path / "logging.jsonl"
     path.write_text('{"loss": 2.5, "global_step/max_steps": "1/93"}\n')
     assert read_curves(path).curves["loss"].steps.tolist() == [1]
+
+
+def test_a_damaged_row_is_left_out_at_the_end_only(tmp_path: Path) -> None:
+    whole, damaged = {"step": 1, "loss": 0.5}, "not JSON"
+    log = read_rows(tmp_path / "log", "rows", [(1, whole), (2, damaged)])
+    assert log.curves["loss"].values.tolist() == [0.5]
+    assert log.remarks == ("the last line (2) was cut off and is left out",)
+    with pytest.raises(CurveError, match="log, line 1 is damaged: not JSON"):
+        read_rows(tmp_path / "log", "rows", [(1, damaged), (2, whole)])
