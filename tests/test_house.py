@@ -29,9 +29,6 @@ TESTED_BY_THEIR_DOOR = {
     "causes": "attention draws dropout entries factors layout loss masks mismatch norms reductions "
         "sums",
     "commands": "api compare curves diff pair selftest",
-    "curves": "hints rounding track",
-    "curves/readers": "events json records rows tables text",
-    "curves/replay": "explain",
     "match": "doubts evidence fit fused modules names order rest values",
     "model": "layout local reachable settings tensor_pair watch",
     "pair": "blame file remote",

@@ -6,6 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.curves import compare_curves
+from reprod_align.curves.band import Limits
+from reprod_align.curves.hints import find_hints
+from reprod_align.curves.log import Curve
+from reprod_align.curves.track import follow
 from tests.curves.runs import Values, one, run, said, write_lines
 
 import numpy as np
@@ -79,3 +83,17 @@ def test_not_finite_on_both_sides_is_no_agreement(value: float) -> None:
 def test_not_finite_on_one_side() -> None:
     report = compare_curves({"loss": [1.0, 0.9, 0.8]}, {"loss": [1.0, math.nan, 0.8]})
     assert "only the second log is NaN or infinite from step 2" in said(report)
+
+
+def test_a_hint_needs_a_divergence() -> None:
+    steps = np.arange(1, 31)
+    ours = Curve("loss", steps, np.linspace(1.0, 0.5, 30))
+    same = follow(ours, ours, [], Limits())
+    assert find_hints(same, "loss", None) == []
+    theirs = Curve("loss", steps, ours.values + 0.1 * (steps >= 20))
+    apart = follow(ours, theirs, [], Limits())
+    assert find_hints(apart, "loss", None)[0] == (
+        "jumps at step 20, all at once: something changed there"
+    )
+    epochs = Curve("epoch", steps, (steps >= 20).astype(float))
+    assert find_hints(apart, "loss", epochs)[0].startswith("jumps with the first logged step")

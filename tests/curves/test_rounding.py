@@ -6,8 +6,11 @@ from typing import Any
 
 from reprod_align.commands import main
 from reprod_align.curves import compare_curves
-from reprod_align.curves.log import CurveError
+from reprod_align.curves.band import Limits
+from reprod_align.curves.log import Curve, CurveError
 from reprod_align.curves.report import CurveReport
+from reprod_align.curves.rounding import measure_rounding
+from reprod_align.curves.track import follow
 
 import numpy as np
 import pytest
@@ -110,3 +113,16 @@ def test_the_command_draws_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert f"rounding grows: step {onset}" in (tmp_path / "plot.svg").read_text()
     assert main([*words, "--report", str(tmp_path / "page.html")]) == 0
     assert f"rounding grows from step {onset} on" in (tmp_path / "page.html").read_text()
+
+
+def test_the_onset_by_hand() -> None:
+    steps, exact = np.arange(1, 21), np.linspace(1.0, 0.5, 20) + 1e-9
+    ours = np.float32(exact).astype(np.float64)
+    ours[9:] += np.float32(2.0**-18)  # 32 units in the last place
+    ours = np.float32(ours).astype(np.float64)
+    curves = Curve("loss", steps, ours), Curve("loss", steps, exact)
+    track = follow(curves[0], Curve("loss", steps, ours + 2.0**-17), [], Limits())
+    found = measure_rounding(*curves, track)
+    assert found is not None and (found.onset, found.precision) == (10, "float32")
+    assert found.ratio == pytest.approx(2, rel=0.05)
+    assert measure_rounding(curves[1], curves[1], track) is None  # float64 already

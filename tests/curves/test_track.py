@@ -1,6 +1,9 @@
 """How a curve leaves the band: spike, divergence, too few steps."""
 
 from reprod_align.curves import compare_curves
+from reprod_align.curves.band import Limits
+from reprod_align.curves.log import Curve
+from reprod_align.curves.track import SPIKE, follow
 from tests.curves.runs import one, said
 
 import numpy as np
@@ -31,3 +34,12 @@ def test_the_last_steps_are_too_few_to_tell() -> None:
     other = np.where(np.arange(100) >= 97, loss + 0.1, loss)
     report = compare_curves({"loss": loss}, {"loss": other})
     assert one(report).verdict == "diverges at the end" and "too few steps follow" in said(report)
+
+
+def test_a_nan_lies_outside_whatever_the_band() -> None:
+    steps = np.arange(1, 9)
+    ours = Curve("loss", steps, np.linspace(1.0, 0.5, 8))
+    theirs = Curve("loss", steps, np.where(steps == 3, np.nan, ours.values))
+    track = follow(ours, theirs, [], Limits(tolerance=1e9))
+    assert track.first == 2 and track.back == 3 and track.behaviour == SPIKE
+    assert np.isnan(track.difference[2]) and track.outside.sum() == 1

@@ -5,6 +5,7 @@ from typing import Any
 
 from reprod_align.curves import compare_curves
 from reprod_align.curves.log import CurveError
+from reprod_align.curves.readers.events import read_tensorboard
 from reprod_align.curves.readers.files import read_curves
 from tests.curves.runs import Values, one
 
@@ -85,3 +86,13 @@ def test_a_missing_package_is_named(
     (tmp_path / "log").write_bytes(head)
     with pytest.raises(CurveError, match=f"needs {package}: python -m pip install {package}"):
         read_curves(tmp_path / "log")
+
+
+def test_files_of_one_run_are_joined(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    parts = [
+        write_tensorboard(tmp_path / name, {"loss": values})
+        for name, values in (("a", [3.0, 2.0]), ("b", [9.0, 8.0, 7.0]))
+    ]
+    log = read_tensorboard(*(next(part.iterdir()) for part in parts))
+    assert log.curves["train/loss"].values.tolist() == [9, 8, 7]  # the last value of a step counts

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from reprod_align.curves import compare_curves
 from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers.format import Head
+from reprod_align.curves.readers.json import JSON
 from tests.curves.runs import one
 
 import pytest
@@ -63,3 +65,17 @@ def test_a_trainers_folder_and_its_latest_checkpoint(tmp_path: Path) -> None:
     assert read_curves(tmp_path).curves["loss"].steps.tolist() == [10]
     (tmp_path / "trainer_state.json").write_text(json.dumps({"log_history": HISTORY[:2]}))
     assert read_curves(tmp_path).curves["loss"].steps.tolist() == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("text", "recognised"),
+    [
+        ('{"step": 1}', True),
+        (' [ {"step": 1}]', True),
+        ("[]", True),
+        ("[1]", False),
+        ("step", False),
+    ],
+)
+def test_it_is_recognised(text: str, recognised: bool) -> None:
+    assert JSON.recognise(Head(text.encode(), text)) == recognised

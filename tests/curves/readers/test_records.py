@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+from reprod_align.curves.log import CurveError
 from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers.records import read_record
 from reprod_align.records.record import save_record
 
 import numpy as np
+import pytest
 
 
 def test_records_of_step_5(tmp_path: Path) -> None:
@@ -26,3 +29,9 @@ def test_records_of_step_5(tmp_path: Path) -> None:
     log = read_curves(save_record(tmp_path / "again.npy", record))
     assert log.curves["loss"].values.tolist() == [3, 2, 1, 0.5]
     assert log.curves["loss"].steps.tolist() == [1, 2, 3, 4]
+
+
+def test_a_record_without_numbers(tmp_path: Path) -> None:
+    path = save_record(tmp_path / "names.npy", {"name": "x", "table": np.zeros((2, 2))})
+    with pytest.raises(CurveError, match="holds no numbers"):
+        read_record(path)

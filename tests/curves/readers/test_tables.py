@@ -4,6 +4,8 @@ from pathlib import Path
 
 from reprod_align.curves.names import canonical
 from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers.format import Head
+from reprod_align.curves.readers.tables import TABLE
 
 import pytest
 
@@ -33,3 +35,11 @@ def test_an_export_of_weights_and_biases(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     assert [canonical(name) for name in read_curves(path).curves] == ["loss"]
+
+
+@pytest.mark.parametrize(
+    ("text", "recognised"),
+    [("\nStep,loss\n1,2\n", True), ("loss\titer\n", True), ("loss,lr\n", False), ("", False)],
+)
+def test_it_is_recognised(text: str, recognised: bool) -> None:
+    assert TABLE.recognise(Head(text.encode(), text)) == recognised

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers.text import read_text
 
 PRINTED = """\
 [2024-05-01 10:00:00,123] [    INFO] - ***** Running training *****
@@ -24,3 +25,8 @@ def test_printed_lines(tmp_path: Path) -> None:
     assert math.isnan(log.curves["loss"].values[2])
     assert log.curves["lr"].values.tolist() == [2e-05, 5e-06]
     assert all(name.strip() == name and "20" not in name for name in log.curves)
+
+
+def test_a_text_without_a_step_is_left_to_others(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("loss: 0.5\nstep 3 of the recipe\n")
+    assert read_text(tmp_path / "log") is None

@@ -12,6 +12,8 @@ from typing import Any
 
 from pipeline.data.corpus import DEMO_FOLDER
 from reprod_align.commands import main
+from reprod_align.curves.replay.explain import Span, _choose_span
+from reprod_align.curves.replay.logged import LoggedGap
 from tests.conftest import REPOSITORY
 from tests.pipeline.test_training_options import tiny_run
 
@@ -277,6 +279,20 @@ def test_a_state_of_other_layers(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_too_far_from_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = "step 12 lies 12 steps after the start of training.*add --replay 13"
     assert failed(tmp_path, written(tmp_path), capsys, words, "--replay", "10", first=12)
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "step", "span"),
+    [
+        ([], 3, (0, 0)),
+        ([3, 7, 8, 12], 9, (7, 7)),  # step 8's leaves no room for an update
+        ([2], 20, (2, 18)),  # so far from it, the last steps alone are swapped
+        ([1], 1, (0, 0)),
+    ],
+)
+def test_the_span_that_is_swapped(checkpoints: list[int], step: int, span: tuple[int, int]) -> None:
+    gap = LoggedGap("loss", step, step - 1, 30, {})
+    assert _choose_span(checkpoints, gap, 200) == Span(step, *span, step + 1)
 
 
 def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
