@@ -207,14 +207,14 @@ def test_a_string_of_no_width_cannot_be_huge(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_no_file_takes_more_memory_or_time_than_its_size_explains(body: bytes) -> None:
     tracemalloc.start()
-    began = time.monotonic()
+    began = time.process_time()  # a busy machine does not count
     try:
         restricted_loads(body, where="x")
     except RecordError:
         pass
     assert tracemalloc.get_traced_memory()[1] < 64 * 2**20
     tracemalloc.stop()
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_attributes_of_an_ordered_dict_are_not_contents() -> None:

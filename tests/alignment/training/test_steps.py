@@ -66,7 +66,8 @@ def test_updates_are_compared_with_noise_and_without_rounded_gradients() -> None
         gaps = comparer.compare(natural)
         assert len(gaps) == 2 and gaps[0].keys() == runner.pairing.loaded_names
         assert not all_agree(gaps) and not all_agree(comparer.leave_out_rounded(gaps, natural))
-        assert 0 < comparer.noise[0]["first.weight"] < 1e-9
+        assert comparer.noise[0]["first.weight"] < 1e-9  # on some CPUs 0: the rounding cancels out
+        assert any(size > 0 for step in comparer.noise for size in step.values())
         first = updates_of(taken, 0, runner.weights)
         moved = taken[0].tensors["first.bias"] - runner.weights["first.bias"]
         assert np.array_equal(first["first.bias"], moved) and len(first) == 4
