@@ -37,7 +37,7 @@ class CurveResult:
 
     @property
     def verdict(self) -> str:
-        """One of the words in `track`: "agrees", "spike", "diverges", ..."""
+        """One of the words in `track`: "agrees", "spike", "parts", ..."""
         return self.track.behaviour
 
     @property
@@ -81,12 +81,12 @@ class CurveResult:
             return f"outside the band at step {self.first_step}, comes and goes ({share} outside)"
         if self.verdict != DIVERGES:
             few = "too few steps follow to call it a spike or a divergence"
-            return f"diverges at step {self.first_step}; {few}"
+            return f"parts at step {self.first_step}; {few}"
         if self.diverged_step != self.first_step:
             return (
                 f"outside at step {self.first_step}, stays outside from step {self.diverged_step}"
             )
-        return f"diverges at step {self.first_step}"
+        return f"parts at step {self.first_step}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as strings."""

@@ -11,7 +11,7 @@ from reprod_align.curves.log import Array, Curve, at_common_steps
 import numpy as np
 
 AGREES, SPIKE, UNSTEADY = "agrees", "spike", "comes and goes"
-DIVERGES, LATE = "diverges", "diverges at the end"
+DIVERGES, LATE = "parts", "parts at the end"
 NOTHING: Final = "not compared"  # no step could be judged
 
 _SPIKE_STEPS: Final = 3  # a spike has at most so many steps

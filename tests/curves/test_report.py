@@ -18,7 +18,7 @@ def test_the_summary_starts_with_the_table(
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "verdict: loss leaves the noise band at step 57"
     assert lines[2].split("  ")[0] == "curve" and lines[3].split()[:2] == ["loss", "240"]
-    assert lines[3].split()[-2:] == ["57", "diverges"] and lines[4].split()[-1] == "agrees"
+    assert lines[3].split()[-2:] == ["57", "parts"] and lines[4].split()[-1] == "agrees"
     assert any(line.startswith("band: 10 x the largest |reference - twin|") for line in lines)
     assert command(first, second) == 1
     assert "no noise was measured" in capsys.readouterr().out
@@ -33,4 +33,4 @@ def test_json_is_strict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         raise AssertionError(name)
 
     result = json.loads(capsys.readouterr().out, parse_constant=refuse)
-    assert result["first_step"] == 2 and result["curves"][0]["verdict"] == "diverges at the end"
+    assert result["first_step"] == 2 and result["curves"][0]["verdict"] == "parts at the end"

@@ -33,7 +33,7 @@ def test_the_last_steps_are_too_few_to_tell() -> None:
     loss = np.linspace(1, 0.5, 100)
     other = np.where(np.arange(100) >= 97, loss + 0.1, loss)
     report = compare_curves({"loss": loss}, {"loss": other})
-    assert one(report).verdict == "diverges at the end" and "too few steps follow" in said(report)
+    assert one(report).verdict == "parts at the end" and "too few steps follow" in said(report)
 
 
 def test_a_nan_lies_outside_whatever_the_band() -> None:
