@@ -23,21 +23,23 @@ def commands() -> list[str]:
 
 
 def columns(text: str) -> list[tuple[str, ...]]:
-    """Return the report's table without the figures of rounding: they differ between machines."""
+    """Return the report's tables without figures: weights and rounding differ between machines."""
     text = re.sub(r"[\d.]+ x (?=PyTorch's rounding)", "", text)
-    text = re.sub(r"\b\d\.\de[-+]\d\d\b", lambda figure: hide_rounding(figure[0]), text)
+    text = re.sub(r"\b\d\.\de[-+]\d\d\b", lambda figure: hide_figure(figure[0]), text)
     rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines()]
     return [(row[0], row[1], row[-1]) for row in rows if len(row) == 4]
 
 
-def hide_rounding(figure: str) -> str:
-    """Return "0" for a figure that float64 rounding alone can make; one machine rounds to 0 exactly."""
-    return "0" if float(figure) < 1e-12 else figure
+def hide_figure(figure: str) -> str:
+    """Return "0" for a figure that float64 rounding alone can make, "#" for a larger one."""
+    return "0" if float(figure) < 1e-12 else "#"
 
 
 def findings(text: str) -> list[str]:
+    """Return the findings without place and values: PyTorch draws other weights on another CPU."""
     lines = [line.strip() for line in text.splitlines()]
-    return [line for line in lines if re.match(r"\d+\. ", line)]
+    found = [line for line in lines if re.match(r"\d+\. ", line)]
+    return [re.sub(r"at \([\d, ]+\) expected \S+, got \S+\. ", "at # ", line) for line in found]
 
 
 def test_both_languages_show_the_same_blocks() -> None:
@@ -76,7 +78,7 @@ def test_the_example_prints_what_the_page_shows(
     assert columns(printed) == columns(shown) and len(columns(printed)) == (13 if faulty else 10)
     assert ("what it means:" in printed) and ("what it means:" in shown)
     assert len(findings(printed)) == len(findings(shown)) == (3 if faulty else 0)
-    assert [line for line in findings(shown) if line not in printed] == []  # == is slow to explain
+    assert findings(printed) == findings(shown)
 
 
 @pytest.mark.filterwarnings("ignore")
