@@ -26,8 +26,6 @@ TESTED_BY_THEIR_DOOR = {
     "alignment": "pairing",
     "backends/paddle": "init rnn sketch trace",
     "backends/torch": "init sketch trace",
-    "causes": "attention draws dropout entries factors layout loss masks mismatch norms reductions "
-        "sums",
     "commands": "api compare curves diff pair selftest",
     "match": "doubts evidence fit fused modules names order rest values",
     "model": "layout local reachable settings tensor_pair watch",

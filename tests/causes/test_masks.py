@@ -1,0 +1,38 @@
+"""Masks and indices that the port makes in a known wrong way."""
+
+from reprod_align.causes.masks import explain_mask
+
+import numpy as np
+import pytest
+
+CAUSAL = np.tri(5, dtype=bool)
+PADDING = np.array([[1, 1, 1, 0], [1, 1, 0, 0]])
+ADDED = np.where(CAUSAL, 0.0, -1e9)
+IDS = np.array([[0, 1, 2, 3], [0, 1, 2, 3]])
+
+
+@pytest.mark.parametrize(("expected", "actual", "words"), [
+    (PADDING, 1 - PADDING, "the mask is inverted: 1 (True) in PyTorch is 0 (False)"),
+    (PADDING, np.ones_like(PADDING), "it is 1 everywhere in Paddle"),
+    (PADDING, PADDING[:, ::-1], "reversed along its last axis"),
+    (PADDING, [[1, 1, 1, 0], [1, 1, 1, 0]], "1 places more than PyTorch"),
+    (CAUSAL, np.tri(5, k=1, dtype=bool), "one token ahead is seen (diagonal=1)"),
+    (CAUSAL, np.tri(5, k=-1, dtype=bool), "a token does not see itself (diagonal=-1)"),
+    (CAUSAL, CAUSAL.T, "the mask is transposed"),
+    (ADDED, -ADDED, "the opposite sign"),
+    (ADDED, ADDED * 0, "nothing is masked in Paddle"),
+    (ADDED, np.where(CAUSAL, 0.0, -1.0), "adds -1 where PyTorch adds -1e+09: too little to hide"),
+    (ADDED, np.where(CAUSAL, -1e9, 0.0), "the mask is inverted: Paddle shows"),
+    (IDS, IDS + 2, "off by +2 in Paddle: they start at 2, PyTorch's at 0"),
+    (IDS, IDS * 0, "the indices are all 0"),
+    (IDS, IDS[:, ::-1], "in reverse order along axis 1"),
+    (IDS, np.where(IDS == 3, 0, IDS), "the index 3 is 0 in Paddle"),
+])  # fmt: skip
+def test_a_known_mistake_is_named(expected: np.ndarray, actual: np.ndarray, words: str) -> None:
+    assert words in explain_mask(expected, np.asarray(actual))
+
+
+def test_equal_masks_and_other_shapes_have_no_cause() -> None:
+    assert explain_mask(PADDING, PADDING.copy()) == ""
+    assert explain_mask(PADDING, PADDING[:, :3]) == ""
+    assert explain_mask(IDS, np.array([[5, 9, 2, 7], [1, 8, 3, 3]])) == ""
