@@ -27,7 +27,6 @@ TESTED_BY_THEIR_DOOR = {
     "backends/paddle": "init rnn sketch trace",
     "backends/torch": "init sketch trace",
     "commands": "api compare curves diff pair selftest",
-    "match": "doubts evidence fit fused modules names order rest values",
     "model": "layout local reachable settings tensor_pair watch",
     "pair": "blame file remote",
     "records": "pickled record verdict",

@@ -1,0 +1,58 @@
+"""Pairing two models as sequences of modules."""
+
+from reprod_align.match.order import align_sequences, group_look_alikes, is_taken, pair_by_order
+from reprod_align.model.tensor_pair import Match
+from tests.match.made import Module, linear, make_both, make_evidence, numbers
+
+import numpy as np
+
+
+def pair(ours: dict[str, Module], theirs: dict[str, Module]) -> dict[str, str]:
+    found = Match()
+    pair_by_order(found, *make_both(ours, theirs))
+    return found.owners
+
+
+def test_the_largest_sum_in_order_is_found() -> None:
+    crossing = np.array([[1.0, 5.0], [5.0, 1.0]])
+    assert len(align_sequences(crossing)) == 1  # 5 alone is more than 1 + 1
+    assert align_sequences(np.array([[3.0, 5.0], [5.0, 3.0]])) == [(0, 0), (1, 1)]
+    assert align_sequences(np.array([[-1.0, 2.0, 0.0], [-1.0, -1.0, 2.0]])) == [(0, 1), (1, 2)]
+
+
+def test_scores_below_zero_are_never_paired() -> None:
+    assert align_sequences(np.array([[-1.0]])) == []
+    assert align_sequences(np.array([[0.0]])) == [(0, 0)]
+
+
+def test_modules_are_paired_in_order_where_names_say_nothing() -> None:
+    ours = {"a": linear(4, 3), "b": linear(5, 4), "c": linear(2, 5)}
+    theirs = {"x": linear(3, 4), "y": linear(4, 5), "z": linear(5, 2)}
+    assert pair(ours, theirs) == {"a": "x", "b": "y", "c": "z"}
+    del theirs["y"]
+    assert pair(ours, theirs) == {"a": "x", "c": "z"}
+
+
+def test_look_alikes_are_exchanged_where_values_say_so() -> None:
+    first, second = numbers(3, 3), np.square(numbers(3, 3))
+    ours = {"a": ("Linear", {"weight": first}), "b": ("Linear", {"weight": second})}
+    theirs = {"x": ("Linear", {"weight": second.T}), "y": ("Linear", {"weight": first.T})}
+    assert pair(ours, theirs) == {"a": "y", "b": "x"}
+
+
+def test_what_is_paired_already_is_left_alone() -> None:
+    both = make_both({"a": linear(3, 3)}, {"x": linear(3, 3)})
+    found = Match(owners={"a": "other"})
+    pair_by_order(found, *both)
+    assert found == Match(owners={"a": "other"})
+    assert is_taken(both[0].owners["a"], {"a.weight"})
+    assert not is_taken(both[0].owners["a"], {"b.weight"})
+
+
+def test_look_alikes_of_repeated_blocks_come_together() -> None:
+    names = [f"blocks.{n}.{name}" for n in range(2) for name in ("q", "k")]
+    modules = {name: linear(3, 3) for name in names} | {"blocks.0.wide": linear(6, 3)}
+    owners = make_evidence("PyTorch", modules).owners
+    partners = {path: path for path in owners}
+    assert group_look_alikes(partners, owners, 2) == [[names[:2], names[2:]]]
+    assert group_look_alikes(partners, owners, 1) == []
