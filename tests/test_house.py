@@ -27,7 +27,6 @@ TESTED_BY_THEIR_DOOR = {
     "backends/paddle": "init rnn sketch trace",
     "backends/torch": "init sketch trace",
     "commands": "api compare curves diff pair selftest",
-    "model": "layout local reachable settings tensor_pair watch",
     "pair": "blame file remote",
     "records": "pickled record verdict",
     "selftest": "functions inputs layers training weights",

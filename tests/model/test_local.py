@@ -1,6 +1,8 @@
 """One side of a pair, as it describes and runs a model of this process."""
 
 from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.errors import ReprodError
+from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import ModelFailure
 from reprod_align.pair.sides import paddle_side, torch_side
@@ -80,3 +82,59 @@ def test_everything_is_given_back_after_working(side) -> None:
     assert not hasattr(side.model, "added") and np.random.rand() != drawn
     for name, array in side.values().items():
         assert array.dtype == "float32" and np.array_equal(array, before[name])
+
+
+def make_sides() -> list[LocalSide]:
+    """Return a new side of each framework: these tests change the models."""
+    return [torch_side(OwnTorch()), paddle_side(OwnPaddle())]
+
+
+def test_tensors_are_described_and_loaded_by_name() -> None:
+    for side, shape in zip(make_sides(), [(3, 2), (2, 3)], strict=True):
+        assert isinstance(side, LocalSide)
+        tensors = side.describe().tensors
+        assert list(tensors) == ["fc.weight", "fc.bias"]
+        weight = tensors["fc.weight"]
+        assert (weight.owner, weight.role, weight.shape) == ("fc", "weight", shape)
+        side.load({"fc.bias": np.array([1.0, 2.0, 3.0])})
+        assert side.values()["fc.bias"].tolist() == [1, 2, 3]
+        with pytest.raises(KeyError):
+            side.load({"fc.gone": np.zeros(3)})
+
+
+def test_gradients_are_set_by_name_and_those_not_named_are_lost() -> None:
+    for side in make_sides():
+        side.set_gradients({"fc.bias": np.ones(3)})
+        assert {name: array.tolist() for name, array in side.gradients().items()} == {
+            "fc.bias": [1, 1, 1]
+        }
+        side.set_gradients({})
+        assert side.gradients() == {}
+
+
+def test_training_takes_the_steps_of_the_optimizer() -> None:
+    optimizers = [
+        lambda model: torch.optim.SGD(model.parameters(), lr=0.5),
+        lambda model: paddle.optimizer.SGD(0.5, model.parameters()),
+    ]
+    for side, optimizer in zip(make_sides(), optimizers, strict=True):
+        side.optimizer = optimizer
+        side.load({"fc.bias": np.zeros(3)})
+        gradients = [{"fc.bias": np.array([2.0, 0.0, 4.0])}] * 2
+        draws = [KeyedDraws(0, {"": ""})] * 2
+        steps = side.train((np.ones((1, 2)),), 2, draws, gradients=gradients)
+        assert [step.tensors["fc.bias"].tolist() for step in steps] == [[-1, 0, -2], [-2, 0, -4]]
+        assert [step.rates for step in steps] == [[0.5], [0.5]]
+        assert side.rates(3) == [[0.5]] * 3
+
+
+def test_an_optimizer_is_required_and_must_be_new_each_time() -> None:
+    for side in make_sides():
+        with pytest.raises(ReprodError, match=f"the {side.name} side has no optimizer"):
+            side.rates(1)
+    ours = make_sides()[0]
+    used = torch.optim.SGD(ours.model.parameters(), lr=0.5)
+    ours.optimizer = lambda model: used
+    ours.rates(1)
+    with pytest.raises(ReprodError, match="returned the same optimizer twice"):
+        ours.rates(1)
