@@ -26,9 +26,6 @@ TESTED_BY_THEIR_DOOR = {
     "alignment": "pairing",
     "backends/paddle": "init rnn sketch trace",
     "backends/torch": "init sketch trace",
-    "commands": "api compare curves diff pair selftest",
-    "pair": "blame file remote",
-    "records": "pickled record verdict",
     "selftest": "functions inputs layers training weights",
     "traces": "recorder",
 }  # fmt: skip

@@ -5,9 +5,9 @@ import warnings
 from collections import OrderedDict
 from pathlib import Path
 
-from reprod_align import Recorder, load_record, save_record
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError
+from reprod_align.records.record import Recorder, load_record, save_record
 from reprod_align.records.safe_pickle import restricted_loads
 from tests.records.npy import SAMPLE, assert_same, boxed, npy, refused
 

@@ -1,0 +1,68 @@
+"""`reprod-align pair` and `selftest`: a file of the user's is run, and judged."""
+
+import json
+from pathlib import Path
+
+from reprod_align.commands import pair, selftest
+from reprod_align.errors import ReprodError
+from tests.commands.asked import run
+
+import pytest
+
+FILE = """
+import numpy as np
+
+def torch_model():
+    import torch
+    print("a word of the file's own")
+    return torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.Tanh())
+
+def paddle_model():
+    from paddle import nn
+    return nn.Sequential(nn.Linear(3, 2), nn.Tanh())
+
+inputs = (np.random.default_rng(0).standard_normal((4, 3)),)
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.py"
+    path.write_text(FILE)
+    return path
+
+
+def test_a_faithful_pair_and_one_with_a_fault(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(pair, file, "--json") == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["passed"]  # the file's own words go to stderr
+    assert "a word of the file's own" in shown.err
+    file.write_text(FILE.replace("nn.Tanh())\n\ninputs", "nn.ReLU())\n\ninputs"))
+    assert run(pair, file) == 1
+
+
+def test_a_file_that_raises_is_placed(file: Path) -> None:
+    file.write_text(FILE + "raise KeyError('planted')\n")
+    for command in (pair, selftest):
+        with pytest.raises(ReprodError, match=r"mine\.py, line 14: KeyError: 'planted'"):
+            run(command, file)
+
+
+def test_an_interpreter_that_is_missing_is_refused(file: Path) -> None:
+    with pytest.raises(ReprodError, match="cannot start /no/python"):
+        run(pair, file, "--torch-python", "/no/python")
+
+
+def test_what_a_selftest_prints_and_returns(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = []
+    nothing = selftest.SelfTest(pair.Report(), [])
+    monkeypatch.setattr(
+        selftest, "selftest_sides", lambda *args, **settings: given.append(args) or nothing
+    )
+    assert run(selftest, file) == 1
+    assert [side.name for side in given[0][:2]] == ["PyTorch", "Paddle"]
+    assert "so nothing was planted" in capsys.readouterr().out

@@ -1,0 +1,84 @@
+"""What a pickled record may hold: arrays are built, everything else is refused."""
+
+from reprod_align.records.pickled import (
+    KNOWN_NAMES,
+    REDUCERS,
+    Builder,
+    Dtype,
+    Name,
+    Pending,
+    Refused,
+)
+
+import numpy as np
+import pytest
+
+ONE = memoryview(np.array([1.0, 2.0]).tobytes())
+FLOAT = Dtype("f8", "<")
+
+
+def test_an_array_is_built_from_its_bytes() -> None:
+    array = Builder(100).array(FLOAT, (2,), ONE)
+    assert array.tolist() == [1.0, 2.0]
+    array[0] = 3  # a copy, to be written to
+    turned = REDUCERS["_frombuffer"](Builder(100), ONE, FLOAT, (1, 2), "F")
+    assert turned.shape == (1, 2)
+    assert REDUCERS["scalar"](Builder(100), FLOAT, ONE[:8]) == 1.0
+
+
+@pytest.mark.parametrize(("dtype", "shape", "data"), [
+    (FLOAT, (3,), ONE),
+    (FLOAT, (-1,), ONE),
+    (FLOAT, [2], ONE),
+    ("f8", (2,), ONE),
+    (Dtype("O"), (2,), ONE),
+    (Dtype("b1"), (16,), memoryview(b"\x02" * 16)),
+    (Dtype("U1"), (1,), memoryview(b"\xff" * 4)),
+])  # fmt: skip
+def test_an_array_that_does_not_fit_is_refused(dtype: object, shape: object, data: object) -> None:
+    with pytest.raises(Refused, match="is damaged"):
+        Builder(1000).array(dtype, shape, data)
+
+
+def test_memory_is_accounted_for() -> None:
+    builder = Builder(20)
+    builder.array(FLOAT, (2,), ONE)
+    with pytest.raises(Refused, match="more memory"):
+        builder.array(FLOAT, (2,), ONE)
+
+
+def test_rings_and_deep_nests_are_refused() -> None:
+    builder, inner = Builder(100), [1]
+    outer = [inner]
+    builder.place(inner, [1])
+    builder.place(outer, [inner])
+    with pytest.raises(Refused, match="contains itself"):
+        builder.place(inner, [outer])
+    builder, nest = Builder(100), [1]
+    with pytest.raises(Refused, match="more than 64 deep"):
+        for _ in range(70):
+            nest, before = [nest], nest
+            builder.place(nest, [before])
+
+
+def test_a_dtype_takes_its_byte_order_and_nothing_else() -> None:
+    dtype = REDUCERS["dtype"](Builder(0), "f8", False, True)
+    dtype.build((3, ">", None, None, None, -1, -1, 0))
+    assert dtype.to_numpy() == np.dtype(">f8")
+    for state in ((3, "<", None, ("a",), {}, -1, -1, 0), (3, "?", None, None, None, -1, -1, 0), ()):
+        with pytest.raises(Refused):
+            dtype.build(state)
+    for code in ("V8", "m8", 8):
+        with pytest.raises(Refused, match="holds the dtype"):
+            REDUCERS["dtype"](Builder(0), code, False, True)
+
+
+def test_names_stand_for_functions_of_our_own() -> None:
+    assert set(REDUCERS) <= set(KNOWN_NAMES.values())
+    assert ("builtins", "eval") not in KNOWN_NAMES
+    make = REDUCERS["_reconstruct"]
+    assert make(Builder(0), Name("ndarray"), (0,), b"b") == Pending()
+    with pytest.raises(Refused, match="array type"):
+        make(Builder(0), Name("dtype"), (0,), b"b")
+    with pytest.raises(Refused, match="_codecs.encode"):
+        REDUCERS["encode"](Builder(9), "text", "rot13")
