@@ -66,6 +66,18 @@ def test_the_weights_that_the_port_holds_decide_how_a_square_matrix_lies() -> No
         assert other.pairs[0].lay[0].transposed is not transposed
 
 
+def test_weights_that_lie_the_same_both_ways_change_nothing() -> None:
+    symmetric = np.eye(3)
+    ours = make_evidence("PyTorch", {"fc": ("Linear", {"weight": symmetric})})
+    theirs = make_evidence("Paddle", {"": ("", {"fc": symmetric})})
+    pair = TensorPair(
+        ("fc.weight",), ("fc",), (Lay(False, (3, 3)),), choices=((Lay(True, (3, 3)),),)
+    )
+    found = Match([pair])
+    note_doubts(found, ours, theirs, {})
+    assert found.pairs == [pair]
+
+
 def test_counts_of_heads_that_a_model_names_are_offered_first() -> None:
     parts = {f"{name}": ("Linear", {"weight": numbers(8, 2) * n})
              for n, name in enumerate("qkv", 1)}  # fmt: skip

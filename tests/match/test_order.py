@@ -40,6 +40,14 @@ def test_look_alikes_are_exchanged_where_values_say_so() -> None:
     assert pair(ours, theirs) == {"a": "y", "b": "x"}
 
 
+def test_look_alikes_are_exchanged_where_names_say_so() -> None:
+    ours = {"attn.query": linear(3, 3), "attn.key": linear(3, 3)}
+    theirs = {"attn.k_proj": linear(3, 3), "attn.q_proj": linear(3, 3)}
+    assert pair(ours, theirs) == {"attn.query": "attn.q_proj", "attn.key": "attn.k_proj"}
+    unknown = {"attn.x": linear(3, 3), "attn.y": linear(3, 3)}
+    assert pair(ours, unknown) == {"attn.query": "attn.x", "attn.key": "attn.y"}
+
+
 def test_what_is_paired_already_is_left_alone() -> None:
     both = make_both({"a": linear(3, 3)}, {"x": linear(3, 3)})
     found = Match(owners={"a": "other"})

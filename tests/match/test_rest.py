@@ -35,8 +35,9 @@ def test_names_that_say_nothing_are_not_guessed() -> None:
 def test_a_shape_or_a_buffer_that_does_not_fit_is_left_over() -> None:
     head = {"head": linear(4, 3)}
     assert pair(head, {"": ("", {"head": numbers(3, 5)})}) == Match()
-    parameter = {"norm": ("", {"weight": numbers(4)})}
-    assert pair(parameter, {"norm": ("", {"running_mean": numbers(4)})}) == Match()
+    parameter, buffer = ({"norm": ("", {role: numbers(4)})} for role in ("mean", "_mean"))
+    assert pair(parameter, buffer) == Match()
+    assert partners(pair(parameter, parameter)) == {"norm.mean": "norm.mean"}
 
 
 def test_a_tensor_with_a_partner_is_left_alone() -> None:

@@ -44,6 +44,8 @@ def test_outputs_that_fit_two_layers_or_another_kind_decide_nothing() -> None:
     before = {"": ""}
     two = {"x": RELU, "y": RELU}
     assert correct(before, {"one": RELU}, two, trace(one=A), trace(x=A, y=A)) == before
+    both = {"one": RELU, "two": RELU}
+    assert correct(before, both, {"x": RELU}, trace(one=A, two=A), trace(x=A)) == before
     other = {"x": ("Dropout", {})}
     assert correct(before, {"one": RELU}, other, trace(one=A), trace(x=A)) == before
     assert correct(before, {"one": RELU}, {"x": RELU}, trace(one=A), trace(x=B)) == before

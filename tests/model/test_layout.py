@@ -45,6 +45,7 @@ def test_axes_of_length_one_and_merged_axes_fit() -> None:
     assert find_turns((5, 3, 1, 1), (3, 5), "oi", "io") == [True]
     assert find_turns((2, 3), (6,), "", "") == [False]
     assert find_turns((), (1,), "", "") == [False]
+    assert find_turns((1, 4), (4, 1), "oi", "io") == [False]  # a vector has nothing to transpose
 
 
 def test_parts_are_cut_and_joined_by_groups() -> None:

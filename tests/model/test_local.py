@@ -102,6 +102,15 @@ def test_tensors_are_described_and_loaded_by_name() -> None:
             side.load({"fc.gone": np.zeros(3)})
 
 
+def test_a_tensor_with_two_names_is_known_by_its_first() -> None:
+    for side in make_sides():
+        side.model.again = type(side.model.fc)(2, 3)
+        side.model.again.weight = side.model.fc.weight
+        ties = {tensor.name: tensor.tie for tensor in side.describe().tensors.values()}
+        assert ties["again.weight"] == "fc.weight" and ties["again.bias"] == "again.bias"
+        assert [name for name, _ in side.parameters()] == ["fc.weight", "fc.bias", "again.bias"]
+
+
 def test_gradients_are_set_by_name_and_those_not_named_are_lost() -> None:
     for side in make_sides():
         side.set_gradients({"fc.bias": np.ones(3)})

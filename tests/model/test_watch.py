@@ -96,6 +96,19 @@ def test_pinned_values_and_gradients_take_the_models_place(fw) -> None:
 
 
 @BACKENDS
+def test_a_pinned_tensor_that_the_scalar_does_not_reach_gets_gradient_zero(fw) -> None:
+    model = TorchChain() if fw is torch_framework else PaddleChain()
+    for pins, expected in ((PinOutput("act", Pin(None, X)), [0, 0, 0]), (NO_PINS, None)):
+        watch = Watch(fw, "all", pins)
+        x = fw.make_differentiable(fw.constant(X))
+        with watch.on(fw.modules(model)):
+            model(x)
+            watch.include_pinned(x.sum()).backward()
+        gradient = watch.trace.by_key()["act", 0].outputs[""].gradient
+        assert gradient is None if expected is None else np.array_equal(gradient, expected)
+
+
+@BACKENDS
 def test_an_error_is_placed_and_the_hooks_come_off(fw) -> None:
     model = TorchChain() if fw is torch_framework else PaddleChain()
     watch = Watch(fw, "all")
