@@ -26,7 +26,6 @@ TESTED_BY_THEIR_DOOR = {
     "alignment": "pairing",
     "backends/paddle": "init rnn sketch trace",
     "backends/torch": "init sketch trace",
-    "selftest": "functions inputs layers training weights",
     "traces": "recorder",
 }  # fmt: skip
 

@@ -1,0 +1,56 @@
+"""Faults in functions: each changes what it should, and is not planted where it has no place."""
+
+from typing import Any
+
+from reprod_align.selftest import functions
+from tests.selftest.observed import IMAGES, X, changes_output, observed
+
+import numpy as np
+import pytest
+from paddle import nn
+
+
+@pytest.mark.parametrize(("find", "layer", "inputs", "kind"), [
+    (functions.swap_gelu_form, nn.GELU(), X, ""),
+    (functions.swap_relu_gelu, nn.GELU(), X, "gelu -> relu"),
+    (functions.swap_relu_gelu, nn.ReLU(), X, "relu -> gelu"),
+    (functions.move_softmax_axis, nn.Softmax(), X, ""),
+    (functions.flip_exclusive, nn.AvgPool2D(3, 1, padding=1), IMAGES, ""),
+    (functions.swap_pool, nn.MaxPool2D(2), IMAGES, "max_pool2d -> avg_pool2d"),
+])  # fmt: skip
+def test_a_function_is_changed(find: Any, layer: Any, inputs: np.ndarray, kind: str) -> None:
+    with observed(nn.Sequential(layer), inputs) as view:
+        fault = find(view)
+        assert (fault.module, fault.kind) == ("0", kind)
+        assert changes_output(view, fault)
+
+
+@pytest.mark.parametrize(
+    "find", [functions.halve_dropout, functions.leave_dropout_out, functions.stick_in_eval]
+)
+def test_a_dropout_is_changed_in_training_alone(find: Any) -> None:
+    with observed(nn.Sequential(nn.Dropout(0.5)), np.ones((40, 40))) as view:
+        assert changes_output(view, find(view), training=True)
+        assert not changes_output(view, find(view))
+
+
+@pytest.mark.parametrize(("find", "reason"), [
+    (functions.swap_gelu_form, "no gelu"),
+    (functions.swap_relu_gelu, "neither gelu nor relu"),
+    (functions.move_softmax_axis, "no softmax"),
+    (functions.flip_exclusive, "no average pool with padding"),
+    (functions.swap_pool, "no pool"),
+    (functions.halve_dropout, "no dropout with p > 0"),
+    (functions.leave_dropout_out, "no dropout with p > 0"),
+    (functions.stick_in_eval, "no layer that differs between train and eval mode"),
+])  # fmt: skip
+def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
+    with observed(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.0)), X) as view:
+        assert find(view) == reason
+
+
+def test_a_softmax_of_one_number_has_a_hint() -> None:
+    with observed(nn.Sequential(nn.Softmax()), np.ones((1, 1))) as view:
+        fault = functions.move_softmax_axis(view)
+        assert "give longer sequences" in fault.hint
+        assert not changes_output(view, fault)

@@ -1,0 +1,74 @@
+"""Faults in weights and gradients: each changes what it should, and comes off again."""
+
+from typing import Any
+
+from reprod_align.selftest import weights
+from tests.selftest.observed import X, changes_output, gradients, observed
+
+import numpy as np
+import pytest
+from paddle import nn
+
+
+def two_linears() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 4))
+
+
+@pytest.mark.parametrize(("find", "model", "inputs", "module"), [
+    (weights.keep_untransposed, two_linears(), X, "2"),
+    (weights.nudge_weight, two_linears(), X, "2"),
+    (weights.drop_bias, two_linears(), X, "2"),
+    (weights.exchange_gamma_beta, nn.Sequential(nn.LayerNorm(4)), X, "0"),
+    (weights.shift_rows, nn.Sequential(nn.Embedding(5, 4)), np.array([[0, 1]]), "0"),
+])  # fmt: skip
+def test_a_weight_is_changed(find: Any, model: Any, inputs: np.ndarray, module: str) -> None:
+    with observed(model, inputs) as view:
+        fault = find(view)
+        assert (fault.module, fault.hint) == (module, "")
+        assert changes_output(view, fault)
+
+
+@pytest.mark.parametrize(("find", "reason"), [
+    (weights.exchange_linears, "no two Linear layers of one shape beside each other"),
+    (weights.keep_untransposed, "no square Linear"),
+    (weights.drop_bias, "no layer with a bias"),
+    (weights.exchange_gamma_beta, "no norm with both weight and bias"),
+    (weights.shift_rows, "no embedding"),
+])  # fmt: skip
+def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
+    with observed(nn.Sequential(nn.Linear(4, 2, bias_attr=False)), X) as view:
+        assert find(view) == reason
+
+
+def test_two_layers_weights_are_exchanged() -> None:
+    with observed(two_linears(), X) as view:
+        fault = weights.exchange_linears(view)
+        assert fault.module == "0 and 2"
+        assert changes_output(view, fault)
+        first, _, second = view.side.model
+        second.weight.set_value(first.weight)
+        second.bias.set_value(first.bias)
+        fault = weights.exchange_linears(view)
+        assert fault.hint == "the two hold the same values"
+        assert not changes_output(view, fault)
+
+
+def test_a_bias_of_zeros_has_a_hint() -> None:
+    model = nn.Sequential(nn.Linear(4, 2))
+    with observed(model, X) as view:
+        model[0].bias.set_value(model[0].bias * 0)
+        fault = weights.drop_bias(view)
+        assert "every bias of the model is 0" in fault.hint
+        assert not changes_output(view, fault)
+
+
+def test_gradients_that_do_not_arrive() -> None:
+    with observed(two_linears(), X) as view:
+        frozen = weights.freeze_parameter(view)
+        assert not changes_output(view, frozen)
+        found = gradients(view, frozen)
+        assert [name for name, arrives in found.items() if not arrives] == [frozen.module]
+        cut = weights.detach_output(view)
+        assert cut.module == "1"
+        found = gradients(view, cut)
+        assert [name for name, arrives in found.items() if not arrives] == ["0.weight", "0.bias"]
