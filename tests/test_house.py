@@ -22,11 +22,8 @@ NOT_VERBS = {
 # Modules that the tests of their folder reach by the package or the command that uses them, not by name.
 # A module leaves this list when it gets a test that imports it; none is added.
 TESTED_BY_THEIR_DOOR = {
-    "alignment/locating": "fault passing",
-    "alignment": "pairing",
     "backends/paddle": "init rnn sketch trace",
     "backends/torch": "init sketch trace",
-    "traces": "recorder",
 }  # fmt: skip
 
 

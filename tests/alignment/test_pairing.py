@@ -1,5 +1,8 @@
 """What stands for what: tensors converted, modules and settings compared, ties and frozen parameters."""
 
+from dataclasses import replace
+
+from reprod_align.alignment.pairing import Pairing
 from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 import numpy as np
@@ -33,3 +36,21 @@ def test_a_parameter_that_one_side_freezes() -> None:
     with at_work(ours, theirs) as (runner, _):
         assert runner.pairing.is_frozen_on_one_side("first.bias", "first.bias")
         assert not runner.pairing.is_frozen_on_one_side("first.weight", "first.weight")
+
+
+def test_a_parameter_that_only_torch_ties() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        pairing = runner.pairing
+    assert isinstance(pairing, Pairing)
+    assert pairing.split_ties == [] and pairing.untied == frozenset()
+    tensors = dict(pairing.torch.tensors)
+    tensors["second.bias"] = replace(tensors["second.bias"], tie="first.bias")
+    tied = replace(pairing, torch=replace(pairing.torch, tensors=tensors))
+    assert tied.split_ties == [("second.bias", "first.bias", "second.bias")]
+    assert tied.untied == {"first.bias", "second.bias"}
+
+
+def test_outputs_are_unknown_where_the_port_did_not_run() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        pairing = replace(runner.pairing, outputs=None)
+        assert pairing.compared_outputs is None
