@@ -19,13 +19,6 @@ NOT_VERBS = {
     "placed", "said", "settled", "shown", "told", "turned", "unmet",
 }  # fmt: skip
 
-# Modules that the tests of their folder reach by the package or the command that uses them, not by name.
-# A module leaves this list when it gets a test that imports it; none is added.
-TESTED_BY_THEIR_DOOR = {
-    "backends/paddle": "init rnn sketch trace",
-    "backends/torch": "init sketch trace",
-}  # fmt: skip
-
 
 def modules(room: str) -> list[Path]:
     return sorted(path.relative_to(REPOSITORY) for path in (REPOSITORY / room).rglob("*.py"))
@@ -70,11 +63,6 @@ def test_a_folder_has_at_most_fifteen_modules(room: str) -> None:
 
 def test_each_module_has_a_test_of_its_own() -> None:
     missing = []
-    doors = {
-        f"reprod_align/{folder}/{name}.py"
-        for folder, names in TESTED_BY_THEIR_DOOR.items()
-        for name in names.split()
-    }
     for path in modules("reprod_align"):
         room = path.parts[1] if len(path.parts) > 2 else ""
         empty = not any(
@@ -82,7 +70,7 @@ def test_each_module_has_a_test_of_its_own() -> None:
         )
         if not empty and TABLES not in str(path) and name_of(path) not in names_in(f"tests/{room}"):
             missing.append(str(path))
-    assert sorted(set(missing) - doors) == []
+    assert missing == []
 
 
 def test_functions_are_verbs() -> None:

@@ -1,0 +1,76 @@
+"""What recording needs of a framework: the same of both, and a trace of each."""
+
+from pathlib import Path
+from typing import Any
+
+from reprod_align.backends.paddle import sketch as paddle_sketch
+from reprod_align.backends.paddle import trace as paddle_trace
+from reprod_align.backends.torch import sketch as torch_sketch
+from reprod_align.backends.torch import trace as torch_trace
+from reprod_align.errors import ReprodError
+from reprod_align.traces.file import load_trace
+from reprod_align.traces.sketch import NUMPY, distance, sketch
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+ROWS = np.random.default_rng(0).standard_normal((40, 50))
+TWINS = [
+    (torch_sketch, torch_trace, torch, torch.tensor),
+    (paddle_sketch, paddle_trace, paddle, paddle.to_tensor),
+]
+
+
+@pytest.mark.parametrize(("ops", "trace", "framework", "make"), TWINS)
+def test_a_sketch_is_that_of_the_array(ops: Any, trace: Any, framework: Any, make: Any) -> None:
+    own = sketch(make(ROWS), ops)
+    np.testing.assert_allclose(own, sketch(ROWS), rtol=1e-9, atol=1e-9)
+    changed = ROWS.copy()
+    changed[3, 4] += 1.0
+    assert distance(own, sketch(make(changed), ops)) == pytest.approx(1.0, rel=1e-6)
+
+
+@pytest.mark.parametrize(("ops", "trace", "framework", "make"), TWINS)
+def test_the_frameworks_own_sums_are_numpys(
+    ops: Any, trace: Any, framework: Any, make: Any
+) -> None:
+    flat = ops.on_device(make(ROWS))
+    np.testing.assert_allclose(ops.moments(flat), NUMPY.moments(ROWS.reshape(-1)), rtol=1e-9)
+    own, expected = ops.signed_sums(flat, 7, 50), NUMPY.signed_sums(ROWS.reshape(-1), 7, 50)
+    np.testing.assert_allclose(own, expected, rtol=1e-9, atol=1e-9)
+    narrow = ops.on_device(make(ROWS.astype(np.float16)))
+    assert str(narrow.dtype).endswith("float32")
+    pair = ops.on_device(make(np.array([1 + 2j])))
+    assert ops.array(pair).tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(("ops", "trace", "framework", "make"), TWINS)
+def test_versions_leaves_and_gradients(ops: Any, trace: Any, framework: Any, make: Any) -> None:
+    layer = framework.nn.Linear(3, 2)
+    tensor = make(ROWS)
+    before = ops.version(tensor)
+    tensor[0] = 0.0
+    assert ops.version(tensor) != before
+    assert ops.is_leaf(layer.weight) and not ops.is_leaf(layer.weight * 2)
+    assert ops.gradient(layer.weight) is None
+    (layer.weight * 2).sum().backward()
+    assert (ops.array(ops.gradient(layer.weight)) == 2).all()
+    assert ops.transposed_parameters(layer) == ({"weight"} if framework is paddle else set())
+
+
+@pytest.mark.parametrize(("ops", "trace", "framework", "make"), TWINS)
+def test_a_trace_is_written(
+    ops: Any, trace: Any, framework: Any, make: Any, tmp_path: Path
+) -> None:
+    layer, path = framework.nn.Linear(3, 2), tmp_path / "trace"
+    with trace.record_trace(layer, path, backward=False):
+        layer(framework.ones([4, 3]))
+    tensors = load_trace(path).tensors
+    assert [(tensor.phase, tensor.shape) for tensor in tensors] == [
+        ("input", (4, 3)), ("output", (4, 2)),
+    ]  # fmt: skip
+    with pytest.raises(ReprodError, match="nothing was recorded"):
+        with trace.record_trace(layer, path):
+            pass
