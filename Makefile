@@ -22,9 +22,9 @@ setup-dev: $(VENV)/.ready-dev
 test: setup-dev  ## run the tests, on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal $(OPTIONS)
 
-# Another CPU, as far as the libraries can be told: AVX2 for AVX-512, oneDNN without AVX, MKL's and OpenBLAS's
-# other kernels, so other orders of summation; and two threads for one.
-OTHER_CPU := ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE \
+# Another CPU, as far as the libraries can be told: no AVX in torch and oneDNN, MKL's and OpenBLAS's other
+# kernels, so other orders of summation; and two threads for one.
+OTHER_CPU := ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41 MKL_CBWR=COMPATIBLE \
 	OPENBLAS_CORETYPE=Prescott OMP_NUM_THREADS=2 MKL_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE KMP_BLOCKTIME=0
 
 test-cpus: setup-dev  ## the numeric tests as on another CPU, with two threads

@@ -95,19 +95,28 @@ def one_line_error(finished: Finished) -> str:
     return lines[0]
 
 
+def align_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: str) -> Path:
+    """Return the folder `name` in which the whole pipeline has run, once for all test processes.
+
+    Its align.txt holds what the run printed. Read only.
+    """
+    common = tmp_path_factory.getbasetemp()
+    common = common.parent if "PYTEST_XDIST_WORKER" in os.environ else common
+    home = common / name
+    with FileLock(common / f"{name}.lock"):  # the first process makes it
+        if not (home / "align.txt").exists():
+            words = ("-m", "pipeline.align", *options, "--home", home)
+            finished = run_warm_python(*words, warm_children=True)
+            assert finished.returncode == 0, finished.stdout + finished.stderr
+            assert finished.stderr == "", "quiet by default"
+            (home / "align.txt").write_text(finished.stdout)
+    return home
+
+
 @pytest.fixture(scope="session")
 def aligned_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the whole pipeline has run on the `tiny` profile. Read only: see `home`."""
-    common = tmp_path_factory.getbasetemp()
-    common = common.parent if "PYTEST_XDIST_WORKER" in os.environ else common
-    home = common / "aligned"
-    with FileLock(common / "aligned.lock"):  # the first process makes it, for all
-        if not (home / "align.txt").exists():
-            options = ("--profile", "tiny", "--home", home)
-            finished = run_warm_python("-m", "pipeline.align", *options, warm_children=True)
-            assert finished.returncode == 0, finished.stdout + finished.stderr
-            (home / "align.txt").write_text(finished.stdout)
-    return home
+    return align_once(tmp_path_factory, "aligned", "--profile", "tiny")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from reprod_align import load_record
-from tests.conftest import run_warm_python
+from tests.conftest import align_once
 from tests.warm import journal
 
 import pytest
@@ -21,11 +21,8 @@ MEMORY = 2048  # MiB, of the largest process
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return log_reprod/ of a run on the default profile, and what the run printed."""
-    home = tmp_path_factory.mktemp("minilm")
-    finished = run_warm_python("-m", "pipeline.align", "--home", home, warm_children=True)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert finished.stderr == "", "quiet by default"
-    return home / "log_reprod", finished.stdout
+    home = align_once(tmp_path_factory, "minilm")
+    return home / "log_reprod", (home / "align.txt").read_text()
 
 
 def strict(folder: Path, name: str) -> list[dict]:
