@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -117,6 +117,16 @@ def align_once(tmp_path_factory: pytest.TempPathFactory, name: str, *options: st
 def aligned_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the whole pipeline has run on the `tiny` profile. Read only: see `home`."""
     return align_once(tmp_path_factory, "aligned", "--profile", "tiny")
+
+
+@pytest.fixture(autouse=True)
+def float32_by_default() -> Iterator[None]:
+    """Put the default dtypes back that a script run in the tests' own process has set."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_default_dtype(sys.modules["torch"].float32)
+    if "paddle" in sys.modules:
+        sys.modules["paddle"].set_default_dtype("float32")
 
 
 @pytest.fixture

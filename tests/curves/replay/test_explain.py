@@ -14,13 +14,11 @@ from pipeline.data.corpus import DEMO_FOLDER
 from reprod_align.commands import main
 from reprod_align.curves.replay.explain import Span, _choose_span
 from reprod_align.curves.replay.logged import LoggedGap
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.test_training_options import tiny_run
 
 import numpy as np
-import paddle
 import pytest
-import torch
 from paddle.utils import unique_name
 
 # Hugging Face datasets leaves the files open that it reads; here it does so in the tests' own process
@@ -30,15 +28,6 @@ pytestmark = pytest.mark.filterwarnings(
 TRAINING = (REPOSITORY / "tests" / "pairs" / "small_training.py").read_text()
 Told = dict[str, Any]
 Explain = Callable[..., Told]
-
-
-@pytest.fixture(autouse=True)
-def own_dtypes() -> Iterator[None]:
-    """Put the default dtypes back, which the pipeline's file sets as a training script does."""
-    before = torch.get_default_dtype(), paddle.get_default_dtype()
-    yield
-    torch.set_default_dtype(before[0])
-    paddle.set_default_dtype(before[1])
 
 
 @pytest.fixture
@@ -419,17 +408,24 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("what", SPOILT)
-def test_spoilt_checkpoints(
-    what: str, step5, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_spoilt_checkpoints(what: str, step5, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(step5[0] / "runs", folder / "runs")
     spoil, words = SPOILT[what]
     spoil(folder / "runs/paddle/float64")
-    code = main(["curves", *step5_logs(folder), "--explain", PIPELINE, "--at", "5"])
-    assert code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
+    command = (
+        "-m",
+        "reprod_align",
+        "curves",
+        *step5_logs(folder),
+        "--explain",
+        PIPELINE,
+        "--at",
+        "5",
+    )
+    home, data = str(step5[0] / "home"), str(step5[0])
+    finished = run_warm_python(*command, PIPELINE_HOME=home, PIPELINE_DATA_DIR=data)
+    assert words in one_line_error(finished)
 
 
 def test_checkpoints_of_other_sentences(step5, capsys: pytest.CaptureFixture[str]) -> None:
