@@ -140,7 +140,7 @@ class _Rows:
         return self._draws.integers(low, high, self._widen(shape))[self._rows]
 
     def permutation(self, n: int) -> Int64:
-        """Raise UnsharedDrawError: the order of a whole batch has none of its parts in it."""
+        """Raise UnsharedDrawError: the order of a whole batch does not give the orders of its parts."""
         raise UnsharedDrawError(f"a permutation of {n} cannot be drawn for a part of a batch")
 
     def _widen(self, shape: Shape) -> Shape:

@@ -168,7 +168,7 @@ def _subtraction(ours: np.dtype[Any], theirs: np.dtype[Any]) -> _Subtraction:
 
 
 def _subtract_integers(ours: Array, theirs: Array) -> tuple[Array, Array, Array]:
-    """Subtract 64-bit integers by halves, each of which a float64 holds: the sum rounds only once."""
+    """Subtract 64-bit integers by halves that a float64 holds exactly: the sum rounds only once."""
     e, a = ours.astype(np.float64), theirs.astype(np.float64)
     if (ours == theirs).all():
         return np.zeros(e.shape), e, a

@@ -32,7 +32,7 @@ class Counterparts:
     """Which calls and tensors of the reference and the port stand for each other."""
 
     def __init__(self, pairing: Pairing, reference: Trace, natural: Trace) -> None:
-        """Take the reference's run, and the port's own, with none of its numbers replaced."""
+        """Take the reference's run, and the port's own, without replaced numbers."""
         self._calls, self._names = reference.by_key(), pairing.names
         ours, theirs = reference.counts(), natural.counts()
         self._called_alike = {
