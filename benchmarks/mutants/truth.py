@@ -1,0 +1,116 @@
+"""What a port computes, run directly in float64: the truth about a mutant does not depend on `align`."""
+
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from benchmarks.mutants.subjects import Subject
+
+import numpy as np
+import paddle
+
+Arrays = Mapping[str, np.ndarray]
+_CHANGED = 1e-9  # relative to the largest value
+_LEAST = 1e-4  # of the median of all largest values: a gradient below is zero but for rounding
+
+
+def work_out(subject: Subject, path: Path) -> Arrays:
+    """Return outputs and gradients of the port at `path`, in eval and in train mode, by name.
+
+    Its weights are random numbers that follow from their names.
+    """
+    _, model, inputs = subject.make(subject.load(path))
+    paddle.set_default_dtype("float64")
+    try:
+        model.to(dtype="float64")
+        _fill(model)
+        return dict(_run_both(model, inputs))
+    finally:
+        paddle.set_default_dtype("float32")
+
+
+def differ(expected: Arrays, actual: Arrays) -> bool:
+    """Tell whether any number is another one."""
+    if expected.keys() != actual.keys():
+        return True
+    sizes = [np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in expected.values()]
+    least = _LEAST * float(np.median(sizes))
+    return any(_differs(expected[name], actual[name], least) for name in expected)
+
+
+def collect_lines(subject: Subject, path: Path) -> frozenset[int]:
+    """Return the lines of the port at `path` that run."""
+    lines: set[int] = set()
+
+    def watch(frame: FrameType, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != str(path) or frame.f_code.co_name in ("<module>",):
+            return None
+        lines.add(frame.f_lineno)
+        return watch
+
+    module = subject.load(path)
+    sys.settrace(watch)
+    try:
+        _, model, inputs = subject.make(module)
+        for training in (False, True):
+            _call(model, inputs, training, "float32")
+    finally:
+        sys.settrace(None)
+    return frozenset(lines)
+
+
+def _fill(model: Any) -> None:
+    for name, tensor in model.state_dict().items():
+        if "float" in str(tensor.dtype):
+            random = np.random.default_rng(zlib.crc32(name.encode()))
+            drawn = random.normal(size=tensor.shape) * 0.2
+            tensor.set_value(np.abs(drawn) + 0.5 if "variance" in name else drawn)
+
+
+def _run_both(model: Any, inputs: Any) -> Iterator[tuple[str, np.ndarray]]:
+    for training in (False, True):
+        mode = "train" if training else "eval"
+        objective = 0.0
+        for at, tensor in enumerate(_tensors(_call(model, inputs, training, "float64"))):
+            yield f"{mode} output {at}", np.asarray(tensor.numpy(), np.float64)
+            if "float" in str(tensor.dtype) and not tensor.stop_gradient:
+                weights = np.cos(np.arange(tensor.size, dtype=np.float64)).reshape(tensor.shape)
+                objective = objective + (tensor * paddle.to_tensor(weights)).sum()
+        model.clear_gradients()
+        objective.backward()
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                yield f"{mode} gradient of {name}", np.asarray(parameter.grad.numpy(), np.float64)
+
+
+def _call(model: Any, inputs: Any, training: bool, dtype: str) -> Any:
+    (model.train if training else model.eval)()
+    paddle.seed(0)
+    np.random.seed(0)
+    if isinstance(inputs, dict):
+        return model(**{name: _tensor(array, dtype) for name, array in inputs.items()})
+    return model(*[_tensor(array, dtype) for array in inputs])
+
+
+def _tensor(array: np.ndarray, dtype: str) -> Any:
+    return paddle.to_tensor(array.astype(dtype) if array.dtype.kind == "f" else array)
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    """Yield the tensors of an output; a tuple of one is as good as the one."""
+    if isinstance(value, paddle.Tensor):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for part in value.values() if isinstance(value, Mapping) else value:
+            yield from _tensors(part)
+
+
+def _differs(expected: np.ndarray, actual: np.ndarray, least: float) -> bool:
+    if expected.shape != actual.shape or (np.isfinite(expected) != np.isfinite(actual)).any():
+        return True
+    sure = np.isfinite(expected)
+    apart = np.abs(expected[sure] - actual[sure]).max(initial=0.0)
+    return bool(apart > _CHANGED * max(np.abs(expected[sure]).max(initial=0.0), least))
