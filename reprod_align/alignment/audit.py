@@ -95,7 +95,7 @@ def _compare_layers(torch: ModuleSettings, paddle: ModuleSettings) -> list[Setti
         message = f"kind: {_describe_kind(torch)} in PyTorch, {_describe_kind(paddle)} in Paddle"
         return [SettingDifference("kind", torch.kind, paddle.kind, message)]
     return [
-        _setting_difference(paddle.kind, name, torch.values[name], paddle.values[name])
+        _setting_difference(paddle, name, torch.values[name], paddle.values[name])
         for name in torch.values
         if name in paddle.values and not _equal(torch.values[name], paddle.values[name])
     ]
@@ -158,10 +158,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _setting_difference(
-    kind: str, name: str, torch_value: Any, paddle_value: Any
+    paddle: ModuleSettings, name: str, torch_value: Any, paddle_value: Any
 ) -> SettingDifference:
-    convention, entry = _convention(kind, name)
+    convention, entry = _convention(paddle.kind, name)
     doubt = convention.doubt
+    if paddle.convention:  # the layer writes it as PyTorch does
+        convention, entry = Convention(name), ""
     if name in _DIMENSIONS and not _signs_differ(torch_value, paddle_value):
         doubt = ""
     message = _setting_message(name, convention, torch_value, paddle_value)

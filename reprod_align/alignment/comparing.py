@@ -79,7 +79,8 @@ def compare_pass(runner: Runner, reference: Trace, training: bool) -> Pass:
     done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
     if done.gradients_ok:
         return done
-    done = replace(done, gradient_noise=_measure_noise(runner, done))
+    noise = runner.pairing.torch.spread(_measure_noise(runner, done))
+    done = replace(done, gradient_noise=noise)
     return replace(done, gradients=compare_gradients(runner.pairing, done, natural))
 
 
@@ -102,15 +103,16 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
 
     A gradient that never arrived is zero. What the pass knows of noise is allowed for.
     """
-    gradients, noise = done.reference.gradients, done.gradient_noise or {}
+    gradients, noise = pairing.torch.spread(done.reference.gradients), done.gradient_noise or {}
     largest = max((magnitude(gradient) for gradient in gradients.values()), default=0.0)
     least = max(1e-13, PASSED_ON * done.outputs_noise) * largest
     gaps = []
-    for pair in pairing.match.pairs:
+    for pair in pairing.distinct:
         zeros = {name: np.zeros(pairing.torch.tensors[name].shape) for name in pair.torch}
         for other, expected in pair.to_paddle({**zeros, **gradients}).items():
             if pairing.paddle.tensors[other].is_parameter:
-                actual = port.gradients.get(other, np.zeros(expected.shape))
+                actual = pairing.paddle.find(port.gradients, other)
+                actual = np.zeros(expected.shape) if actual is None else actual
                 floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
                 gaps.append((pair.torch[0], other, gap(expected, actual, floor=floor)))
     return gaps

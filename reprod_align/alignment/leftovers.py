@@ -31,7 +31,7 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
     pairing, found = runner.pairing, runner.pairing.match
     ours = [pairing.torch.tensors[name] for name in found.torch_left]
     theirs = [pairing.paddle.tensors[name] for name in found.paddle_left]
-    used = _with_gradient(ours, runner.expected.gradients)
+    used = _with_gradient(ours, pairing.torch.spread(runner.expected.gradients))
     extra = _with_gradient(theirs, _gradients_of_port(runner) if theirs else {})
     idle = [t.name for t in ours if t not in used]
     idle += [f"{t.name} (Paddle)" for t in theirs if t not in extra]
@@ -51,7 +51,7 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
 def _gradients_of_port(runner: Runner) -> Mapping[str, Array]:
     """Return the port's gradients of the projection, {} if it does not run."""
     try:
-        return runner.run_port(False, "none").gradients
+        return runner.pairing.paddle.spread(runner.run_port(False, "none").gradients)
     except ModelFailure:
         return {}
 

@@ -45,17 +45,33 @@ class Pairing:
         return pair_outputs(reference.outputs, port.outputs, self.outputs or ())
 
     def convert(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        """Return PyTorch's tensors (or gradients, or updates) as Paddle's tensors hold them."""
+        """Return PyTorch's tensors (or gradients, or updates) as Paddle's tensors hold them.
+
+        A tensor with several names is found under any of them, and returned under all.
+        """
         made: dict[str, Array] = {}
         for pair in self.loaded:
-            if all(name in arrays for name in pair.torch):
-                made.update({name: keep_copy(a) for name, a in pair.to_paddle(arrays).items()})
-        return made
+            found = {name: self.torch.find(arrays, name) for name in pair.torch}
+            known = {name: array for name, array in found.items() if array is not None}
+            if len(known) == len(found):
+                made.update({name: keep_copy(a) for name, a in pair.to_paddle(known).items()})
+        return self.paddle.spread(made)
 
     @cached_property
     def loaded_names(self) -> frozenset[str]:
-        """Paddle's tensors that are given PyTorch's values."""
-        return frozenset(name for pair in self.loaded for name in pair.paddle)
+        """Paddle's tensors that are given PyTorch's values, by every name."""
+        loaded = (name for pair in self.loaded for name in pair.paddle)
+        return frozenset(other for name in loaded for other in self.paddle.other_names(name))
+
+    @cached_property
+    def distinct(self) -> Sequence[TensorPair]:
+        """The pairs of tensors, each pair once: two tied tensors may be paired under two names."""
+        pairs: dict[tuple[tuple[str, ...], tuple[str, ...]], TensorPair] = {}
+        for pair in self.match.pairs:
+            ours = tuple(self.torch.tensors[name].tie for name in pair.torch)
+            theirs = tuple(self.paddle.tensors[name].tie for name in pair.paddle)
+            pairs.setdefault((ours, theirs), pair)
+        return list(pairs.values())
 
     def settings_differ(self, ours: str, theirs: str) -> bool:
         """Tell whether a pair of modules is known to be set differently."""

@@ -77,8 +77,8 @@ def _constant_outputs(done: Pass) -> Iterator[str]:
 
 def _untested_gradients(done: Pass, info: ModelInfo) -> Iterator[str]:
     """Yield a remark on the reference's parameters whose gradient is zero or missing."""
-    names = [name for name, tensor in info.tensors.items() if tensor.is_trainable]
-    silent = [name for name in names if not magnitude(done.reference.gradients.get(name))]
+    names = [name for name, t in info.tensors.items() if t.is_trainable and t.tie == name]
+    silent = [name for name in names if not magnitude(info.find(done.reference.gradients, name))]
     if not any(leaf.differentiable for leaf in done.reference.outputs.values()):
         return
     if names and len(silent) == len(names):

@@ -43,7 +43,6 @@ def match_models(
     pair_by_order(found, torch, paddle)
     pair_single_tensors(found, torch, paddle)
     note_doubts(found, torch, paddle, name_map or {})
-    used = found.paired_names()
-    found.torch_left = [name for name in torch.tensor_names() if name not in used]
-    found.paddle_left = [name for name in paddle.tensor_names() if name not in used]
+    found.torch_left = list(torch.free_names(found.paired_names()))
+    found.paddle_left = list(paddle.free_names(found.paired_names()))
     return found

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from reprod_align.base.naming import parent
@@ -30,7 +30,7 @@ class Owner:
     tensors: Mapping[str, TensorInfo]
     """by role, in PyTorch's words"""
     axes: Mapping[str, str]
-    """of its matrices, by role: "oi", "io" or "" (see layout.find_lays)"""
+    """of its matrices, by role: "oi", "io", either with "?", or "" (see layout.find_lays)"""
 
     @property
     def is_own(self) -> bool:
@@ -58,6 +58,12 @@ class Evidence:
             if tensor.tie == tensor.name and (tensor.is_parameter or statistic):
                 if tensor.role != _COUNTER:
                     yield tensor.name
+
+    def free_names(self, paired: Collection[str]) -> Iterator[str]:
+        """Yield the names of tensors that need a partner and have none under any of their names."""
+        for name in self.tensor_names():
+            if not any(other in paired for other in self.info.other_names(name)):
+                yield name
 
     def axes(self, tensor: TensorInfo) -> str:
         """Return the axes of a tensor that an owner holds."""
@@ -112,7 +118,8 @@ def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
 
 def _owner(info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework: str) -> Owner:
     settings = info.modules[path]
-    laid = matrix_axes(settings.kind, settings.class_name, framework)
+    convention = settings.convention or framework
+    laid = matrix_axes(settings.kind, settings.class_name, convention, path in info.stock)
     axes = {role: laid if role in _MATRICES else "" for role in tensors}
     return Owner(path, settings.kind, tensors, axes)
 
@@ -132,7 +139,8 @@ def _places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]
 def _open(owner: Owner, other: Evidence) -> list[Owner]:
     """Return the parts in which the other side keeps what this owner holds; itself if it has none."""
     if any(role.startswith("in_proj") or role.endswith("_proj_weight") for role in owner.tensors):
-        return [owner] if owner.path in other.owners else _open_projections(owner)
+        twin = other.owners.get(owner.path)
+        return [owner] if twin and _fit_roles(owner, twin) else _open_projections(owner)
     roles = {role for theirs in other.owners.values() for role in theirs.tensors}
     if "weight_ih_l0" in owner.tensors and "weight_ih_l0" not in roles:
         cells = _open_cells(owner)
@@ -140,6 +148,12 @@ def _open(owner: Owner, other: Evidence) -> list[Owner]:
     if "weight_ih" in owner.tensors and not roles & {"weight_ih", "weight_ih_l0"}:
         return _open_gates(owner)
     return [owner]
+
+
+def _fit_roles(owner: Owner, twin: Owner) -> bool:
+    """Tell whether one owner holds no tensors that the other lacks: a bias for q, k and v, or three."""
+    ours, theirs = owner.tensors.keys(), twin.tensors.keys()
+    return ours <= theirs or theirs <= ours
 
 
 def _open_projections(owner: Owner) -> list[Owner]:

@@ -147,7 +147,7 @@ def _outputs_first(owner: Owner, role: str) -> Shape:
 
 
 def _is_turned(owner: Owner, role: str) -> bool:
-    return owner.axes.get(role) == "io" and len(owner.tensors[role].shape) == 2
+    return owner.axes.get(role, "").startswith("io") and len(owner.tensors[role].shape) == 2
 
 
 def _shapes(owners: Sequence[Owner], role: str) -> Counter[Shape]:

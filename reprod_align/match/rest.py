@@ -38,7 +38,7 @@ def _candidates(
     found: Match, torch: Evidence, paddle: Evidence
 ) -> Iterator[tuple[tuple[TensorInfo, TensorInfo], Sequence[Lay]]]:
     paired = found.paired_names()
-    left = [paddle.info.tensors[name] for name in paddle.tensor_names() if name not in paired]
+    left = [paddle.info.tensors[name] for name in paddle.free_names(paired)]
     for ours in torch.info.tensors.values():
         owner = torch.owners.get(ours.owner)
         if ours.name in paired or owner is None or ours not in owner.tensors.values():

@@ -39,17 +39,20 @@ class Lay:
 def find_lays(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) -> list[Lay]:
     """Return the ways in which a tensor of one shape can lie in the other, the likeliest first.
 
-    The axes are "oi" (a torch Linear, a convolution), "io" (a Paddle Linear), or "" where nothing
-    tells (a bare parameter). Empty: the tensor does not fit.
+    The axes are "oi" (a torch Linear, a convolution), "io" (a Paddle Linear), either with "?" where
+    a class of the user's own may do otherwise, or "" where nothing tells (a bare parameter). Empty:
+    the tensor does not fit.
     """
     slim, wanted = _slim(torch), _slim(paddle)
     straight = [Lay(False, paddle)] if _is_merged(slim, wanted) else []
     if min(len(slim), len(wanted)) < 2 or not (torch_axes or paddle_axes):
         return straight
     turned = [Lay(True, paddle)] if _is_merged(_matrix(slim)[::-1], wanted) else []
-    if torch_axes and paddle_axes:
-        return straight if torch_axes == paddle_axes else turned
-    return straight + turned
+    if not (torch_axes and paddle_axes):
+        return straight + turned
+    alike = torch_axes[:2] == paddle_axes[:2]
+    likely, other = (straight, turned) if alike else (turned, straight)
+    return likely + other if "?" in torch_axes + paddle_axes else likely
 
 
 def _is_merged(first: Shape, second: Shape) -> bool:

@@ -7,7 +7,7 @@ from its backend, so that the two sides run the very same lines.
 import math
 import random as python_random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -73,7 +73,8 @@ class LocalSide:
         modules = dict(self.fw.modules(self.model))
         package = f"{self.fw.Module.__module__.partition('.')[0]}."
         stock = {p for p, module in modules.items() if type(module).__module__.startswith(package)}
-        first: dict[int, str] = {}
+        settings = {p: self.settings.module_settings(module) for p, module in modules.items()}
+        ties = _choose_names(self._held(), {p for p, known in settings.items() if known.kind})
         tensors = {
             held.name: TensorInfo(
                 name=held.name,
@@ -84,12 +85,11 @@ class LocalSide:
                 is_parameter=held.is_parameter,
                 is_trainable=held.is_parameter and bool(self.fw.carries_gradient(held.tensor)),
                 is_persistent=bool(self.fw.is_persistent(held.module, held.role)),
-                tie=first.setdefault(id(held.tensor), held.name),
+                tie=ties[id(held.tensor)],
             )
             for held in self._held()
         }
-        read = self.settings.module_settings
-        return ModelInfo({p: read(m) for p, m in modules.items()}, tensors, frozenset(stock))
+        return ModelInfo(settings, tensors, frozenset(stock))
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""
@@ -338,6 +338,19 @@ class LocalSide:
         plateau = "plateau" in type(scheduler).__name__.lower()  # it steps by the metric
         with self._blame("scheduler"):
             scheduler.step(*[loss] if plateau else [])
+
+
+def _choose_names(held: Iterable[_Held], layers: Set[str]) -> dict[int, str]:
+    """Return the name that stands for all names of each tensor, by id: its first, if a layer has none.
+
+    layers: the framework's own, which tell how the tensor is used: a bare parameter doesn't.
+    """
+    chosen: dict[int, _Held] = {}
+    for one in held:
+        known = chosen.setdefault(id(one.tensor), one)
+        if known.path not in layers and one.path in layers:
+            chosen[id(one.tensor)] = one
+    return {tensor: one.name for tensor, one in chosen.items()}
 
 
 @contextmanager

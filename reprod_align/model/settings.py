@@ -18,12 +18,14 @@ class ModuleSettings:
     """One layer: the PyTorch class that computes the same, its own class, and its settings.
 
     `kind` is "" for a class that is no framework layer; `values` are then its own attributes.
-    A setting without effect (the momentum of a layer that tracks nothing) is left out.
+    A setting without effect (the momentum of a layer that tracks nothing) is left out. `convention`
+    is "PyTorch" for a layer of `paddle.compat`, which keeps its weights as PyTorch does; "": as usual.
     """
 
     kind: str
     class_name: str
     values: Values
+    convention: str = ""
 
 
 @dataclass(frozen=True)

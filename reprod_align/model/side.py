@@ -4,10 +4,12 @@
 another process.
 """
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
@@ -17,6 +19,7 @@ from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 
 Inputs = Mapping[str, Array] | tuple[Array, ...]
+Known = TypeVar("Known")
 
 
 class ModelFailure(ReprodError):
@@ -58,7 +61,7 @@ class TensorInfo:
     is_trainable: bool
     is_persistent: bool
     tie: str
-    """the first name of the same tensor; its own name if it has no other"""
+    """the name that stands for all names of the same tensor; its own name if it has no other"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,27 @@ class ModelInfo:
     tensors: Mapping[str, TensorInfo]
     stock: frozenset[str]
     """the modules that are the framework's own layers, unchanged"""
+
+    def find(self, known: Mapping[str, Known], name: str) -> Known | None:
+        """Return what is known of a tensor, under any of its names; None if nothing is."""
+        found = (known.get(other) for other in (name, *self.other_names(name)))
+        return next((value for value in found if value is not None), None)
+
+    def spread(self, known: Mapping[str, Known]) -> dict[str, Known]:
+        """Return what is known of the tensors under every name of theirs."""
+        found = ((name, self.find(known, name)) for name in self.tensors)
+        return {name: value for name, value in found if value is not None}
+
+    def other_names(self, name: str) -> Sequence[str]:
+        """Return every name of a tensor."""
+        return self._ties[self.tensors[name].tie]
+
+    @cached_property
+    def _ties(self) -> Mapping[str, Sequence[str]]:
+        names: dict[str, list[str]] = defaultdict(list)
+        for tensor in self.tensors.values():
+            names[tensor.tie].append(tensor.name)
+        return names
 
 
 @dataclass

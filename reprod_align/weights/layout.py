@@ -14,13 +14,16 @@ TRANSPOSED_LAYERS: Final = frozenset({"Linear"})
 """Layers of `torch.nn` and `paddle.nn` whose weight is (out, in) in PyTorch and (in, out) in Paddle."""
 
 
-def matrix_axes(kind: str, class_name: str, framework: str) -> str:
+def matrix_axes(kind: str, class_name: str, convention: str, is_stock: bool = True) -> str:
     """Return the order of outputs and inputs in a layer's matrices: "oi", "io", or "" if unknown.
 
-    kind: the PyTorch layer that computes the same, "" for a user's own class; class_name: its class.
+    kind: the PyTorch layer that computes the same, "" for a user's own class; class_name: its class;
+    convention: the framework whose layout the layer follows. Only a layer of the framework's own
+    (is_stock) is certain to follow it: with "?" at its end the order is likely.
     """
     if kind in TRANSPOSED_LAYERS or (not kind and class_name.endswith("Linear")):
-        return "oi" if framework == "PyTorch" else "io"
+        likely = "oi" if convention == "PyTorch" else "io"
+        return likely if is_stock and kind else f"{likely}?"
     if kind.startswith("Conv") and "Transpose" not in kind:
         return "oi"
     return "io" if class_name == "Conv1D" and not kind else ""  # the one of GPT-2

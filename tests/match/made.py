@@ -42,7 +42,7 @@ def make_info(modules: Mapping[str, Module], values: Mapping[str, Any] | None = 
             tensors[name] = TensorInfo(
                 name, path, role, array.shape, True, is_parameter, is_parameter, True, tie
             )
-    return ModelInfo(settings, tensors, frozenset())
+    return ModelInfo(settings, tensors, frozenset(p for p, kind in kinds.items() if kind))
 
 
 def make_evidence(

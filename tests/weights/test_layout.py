@@ -24,15 +24,20 @@ def test_a_transposed_layer_is_one_for_matching_and_converting(kind: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("kind", "class_name", "framework", "axes"),
+    ("kind", "class_name", "convention", "axes"),
     [
         ("Conv2d", "Conv2D", "Paddle", "oi"),
         ("ConvTranspose2d", "Conv2DTranspose", "Paddle", ""),
         ("", "Conv1D", "PyTorch", "io"),  # GPT-2's
-        ("", "FusedLinear", "Paddle", "io"),
-        ("", "FusedLinear", "PyTorch", "oi"),
+        ("", "FusedLinear", "Paddle", "io?"),
+        ("", "FusedLinear", "PyTorch", "oi?"),
         ("LayerNorm", "LayerNorm", "PyTorch", ""),
     ],
 )
-def test_other_layers(kind: str, class_name: str, framework: str, axes: str) -> None:
-    assert matrix_axes(kind, class_name, framework) == axes
+def test_other_layers(kind: str, class_name: str, convention: str, axes: str) -> None:
+    assert matrix_axes(kind, class_name, convention) == axes
+
+
+def test_a_class_derived_from_a_layer_may_keep_its_weight_otherwise() -> None:
+    assert matrix_axes("Linear", "CausalLMHead", "Paddle", is_stock=False) == "io?"
+    assert matrix_axes("Conv2d", "MyConv", "Paddle", is_stock=False) == "oi"

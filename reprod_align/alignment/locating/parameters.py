@@ -39,7 +39,7 @@ def add_parameter_faults(
             findings.note_float32(name, found.relative)
             continue
         text = _describe_frozen(pairing, name) if frozen else ""
-        if not text and other not in free.port.gradients:
+        if not text and pairing.paddle.find(free.port.gradients, other) is None:
             text = "gets no gradient in Paddle"
         elif not text and place != module:
             text = (

@@ -98,7 +98,7 @@ class UpdateComparer:
         ours = updates_of(self.taken, number, self.runner.weights)
         theirs = updates_of(other, number, self.port_start)
         found: UpdateGaps = {}
-        for pair in pairing.match.pairs:
+        for pair in pairing.distinct:
             if not all(pairing.torch.tensors[name].is_parameter for name in pair.torch):
                 continue
             floor = NOISE * max(noise.get(name, 0.0) for name in pair.torch)
@@ -136,7 +136,7 @@ class UpdateComparer:
         largest = max((magnitude(gradient) for gradient in taken.gradients.values()), default=0.0)
         floor = _ROUNDED * float(np.finfo(self.runner.dtype).eps) * largest
         for name, ours in self.runner.pairing.convert(taken.gradients).items():
-            theirs = natural.gradients.get(name)
+            theirs = self.runner.pairing.paddle.find(natural.gradients, name)
             if theirs is not None and theirs.shape == ours.shape:
                 size = np.maximum(np.abs(ours), np.abs(theirs))
                 rounded[name] = rounded.get(name, False) | ((size > 0) & (size <= floor))

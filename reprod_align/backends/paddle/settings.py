@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from reprod_align.backends.paddle import compat
 from reprod_align.backends.paddle.optimizer_settings import optimizer_settings as optimizer_settings
 from reprod_align.backends.vocabulary import (
     Readers,
@@ -26,7 +27,11 @@ from paddle import nn
 
 def module_settings(module: nn.Layer) -> ModuleSettings:
     """Return the settings of a module; the values of a user-written one are its own attributes."""
-    kind = next((_KINDS[base] for base in type(module).__mro__ if base in _KINDS), "")
+    base = next((base for base in type(module).__mro__ if base in _KINDS), object)
+    kind = _KINDS.get(base, "")
+    if compat.follows_torch(base):
+        values = read_layer(kind, module, compat.READERS, compat.OWN)
+        return ModuleSettings(kind, type(module).__name__, values, "PyTorch")
     kind = _PADS[module._mode] + kind if kind.startswith("Pad") else kind
     return ModuleSettings(kind, type(module).__name__, _values(kind, module))
 
@@ -255,9 +260,14 @@ def _class_names(kind: str) -> tuple[str, ...]:
 
 
 _FRAMEWORK: Final = tuple(vars(nn.Layer()))
-_KINDS: Final[Mapping[type, str]] = {
-    getattr(nn, name): kind
-    for kind in layer_kinds()
-    for name in _class_names(kind)
-    if hasattr(nn, name)  # an older Paddle lacks some
-} | {getattr(nn, f"Pad{dims}D"): f"Pad{dims}d" for dims in (1, 2, 3)}
+_COMPAT: Final = compat.compat_classes(layer_kinds())
+_KINDS: Final[Mapping[type, str]] = (
+    {
+        getattr(nn, name): kind
+        for kind in layer_kinds()
+        for name in _class_names(kind)
+        if hasattr(nn, name)  # an older Paddle lacks some
+    }
+    | {getattr(nn, f"Pad{dims}D"): f"Pad{dims}d" for dims in (1, 2, 3)}
+    | _COMPAT
+)
