@@ -4,7 +4,7 @@ Their weights lie as PyTorch's do, and their settings have PyTorch's names.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from reprod_align.backends.vocabulary import Readers, is_given
 
