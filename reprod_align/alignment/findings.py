@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
+from reprod_align.model.source.lines import SourceLine
 from reprod_align.report import Check, Finding, Report, Stage
 
 NOT_COMPARABLE = Gap(math.inf, 0.0, 0.0, "")
@@ -20,20 +21,32 @@ class Findings:
         self._in_float32: list[str] = []
 
     def add(
-        self, stage: Stage, ours: str, theirs: str, message: str, found: Gap = NOT_COMPARABLE
+        self,
+        stage: Stage,
+        ours: str,
+        theirs: str,
+        message: str,
+        found: Gap = NOT_COMPARABLE,
+        lines: tuple[SourceLine | None, SourceLine | None] = (None, None),
     ) -> None:
-        """Add a finding about a module or parameter, by PyTorch's name and Paddle's."""
+        """Add a finding about a module or parameter, by PyTorch's name and Paddle's.
+
+        lines: of source, PyTorch's and Paddle's, that make the difference.
+        """
         finding = Finding(stage, ours, theirs, message, found.difference, found.tolerance)
-        self.report.findings.append(finding)
+        self.report.findings.append(give_lines(finding, *lines))
 
     def put_first(self, findings: Sequence[Finding]) -> None:
         """Add findings before those that were made already."""
         self.report.findings[:0] = findings
 
+    def replace(self, finding: Finding, other: Finding) -> None:
+        """Put another finding in the place of one."""
+        self.report.findings[self.report.findings.index(finding)] = other
+
     def extend_message(self, finding: Finding, text: str) -> None:
         """Add `text` to the message of a finding."""
-        number = self.report.findings.index(finding)
-        self.report.findings[number] = replace(finding, message=finding.message + text)
+        self.replace(finding, replace(finding, message=finding.message + text))
 
     def check(
         self, stage: Stage, what: str, relative: float, passed: bool, noise: float | None = None
@@ -87,3 +100,12 @@ class Findings:
     def at_stage(self, *stages: Stage) -> list[Finding]:
         """Return the findings of some stages."""
         return [finding for finding in self.report.findings if finding.stage in stages]
+
+
+def give_lines(finding: Finding, torch: SourceLine | None, paddle: SourceLine | None) -> Finding:
+    """Return the finding with lines of source, where it has none yet."""
+    if torch is not None and finding.torch_line is None:
+        finding = replace(finding, torch_line=str(torch), torch_code=torch.text)
+    if paddle is not None and finding.paddle_line is None:
+        finding = replace(finding, paddle_line=str(paddle), paddle_code=paddle.text)
+    return finding

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.consequence import describe_effects
-from reprod_align.alignment.findings import NOT_COMPARABLE, Findings
+from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
+from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
 from reprod_align.alignment.loss_stage import compare_losses
 from reprod_align.alignment.pair_models import pair_models
@@ -67,6 +68,7 @@ def judge(pair: Pair, dtype: str) -> Report:
         _note_failure(runner, findings, error)
     add_leftovers(runner, findings)
     _compare_settings(runner.pairing, findings)
+    add_lines(findings, runner)
     return _conclude(runner, findings)
 
 
@@ -160,7 +162,7 @@ def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> No
     stage = _FAILED_IN.get(error.what, "forward")
     findings.check(stage, PORT_RUNS, np.inf, False)
     text = f"the Paddle {error.what} raises {error.text}"
-    findings.add(stage, names.get(paired, ""), error.path, text, NOT_COMPARABLE)
+    findings.add(stage, names.get(paired, ""), error.path, text, lines=(None, error.source))
 
 
 def _upwards(path: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs, Side, Step
+from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 
@@ -45,11 +46,20 @@ class Runner:
 
     # ---------------------------------------------------------------- single passes
 
-    def run_reference(self, training: bool, loss: bool = False, keep: Keep = "all") -> Trace:
-        """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs."""
+    def run_reference(
+        self,
+        training: bool,
+        loss: bool = False,
+        keep: Keep = "all",
+        wanted: Wanted | None = None,
+    ) -> Trace:
+        """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
+
+        wanted: modules whose own code is recorded call by call.
+        """
         objective = None if loss else Projection(only=self._counted(training))
         draws = self._draws_of_reference(SEED)
-        trace = self.reference.run(self.inputs, training, draws, keep, objective)
+        trace = self.reference.run(self.inputs, training, draws, keep, objective, wanted=wanted)
         self._drawn[training, loss] = trace.drawn
         if training:
             self.reference.load(self.weights)
@@ -62,11 +72,12 @@ class Runner:
         pins: Pins = NO_PINS,
         loss: bool = False,
         backward: bool = True,
+        wanted: Wanted | None = None,
     ) -> Trace:
-        """Run Paddle's side, with `pins` in place of its own values; `loss` as for the reference."""
+        """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
         draws = self._draws_of_port(SEED, (training, loss))
-        trace = self.port.run(self.inputs, training, draws, keep, objective, pins)
+        trace = self.port.run(self.inputs, training, draws, keep, objective, pins, wanted)
         if training:
             self._restore_port()
         return trace

@@ -1,7 +1,7 @@
 """Puts something else in the place of a function or an attribute while a block lasts."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 
@@ -14,3 +14,22 @@ def replace_attribute(owner: Any, name: str, replacement: Any) -> Iterator[None]
         yield
     finally:
         setattr(owner, name, own)
+
+
+@contextmanager
+def note_construction(kinds: Mapping[str, type], note: Callable[[str], None]) -> Iterator[None]:
+    """Call `note` with a kind's name whenever an object of its class is initialised in the block."""
+    with ExitStack() as stack:
+        for name, kind in kinds.items():
+            stack.enter_context(replace_attribute(kind, "__init__", _note_first(name, kind, note)))
+        yield
+
+
+def _note_first(name: str, kind: type, note: Callable[[str], None]) -> Callable[..., None]:
+    own = kind.__init__  # type: ignore[misc]
+
+    def initialise(self: Any, *args: Any, **kwargs: Any) -> None:
+        note(name)
+        own(self, *args, **kwargs)
+
+    return initialise

@@ -8,7 +8,7 @@ import math
 import random as python_random
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from types import ModuleType
 from typing import Any, NamedTuple
 from weakref import ReferenceType, ref
@@ -20,6 +20,8 @@ from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, TensorInfo
+from reprod_align.model.source.lines import SourceLine, UserCode
+from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Trace, keep_copy, unload
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 
@@ -65,6 +67,7 @@ class LocalSide:
         self.asked_float32 = False
         self.remarks: list[str] = []
         self._used: list[ReferenceType[Any]] = []
+        self._code = UserCode(framework.PACKAGES)
 
     # ------------------------------------------------------------------ its tensors
 
@@ -125,6 +128,29 @@ class LocalSide:
         found = ((name, self.fw.gradient(tensor)) for name, tensor in self.parameters())
         return {name: keep_copy(gradient) for name, gradient in found if gradient is not None}
 
+    # ------------------------------------------------------------------ its source
+
+    def find_classes(self, path: str) -> list[SourceLine]:
+        """Return a line inside a module's class and inside each base class, where they are the user's."""
+        module = dict(self.fw.modules(self.model)).get(path)
+        found = (self._code.find_class(base) for base in type(module).__mro__)
+        return [line for line in found if line is not None]
+
+    def find_maker(self, what: str) -> SourceLine | None:
+        """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
+        function = getattr(self, what)
+        if what == "loss" or self.optimizer is None:
+            return self._code.find_function(function)
+        made: dict[str, SourceLine] = {}
+        with self.fw.note_makers(
+            lambda kind: _note_once(made, kind, self._code.find_calling_line())
+        ):
+            with suppress(Exception):
+                optimizer = self.optimizer(self.model)
+                if self.scheduler is not None:
+                    self.scheduler(optimizer)
+        return made.get(what) or self._code.find_function(function or self.optimizer)
+
     # ------------------------------------------------------------------ working state
 
     @contextmanager
@@ -170,6 +196,7 @@ class LocalSide:
         keep: Keep = "outputs",
         objective: Projection | None = None,
         pins: Pins = NO_PINS,
+        wanted: Wanted | None = None,
         take_gradients: bool = True,
     ) -> Trace:
         """Run forward and backward once; see `Side.run`.
@@ -179,10 +206,14 @@ class LocalSide:
         unload()
         self.fw.set_mode(self.model, training)
         self.set_gradients({})
-        watch = Watch(self.fw, keep, pins)
+        watch = Watch(self.fw, keep, pins, wanted)
         draws.place = watch.place
         modules = self.fw.modules(self.model)
-        with watch.on(modules), self.shared_random(draws), self._watch_float32():
+        with ExitStack() as stack:
+            stack.enter_context(watch.on(modules))
+            stack.enter_context(self.shared_random(draws))
+            stack.enter_context(self._watch_float32())
+            stack.enter_context(watch.hear_operations())
             with self._blame("model", watch):
                 output = self._forward(inputs)
             with self._blame("loss", watch):
@@ -210,7 +241,9 @@ class LocalSide:
             yield
         except Exception as error:
             path = watch.inside() if watch is not None else ""
-            raise ModelFailure(self.name, path, what, describe_error(error)) from error
+            failure = ModelFailure(self.name, path, what, describe_error(error))
+            failure.source = self._code.find_raising_line(error.__traceback__)
+            raise failure from error
 
     def _forward(self, inputs: Inputs) -> Any:
         if isinstance(inputs, Mapping):
@@ -351,6 +384,13 @@ def _choose_names(held: Iterable[_Held], layers: Set[str]) -> dict[int, str]:
         if known.path not in layers and one.path in layers:
             chosen[id(one.tensor)] = one
     return {tensor: one.name for tensor, one in chosen.items()}
+
+
+def _note_once(
+    made: dict[str, SourceLine], kind: str, found: tuple[SourceLine, object] | None
+) -> None:
+    if found is not None:
+        made.setdefault(kind, found[0])
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.model.projection import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
+from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 
@@ -30,6 +32,8 @@ class ModelFailure(ReprodError):
         where = f" in {path}" if path else ""
         super().__init__(f"the {framework} {what} raised{where}: {text}")
         self.framework, self.path, self.what, self.text = framework, path, what, text
+        self.source: SourceLine | None = None
+        """the user's line that raised"""
 
     @property
     def lacks_kernel(self) -> bool:
@@ -162,11 +166,13 @@ class Side(Protocol):
         keep: Keep = "outputs",
         objective: Projection | None = None,
         pins: Pins = NO_PINS,
+        wanted: Wanted | None = None,
     ) -> Trace:
         """Run forward and backward once from the present weights.
 
         objective: None: the side's own loss. pins: values that take the place of the model's own as
-        it runs. Raises ModelFailure if the model or the loss does.
+        it runs. wanted: modules whose own code is recorded call by call. Raises ModelFailure if the
+        model or the loss does.
         """
 
     def train(
@@ -179,6 +185,12 @@ class Side(Protocol):
         rates: Sequence[Sequence[float]] | None = None,
     ) -> list[Step]:
         """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
+
+    def find_classes(self, path: str) -> list[SourceLine]:
+        """Return a line inside a module's class and inside each base class, where they are the user's."""
+
+    def find_maker(self, what: str) -> SourceLine | None:
+        """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
 
     def rates(self, steps: int) -> list[list[float]]:
         """Return the learning rates of `steps` steps of the schedule alone, nothing trained."""

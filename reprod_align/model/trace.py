@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakSet
 
+from reprod_align.model.source.operation import Operation
 from reprod_align.traces import calls
 
 import numpy as np
@@ -51,6 +52,8 @@ class Trace:
     """after the pass"""
     drawn: dict[Any, Any] = field(default_factory=dict)
     """the random draws: place and number -> shape"""
+    operations: list[Operation] = field(default_factory=list)
+    """what the user's code called in the modules that were wanted"""
 
     @property
     def outputs(self) -> Mapping[str, Leaf]:

@@ -1,12 +1,15 @@
 """Hooks on every module: they record each call, and can put given values in place of the model's."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
 from reprod_align.base.tree import leaves, replace
+from reprod_align.model.recorder import OperationRecorder
+from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Call, Leaf, Shelf, Trace
 from reprod_align.traces.calls import Listener
 
@@ -51,14 +54,26 @@ NO_PINS: Pins = _NoPins()
 class Watch:
     """Records one forward and backward pass of a model into `trace`."""
 
-    def __init__(self, framework: ModuleType, keep: Keep, pins: Pins = NO_PINS) -> None:
-        """Record what `keep` says; `pins` are put in as the values pass by."""
+    def __init__(
+        self, framework: ModuleType, keep: Keep, pins: Pins = NO_PINS, wanted: Wanted | None = None
+    ) -> None:
+        """Record what `keep` says; `pins` are put in as the values pass by.
+
+        wanted: modules whose own code is recorded call by call.
+        """
         self.fw, self.keep, self.pins = framework, keep, pins
+        self._inner = None if wanted is None else OperationRecorder(framework, wanted)
         self._listener: Listener[Leaf] = Listener(framework, self._begin, self._end)
         self.trace = Trace(self._listener.calls)
         self.on = self._listener.on
+        if self._inner is not None:
+            self.trace.operations = self._inner.operations
         self._shelf = Shelf()
         self._pinned: list[Any] = []
+
+    def hear_operations(self) -> AbstractContextManager[None]:
+        """Record in the block what the wanted modules' own code calls. Enter it last."""
+        return nullcontext() if self._inner is None else self._inner.on()
 
     def place(self) -> list[tuple[str, int]]:
         """Return the calls that are open, the innermost last."""
@@ -76,12 +91,27 @@ class Watch:
         return scalar + self.fw.weighted_sum(self._pinned, zeros)
 
     def _begin(self, call: Call, given: Any) -> Any:
+        if self._inner is not None:
+            self._inner.begin(call, given)
+            with self._inner.paused():
+                return self._take(call, given)
+        return self._take(call, given)
+
+    def _take(self, call: Call, given: Any) -> Any:
         if self.keep != "all":
             return None
         call.inputs = self._leaves(given)
         return self._pass_on(given, call.inputs, self.pins.inputs(call))
 
     def _end(self, call: Call, output: Any) -> Any:
+        if self._inner is None:
+            return self._give(call, output)
+        with self._inner.paused():
+            passed = self._give(call, output)
+        self._inner.end(call, output, output if passed is None else passed)
+        return passed
+
+    def _give(self, call: Call, output: Any) -> Any:
         if self.keep == "none" or (self.keep == "ends" and self._listener.open):
             return None
         call.outputs = self._leaves(output)

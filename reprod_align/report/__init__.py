@@ -34,6 +34,12 @@ class Finding:
     """the largest absolute difference there"""
     tolerance: float
     """the largest that a faithful pair may have there"""
+    torch_line: str | None = None
+    """the line of PyTorch's model from which Paddle's differs, as "file.py:123"; None: no source"""
+    paddle_line: str | None = None
+    torch_code: str = ""
+    """what stands in that line"""
+    paddle_code: str = ""
 
     @property
     def place(self) -> str:
@@ -128,7 +134,8 @@ class Report:
                 "",
                 f"{count(len(self.findings), 'finding')}, the first is where the models diverge:",
             ]
-            lines += [f"  {number}. {finding}" for number, finding in enumerate(self.findings, 1)]
+            for number, finding in enumerate(self.findings, 1):
+                lines += [f"  {number}. {finding}", *_show_lines(finding)]
         lines += self._growth()
         if self.consequences:
             lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
@@ -172,6 +179,15 @@ class Report:
             "shares": self.shares,
         }
         return as_json(plain)
+
+
+def _show_lines(finding: Finding) -> list[str]:
+    """Return the two lines of source, each after its place."""
+    lines = [
+        ("PyTorch", finding.torch_line, finding.torch_code),
+        ("Paddle", finding.paddle_line, finding.paddle_code),
+    ]
+    return [f"       {side:<7}  {line}:  {code}" for side, line, code in lines if line is not None]
 
 
 def _handed(share: ModuleShare) -> str:

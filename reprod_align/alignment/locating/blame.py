@@ -16,6 +16,7 @@ from reprod_align.alignment.locating.counterparts import Counterparts, PinnedRun
 from reprod_align.alignment.locating.explain import find_cause
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.forward import find_forward_faults
+from reprod_align.alignment.locating.lines import LineFinder
 from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
     find_incomparable_layers,
@@ -109,6 +110,7 @@ def _add_faults(
     runner: Runner, findings: Findings, done: Pass, run: PinnedRun, faults: Sequence[Fault]
 ) -> None:
     """Add a finding for each fault that is more than rounding, or a remark."""
+    finder = LineFinder(runner, done.training, run, faults)
     for fault in faults:
         ours = fault.place[0]
         if fault.kind == "kink":
@@ -117,19 +119,19 @@ def _add_faults(
         elif is_rounding(runner, fault):
             findings.note_float32(ours or "the model", fault.gap.relative)
         else:
-            _add_fault(
-                runner.pairing,
-                findings,
-                done,
-                run,
-                move_closer(fault, runner.pairing, done.reference),
-            )
+            _add_fault(runner.pairing, findings, done, run, fault, finder)
 
 
 def _add_fault(
-    pairing: Pairing, findings: Findings, done: Pass, run: PinnedRun, fault: Fault
+    pairing: Pairing,
+    findings: Findings,
+    done: Pass,
+    run: PinnedRun,
+    fault: Fault,
+    finder: LineFinder,
 ) -> None:
     """Add a finding for a fault, unless its place has one already."""
+    found, fault = fault, move_closer(fault, pairing, done.reference)
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own
@@ -141,7 +143,9 @@ def _add_fault(
     cause = find_cause(fault, done.reference, pairing.torch.modules.get(ours))
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
-    findings.add(fault.stage, ours, theirs, f"{text}. {cause}" if cause else text, fault.gap)
+    lines = finder.find(found)
+    message = ". ".join(filter(None, [text, cause, lines.words]))
+    findings.add(fault.stage, ours, theirs, message, fault.gap, (lines.torch, lines.paddle))
 
 
 def _meets_frozen(pairing: Pairing, fault: Fault) -> bool:

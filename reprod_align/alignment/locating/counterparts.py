@@ -38,6 +38,8 @@ class Counterparts:
         self._called_alike = {
             path for path, name in self._names.items() if theirs[path] == ours[name]
         }
+        self.names = {path: self._names[path] for path in self._called_alike}
+        """the port's modules whose calls stand for those of a module of the reference: to its name"""
         self.stock = pairing.paddle.stock
         """the port's modules that are the framework's own layers"""
         self.altered = {

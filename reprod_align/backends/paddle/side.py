@@ -1,10 +1,13 @@
 """The calls of Paddle that `LocalSide` makes. `backends.torch.side` holds the same with PyTorch's."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
 from reprod_align.backends.paddle.float32 import float32_requests as float32_requests
+from reprod_align.backends.replacing import note_construction
 
 import numpy as np
 import paddle
@@ -13,6 +16,9 @@ from paddle import nn
 
 Array = NDArray[np.generic]
 Tensor, Module = paddle.Tensor, nn.Layer
+
+PACKAGES = (os.path.dirname(paddle.__file__),)
+"""whose files are not the user's"""
 
 NAME = "Paddle"
 
@@ -178,6 +184,14 @@ def set_mode(model: nn.Layer, training: bool) -> None:
         model.train()
     else:
         model.eval()
+
+
+def note_makers(note: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Call `note` with "optimizer" or "scheduler" whenever one is made in the block."""
+    return note_construction(
+        {"optimizer": paddle.optimizer.Optimizer, "scheduler": paddle.optimizer.lr.LRScheduler},
+        note,
+    )
 
 
 def learning_rates(optimizer: Any) -> list[float]:

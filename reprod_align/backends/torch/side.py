@@ -1,9 +1,12 @@
 """The calls of PyTorch that `LocalSide` makes. `backends.paddle.side` holds the same with Paddle's."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
+from reprod_align.backends.replacing import note_construction
+from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
 from reprod_align.backends.torch.float32 import float32_requests as float32_requests
 
 import numpy as np
@@ -13,6 +16,9 @@ from torch import nn
 
 Array = NDArray[np.generic]
 Tensor, Module = torch.Tensor, nn.Module
+
+PACKAGES = (os.path.dirname(torch.__file__),)
+"""whose files are not the user's"""
 
 NAME = "PyTorch"
 
@@ -156,6 +162,14 @@ def set_values(tensor: torch.Tensor, values: Array) -> None:
 def set_mode(model: nn.Module, training: bool) -> None:
     """Put the model into train or eval mode."""
     model.train(training)
+
+
+def note_makers(note: Callable[[str], None]) -> AbstractContextManager[None]:
+    """Call `note` with "optimizer" or "scheduler" whenever one is made in the block."""
+    return note_construction(
+        {"optimizer": torch.optim.Optimizer, "scheduler": torch.optim.lr_scheduler.LRScheduler},
+        note,
+    )
 
 
 def learning_rates(optimizer: Any) -> list[float]:

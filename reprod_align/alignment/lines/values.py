@@ -1,0 +1,82 @@
+"""The numbers that the reference's code met in a module, to be looked up by what they hold."""
+
+from collections.abc import Iterable
+
+from reprod_align.base.difference import gap
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+_LARGEST = 4_000_000  # elements that are sorted to tell an order apart from other numbers
+
+
+class KnownValues:
+    """Arrays, found again by value: as they are, or with their elements in another order."""
+
+    def __init__(self, arrays: Iterable[Array], relative: float) -> None:
+        """relative: how far equal ones may be apart."""
+        self._relative = relative
+        self.arrays: list[Array] = []
+        self._by_size: dict[int, list[int]] = {}
+        self._sums: list[float] = []
+        self._asked: dict[tuple[int, bool], tuple[Array, list[int]]] = {}
+        for array in arrays:
+            self._by_size.setdefault(array.size, []).append(len(self.arrays))
+            self.arrays.append(array)
+            self._sums.append(_sum(array))
+
+    def find_equal(self, array: Array) -> list[int]:
+        """Return the numbers of the arrays of the same shape and values."""
+        return self._find(array, in_order=True)
+
+    def find_alike(self, array: Array) -> list[int]:
+        """Return the numbers of the arrays that hold the same values, in whatever shape and order."""
+        return self._find(array, in_order=False)
+
+    def knows(self, array: Array) -> bool:
+        """Tell whether an array of these values is there, in whatever shape and order."""
+        return bool(self.find_equal(array)) or bool(self.find_alike(array))
+
+    def _find(self, array: Array, in_order: bool) -> list[int]:
+        asked = self._asked.get((id(array), in_order))
+        if asked is None or asked[0] is not array:
+            near = [at for at in self._by_size.get(array.size, ()) if self._is_near(array, at)]
+            same = are_equal if in_order else are_alike
+            found = [at for at in near if same(self.arrays[at], array, self._relative)]
+            asked = self._asked[id(array), in_order] = array, found
+        return asked[1]
+
+    def _is_near(self, array: Array, at: int) -> bool:
+        ours, theirs = self._sums[at], _sum(array)
+        return abs(ours - theirs) <= 10 * self._relative * max(abs(ours), abs(theirs)) + 1e-300
+
+
+def are_equal(expected: Array, actual: Array, relative: float) -> bool:
+    """Tell whether two arrays agree in shape and values; booleans are 0 and 1."""
+    return expected.shape == actual.shape and gap(_plain(expected), _plain(actual), relative).ok
+
+
+def are_alike(expected: Array, actual: Array, relative: float) -> bool:
+    """Tell whether two arrays hold the same values, in whatever shape and order."""
+    if expected.size != actual.size:
+        return False
+    ours, theirs = _plain(expected).reshape(-1), _plain(actual).reshape(-1)
+    if gap(ours, theirs, relative).ok:
+        return True
+    if expected.size > _LARGEST or ours.dtype.kind == "c":
+        return False
+    return gap(np.sort(ours), np.sort(theirs), relative).ok
+
+
+def _plain(array: Array) -> Array:
+    """Return integers and booleans as float64: the two sides often differ in such a dtype alone."""
+    return array.astype(np.float64) if array.dtype.kind in "biu" else array
+
+
+def _sum(array: Array) -> float:
+    """Return the sum of the magnitudes of what is finite."""
+    if array.dtype.kind not in "biufc":
+        return 0.0
+    sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    with np.errstate(all="ignore"):
+        return float(np.where(np.isfinite(sizes), sizes, 0.0).sum())

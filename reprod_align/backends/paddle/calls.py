@@ -1,0 +1,106 @@
+"""Hears every Paddle function that is called. `backends.torch.calls` is the twin.
+
+Paddle has no hook for this, so the functions are replaced where a user can find them: methods of
+Tensor, public functions wherever a loaded module holds them, and the operators below both, which a
+function that was put away in a dict or in a layer still calls.
+"""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache, wraps
+from types import FunctionType, ModuleType
+from typing import Any, Final
+
+from reprod_align.model.recorder import OperationRecorder
+
+import paddle
+
+_PUBLIC: Final = (
+    "paddle", "paddle.nn.functional", "paddle.linalg", "paddle.fft", "paddle.signal",
+    "paddle.incubate.nn.functional", "paddle.compat", "paddle.compat.nn.functional", "paddle.tensor",
+    "paddle.special", "paddle.vision.ops", "paddle.geometric",
+)  # fmt: skip
+_NO_OPERATION: Final = {
+    "backward", "register_hook", "clear_gradient", "clear_grad", "clear_gradient_", "numpy", "item",
+    "tolist", "dim", "ndimension", "element_size", "is_floating_point", "is_complex", "is_integer",
+    "numel", "nelement", "size", "get_tensor", "value", "set_value", "to_dense_", "__len__",
+    "__bool__", "__float__", "__int__", "__index__", "__array__", "__hash__", "__repr__", "__str__",
+    "__format__", "__init__", "__new__", "__class__", "__getattribute__", "__setattr__",
+    "__delattr__", "__dir__", "__doc__", "__reduce__", "__reduce_ex__", "__sizeof__",
+    "__subclasshook__", "__init_subclass__", "__deepcopy__", "__copy__", "__dlpack__",
+    "__dlpack_device__", "__contains__", "__iter__", "__nonzero__", "__long__", "__class_getitem__",
+    "__getstate__", "__setstate__", "__cuda_array_interface__", "__array_priority__",
+}  # fmt: skip
+Function = Callable[..., Any]
+
+
+@contextmanager
+def intercept_calls(recorder: OperationRecorder) -> Iterator[None]:
+    """Let `recorder.record` make every call of a Paddle function in the block: the outermost ones."""
+    replaced: list[tuple[Any, str, Any]] = []
+    try:
+        for owner, name, own in _find_places():
+            replacement = _hear(recorder, name, own)
+            replaced.append((owner, name, own))
+            setattr(owner, name, replacement)
+        yield
+    finally:
+        for owner, name, own in reversed(replaced):
+            setattr(owner, name, own)
+
+
+def _hear(recorder: OperationRecorder, name: str, own: Any) -> Any:
+    if isinstance(own, property):
+        return property(lambda tensor: recorder.record(name, own.__get__, (tensor,), {}))
+
+    @wraps(own)
+    def heard(*args: Any, **kwargs: Any) -> Any:
+        return recorder.record(name, own, args, kwargs)
+
+    return heard
+
+
+def _find_places() -> Iterator[tuple[Any, str, Any]]:
+    """Yield what is to be replaced: its owner, its name there, and what it is now."""
+    for name in _method_names():
+        yield paddle.Tensor, name, inspect.getattr_static(paddle.Tensor, name)
+    public = {id(function) for function in _public_functions()}
+    for module in [*map(sys.modules.get, _PUBLIC), *_user_modules()]:
+        if module is not None:
+            held = [(name, one) for name, one in vars(module).items() if id(one) in public]
+            yield from ((module, name, one) for name, one in held)
+    operators = vars(paddle._C_ops)
+    for name, one in list(operators.items()):
+        if callable(one) and not name.startswith("_") and not isinstance(one, type):
+            yield paddle._C_ops, name, one
+
+
+@lru_cache(maxsize=1)
+def _method_names() -> tuple[str, ...]:
+    """Return the names of Tensor's methods, operators and properties that compute."""
+    tensor = paddle.Tensor
+    found = [name for name in dir(tensor) if name not in _NO_OPERATION and not _is_internal(name)]
+    kinds = FunctionType, type(object.__repr__), type(str.join), property
+    return tuple(n for n in found if isinstance(inspect.getattr_static(tensor, n), kinds))
+
+
+def _is_internal(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _public_functions() -> Iterator[Function]:
+    for module in map(sys.modules.get, _PUBLIC):
+        for name, one in vars(module).items() if module is not None else ():
+            own = getattr(one, "__module__", None) or ""
+            if isinstance(one, FunctionType) and own.startswith("paddle") and name[0] != "_":
+                yield one
+
+
+def _user_modules() -> Iterator[ModuleType]:
+    """Yield the loaded modules that may hold a function of Paddle's by a name of their own."""
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(("paddle.", "torch", "numpy", "reprod_align")) and name != "paddle":
+            if isinstance(module, ModuleType) and "__file__" in vars(module):
+                yield module

@@ -1,0 +1,179 @@
+"""The framework calls that the user's own code makes inside a module, with their source lines.
+
+Recorded only where a difference has been found: every tensor that goes in or comes out is copied.
+"""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from types import FrameType, ModuleType
+from typing import Any
+
+from reprod_align.base.tree import leaves
+from reprod_align.model.source.lines import SourceLine, UserCode, line_of
+from reprod_align.model.source.operation import LOSS, RETURN, CallKey, Operation, Wanted
+from reprod_align.model.trace import Array, Call, Shelf
+
+_PLAIN = (bool, int, float, complex, str, type(None))
+
+
+class OperationRecorder:
+    """Records the operations of one run of one side."""
+
+    def __init__(self, framework: ModuleType, wanted: Wanted) -> None:
+        """Record what `wanted` says; framework: the backend's `side`."""
+        self.operations: list[Operation] = []
+        self.code = UserCode(framework.PACKAGES)
+        self._fw, self._wanted = framework, wanted
+        self._shelf, self._busy = Shelf(), False
+        self._open: list[CallKey] = []
+        self._begun: dict[CallKey, tuple[SourceLine, FrameType, list[Array]] | None] = {}
+        self._returned: SourceLine | None = None
+
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """Hear every call in the block."""
+        before = sys.gettrace()
+        with self._fw.intercept_calls(self):
+            sys.settrace(self._trace)
+            try:
+                yield
+            finally:
+                sys.settrace(before)
+
+    # ---------------------------------------------------------------- functions
+
+    def record(
+        self, name: str, function: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]
+    ) -> Any:
+        """Make the call, and keep it if the user's code in a wanted module made it."""
+        place = None if self._busy else self._place()
+        found = None if place is None else self.code.find_calling_line()
+        if place is None or found is None:
+            return function(*args, **kwargs)
+        self._busy = True
+        try:
+            inputs = self._arrays((args, kwargs))
+            result = function(*args, **kwargs)
+            changed = args[0] if result is None and args else result  # such as of __setitem__
+            self._keep(name, found, place, inputs, changed, (args, kwargs))
+        finally:
+            self._busy = False
+        return result
+
+    def _keep(
+        self,
+        name: str,
+        found: tuple[SourceLine, FrameType],
+        place: CallKey,
+        inputs: list[Array],
+        result: Any,
+        given: Any,
+        child: CallKey | None = None,
+    ) -> None:
+        tensors = leaves(result, self._fw.is_tensor).values()
+        if not tensors:
+            return
+        source, frame = found
+        flows = any(self._fw.carries_gradient(tensor) for tensor in tensors)
+        outputs = [self._copy(tensor) for tensor in tensors]
+        self.operations.append(
+            Operation(name, source, place, inputs, outputs, flows, list(_constants(given)),
+                      _named_constants(source.expression, frame), child)
+        )  # fmt: skip
+
+    def _place(self) -> CallKey | None:
+        """Return the wanted call whose own code is running; None if another's is."""
+        inner = next((key for key in reversed(self._open) if key[0] in self._wanted.modules), LOSS)
+        return inner if inner in self._wanted.calls else None
+
+    def _arrays(self, value: Any) -> list[Array]:
+        return [self._copy(tensor) for tensor in leaves(value, self._fw.is_tensor).values()]
+
+    def _copy(self, tensor: Any) -> Array:
+        return self._shelf.keep(self._fw.view(tensor))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Record nothing in the block."""
+        self._busy, busy = True, self._busy
+        try:
+            yield
+        finally:
+            self._busy = busy
+
+    # ---------------------------------------------------------------- modules
+
+    def begin(self, call: Call, given: Any) -> None:
+        """Note that a module was called; given: its arguments as they arrived."""
+        place = None if self._busy else self._place()
+        self._open.append(call.key)
+        if place is not None and call.path in self._wanted.modules:
+            found = self.code.find_calling_line()
+            with self.paused():
+                self._begun[call.key] = None if found is None else (*found, self._arrays(given))
+
+    def end(self, call: Call, output: Any, passed: Any) -> None:
+        """Note that a module returned; output: its own; passed: what goes on."""
+        if call.key in self._wanted.calls and self._returned is not None:
+            with self.paused():
+                arrays = self._arrays(output)
+            self.operations.append(Operation(RETURN, self._returned, call.key, arrays, arrays))
+        while self._open and self._open.pop() != call.key:
+            pass
+        begun = self._begun.pop(call.key, None)
+        place = None if self._busy else self._place()
+        if begun is not None and place is not None:
+            source, frame, inputs = begun
+            with self.paused():
+                self._keep(call.path, (source, frame), place, inputs, passed, (), call.key)
+
+    # ---------------------------------------------------------------- return statements
+
+    def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if frame.f_code.co_name != "forward" or not self.code.holds(frame.f_code.co_filename):
+            return None
+        frame.f_trace_lines = False
+        return self._note_return
+
+    def _note_return(self, frame: FrameType, event: str, argument: Any) -> None:
+        if event == "return":
+            self._returned = line_of(frame)
+
+
+def _constants(value: Any) -> Iterator[Any]:
+    """Yield the plain values in arguments, in order."""
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, slice):
+        value = (value.start, value.stop, value.step)
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _constants(part)
+    elif isinstance(value, _PLAIN):
+        yield value
+
+
+def _named_constants(expression: str, frame: FrameType) -> dict[str, Any]:
+    """Return the names and dotted attributes in an expression that stand for a plain value."""
+    found = {}
+    for name in _names(expression):
+        head, *rest = name.split(".")
+        value = frame.f_locals.get(head, frame.f_globals.get(head))
+        for part in rest:
+            value = getattr(value, "__dict__", {}).get(part)
+        if isinstance(value, _PLAIN) and value is not None:
+            found[name] = value
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _names(expression: str) -> Sequence[str]:
+    try:
+        tree = ast.parse(expression.strip(), mode="eval")
+    except SyntaxError:
+        return ()
+    nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Name))]
+    return tuple(dict.fromkeys(ast.unparse(node) for node in nodes))

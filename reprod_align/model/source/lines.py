@@ -1,0 +1,159 @@
+"""Places in the user's own source: the line that called, and the lines around a call.
+
+The frameworks' files and this package's are skipped: a line of theirs helps nobody who ports a model.
+"""
+
+import inspect
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from types import CodeType, FrameType, TracebackType
+from typing import Final
+
+_OWN: Final = f"{Path(__file__).resolve().parents[2]}{os.sep}"
+_STANDARD: Final = f"{sysconfig.get_path('stdlib')}{os.sep}"
+_HELPERS: Final = ("einops", "numpy", "decorator.py")
+"""packages that pass a call on to the frameworks"""
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A line of a user's file, and the expression in it that is meant."""
+
+    file: str
+    line: int
+    """counted from 1"""
+    expression: str = ""
+    """as the user wrote it, in one line; "" if it is not known"""
+    last_line: int = 0
+    """of the expression, if it is longer than one line"""
+
+    def __str__(self) -> str:
+        """Return "file.py:123", the file as seen from the working directory if it lies in it."""
+        return f"{_shorten(self.file)}:{self.line}"
+
+    @property
+    def text(self) -> str:
+        """The whole line, as it stands in the file."""
+        return linecache.getline(self.file, self.line).strip()
+
+
+class UserCode:
+    """Tells the user's files from those of frameworks."""
+
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        """packages: folders of frameworks, whose files are skipped."""
+        self._packages = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in packages)
+        self._known: dict[str, bool] = {}
+
+    def holds(self, file: str) -> bool:
+        """Tell whether a file is the user's own."""
+        known = self._known.get(file)
+        if known is None:
+            path = os.path.realpath(file)
+            known = os.path.isfile(path) and not path.startswith((_OWN, *self._packages))
+            known = known and not _is_passed_over(path)
+            self._known[file] = known
+        return known
+
+    def find_calling_frame(self, frame: FrameType | None) -> FrameType | None:
+        """Return the innermost frame of the user's from `frame` up; None if ours comes before it.
+
+        Frames of ours right at the top, which heard the call, are skipped.
+        """
+        heard = True
+        while frame is not None:
+            file = frame.f_code.co_filename
+            own = file.startswith(_OWN)
+            if own and not heard:
+                return None
+            heard = heard and own
+            if not own and self.holds(file):
+                return frame
+            frame = frame.f_back
+        return None
+
+    def find_calling_line(self, skip: int = 1) -> tuple[SourceLine, FrameType] | None:
+        """Return the line of the user's that led here, with its frame; None if none did."""
+        frame = self.find_calling_frame(sys._getframe(skip))
+        return None if frame is None else (line_of(frame), frame)
+
+    def find_class(self, kind: type) -> SourceLine | None:
+        """Return a line inside a class of the user's: of its first method. None if it has none."""
+        methods = [self.find_function(value) for value in vars(kind).values()]
+        own = [line for line in methods if line is not None]
+        return min(own, key=lambda line: line.line, default=None)
+
+    def find_function(self, function: object) -> SourceLine | None:
+        """Return where a function of the user's begins."""
+        code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+        if code is None or not self.holds(code.co_filename):
+            return None
+        return SourceLine(code.co_filename, code.co_firstlineno)
+
+    def find_raising_line(self, traceback: TracebackType | None) -> SourceLine | None:
+        """Return the innermost line of the user's in a traceback."""
+        found = None
+        while traceback is not None:
+            frame = traceback.tb_frame
+            if self.holds(frame.f_code.co_filename):
+                found = _line_at(frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
+            traceback = traceback.tb_next
+        return found
+
+
+def _is_passed_over(path: str) -> bool:
+    """Tell whether a file is the standard library's, or a helper's between model and framework."""
+    _, installed, inside = path.rpartition(f"-packages{os.sep}")
+    if installed:
+        return inside.split(os.sep)[0] in _HELPERS
+    return path.startswith(_STANDARD)
+
+
+def line_of(frame: FrameType) -> SourceLine:
+    """Return the line that a frame is at."""
+    return _line_at(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def _line_at(code: CodeType, instruction: int, line: int) -> SourceLine:
+    """Return the place of an instruction of `code`, by its number in bytes."""
+    places = _positions(code)
+    number = instruction // 2
+    if number >= len(places) or None in places[number]:
+        return SourceLine(code.co_filename, line)
+    first, last, start, stop = (int(one) for one in places[number] if one is not None)
+    return SourceLine(
+        code.co_filename, first, _cut(code.co_filename, first, last, start, stop), last
+    )
+
+
+@lru_cache(maxsize=4096)
+def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
+    return list(code.co_positions())
+
+
+def _cut(file: str, first: int, last: int, start: int, stop: int) -> str:
+    """Return a piece of a file; columns are counted in bytes of UTF-8."""
+    lines = [line.encode() for line in _lines(file, first, last)]
+    if not lines:
+        return ""
+    lines[-1] = lines[-1][:stop]
+    lines[0] = lines[0][start:]
+    return " ".join(line.decode(errors="replace").strip() for line in lines)
+
+
+def _lines(file: str, first: int, last: int) -> Iterator[str]:
+    return (linecache.getline(file, number) for number in range(first, last + 1))
+
+
+def _shorten(file: str) -> str:
+    try:
+        inside = Path(file).resolve().relative_to(Path.cwd())
+    except (ValueError, OSError):
+        return file
+    return str(inside)

@@ -1,0 +1,49 @@
+"""One framework call that the user's own code makes: plain data, so that it can cross to another process."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reprod_align.model.source.lines import SourceLine
+
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+CallKey = tuple[str, int]
+"""a module's dotted name, and the number of its call"""
+LOSS: Final[CallKey] = ("", -1)
+"""in place of a module's call: the code that computes the loss"""
+RETURN: Final = "return"
+"""the name of what stands for a module's own return statement"""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which calls of modules are to be recorded from the inside."""
+
+    calls: frozenset[CallKey]
+    modules: frozenset[str]
+    """the modules with a counterpart: what happens in one of them is no other module's own code"""
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """One call that the user's code made: of a function, of an operator, or of a child module."""
+
+    name: str
+    """the function's own name; of a child module its dotted name; RETURN"""
+    source: SourceLine
+    call: CallKey
+    """the call of the module whose code it stands in"""
+    inputs: Sequence[Array]
+    """of a child module: as they arrived"""
+    outputs: Sequence[Array]
+    """of a child module: as they went on"""
+    differentiable: bool = False
+    """whether a gradient can flow through an output"""
+    constants: Sequence[Any] = ()
+    """the numbers, texts and switches among its arguments"""
+    names: Mapping[str, Any] = field(default_factory=dict)
+    """the variables and attributes of `source.expression` that hold such a constant"""
+    child: CallKey | None = None
+    """of a child module: its call"""

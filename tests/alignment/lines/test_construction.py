@@ -1,0 +1,65 @@
+"""Findings without a call: the line where a layer, an optimizer or a schedule is made, or that raised."""
+
+import reprod_align
+from reprod_align.alignment.lines.construction import find_layer
+from reprod_align.pair.sides import paddle_side
+from tests.alignment.small import PaddleNet, TorchNet
+
+import numpy as np
+import paddle
+import torch
+
+X = (np.random.default_rng(0).normal(size=(4, 3)),)
+
+
+def code_of(line: str | None) -> str:
+    assert line is not None
+    file, _, number = line.rpartition(":")
+    with open(file, encoding="utf-8") as opened:
+        return opened.read().splitlines()[int(number) - 1]
+
+
+class Deep(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts = paddle.nn.Sequential(
+            paddle.nn.Linear(6, 6),
+            paddle.nn.LayerNorm(6),
+        )
+        self.more = paddle.nn.LayerList([paddle.nn.Linear(6, 6) for _ in range(2)])
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.parts(x)
+
+
+def test_layers_in_containers_are_found() -> None:
+    side = paddle_side(Deep())
+    info = side.describe()
+    assert "LayerNorm" in code_of(str(find_layer(side, info, "parts.1")))
+    assert "nn.Linear" in code_of(str(find_layer(side, info, "parts.0")))
+    assert "self.more" in code_of(str(find_layer(side, info, "more.1")))
+    assert find_layer(side, info, "") is None
+
+
+def test_an_optimizer_that_differs_has_the_lines_where_it_is_made() -> None:
+    report = reprod_align.align(
+        TorchNet(),
+        PaddleNet(),
+        X,
+        torch_optimizer=lambda m: torch.optim.AdamW(m.parameters(), lr=1e-3, eps=1e-8),
+        paddle_optimizer=lambda m: paddle.optimizer.AdamW(
+            1e-3, epsilon=1e-4, parameters=m.parameters()
+        ),
+    )
+    finding = report.findings[0]
+    assert finding.stage in ("optimizer", "audit")
+    assert "torch.optim.AdamW" in code_of(finding.torch_line)
+    assert "paddle.optimizer.AdamW" in code_of(finding.paddle_line)
+
+
+def test_a_port_that_raises_has_the_line_that_raised() -> None:
+    def fail(x: paddle.Tensor) -> paddle.Tensor:
+        return x.reshape([7, 7, 7])
+
+    report = reprod_align.align(TorchNet(), PaddleNet(fail), X)
+    assert "x.reshape([7, 7, 7])" in code_of(report.findings[0].paddle_line)

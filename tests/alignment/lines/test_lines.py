@@ -1,0 +1,92 @@
+"""One changed line of a port at a time: the first finding names that line, and the one it stands for."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import reprod_align
+from reprod_align.alignment.locating.lines import LineFinder
+from reprod_align.report import Finding
+from tests.alignment.lines import torch_attention
+
+import numpy as np
+import pytest
+
+PORT = Path(__file__).with_name("paddle_attention.py")
+# what is changed in the port, to what, and a piece of PyTorch's line
+FAULTS = {
+    "axis": ("axis=-1", "axis=1", "dim=-1"),
+    "operator": ("* self.scale", "/ self.scale", "* self.scale"),
+    "constant set in __init__": ("** -0.5", "** -0.25", "** -0.5"),
+    "axes": ("[0, 2, 1, 3]).reshape", "[0, 1, 2, 3]).reshape", "permute(0, 2, 1, 3).reshape"),
+    "function": ("F.gelu(y)", "F.relu(y)", "F.gelu(y)"),
+    "function dropped": ("y = F.gelu(y)", "y = y", "F.gelu(y)"),
+    "call too many": ("y = self.out(y)", "y = self.out(y) * 2", ""),
+    "residual dropped": ("self.norm(x + y)", "self.norm(y)", "x + y"),
+    "residual subtracted": ("x + y", "x - y", "x + y"),
+    "other value": ("probs @ v", "probs @ k", "probs @ v"),
+    "exchanged values": ("matmul(q, k", "matmul(k, q", "q @ k"),
+    "layer given another input": ("self.split(self.k(x))", "self.split(self.q(x))", ""),
+    "epsilon of a layer": ("LayerNorm(d)", "LayerNorm(d, epsilon=1e-3)", "LayerNorm(d)"),
+    "heads first": (".reshape([b, n, self.h, d // self.h]).transpose([0, 2, 1, 3])",
+                    ".reshape([b, self.h, n, d // self.h])", "x.view"),
+    "transposed result": ("transpose_y=True)", "transpose_y=True).transpose([0, 1, 3, 2])", ""),
+    "gradient stopped": ("F.gelu(y)", "F.gelu(y.detach())", ""),
+    "constant added at the end": ("self.norm(x + y)", "self.norm(x + y) + 1", ""),
+}  # fmt: skip
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_first(port: Path) -> Finding | None:
+    import torch
+
+    torch.manual_seed(0)
+    x = np.random.default_rng(0).normal(size=(2, 5, 8))
+    report = reprod_align.align(torch_attention.Attention(), load(port).Attention(), (x,))
+    return report.findings[0] if report.findings else None
+
+
+def test_a_faithful_port_has_no_finding_and_no_line_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LineFinder, "find", None)
+    assert find_first(PORT) is None
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_the_changed_line_is_named(name: str, tmp_path: Path) -> None:
+    before, after, torch_piece = FAULTS[name]
+    text = PORT.read_text()
+    assert text.count(before) == 1
+    port = tmp_path / "port.py"
+    port.write_text(text.replace(before, after))
+    changed = 1 + text[: text.index(before)].count("\n")
+    finding = find_first(port)
+    assert finding is not None and finding.paddle_line and finding.torch_line
+    file, _, line = finding.paddle_line.rpartition(":")
+    assert Path(file) == port and abs(int(line) - changed) <= 1
+    assert Path(finding.torch_line.rpartition(":")[0]).name == "torch_attention.py"
+    assert torch_piece in finding.torch_code
+
+
+def test_a_report_shows_both_lines(tmp_path: Path) -> None:
+    port = tmp_path / "port.py"
+    port.write_text(
+        PORT.read_text().replace("F.softmax(scores, axis=-1)", "F.softmax(scores, axis=1)")
+    )
+    finding = find_first(port)
+    assert finding is not None
+    assert (
+        "`F.softmax(scores, axis=1)` in Paddle, `F.softmax(scores, dim=-1)` in PyTorch"
+        in finding.message
+    )
+    text = reprod_align.report.Report(findings=[finding]).summary()
+    assert f"Paddle   {finding.paddle_line}:  probs = F.softmax(scores, axis=1)" in text
+    assert f"PyTorch  {finding.torch_line}:  probs = F.softmax(scores, dim=-1)" in text

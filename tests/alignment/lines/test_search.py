@@ -1,0 +1,109 @@
+"""The search on calls made by hand: which call of the port is the first to give something else."""
+
+from collections.abc import Sequence
+
+from reprod_align.alignment.lines.gradient import find_cut
+from reprod_align.alignment.lines.origin import find_origin
+from reprod_align.alignment.lines.search import Difference, find_difference
+from reprod_align.alignment.lines.values import KnownValues, are_alike, are_equal
+from reprod_align.alignment.lines.words import describe_difference
+from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.operation import RETURN, Operation
+
+import numpy as np
+
+X = np.random.default_rng(0).normal(size=(3, 4))
+Array = np.ndarray
+
+
+def call(
+    name: str, line: int, inputs: Sequence[Array], output: Array, flows: bool = True
+) -> Operation:
+    return Operation(name, SourceLine("x.py", line, f"{name}()"), ("", 0), inputs, [output], flows)
+
+
+def returned(line: int, value: Array) -> Operation:
+    return Operation(RETURN, SourceLine("x.py", line, "return y"), ("", 0), [value], [value])
+
+
+def search(ours: list[Operation], theirs: list[Operation]) -> Difference | None:
+    ends = ours[-1], theirs[-1]
+    return find_difference(ours, theirs, ends[0].inputs, ends[1].inputs, ends, 1e-9)
+
+
+def test_equal_calls_have_no_difference() -> None:
+    calls = [call("exp", 1, [X], np.exp(X)), returned(2, np.exp(X))]
+    assert search(calls, calls) is None
+
+
+def test_the_first_call_that_differs_is_found_not_the_later_ones() -> None:
+    ours = [call("exp", 1, [X], np.exp(X)), call("add", 2, [np.exp(X)], np.exp(X) + 1),
+            returned(3, np.exp(X) + 1)]  # fmt: skip
+    theirs = [call("sin", 1, [X], np.sin(X)), call("add", 2, [np.sin(X)], np.sin(X) + 1),
+              returned(3, np.sin(X) + 1)]  # fmt: skip
+    found = search(ours, theirs)
+    assert found == Difference("call", ours[0], theirs[0], proven=True)
+
+
+def test_another_way_to_the_same_value_is_no_difference() -> None:
+    """Paddle takes two steps where PyTorch takes one; the fault comes after them."""
+    y = X * X + X
+    ours = [call("f", 1, [X], y), call("exp", 2, [y], np.exp(y)), returned(3, np.exp(y))]
+    theirs = [call("mul", 1, [X], X * X), call("add", 2, [X * X, X], y),
+              call("cos", 3, [y], np.cos(y)), returned(4, np.cos(y))]  # fmt: skip
+    found = search(ours, theirs)
+    assert found is not None and found.theirs is theirs[2] and found.ours is ours[1]
+
+
+def test_a_missing_and_an_extra_call_are_told_apart() -> None:
+    with_call = [call("exp", 1, [X], np.exp(X)), returned(2, np.exp(X))]
+    without = [call("clone", 1, [X], X), returned(2, X)]
+    lacking, extra = search(with_call, without), search(without, with_call)
+    assert lacking is not None and (lacking.how, lacking.ours) == ("lacking", with_call[0])
+    assert extra is not None and (extra.how, extra.theirs) == ("extra", with_call[0])
+
+
+def test_a_layout_is_blamed_before_the_call_that_uses_it() -> None:
+    right, wrong = X.reshape(2, 2, 3).transpose(0, 2, 1), X.reshape(2, 3, 2)
+    ours = [call("permute", 1, [X], right), call("exp", 2, [right], np.exp(right).cumsum(1)),
+            returned(3, np.exp(right).cumsum(1))]  # fmt: skip
+    theirs = [call("reshape", 1, [X], wrong), call("exp", 2, [wrong], np.exp(wrong).cumsum(1)),
+              returned(3, np.exp(wrong).cumsum(1))]  # fmt: skip
+    found = search(ours, theirs)
+    assert found is not None and (found.how, found.theirs) == ("layout", theirs[0])
+
+
+def test_the_call_that_stops_the_gradient_is_found_on_either_side() -> None:
+    flowing = [call("exp", 1, [X], np.exp(X)), call("add", 2, [np.exp(X)], np.exp(X) + 1)]
+    stopped = [flowing[0], call("detach", 2, [np.exp(X)], np.exp(X), False), flowing[1]]
+    assert find_cut(flowing, flowing, 1e-9) is None
+    there, here = find_cut(flowing, stopped, 1e-9), find_cut(stopped, flowing, 1e-9)
+    assert there is not None and there.theirs is stopped[1]
+    assert here is not None and here.ours is stopped[1]
+    assert describe_difference(here) == "the gradient stops at `detach()` in PyTorch"
+    only = [call("exp", 1, [X], np.exp(X), False)]
+    found = find_cut(flowing, only, 1e-9)
+    assert found is not None and found.how == "cut"
+    assert describe_difference(found) == "the gradient stops at `exp()` in Paddle"
+
+
+def test_values_are_found_in_order_and_in_any_order() -> None:
+    known = KnownValues([X, X > 0], 1e-9)
+    assert known.find_equal(X + 1e-15) == [0] and known.find_equal((X > 0).astype(np.int64)) == [1]
+    assert known.find_equal(X.T) == [] and known.find_alike(X.T) == [0]
+    assert known.knows(X.reshape(-1)) and not known.knows(2 * X)
+    assert are_alike(X, X[::-1], 1e-9) and not are_equal(X, X[::-1], 1e-9)
+
+
+def test_a_constant_that_differs_leads_to_where_it_was_set(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    file = tmp_path / "x.py"
+    file.write_text("def f(x):\n    scale = 3.0\n    y = x\n    return y * scale\n")
+    line = SourceLine(str(file), 4, "y * scale")
+    theirs = Operation("mul", line, ("", 0), [X], [3 * X], True, [3.0], {"scale": 3.0})
+    ours = Operation("mul", SourceLine("t.py", 9, "y * 2"), ("", 0), [X], [2 * X], True, [2.0])
+    places = find_origin(Difference("call", ours, theirs, True))
+    assert [place.line for place in places if place] == [9, 2]
+    assert (
+        describe_difference(Difference("call", ours, theirs))
+        == "`y * scale` in Paddle, `y * 2` in PyTorch"
+    )

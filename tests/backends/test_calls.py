@@ -1,0 +1,49 @@
+"""Each framework's own way to hear every call: the outermost ones, by the names that users know."""
+
+from contextlib import nullcontext
+from types import ModuleType
+from typing import Any
+
+from reprod_align.backends.paddle import calls as paddle_calls
+from reprod_align.backends.torch import calls as torch_calls
+
+import paddle
+import pytest
+import torch
+
+
+class Names:
+    """Stands for a recorder: notes the names, and lets the calls through."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.inside = False
+
+    def record(self, name: str, function: Any, args: Any, kwargs: Any) -> Any:
+        if self.inside:
+            return function(*args, **kwargs)
+        self.names.append(name)
+        self.inside = True
+        result = function(*args, **kwargs)
+        self.inside = False
+        return result
+
+
+@pytest.mark.parametrize(
+    ("framework", "calls", "names"),
+    [
+        (torch, torch_calls, ["ones", "gelu", "add", "__getitem__", "T", "softmax"]),
+        (paddle, paddle_calls, ["ones", "gelu", "__add__", "__getitem__", "T", "softmax"]),
+    ],
+)
+def test_functions_operators_indices_and_attributes_are_heard(
+    framework: ModuleType, calls: ModuleType, names: list[str]
+) -> None:
+    heard = Names()
+    with calls.intercept_calls(heard), nullcontext():
+        x = framework.ones([2, 3])
+        y = framework.nn.functional.gelu(x) + 1
+        y = y[:1].T
+        framework.nn.functional.softmax(y, 0)
+    framework.ones([2])
+    assert heard.names == names

@@ -1,0 +1,94 @@
+"""Lines of the user's source: found from a frame, a traceback, a class, and by reading the file."""
+
+import os
+import sys
+from pathlib import Path
+
+from reprod_align.model.source.lines import SourceLine, UserCode, line_of
+from reprod_align.model.source.operation import LOSS, Wanted
+from reprod_align.model.source.parsing import (
+    find_assignment,
+    find_constant,
+    find_construction,
+    find_forward,
+)
+
+import numpy as np
+
+CODE = UserCode((os.path.dirname(np.__file__),))
+LAYER = """\
+class Block:
+    def __init__(self, d, eps=1e-5):
+        self.norm = make(
+            d,
+            eps=1e-3,
+        )
+        self.parts = Sequential(Linear(d, d), ("act", GELU()))
+        self.add_sublayer("last", Linear(d, 1))
+        self.scale = d**-0.5
+
+    def forward(self, x):
+        scale = self.scale
+        return x * scale
+"""
+
+
+def test_a_frame_gives_its_line_and_the_expression() -> None:
+    place = line_of(sys._getframe())
+    assert place.text.startswith("place = line_of") and place.expression.startswith("line_of(")
+    assert str(place).startswith(os.path.relpath(__file__)) or str(place).startswith(__file__)
+
+
+def test_frameworks_and_the_standard_library_are_not_the_users() -> None:
+    assert CODE.holds(__file__)
+    assert (
+        not CODE.holds(np.__file__) and not CODE.holds(os.__file__) and not CODE.holds("<string>")
+    )
+
+
+def test_the_innermost_line_of_the_users_raised() -> None:
+    try:
+        np.ones(3).reshape(7)
+    except ValueError as error:
+        found = CODE.find_raising_line(error.__traceback__)
+    assert found is not None and "reshape(7)" in found.text
+
+
+def test_a_class_and_a_function_of_the_users_are_found() -> None:
+    class Own:
+        def method(self) -> None: ...
+
+    found = CODE.find_class(Own)
+    assert found is not None and "def method" in found.text
+    assert CODE.find_class(dict) is None and CODE.find_function(np.sum) is None
+
+
+def test_assignments_and_constructions_are_read_from_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "block.py"
+    file.write_text(LAYER)
+    place, inside = str(file), [SourceLine(str(file), 2)]
+
+    def line(found: SourceLine | None) -> int | None:
+        return None if found is None else found.line
+
+    assert line(find_assignment(place, 13, "scale")) == 12
+    assert line(find_assignment(place, 12, "self.scale")) == 9
+    assert find_assignment(place, 13, "missing") is None
+    assert line(find_construction(inside, ["norm"], "LayerNorm")) == 3
+    assert line(find_construction(inside, ["norm"], "LayerNorm", ["eps"])) == 5
+    assert line(find_construction(inside, ["parts", "act"], "GELU")) == 7
+    assert line(find_construction(inside, ["last"], "Linear")) == 8
+    assert find_construction(inside, ["nothing"], "Conv2D") is None
+    assert line(find_forward(inside)) == 11
+    assert find_constant(SourceLine(place, 3, "", 6), 1e-3).line == 5
+    assert find_constant(SourceLine(place, 3, "", 6), 7.0).line == 3
+
+
+def test_a_file_that_cannot_be_read_gives_nothing() -> None:
+    assert find_assignment("/nowhere.py", 3, "x") is None
+    assert find_construction([SourceLine("/nowhere.py", 1)], ["x"], "X") is None
+    assert SourceLine("/nowhere.py", 1).text == ""
+
+
+def test_what_is_wanted_is_plain_data() -> None:
+    assert LOSS in Wanted(frozenset({LOSS}), frozenset()).calls
