@@ -5,7 +5,7 @@ from itertools import permutations
 
 from reprod_align.alignment.findings import Findings
 from reprod_align.base.difference import gap
-from reprod_align.causes.entries import add_entry
+from reprod_align.causes.entries import cite
 from reprod_align.match import Match, TensorPair
 from reprod_align.model.trace import Array
 
@@ -25,7 +25,7 @@ def add_differing_weights(
         for name, expected in pair.to_paddle(torch).items():
             apart = gap(expected, paddle[name], _CONVERTED)
             if not apart.ok and not _fits_another_way(pair, torch, paddle[name]):
-                cause = add_entry(_find_cause(name, expected, paddle))
+                cause = _find_cause(name, expected, paddle)
                 text = cause or f"the weight differs; {apart.words}"
                 findings.add("weights", " + ".join(pair.torch), name, text, apart)
     findings.check("weights", "weights as they came", 0.0, not findings.report.findings)
@@ -61,7 +61,7 @@ def _mistakes(expected: Array) -> Iterator[tuple[str, Array]]:
         return
     if expected.ndim == 2:
         words = "not transposed: a Linear weight is (out, in) in PyTorch and (in, out) in Paddle"
-        yield words, expected.T
+        yield cite(words, "linear-weight"), expected.T
     yield "the sign is wrong", -expected
     yield "the rows are in reverse order", expected[::-1]
     if expected.shape[0] > 1:

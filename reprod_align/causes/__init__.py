@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reprod_align.causes.attention import explain_attention
 from reprod_align.causes.dropout import explain_dropout
+from reprod_align.causes.entries import cite
 from reprod_align.causes.factors import (
     explain_clipping,
     explain_factor,
@@ -92,10 +93,12 @@ def explain_gradient(expected: Array | None, actual: Array | None) -> str:
     """Return what makes the port's gradient differ: stopped, scaled, of the other sign; or ""."""
     if expected is None or not expected.any():
         if actual is not None and actual.any():
-            return "the gradient is zero in PyTorch and not in Paddle: detached, no_grad, or not passed on"
+            words = "the gradient is zero in PyTorch and not in Paddle: detached, no_grad, or not passed on"
+            return cite(words, "stop-gradient-scope")
         return ""
     if actual is None or not actual.any():
-        return "the gradient is zero in Paddle and not in PyTorch: detached, stop_gradient, or not passed on"
+        words = "the gradient is zero in Paddle and not in PyTorch: detached, stop_gradient, or not passed on"
+        return cite(words, "stop-gradient-scope")
     if expected.shape != actual.shape or expected.size < 2:
         return ""
     words = explain_factor(Mismatch(as_floats(expected), as_floats(actual)))

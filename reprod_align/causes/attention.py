@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Final
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.functions import softmax
 from reprod_align.causes.mismatch import Mismatch, Source
 from reprod_align.causes.numbers import Floats, as_floats, head_sizes, same
@@ -48,6 +49,7 @@ _WORDS: Final = {
     "rotary": "the rotary embedding is {}",
     "groups": "the key and value heads are {} for the groups",
 }
+_ENTRIES: Final = {"axis": "softmax-axis", "split": "transpose", "merge": "transpose"}
 _SCALES: Final[Mapping[str, Callable[[int, int], float]]] = {
     "1/sqrt(head size)": lambda size, width: 1 / math.sqrt(size),
     "1 (no scale)": lambda size, width: 1.0,
@@ -95,7 +97,8 @@ def _compare(attend: "_Attention", mismatch: Mismatch, names: Sequence[str]) -> 
             values = [getattr(recipe, field) for recipe in (theirs, ours)]
             if field in ("query", "key", "value"):
                 values = [names[at] for at in values]
-            return _WORDS[field].format(f"{values[0]} in Paddle and {values[1]} in PyTorch")
+            words = _WORDS[field].format(f"{values[0]} in Paddle and {values[1]} in PyTorch")
+            return cite(words, _ENTRIES[field]) if field in _ENTRIES else words
     return ""
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats
 
@@ -54,7 +55,7 @@ def explain_dropout(mismatch: Mismatch) -> str:
 
 def _describe(found: _Dropped, dropping: str, other: str) -> str:
     if found.factor > 1 + 1e-9:
-        return f"only {dropping} has a dropout here: it {found.words}"
+        return cite(f"only {dropping} has a dropout here: it {found.words}", "dropout-scale")
     rows = ", in whole rows," if found.whole else ""
     return (f"{dropping} has zeros in {found.share:.0%} of the places where {other} has values{rows} "
             f"and the rest is scaled by {found.factor:.6g}: a mask, padding, or dropout")  # fmt: skip
@@ -81,4 +82,5 @@ def _fit_dropout(x: Floats, made: Floats) -> _Dropped | None:
 def _compare(ours: _Dropped, theirs: _Dropped, name: str) -> str:
     if ours.share == theirs.share and ours.words == theirs.words:
         return f"both sides drop {ours.share:.0%} of {name}, but different elements"
-    return f"dropout of {name}: PyTorch {ours.words}; Paddle {theirs.words}"
+    words = f"dropout of {name}: PyTorch {ours.words}; Paddle {theirs.words}"
+    return cite(words, "dropout-scale")

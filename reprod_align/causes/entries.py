@@ -1,35 +1,37 @@
-"""Which entry of the table of APIs a cause leads to, by the words of the cause."""
+"""The entries of the table of APIs that causes lead to; each cause names its own."""
 
-import re
-from collections.abc import Sequence
 from typing import Final
 
 from reprod_align.api.table import refer_to
 
-# The first pattern found in a cause decides.
-ENTRIES: Final[Sequence[tuple[str, str]]] = (
-    (r"Linear weight is \(out, in\)", "linear-weight"),
-    (r"batch norm by the (un)?biased variance", "batch-norm-running-variance"),
-    (r"unbiased (variance|standard deviation)", "variance"),
-    (r"RMS norm", "rms-norm"),
-    (r"norm with epsilon", "layer-norm-epsilon"),
-    (r"axis -?\d+ instead of|instead of axis|the softmax is over the", "softmax-axis"),
-    (r"gelu \(", "gelu"),
-    (r"SELU", "selu"),
-    (r"Hardsigmoid", "hardsigmoid"),
-    (r"Hardswish", "hardswish"),
-    (r"Hardtanh|clips the values", "clamp"),
-    (r"LeakyReLU", "leaky-relu-at-zero"),
-    (r"mask is inverted", "attention-boolean-mask"),
-    (r"causal mask|\(diagonal=", "triu"),
-    (r"\bdropout\b|only scales by", "dropout-scale"),
-    (r"padding (mask )?is (missing|not masked)|padding mask", "attention-boolean-mask"),
-    (r"detached", "stop-gradient-scope"),
-    (r"transpose", "transpose"),
-)
+# The first name found in a function's words decides.
+_FUNCTIONS: Final = {
+    "gelu (": "gelu",
+    "SELU": "selu",
+    "Hardsigmoid": "hardsigmoid",
+    "Hardswish": "hardswish",
+    "Hardtanh": "clamp",
+    "LeakyReLU": "leaky-relu-at-zero",
+}
+ENTRIES: Final = frozenset({
+    *_FUNCTIONS.values(), "attention-boolean-mask", "batch-norm-running-variance", "clamp",
+    "dropout-scale", "layer-norm-epsilon", "linear-weight", "rms-norm", "softmax-axis",
+    "stop-gradient-scope", "transpose", "triu", "variance",
+})  # fmt: skip
+"""that a cause may cite"""
 
 
-def add_entry(cause: str) -> str:
-    """Return the cause and the command that shows its API entry; the cause alone if it has none."""
-    found = next((slug for words, slug in ENTRIES if re.search(words, cause)), "")
-    return cause + refer_to([found])
+def cite(cause: str, entry: str) -> str:
+    """Return the cause and the command that shows this entry; a cause that is "" stays so.
+
+    Raises KeyError for an entry that is not in ENTRIES.
+    """
+    if entry not in ENTRIES:
+        raise KeyError(entry)
+    return cause + refer_to([entry]) if cause else ""
+
+
+def cite_function(cause: str) -> str:
+    """Return the cause and the entry of the function that it names, if there is one."""
+    entry = next((slug for name, slug in _FUNCTIONS.items() if name in cause), "")
+    return cite(cause, entry) if entry else cause

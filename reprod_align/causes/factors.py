@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats, as_floats, is_telling, name_number, same
 
@@ -75,5 +76,6 @@ def explain_clipping(mismatch: Mismatch) -> str:
         if same(np.clip(whole, low, high), cut):
             bounds = [f"at least {low:.6g}"] if whole.min() < low else []
             bounds += [f"at most {high:.6g}"] if whole.max() > high else []
-            return f"{sides[0]} clips the values to {' and '.join(bounds)}, {sides[1]} does not"
+            words = f"{sides[0]} clips the values to {' and '.join(bounds)}, {sides[1]} does not"
+            return cite(words, "clamp")
     return ""

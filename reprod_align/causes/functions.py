@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
+from reprod_align.causes.entries import cite, cite_function
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats, as_floats, fits, is_telling, same
 
@@ -105,7 +106,7 @@ def explain_function(mismatch: Mismatch) -> str:
     for source, made, words in ((actual, expected, _LACKING), (expected, actual, _EXTRA)):
         for name, function in FUNCTIONS.items():
             if name != "identity" and fits(made, function, source):
-                return words.format(name)
+                return cite_function(words.format(name))
         if name := _name_softmax(source, made):
             return words.format(name)
     return ""
@@ -164,9 +165,10 @@ def _name_slope(x: Floats, made: Floats) -> str:
 def _compare(ours: str, theirs: str) -> str:
     (name, _, axis), (other, _, other_axis) = (it.partition(" over ") for it in (ours, theirs))
     if axis and name == other and axis != other_axis:
-        return f"{name} over {other_axis} instead of {axis}: set axis={axis.removeprefix('axis ')}"
+        words = f"{name} over {other_axis} instead of {axis}: set axis={axis.removeprefix('axis ')}"
+        return cite(words, "softmax-axis")
     if ours == "identity":
-        return _EXTRA.format(theirs)
+        return cite_function(_EXTRA.format(theirs))
     if theirs == "identity":
-        return _LACKING.format(ours)
-    return f"the function is {theirs} in Paddle and {ours} in PyTorch"
+        return cite_function(_LACKING.format(ours))
+    return cite_function(f"the function is {theirs} in Paddle and {ours} in PyTorch")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats, head_sizes, is_telling, same
 
@@ -100,9 +101,12 @@ def _describe_permutation(
     shape: Sequence[int], other: Sequence[int], split: tuple[int, ...], axes: tuple[int, ...]
 ) -> str:
     if split == tuple(shape) and [split[axis] for axis in axes] == list(other):
-        return f"Paddle's axes are permuted by {axes}: a transpose is missing or different"
+        words = f"Paddle's axes are permuted by {axes}: a transpose is missing or different"
+        return cite(words, "transpose")
     if split == tuple(shape):
-        return (f"Paddle reshapes where PyTorch permutes the axes: its values are PyTorch's permuted "
-                f"by {axes}, then reshaped to {tuple(other)}; transpose first")  # fmt: skip
-    return (f"split or merged without the transpose: PyTorch's values, reshaped to {split} and permuted by "
+        words = (f"Paddle reshapes where PyTorch permutes the axes: its values are PyTorch's permuted "
+                 f"by {axes}, then reshaped to {tuple(other)}; transpose first")  # fmt: skip
+        return cite(words, "transpose")
+    words = (f"split or merged without the transpose: PyTorch's values, reshaped to {split} and permuted by "
             f"{axes}, are Paddle's: a reshape alone does not put heads or groups in order")  # fmt: skip
+    return cite(words, "transpose")

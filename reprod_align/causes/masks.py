@@ -1,5 +1,6 @@
 """How a mask or an index that the port makes differs from the reference's."""
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.numbers import Bools, Floats, as_floats
 from reprod_align.model.trace import Array
 
@@ -51,11 +52,12 @@ def _explain_meaning(expected: Array, actual: Array) -> str:
     ours, theirs = as_floats(expected), as_floats(actual)
     if _is_binary(expected) and _is_binary(actual):
         words = "the mask is inverted: 1 (True) in PyTorch is 0 (False) in Paddle"
-        return words if np.array_equal(ours, 1 - theirs) else ""
+        inverted = np.array_equal(ours, 1 - theirs)
+        return cite(words, "attention-boolean-mask") if inverted else ""
     if _is_binary(expected) != _is_binary(actual):
         return ""
     if np.array_equal(ours == 0, theirs != 0):
-        return _INVERTED
+        return cite(_INVERTED, "attention-boolean-mask")
     if np.array_equal(ours == 0, theirs == 0):
         hidden = np.unique(theirs[theirs != 0])
         if hidden.size == 1:
@@ -66,7 +68,7 @@ def _explain_meaning(expected: Array, actual: Array) -> str:
 
 def _explain_places(ours: Bools, theirs: Bools) -> str:
     if np.array_equal(ours, ~theirs):
-        return _INVERTED
+        return cite(_INVERTED, "attention-boolean-mask")
     if theirs.all():
         return "nothing is masked in Paddle"
     if not theirs.any():
@@ -85,12 +87,12 @@ def _explain_square(ours: Bools, theirs: Bools) -> str:
     for diagonal, words in ((1, "one token ahead is seen (diagonal=1)"),
                             (-1, "a token does not see itself (diagonal=-1)")):  # fmt: skip
         if _with_past(ours, theirs, offsets, diagonal):
-            return f"the causal mask is shifted by one: {words}"
+            return cite(f"the causal mask is shifted by one: {words}", "triu")
     if np.array_equal(theirs & (offsets >= 0), ours):
-        return "the causal mask is missing: later tokens are seen"
+        return cite("the causal mask is missing: later tokens are seen", "triu")
     kept = ours.any(axis=-2, keepdims=True) & np.ones_like(ours)
     if np.array_equal(theirs & kept, ours):
-        return "the padding is not masked in Paddle"
+        return cite("the padding is not masked in Paddle", "attention-boolean-mask")
     return ""
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
+from reprod_align.causes.entries import cite
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats, as_floats, head_sizes, same
 from reprod_align.model.settings import SYNONYMS
@@ -50,10 +51,20 @@ def explain_norm(mismatch: Mismatch) -> str:
         if ours and theirs:
             return _compare(ours, theirs)
     if (missing := _fit_norm(actual, expected, tried)) is not None:
-        return f"{missing.kind} is missing: PyTorch normalises these values, Paddle does not"
+        words = f"{missing.kind} is missing: PyTorch normalises these values, Paddle does not"
+        return _cite(words, missing)
     if (extra := _fit_norm(expected, actual, tried)) is not None:
-        return f"{extra.kind} is one too many: Paddle normalises these values, PyTorch does not"
+        words = f"{extra.kind} is one too many: Paddle normalises these values, PyTorch does not"
+        return _cite(words, extra)
     return ""
+
+
+def _cite(words: str, *norms: "_Norm") -> str:
+    """Add the entry that belongs to these kinds of norm."""
+    kinds = " ".join(norm.kind for norm in norms)
+    if "unbiased" in kinds:
+        return cite(words, "variance")
+    return cite(words, "rms-norm") if "RMS" in kinds else words
 
 
 def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:
@@ -73,7 +84,8 @@ def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:
         if same(ours / theirs, ratio) and np.ptp(ratio) > 1e-8:
             if epsilon != another:
                 return f"batch norm with epsilon {another:g} in Paddle and {epsilon:g} in PyTorch"
-            return f"batch norm by the {second} variance in Paddle and the {first} in PyTorch"
+            words = f"batch norm by the {second} variance in Paddle and the {first} in PyTorch"
+            return cite(words, "batch-norm-running-variance")
     return ""
 
 
@@ -164,12 +176,13 @@ def _fit_affine(
 
 def _compare(ours: _Norm, theirs: _Norm) -> str:
     if ours.kind != theirs.kind:
-        return f"{theirs.kind} in Paddle, {ours.kind} in PyTorch"
+        return _cite(f"{theirs.kind} in Paddle, {ours.kind} in PyTorch", ours, theirs)
     if ours.epsilon != theirs.epsilon:
-        return (
+        words = (
             f"{ours.kind} with epsilon {theirs.epsilon:g} in Paddle and {ours.epsilon:g} in PyTorch"
         )
-    return f"{ours.kind}{_compare_affine(ours, theirs)}"
+        return _cite(words, ours) if "RMS" in ours.kind else cite(words, "layer-norm-epsilon")
+    return _cite(f"{ours.kind}{_compare_affine(ours, theirs)}", ours)
 
 
 def _compare_affine(ours: _Norm, theirs: _Norm) -> str:

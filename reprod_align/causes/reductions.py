@@ -5,6 +5,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Bools, Floats, as_floats, is_telling, name_number, same
 from reprod_align.model.trace import Array
@@ -29,7 +30,8 @@ def explain_pooling(mismatch: Mismatch) -> str:
             ours = ours or (words if _is(expected, made) else "")
             theirs = theirs or (words if _is(actual, made) else "")
             if ours and theirs:
-                return f"PyTorch takes {ours} of {name}, Paddle {theirs}"
+                words = f"PyTorch takes {ours} of {name}, Paddle {theirs}"
+                return cite(words, "variance") if "unbiased" in words else words
     return ""
 
 
@@ -95,8 +97,8 @@ def explain_softmax(mismatch: Mismatch) -> str:
         return ""
     ours, theirs = _summed_axes(expected), _summed_axes(actual)
     if ours and theirs and not set(ours) & set(theirs):
-        return (f"softmax over axis {theirs[0]} instead of axis {ours[0]}: "
-                f"set axis={ours[0] - expected.ndim}")  # fmt: skip
+        words = f"softmax over axis {theirs[0]} instead of axis {ours[0]}"
+        return cite(f"{words}: set axis={ours[0] - expected.ndim}", "softmax-axis")
     common = [axis for axis in reversed(ours) if axis in theirs]
     if not common:
         return ""
@@ -118,7 +120,8 @@ def _explain_masking(expected: Floats, actual: Floats, axis: int) -> str:
         return ""
     masked = ~ours.all(axis=axis, keepdims=True) & np.ones_like(ours)
     if masked.any() and not (ours & theirs & masked).any():
-        return "Paddle attends to exactly the positions that PyTorch masks: the mask is inverted"
+        words = "Paddle attends to exactly the positions that PyTorch masks: the mask is inverted"
+        return cite(words, "attention-boolean-mask")
     both = np.where(ours & theirs, expected, 0), np.where(ours & theirs, actual, 0)
     totals = [part.sum(axis=axis, keepdims=True) for part in both]
     seen = (totals[0] > 0) & (totals[1] > 0)
@@ -128,11 +131,20 @@ def _explain_masking(expected: Floats, actual: Floats, axis: int) -> str:
         return ""
     if not lacking.any():
         which = _describe_places(extra, ours)
-        return f"the scores agree, but Paddle attends to positions that PyTorch masks: {which}"
+        words = f"the scores agree, but Paddle attends to positions that PyTorch masks: {which}"
+        return _cite(words, which)
     if not extra.any():
         which = _describe_places(lacking, theirs)
-        return f"the scores agree, but Paddle masks positions that PyTorch attends to: {which}"
+        words = f"the scores agree, but Paddle masks positions that PyTorch attends to: {which}"
+        return _cite(words, which)
     return "the scores agree, but the two sides mask different positions"
+
+
+def _cite(words: str, which: str) -> str:
+    """Add the entry that tells of such a mask."""
+    if "causal" in which:
+        return cite(words, "triu")
+    return cite(words, "attention-boolean-mask") if "padding" in which else words
 
 
 def _describe_places(places: Bools, seen: Bools) -> str:

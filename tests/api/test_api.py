@@ -27,7 +27,7 @@ from reprod_align.api.table import (
 from reprod_align.backends.paddle.settings import module_settings as paddle_settings
 from reprod_align.backends.torch.settings import module_settings as torch_settings
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask
-from reprod_align.causes.entries import ENTRIES, add_entry
+from reprod_align.causes.entries import ENTRIES
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation.facts import read_facts
@@ -439,7 +439,7 @@ def test_a_setting_that_differs_names_its_entry() -> None:
 
 
 def test_the_references_of_causes_and_settings_exist() -> None:
-    named = [slug for _, slug in ENTRIES] + [slug for _, slug in conventions().values()]
+    named = [*ENTRIES] + [slug for _, slug in conventions().values()]
     for slug in {*named, *optimizer_settings().values()}:
         assert find_entry(slug).slug == slug
 
@@ -464,9 +464,7 @@ PAST = np.tri(5, dtype=bool)
     ],
 )  # fmt: skip
 def test_a_cause_leads_to_its_entry(cause: Callable[[], str], slug: str) -> None:
-    words = cause()
-    assert words and add_entry(words) == f"{words} (see `reprod-align api {slug}`)"
-    assert add_entry("") == "" and add_entry("another weight") == "another weight"
+    assert cause().endswith(f" (see `reprod-align api {slug}`)")
 
 
 def normed(epsilon: float) -> np.ndarray:

@@ -1,6 +1,7 @@
 """Dropout on one side, with another rate, and with other elements."""
 
 from reprod_align.causes.dropout import explain_dropout
+from reprod_align.causes.entries import cite
 from tests.causes.numbers import X, Y, mismatch
 
 import numpy as np
@@ -10,7 +11,8 @@ KEEP = np.arange(X.size).reshape(X.shape) % 4 > 0  # drops every fourth
 
 def test_a_dropout_on_one_side_is_named_with_its_rate() -> None:
     words = explain_dropout(mismatch(X, X * KEEP / 0.75))
-    assert words == "only Paddle has a dropout here: it drops 25%, scaled as dropout with p = 0.25"
+    expected = "only Paddle has a dropout here: it drops 25%, scaled as dropout with p = 0.25"
+    assert words == cite(expected, "dropout-scale")
     assert explain_dropout(mismatch(X * KEEP / 0.75, X)).startswith("only PyTorch has a dropout")
 
 

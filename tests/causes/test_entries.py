@@ -1,28 +1,31 @@
-"""A cause leads to the entry of the table of APIs that describes it."""
-
-import re
+"""A cause cites the entry of the table of APIs that describes it, and no other."""
 
 from reprod_align.api.table import find_entry
-from reprod_align.causes.entries import ENTRIES, add_entry
-from reprod_align.errors import ReprodError
+from reprod_align.causes import explain_forward
+from reprod_align.causes.entries import ENTRIES, cite, cite_function
 
+import numpy as np
 import pytest
 
-
-def test_every_pattern_leads_to_an_entry() -> None:
-    for pattern, slug in ENTRIES:
-        assert find_entry(slug)
-        re.compile(pattern)
-    with pytest.raises(ReprodError):
-        find_entry("no-such-entry")
+X, Y = np.random.default_rng(0).standard_normal((2, 3, 6, 12))
 
 
-def test_the_first_pattern_decides() -> None:
-    cause = "the causal mask is shifted by one: the padding mask"
-    assert add_entry(cause).startswith(cause)
-    assert "triu" in add_entry(cause)
-    assert "attention-boolean-mask" not in add_entry(cause)
+def test_every_entry_exists() -> None:
+    for slug in ENTRIES:
+        assert find_entry(slug).slug == slug
+    with pytest.raises(KeyError):
+        cite("words", "no-such-entry")
 
 
-def test_a_cause_without_an_entry_stays_as_it_is() -> None:
-    assert add_entry("Paddle's values are all zero") == "Paddle's values are all zero"
+def test_a_cause_is_followed_by_its_entry() -> None:
+    assert cite("words", "triu") == "words (see `reprod-align api triu`)"
+    assert cite("", "triu") == ""
+    assert cite_function("SELU: missing").endswith("(see `reprod-align api selu`)")
+    assert cite_function("tanh: missing") == "tanh: missing"
+
+
+@pytest.mark.parametrize("name", ["the output of dropout", "the output of transpose"])
+def test_a_cause_that_only_names_a_module_cites_nothing(name: str) -> None:
+    for actual in (X, X - Y, X + 2 * Y):  # a residual that is missing, or of the other sign
+        words = explain_forward(X + Y, actual, [X, Y], names=["x", name])
+        assert words and "reprod-align api" not in words, words

@@ -1,5 +1,6 @@
 """Values that are zero, scaled, shifted, rounded or clipped are told apart."""
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.factors import (
     explain_clipping,
     explain_factor,
@@ -41,9 +42,9 @@ def test_a_cast_on_either_side() -> None:
 
 
 def test_a_clip_names_its_bounds() -> None:
-    assert explain_clipping(mismatch(X, np.maximum(X, -1))) == (
-        "Paddle clips the values to at least -1, PyTorch does not"
-    )
+    expected = "Paddle clips the values to at least -1, PyTorch does not"
+    assert explain_clipping(mismatch(X, np.maximum(X, -1))) == cite(expected, "clamp")
     both = explain_clipping(mismatch(np.clip(X, -1, 0.5), X))
-    assert both == "PyTorch clips the values to at least -1 and at most 0.5, Paddle does not"
+    expected = "PyTorch clips the values to at least -1 and at most 0.5, Paddle does not"
+    assert both == cite(expected, "clamp")
     assert explain_clipping(mismatch(X, Y)) == ""

@@ -1,5 +1,6 @@
 """Pooling and softmax: over which axis, with which mask, at which scale."""
 
+from reprod_align.causes.entries import cite
 from reprod_align.causes.functions import softmax
 from reprod_align.causes.reductions import explain_pooling, explain_softmax
 from tests.causes.numbers import X, Y, mismatch
@@ -27,7 +28,7 @@ def test_another_reduction() -> None:
 
 def test_a_softmax_over_another_axis() -> None:
     words = explain_softmax(mismatch(softmax(SCORES, -1), softmax(SCORES, 1)))
-    assert words == "softmax over axis 1 instead of axis 2: set axis=-1"
+    assert words == cite("softmax over axis 1 instead of axis 2: set axis=-1", "softmax-axis")
 
 
 def test_a_softmax_with_another_mask_or_scale() -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask
-from reprod_align.causes.entries import add_entry
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Array, Call, Trace
 
@@ -17,13 +16,13 @@ def find_cause(fault: Fault, reference: Trace, settings: ModuleSettings | None) 
     if fault.expected is None or fault.actual is None:
         return ""
     if fault.stage == "backward":
-        return add_entry(explain_gradient(fault.expected, fault.actual))
+        return explain_gradient(fault.expected, fault.actual)
     if fault.kind == "mask":
-        return add_entry(explain_mask(fault.expected, fault.actual))
+        return explain_mask(fault.expected, fault.actual)
     given = list(_values_at_hand(fault, reference))
     kind, values = ("", {}) if settings is None else (settings.kind, settings.values)
     arrays, names = [array for _, array in given], [name for name, _ in given]
-    return add_entry(explain_forward(fault.expected, fault.actual, arrays, kind, values, names))
+    return explain_forward(fault.expected, fault.actual, arrays, kind, values, names)
 
 
 def _values_at_hand(fault: Fault, reference: Trace) -> Iterator[tuple[str, Array]]:
