@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,6 @@ from reprod_align import Report
 import paddle
 
 Cause = Literal["right", "wrong", "none"]
-_CONTAINERS = (paddle.nn.LayerList, paddle.nn.Sequential, paddle.nn.LayerDict)
 
 
 @dataclass
@@ -92,23 +91,30 @@ def _is_near(named: str, line: int) -> bool:
 
 
 def _places(line: int, module: ModuleType, model: Any) -> Iterator[str]:
-    """Yield the names of modules that hold this line of code, and those right above and below."""
+    """Yield the names of modules that hold this line of code, and those right above and below.
+
+    A layer of the framework is below the module whose code made it, with all that it is made of.
+    """
     classes = _classes_of(line, module)
     layers = dict(model.named_sublayers(include_self=True))
-    for path, layer in layers.items():
-        if any(kind.__name__ in classes for kind in type(layer).__mro__):
-            yield path
-            yield _parent(path, layers)
+    own = [path for path, layer in layers.items() if type(layer).__module__ == module.__name__]
+    holders = {path for path in own if _has_class(layers[path], classes)}
     for path in layers:
-        above = layers.get(_parent(path, layers))
-        if above is not None and any(kind.__name__ in classes for kind in type(above).__mro__):
+        above = _nearest(path, own)
+        if path in holders or above in holders:
             yield path
+    for path in holders:
+        yield _nearest(path, own)
 
 
-def _parent(path: str, layers: Any) -> str:
-    """Return the module around one; lists and sequences do not count."""
+def _has_class(layer: Any, names: set[str]) -> bool:
+    return any(kind.__name__ in names for kind in type(layer).__mro__)
+
+
+def _nearest(path: str, own: Sequence[str]) -> str:
+    """Return the first module around one that is of the mutated file; "" the model."""
     path = path.rpartition(".")[0]
-    while path and isinstance(layers.get(path), _CONTAINERS):
+    while path and path not in own:
         path = path.rpartition(".")[0]
     return path
 

@@ -8,9 +8,11 @@ from types import FrameType
 from typing import Any
 
 from benchmarks.mutants.subjects import Subject
+from reprod_align.pair.sides import paddle_side
 
 import numpy as np
 import paddle
+import torch
 
 Arrays = Mapping[str, np.ndarray]
 _CHANGED = 1e-9  # relative to the largest value
@@ -20,16 +22,14 @@ _LEAST = 1e-4  # of the median of all largest values: a gradient below is zero b
 def work_out(subject: Subject, path: Path) -> Arrays:
     """Return outputs and gradients of the port at `path`, in eval and in train mode, by name.
 
-    Its weights are random numbers that follow from their names.
+    Its weights are random numbers that follow from their names. An output of a shape that PyTorch's
+    model does not return is left out.
     """
-    _, model, inputs = subject.make(subject.load(path))
-    paddle.set_default_dtype("float64")
-    try:
-        model.to(dtype="float64")
+    reference, model, inputs = subject.make(subject.load(path))
+    shapes = _shapes_of_reference(reference, inputs)
+    with paddle_side(model).working("float64", False):
         _fill(model)
-        return dict(_run_both(model, inputs))
-    finally:
-        paddle.set_default_dtype("float32")
+        return dict(_run_both(model, inputs, shapes))
 
 
 def differ(expected: Arrays, actual: Arrays) -> bool:
@@ -70,11 +70,24 @@ def _fill(model: Any) -> None:
             tensor.set_value(np.abs(drawn) + 0.5 if "variance" in name else drawn)
 
 
-def _run_both(model: Any, inputs: Any) -> Iterator[tuple[str, np.ndarray]]:
+def _shapes_of_reference(model: Any, inputs: Any) -> frozenset[tuple[int, ...]]:
+    """Return the shapes of the outputs of PyTorch's model."""
+    with torch.no_grad():
+        if isinstance(inputs, dict):
+            made = model(**{name: torch.from_numpy(array) for name, array in inputs.items()})
+        else:
+            made = model.double()(*[torch.from_numpy(array) for array in inputs])
+    return frozenset(tuple(tensor.shape) for tensor in _tensors(made))
+
+
+def _run_both(
+    model: Any, inputs: Any, shapes: frozenset[tuple[int, ...]]
+) -> Iterator[tuple[str, np.ndarray]]:
     for training in (False, True):
         mode = "train" if training else "eval"
         objective = 0.0
-        for at, tensor in enumerate(_tensors(_call(model, inputs, training, "float64"))):
+        made = _tensors(_call(model, inputs, training, "float64"))
+        for at, tensor in enumerate(it for it in made if tuple(it.shape) in shapes):
             yield f"{mode} output {at}", np.asarray(tensor.numpy(), np.float64)
             if "float" in str(tensor.dtype) and not tensor.stop_gradient:
                 weights = np.cos(np.arange(tensor.size, dtype=np.float64)).reshape(tensor.shape)
@@ -101,7 +114,7 @@ def _tensor(array: np.ndarray, dtype: str) -> Any:
 
 def _tensors(value: Any) -> Iterator[Any]:
     """Yield the tensors of an output; a tuple of one is as good as the one."""
-    if isinstance(value, paddle.Tensor):
+    if isinstance(value, paddle.Tensor | torch.Tensor):
         yield value
     elif isinstance(value, Mapping | list | tuple):
         for part in value.values() if isinstance(value, Mapping) else value:

@@ -7,7 +7,9 @@ from reprod_align.alignment.locating.pins import EndPins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap, magnitude
 from reprod_align.causes import explain_loss
-from reprod_align.model.trace import Trace
+from reprod_align.causes.losses import LossSides
+from reprod_align.causes.numbers import as_floats
+from reprod_align.model.trace import Array, Trace
 
 import numpy as np
 
@@ -21,11 +23,11 @@ def compare_losses(runner: Runner, findings: Findings) -> None:
         own = runner.run_port(training, "none", loss=True)
         if reference.loss is not None and own.loss is not None:
             findings.report.consequences.append(effect_on_loss(reference.loss, own.loss))
-    if _compare_values(findings, reference, given):
+    if _compare_values(runner, findings, reference, given):
         _compare_gradients(runner, findings, reference, given)
 
 
-def _compare_values(findings: Findings, reference: Trace, given: Trace) -> bool:
+def _compare_values(runner: Runner, findings: Findings, reference: Trace, given: Trace) -> bool:
     """Compare the losses; True if it makes sense to go on with the gradients."""
     ours, theirs = (np.array(0.0 if t.loss is None else t.loss) for t in (reference, given))
     found = gap(ours, theirs)
@@ -35,13 +37,28 @@ def _compare_values(findings: Findings, reference: Trace, given: Trace) -> bool:
     if found.relative <= CODE_ROUNDING:
         findings.note_float32("the loss", found.relative)
         return True
-    cause = explain_loss(
-        float(ours), float(theirs), [leaf.array for leaf in reference.outputs.values()]
-    )
+    arrays = [leaf.array for leaf in reference.outputs.values()]
+    sides = _collect_sides(runner, reference, given)
+    cause = explain_loss(float(ours), float(theirs), arrays, sides)
     text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "
             f"{float(ours):.9g} in PyTorch")  # fmt: skip
     findings.add("loss", "", "", f"{text}. {cause}" if cause else text, found)
     return False
+
+
+def _collect_sides(runner: Runner, reference: Trace, given: Trace) -> list[LossSides]:
+    """Return the outputs that take part in PyTorch's loss, with both gradients."""
+    found: list[tuple[Array, Array, Array]] = []
+    for pair in runner.pairing.output_pairs(reference, given):
+        ours, theirs = reference.outputs[pair.expected], given.outputs[pair.actual]
+        if ours.gradient is not None and theirs.gradient is not None and ours.gradient.any():
+            laid = pair.to_port(ours.array), pair.to_port(ours.gradient), theirs.gradient
+            found.append(laid)
+    values = float(reference.loss or 0.0), float(given.loss or 0.0)
+    return [
+        LossSides(as_floats(scores), *values, as_floats(first), as_floats(second), len(found) == 1)
+        for scores, first, second in found
+    ]
 
 
 def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, given: Trace) -> None:

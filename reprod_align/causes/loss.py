@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from reprod_align.api.table import refer_to
+from reprod_align.causes.losses import LossSides, explain_by_gradients
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -11,11 +12,19 @@ _CLOSE = 1e-9  # relative: how near a ratio must be to the number that explains 
 _CUT = 64.0  # below the largest score of a row: where Paddle's softmax stops
 
 
-def explain_loss(expected: float, actual: float, outputs: Sequence[Array]) -> str:
-    """Return what makes the port's loss differ on the same outputs: a factor with a name; or "".
+def explain_loss(
+    expected: float, actual: float, outputs: Sequence[Array], sides: Sequence[LossSides] = ()
+) -> str:
+    """Return what makes the port's loss differ on the same outputs; or "".
 
-    One number shows a factor and nothing more, so the reduction is named as a possibility.
+    sides: the outputs that take part, with both gradients, from which labels and weights follow.
+    Without a cause in them the two numbers are left: a factor, whose name is a possibility.
     """
+    known = next((words for side in sides if (words := explain_by_gradients(side))), "")
+    return known or _explain_ratio(expected, actual, outputs)
+
+
+def _explain_ratio(expected: float, actual: float, outputs: Sequence[Array]) -> str:
     if not (np.isfinite(expected) and np.isfinite(actual)) or not expected or not actual:
         return ""
     ratio = actual / expected

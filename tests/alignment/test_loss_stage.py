@@ -5,7 +5,10 @@ from typing import Any
 from reprod_align.alignment.loss_stage import compare_losses
 from tests.alignment.small import PaddleNet, TorchNet, at_work, mean_square, messages
 
+import numpy as np
+import paddle
 import pytest
+import torch
 
 
 def halved(output: Any) -> Any:
@@ -39,3 +42,17 @@ def test_a_difference_before_the_loss_is_told_by_its_effect_on_the_loss() -> Non
         findings.add("forward", "between", "between", "it differs")
         compare_losses(runner, findings)
     assert findings.report.consequences[0].startswith("loss on each side's own outputs: ")
+
+
+def test_the_cause_of_another_loss_follows_from_both_gradients() -> None:
+    labels = np.array([0, 1, 0, 1])
+
+    def ours(output: Any) -> Any:
+        return torch.nn.functional.cross_entropy(output, torch.tensor(labels), label_smoothing=0.1)
+
+    def theirs(output: Any) -> Any:
+        return paddle.nn.functional.cross_entropy(output, paddle.to_tensor(labels))
+
+    with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), (ours, theirs)) as (runner, findings):
+        compare_losses(runner, findings)
+    assert "label smoothing is 0 in Paddle and 0.1 in PyTorch" in messages(findings)[0]
