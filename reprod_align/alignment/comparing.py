@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pairing import Pairing
-from reprod_align.alignment.runner import SEED, Runner, shake
-from reprod_align.base.difference import Gap, gap, magnitude
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import Gap, magnitude
+from reprod_align.base.local import judge
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
-from reprod_align.model.trace import Trace
+from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.model.trace import Array, Trace
 
 import numpy as np
 
@@ -35,6 +39,8 @@ class Pass:
     natural: Trace
     """the port's own run"""
     outputs: Sequence[tuple[LeafPair, Gap]]
+    noise: Noise
+    """of the reference's numbers in this mode"""
     gradients: Sequence[ParameterGap] = ()
     """empty where the reference allows no backward pass"""
     gradient_noise: Mapping[str, float] | None = None
@@ -72,30 +78,34 @@ class Pass:
 def compare_pass(runner: Runner, reference: Trace, training: bool) -> Pass:
     """Run the port as it is, and compare it with a run of the reference in the same mode."""
     natural = runner.run_port(training, "outputs")
-    outputs = compare_outputs(runner.pairing, reference, natural)
-    done = Pass(training, reference, natural, outputs)
+    noise = Noise(runner, training)
+    outputs = compare_outputs(runner.pairing, reference, natural, noise)
+    done = Pass(training, reference, natural, outputs, noise)
     if not (training or runner.eval_backward):
         return done
     done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
     if done.gradients_ok:
         return done
-    noise = runner.pairing.torch.spread(_measure_noise(runner, done))
+    noise = runner.pairing.torch.spread(_measure_noise(done))
     done = replace(done, gradient_noise=noise)
     return replace(done, gradients=compare_gradients(runner.pairing, done, natural))
 
 
-def compare_outputs(pairing: Pairing, reference: Trace, port: Trace) -> list[tuple[LeafPair, Gap]]:
-    """Compare the models' own outputs."""
-    return [
-        (
-            pair,
-            gap(
-                pair.to_port(reference.outputs[pair.expected].array),
-                port.outputs[pair.actual].array,
-            ),
-        )
-        for pair in pairing.output_pairs(reference, port)
-    ]
+def compare_outputs(
+    pairing: Pairing, reference: Trace, port: Trace, noise: Noise | None = None
+) -> list[tuple[LeafPair, Gap]]:
+    """Compare the models' own outputs; `noise`: where a verdict hangs on it, rounding is measured."""
+    found = []
+    for pair in pairing.output_pairs(reference, port):
+        find = partial(_find_output, pair)
+        expected, actual = find(reference), port.outputs[pair.actual].array
+        apart = noise.judge(expected, actual, 0.0, find) if noise else judge(expected, actual)
+        found.append((pair, apart))
+    return found
+
+
+def _find_output(pair: LeafPair, run: Trace) -> Array:
+    return pair.to_port(run.outputs[pair.expected].array)
 
 
 def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[ParameterGap]:
@@ -108,24 +118,25 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
     least = max(1e-13, PASSED_ON * done.outputs_noise) * largest
     gaps = []
     for pair in pairing.distinct:
-        zeros = {name: np.zeros(pairing.torch.tensors[name].shape) for name in pair.torch}
-        for other, expected in pair.to_paddle({**zeros, **gradients}).items():
+        floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
+        for other in pair.paddle:
             if pairing.paddle.tensors[other].is_parameter:
-                actual = pairing.paddle.find(port.gradients, other)
+                find = partial(_find_gradient, pairing, pair, other)
+                expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
-                floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
-                gaps.append((pair.torch[0], other, gap(expected, actual, floor=floor)))
+                gaps.append((pair.torch[0], other, done.noise.judge(expected, actual, floor, find)))
     return gaps
 
 
-def _measure_noise(runner: Runner, done: Pass) -> dict[str, float]:
+def _find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -> Array:
+    """Return the gradient of Paddle's parameter `other` in a run of the reference; zeros if none came."""
+    zeros = {name: np.zeros(pairing.torch.tensors[name].shape) for name in pair.torch}
+    return pair.to_paddle({**zeros, **pairing.torch.spread(run.gradients)})[other]
+
+
+def _measure_noise(done: Pass) -> dict[str, float]:
     """Return how far the reference's gradients move when its weights move by a few ulp."""
-    gradients = done.reference.gradients
-    epsilon = float(np.finfo(np.float64 if runner.dtype == "float64" else np.float32).eps)
-    for name, moved in shake(runner.weights, epsilon, SEED):
-        runner.reference.load({name: moved})
-    shaken = runner.run_reference(done.training).gradients
-    runner.reference.load(runner.weights)
+    gradients, shaken = done.reference.gradients, done.noise.shaken.gradients
     largest = max((magnitude(gradient) for gradient in gradients.values()), default=0.0)
     moves = {name: magnitude(shaken[name] - gradient)
              for name, gradient in gradients.items() if name in shaken}  # fmt: skip

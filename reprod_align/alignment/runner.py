@@ -52,14 +52,17 @@ class Runner:
         loss: bool = False,
         keep: Keep = "all",
         wanted: Wanted | None = None,
+        inputs: Inputs | None = None,
     ) -> Trace:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
-        wanted: modules whose own code is recorded call by call.
+        wanted: modules whose own code is recorded call by call. inputs: in place of those that both
+        sides are given.
         """
+        given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training))
         draws = self._draws_of_reference(SEED)
-        trace = self.reference.run(self.inputs, training, draws, keep, objective, wanted=wanted)
+        trace = self.reference.run(given, training, draws, keep, objective, wanted=wanted)
         self._drawn[training, loss] = trace.drawn
         if training:
             self.reference.load(self.weights)

@@ -33,6 +33,8 @@ class Gap:
     """what to say where no element is the worst"""
     worst: tuple[int, tuple[int, ...], Any, Any] | None = None
     """number of the worst element in C order, the shape, the two values there"""
+    local: bool = False
+    """within the tolerance of the whole tensor, but not within that of the element's own place"""
 
     @property
     def ok(self) -> bool:
