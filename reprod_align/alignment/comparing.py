@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reprod_align.alignment.noise import Noise
+from reprod_align.alignment.noise import Noise, compare_locally
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, magnitude
-from reprod_align.base.local import judge
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
@@ -86,8 +85,8 @@ def compare_pass(runner: Runner, reference: Trace, training: bool) -> Pass:
     done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
     if done.gradients_ok:
         return done
-    noise = runner.pairing.torch.spread(_measure_noise(done))
-    done = replace(done, gradient_noise=noise)
+    moves = runner.pairing.torch.spread(_measure_noise(done))
+    done = replace(done, gradient_noise=moves)
     return replace(done, gradients=compare_gradients(runner.pairing, done, natural))
 
 
@@ -99,8 +98,8 @@ def compare_outputs(
     for pair in pairing.output_pairs(reference, port):
         find = partial(_find_output, pair)
         expected, actual = find(reference), port.outputs[pair.actual].array
-        apart = noise.judge(expected, actual, 0.0, find) if noise else judge(expected, actual)
-        found.append((pair, apart))
+        by = noise.compare_with(find) if noise else compare_locally
+        found.append((pair, by(expected, actual, 0.0)))
     return found
 
 
@@ -124,7 +123,8 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
                 find = partial(_find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
-                gaps.append((pair.torch[0], other, done.noise.judge(expected, actual, floor, find)))
+                apart = done.noise.compare_with(find)(expected, actual, floor)
+                gaps.append((pair.torch[0], other, apart))
     return gaps
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from reprod_align.base.predictions import count_flips, is_named_scores, may_be_scores
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.trace import Array, Leaf
 
 import numpy as np
 
-_SCORES = ("logit", "score", "prob")
+TIE = 2e-11
+"""relative: scores so near are a tie: twice what every element may be off, docs/tolerances.md"""
 
 
 def describe_effects(
@@ -18,15 +20,35 @@ def describe_effects(
     Those are the outputs named so (logits, scores, probabilities), and a model's only output if it
     is (rows, classes) or (batch, positions, classes). The classes are on the last axis.
     """
-    lone = sum(leaf.array.dtype.kind == "f" for leaf in expected.values()) == 1
     said = []
+    for pair, ours, theirs in _find_scores(expected, actual, pairs):
+        said.append(
+            f"{pair.expected or 'output'}: {_prediction(ours, theirs)}; {_divergence(ours, theirs)}"
+        )
+    return said
+
+
+def describe_flips(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
+) -> Iterator[str]:
+    """Yield a sentence for each pair of outputs whose predictions flip where the scores are no tie."""
+    for pair, ours, theirs in _find_scores(expected, actual, pairs):
+        flips = count_flips(ours, theirs, TIE)
+        if flips:
+            name = pair.expected or "its output"
+            yield f"{name}: {flips} of {len(ours)} predictions flip, and not between equal scores"
+
+
+def _find_scores(
+    expected: Mapping[str, Leaf], actual: Mapping[str, Leaf], pairs: Sequence[LeafPair]
+) -> Iterator[tuple[LeafPair, Array, Array]]:
+    """Yield each pair of outputs that holds scores, with both as (rows, classes)."""
+    lone = sum(leaf.array.dtype.kind == "f" for leaf in expected.values()) == 1
     for pair in pairs:
         ours, theirs = pair.to_port(expected[pair.expected].array), actual[pair.actual].array
-        if ours.shape != theirs.shape or not _holds_scores(pair, ours, lone):
-            continue
-        rows = [array.reshape(-1, array.shape[-1]) for array in (ours, theirs)]
-        said.append(f"{pair.expected or 'output'}: {_prediction(*rows)}; {_divergence(*rows)}")
-    return said
+        if ours.shape == theirs.shape and _holds_scores(pair, ours, lone):
+            rows, others = (array.reshape(-1, array.shape[-1]) for array in (ours, theirs))
+            yield pair, rows, others
 
 
 def effect_on_loss(ours: float, theirs: float) -> str:
@@ -40,10 +62,8 @@ def effect_on_loss(ours: float, theirs: float) -> str:
 
 
 def _holds_scores(pair: LeafPair, array: Array, lone: bool) -> bool:
-    if array.dtype.kind != "f" or array.ndim < 2 or array.shape[-1] < 2 or not array.size:
-        return False
-    name = pair.expected.rpartition(".")[2].lower()
-    return any(word in name for word in _SCORES) or (lone and array.ndim <= 3)
+    named = is_named_scores(pair.expected, array)
+    return named or (lone and array.ndim <= 3 and may_be_scores(array))
 
 
 def _prediction(ours: Array, theirs: Array) -> str:
@@ -53,7 +73,7 @@ def _prediction(ours: Array, theirs: Array) -> str:
         margin = float(np.nanmin(top[:, 1] - top[:, 0], initial=np.inf))
         apart = np.abs(theirs - ours)[ours != theirs]
     largest = float(np.where(np.isnan(apart), np.inf, apart).max(initial=0.0))
-    flips = int((ours.argmax(axis=-1) != theirs.argmax(axis=-1)).sum())
+    flips = count_flips(ours, theirs)
     figures = f"(largest difference {largest:.2g}, smallest top-1 margin {margin:.2g})"
     if flips:
         return f"{flips} of {len(ours)} predictions flip {figures}"

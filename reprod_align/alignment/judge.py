@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
-from reprod_align.alignment.consequence import describe_effects
+from reprod_align.alignment.consequence import describe_effects, describe_flips
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
@@ -105,6 +105,7 @@ def _judge_outputs(runner: Runner, findings: Findings, done: Pass) -> None:
     findings.report.consequences += effects
     if done.outputs_ok:
         _require_layout(findings, done)
+        _require_predictions(findings, done)
         if nothing_finite(done):
             text = "no output holds a finite number, on either side: there is nothing to compare"
             findings.add("forward", "", "", text)
@@ -130,6 +131,14 @@ def _require_layout(findings: Findings, done: Pass) -> None:
         elif ours.keys() == theirs.keys() and pair.expected != pair.actual:
             text = f"{name} is PyTorch's output {pair.expected}: the outputs are in another order"
             findings.add("forward", "", "", text)
+
+
+def _require_predictions(findings: Findings, done: Pass) -> None:
+    """Add a finding where predictions flip although the numbers agree; float32 may be the reason."""
+    if findings.float32_inside or findings.at_stage("forward"):
+        return
+    for text in describe_flips(done.reference.outputs, done.natural.outputs, done.pairs):
+        findings.add("forward", "", "", f"{text}, although every number is within its tolerance")
 
 
 def _compare_settings(pairing: Pairing, findings: Findings) -> None:

@@ -18,10 +18,17 @@ from reprod_align.model.trace import Array, Trace
 import numpy as np
 
 Lookup = Callable[[Trace], Array | None]
-"""finds a number of the reference, as the port lays it out, in any run of the reference"""
+"""finds an array of the reference, as the port lays it out, in any run of the reference"""
+Compare = Callable[[Array, Array, float], Gap]
+"""compares what is expected with what is there, given what rounding leaves where zero is due"""
 
 _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
+
+
+def compare_locally(expected: Array, actual: Array, floor: float) -> Gap:
+    """Compare two arrays, each element by what is allowed at its place; nothing is measured."""
+    return judge(expected, actual, Allowance(floor=floor))
 
 
 class Noise:
@@ -31,19 +38,23 @@ class Noise:
         """Measure nothing yet."""
         self._runner, self._training = runner, training
 
-    def judge(self, expected: Array, actual: Array, floor: float, find: Lookup) -> Gap:
-        """Compare two arrays, each element by what is allowed at its place; its noise is allowed.
+    def compare_with(self, find: Lookup) -> Compare:
+        """Return what compares the array that `find` finds in the reference's own run with another.
 
-        expected: what `find` finds in the reference's own run. Where that moves by more than the
-        tensor allows, or cannot be found again, the largest value is the scale.
+        Each element is judged by what is allowed at its place, its noise included. Where no moved
+        run shows the noise, the largest value of the tensor is the scale.
         """
-        found = judge(expected, actual, Allowance(floor=floor))
-        if found.ok or not found.local:
-            return found
-        noise = self._measure(expected, find)
-        if noise is None:
-            return gap(expected, actual, floor=floor)
-        return judge(expected, actual, Allowance(floor=floor, noise=noise))
+
+        def compare(expected: Array, actual: Array, floor: float) -> Gap:
+            found = compare_locally(expected, actual, floor)
+            if found.ok or not found.local:
+                return found
+            noise = self._measure(expected, find)
+            if noise is None:
+                return gap(expected, actual, floor=floor)
+            return judge(expected, actual, Allowance(floor=floor, noise=noise))
+
+        return compare
 
     def _measure(self, expected: Array, find: Lookup) -> Array | None:
         """Return how far each element may be off by rounding; None if no other run shows it."""
@@ -55,8 +66,10 @@ class Noise:
                     moves.append(times * np.abs(moved.astype(np.float64) - expected))
         if not moves:
             return None
-        noise = np.fmax.reduce(moves)
-        return np.fmax(noise, np.nanmedian(noise, axis=-1, keepdims=True)) if noise.ndim else noise
+        noise: Array = np.fmax.reduce(moves)
+        if noise.ndim:  # one that happens not to move is as noisy as its row
+            noise = np.fmax(noise, np.median(noise, axis=-1, keepdims=True))
+        return noise
 
     @cached_property
     def shaken(self) -> Trace:
@@ -86,7 +99,10 @@ class Noise:
 
 def _shake_inputs(inputs: Inputs, dtype: str) -> Inputs:
     named = inputs if isinstance(inputs, Mapping) else {str(n): a for n, a in enumerate(inputs)}
-    wide = {name: array.astype(dtype) if array.dtype.kind == "f" else array for name, array in named.items()}
+    wide = {
+        name: array.astype(dtype) if array.dtype.kind == "f" else array
+        for name, array in named.items()
+    }
     moved = {**wide, **dict(shake(wide, _epsilon(dtype), SEED))}
     return moved if isinstance(inputs, Mapping) else tuple(moved.values())
 

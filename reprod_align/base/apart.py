@@ -68,6 +68,11 @@ def measure_sizes(
     return Sizes(groups[-1].high if groups else most, tuple(found))
 
 
+def measure_ordinary(array: Array) -> float:
+    """Return the largest finite magnitude that does not stand apart; 0 for what holds no floats."""
+    return measure_sizes(array).ordinary if array.dtype.kind in "fc" and array.size else 0.0
+
+
 @dataclass(frozen=True)
 class _Group:
     """The elements, zeros aside, between two gaps; without any it is the zeros alone."""
@@ -101,8 +106,12 @@ def _sample_sizes(array: Array) -> Array:
     if array.size <= _SAMPLE:
         chosen = array.reshape(-1)
     else:
-        places = (np.arange(_SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(11)
-        chosen = array[np.unravel_index((places % np.uint64(array.size)).astype(np.int64), array.shape)]
+        places = (np.arange(_SAMPLE, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(
+            11
+        )
+        chosen = array[
+            np.unravel_index((places % np.uint64(array.size)).astype(np.int64), array.shape)
+        ]
     sizes = np.abs(chosen).astype(np.float64)
     return np.sort(sizes[np.isfinite(sizes)])
 
@@ -161,9 +170,7 @@ def _distance_from_constants(array: Array, group: _Group, reach: float) -> float
     return furthest
 
 
-def _leave_out(
-    sizes: Array, constant: float, reach: float, furthest: float
-) -> tuple[Array, float]:
+def _leave_out(sizes: Array, constant: float, reach: float, furthest: float) -> tuple[Array, float]:
     """Return the sizes out of reach of a constant, and the largest distance of those within."""
     distance = np.abs(sizes - constant)
     near = distance <= max(reach, _NEAR * constant)

@@ -48,9 +48,7 @@ def judge(expected: Array, actual: Array, allowance: Allowance = Allowance()) ->
     return find_beyond(expected, actual, allowance, found) or found
 
 
-def find_beyond(
-    expected: Array, actual: Array, allowance: Allowance, found: Gap
-) -> Gap | None:
+def find_beyond(expected: Array, actual: Array, allowance: Allowance, found: Gap) -> Gap | None:
     """Return the element that is furthest beyond what its place allows; None if all are within.
 
     found: what `gap` says. None also where that fails and nothing stands apart.
@@ -110,7 +108,8 @@ class _Places:
     def _allow(self, sizes: Array, at: Array) -> Array:
         """Return what elements of these sizes at these numbers may be off."""
         rule = self.allowance
-        tolerance = np.maximum(rule.relative * self._rows[at // self._row] + rule.floor, self.least)
+        rows = self._rows[at // self._row]
+        tolerance: Array = np.maximum(rule.relative * rows + rule.floor, self.least)
         if rule.noise is not None:
             noise = np.minimum(rule.noise.reshape(-1)[at], self.most)
             tolerance = np.maximum(tolerance, np.where(np.isnan(noise), 0.0, noise))

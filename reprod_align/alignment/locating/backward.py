@@ -52,7 +52,8 @@ def _compare_output(
 ) -> Iterator[Fault]:
     """Yield a fault if the gradient that arrives at an output differs: by the code that uses it."""
     call, cut = calls.theirs, _describe_cut(ours, theirs)
-    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor)
+    by = run.compare_gradients(calls, pair, "outputs")
+    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, by)
     if cut:
         stock = run.is_stock(calls)  # a layer stops no gradient: the code around it does
         place = run.code_around(calls) if stock else calls.paths
@@ -70,7 +71,8 @@ def _compare_input(
 ) -> Iterator[Fault]:
     """Yield a fault if the gradient that a module computes of an input differs."""
     call, cut = calls.theirs, _describe_cut(ours, theirs)
-    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor)
+    by = run.compare_gradients(calls, pair, "inputs")
+    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, by)
     if cut:
         place = find_code_with(run, calls, ours, theirs, "inputs")
         where = f"{cut} before {call.path}"

@@ -84,12 +84,13 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
     """Return the port's runs on the reference's numbers: masks and indices left alone, and given."""
     counterparts = Counterparts(runner.pairing, done.reference, done.natural)
     pins = [ReferencePins(counterparts, done.reference, constants) for constants in (False, True)]
-    free = PinnedRun(done.reference, runner.run_port(done.training, "all", pins[0]), counterparts)
+    first = runner.run_port(done.training, "all", pins[0])
+    free = PinnedRun(done.reference, first, counterparts, done.noise)
     try:
         given = runner.run_port(done.training, "all", pins[1])
     except ModelFailure:  # a mask of the other convention need not fit
         return free, free
-    return free, PinnedRun(done.reference, given, counterparts)
+    return free, PinnedRun(done.reference, given, counterparts, done.noise)
 
 
 def _is_explained(findings: Findings, done: Pass, faults: Sequence[Fault]) -> bool:

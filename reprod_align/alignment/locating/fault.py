@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reprod_align.alignment.locating.counterparts import CallPair
-from reprod_align.base.difference import Gap, gap, magnitude
+from reprod_align.alignment.noise import Compare, compare_locally
+from reprod_align.base.apart import measure_ordinary
+from reprod_align.base.difference import Gap
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.trace import Array, Call
 
@@ -41,23 +43,29 @@ class Fault:
     """True: in a layer of the framework's own"""
 
 
-def compare(pair: LeafPair, expected: Array, actual: Array, floor: float) -> Gap:
+def compare(
+    pair: LeafPair, expected: Array, actual: Array, floor: float, by: Compare = compare_locally
+) -> Gap:
     """Compare a value of the reference with the port's."""
-    return gap(pair.to_port(expected), actual, floor=floor)
+    return by(pair.to_port(expected), actual, floor)
 
 
 def compare_gradients(
-    pair: LeafPair, expected: Array | None, actual: Array | None, floor: float
+    pair: LeafPair,
+    expected: Array | None,
+    actual: Array | None,
+    floor: float,
+    by: Compare = compare_locally,
 ) -> Gap:
     """Compare two gradients; one that never arrived is zero."""
     laid = pair.to_port(expected)
     if actual is None:
         actual = np.zeros(1 if laid is None else laid.shape)
-    return gap(np.zeros(actual.shape) if laid is None else laid, actual, floor=floor)
+    return by(np.zeros(actual.shape) if laid is None else laid, actual, floor)
 
 
 def rounding_of(call: Call) -> float:
     """Return what rounding leaves in a call where zero is due."""
     leaves = [*call.inputs.values(), *call.outputs.values()]
-    sizes = (magnitude(leaf.array) for leaf in leaves if leaf.differentiable)
+    sizes = (measure_ordinary(leaf.array) for leaf in leaves if leaf.differentiable)
     return FLOOR * max(sizes, default=0.0)

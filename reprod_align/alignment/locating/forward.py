@@ -85,7 +85,8 @@ def _differing(
     no_gradients = all(leaf.gradient is None for leaf in run.reference.outputs.values())
     for pair in run.pair_leaves(calls, which):
         ours, theirs = calls.leaves(pair, which)
-        found = compare(pair, ours.array, theirs.array, floor)
+        by = run.compare_values(calls, pair, which)
+        found = compare(pair, ours.array, theirs.array, floor, by)
         if not found.ok and (no_gradients or _matters(pair, ours, theirs.array, found.tolerance)):
             yield pair, found, pair.to_port(ours.array), theirs.array
 

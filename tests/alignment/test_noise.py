@@ -1,0 +1,129 @@
+"""Nothing hides behind a large number, and what rounding really does is no fault."""
+
+from collections.abc import Callable
+from typing import Any
+
+from reprod_align import align
+from reprod_align.alignment.comparing import compare_pass
+from reprod_align.alignment.noise import Noise, compare_locally
+from reprod_align.report import Report
+from tests.alignment.small import PaddleNet, TorchNet, at_work
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+ROWS = np.random.default_rng(3).standard_normal((4, 6))
+Between = Callable[[Any, Any], Any]
+
+
+def scores(framework: Any, base: Any, last: Between) -> Any:
+    """Return a model of two layers; `last`: made of the framework and the scores, (rows, 4)."""
+
+    class Scores(base):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = framework.nn.Linear(6, 8)
+            self.out = framework.nn.Linear(8, 4)
+
+        def forward(self, x: Any) -> Any:
+            return last(framework, self.out(framework.tanh(self.dense(x))))
+
+    return Scores()
+
+
+def compare(ours: Between, theirs: Between) -> Report:
+    torch.manual_seed(0)
+    return align(
+        scores(torch, torch.nn.Module, ours), scores(paddle, paddle.nn.Layer, theirs), (ROWS,)
+    )
+
+
+def with_column(value: float, factor: float = 1.0) -> Between:
+    """Return code that fills a column with `value`, and multiplies the others."""
+
+    def last(framework: Any, x: Any) -> Any:
+        column = framework.full_like(x[:, :1], value)
+        return framework.concat([x[:, :1] * factor, column, x[:, 2:] * factor], -1)
+
+    return last
+
+
+MINIMUM = float(np.finfo(np.float32).min)
+
+
+@pytest.mark.parametrize("value", [-1e4, -1e9, -1e30, MINIMUM, float(np.finfo(np.float64).min)])
+def test_a_constant_that_hides_is_no_scale_for_the_scores(value: float) -> None:
+    assert compare(with_column(value), with_column(value)).verdict == "faithful"
+    for factor in (-1.0, 1 + 1e-6):
+        assert compare(with_column(value), with_column(value, factor)).verdict == "diverges"
+
+
+def add_mask(sign: float = 1.0) -> Between:
+    def last(framework: Any, x: Any) -> Any:
+        hidden = np.array([0.0, 0.0, -1e9, -1e9])
+        return sign * x + (
+            framework.tensor(hidden) if framework is torch else paddle.to_tensor(hidden)
+        )
+
+    return last
+
+
+def test_scores_beside_masked_ones_are_judged_by_themselves() -> None:
+    assert compare(add_mask(), add_mask()).verdict == "faithful"
+    assert compare(add_mask(), add_mask(-1.0)).verdict == "diverges"
+
+
+def rows_of(large: float, small: float, sign: float = 1.0) -> Between:
+    """Return code that makes the first row large, and the last one small."""
+
+    def last(framework: Any, x: Any) -> Any:
+        return framework.concat([x[:1] * large, x[1:3], sign * x[3:] * small], 0)
+
+    return last
+
+
+@pytest.mark.parametrize(("large", "small"), [(1e7, 1e-3), (10.0, 1e-4), (1e5, 1e-6)])
+def test_a_small_row_is_not_hidden_by_a_large_one(large: float, small: float) -> None:
+    assert compare(rows_of(large, small), rows_of(large, small)).verdict == "faithful"
+    assert compare(rows_of(large, small), rows_of(large, small, -1.0)).verdict == "diverges"
+
+
+def test_cancellation_in_a_small_row_is_noise_and_no_fault() -> None:
+    """x + c - c and x are apart by the rounding of c, in rows next to which c is huge."""
+
+    def cancelling(framework: Any, x: Any) -> Any:
+        tiny = (x[1:] * 1e-6 + 3e6) - 3e6
+        return framework.concat([x[:1] * 10, tiny], 0)
+
+    def regrouped(framework: Any, x: Any) -> Any:
+        tiny = (3e6 + x[1:] * 1e-6 - 1e6) - 2e6
+        return framework.concat([x[:1] * 10, tiny], 0)
+
+    assert compare(cancelling, cancelling).verdict == "faithful"
+    assert compare(cancelling, regrouped).verdict == "faithful"
+
+
+def test_noise_is_measured_only_where_a_verdict_hangs_on_it() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        done = compare_pass(runner, runner.expected, training=False)
+        assert "shaken" not in vars(done.noise)
+        ours = runner.expected.outputs[""].array
+        small = np.concatenate([ours, ours * 1e-10])
+        find = lambda run: np.concatenate([run.outputs[""].array, run.outputs[""].array * 1e-10])  # noqa: E731
+        by = Noise(runner, False).compare_with(find)
+        assert not by(small, small * np.repeat([1, -1], len(ours))[:, None], 0.0).ok
+        noisy = small + 1e-15 * np.sign(ours[0, 0])
+        assert by(small, noisy, 0.0).ok and compare_locally(small, small, 0.0).ok
+        lost = Noise(runner, False).compare_with(lambda run: None)
+        assert lost(small, small * np.repeat([1, -1], len(ours))[:, None], 0.0).ok
+
+
+def test_weights_are_given_back_after_the_noise_is_measured() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        before = {name: array.copy() for name, array in runner.reference.values().items()}
+        noise = Noise(runner, True)
+        assert noise.shaken.outputs and len(noise._moved) == 3
+        after = runner.reference.values()
+    assert all(np.array_equal(before[name], after[name]) for name in before)
