@@ -8,18 +8,21 @@ What is so small that it may be rounding of the large values keeps them as its s
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Array, blocks, largest
 
 import numpy as np
 
 _GAP = 2.0**10  # a factor without any value in between
-_WRITTEN = 2.0**12  # a constant that hides others is at least so large: scores are smaller
+_LEAST = 2.0**12  # a constant that hides others is at least so large: scores are smaller
 _CONSTANTS = 4  # different ones in one group
 _RARE = 3  # outliers: at most one for so many others
 _ROUNDING = 1e-11  # of an outlier: what is smaller may be its rounding
 _NEAR = 1e-12  # relative: equal but for rounding
 _SAMPLE = 4096
+_LIMITS = [float(np.finfo(kind).max) for kind in (np.float16, np.float32, np.float64)]
+_LIMITS.append(2.0**128 - 2.0**120)  # of bfloat16
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ def _find_edges(array: Array, most: float) -> list[float]:
         return []
     if sizes[0] == 0:
         positive = sizes[sizes > 0]
-        zeros_apart = positive.size > 0 and positive[0] >= _WRITTEN
+        zeros_apart = positive.size > 0 and positive[0] >= _LEAST
         sizes = np.concatenate([[positive[0] / _GAP**2], positive]) if zeros_apart else positive
     gaps = np.flatnonzero(sizes[1:] / _GAP >= sizes[:-1])
     return [math.sqrt(sizes[at]) * math.sqrt(sizes[at + 1]) for at in gaps]
@@ -143,9 +146,10 @@ def _find_apart(
 ) -> Apart | None:
     """Return what the top group is if it stands apart from the rest."""
     below = rest[-1].high
-    if top.low >= _WRITTEN:
-        distance = _distance_from_constants(array, top, 4 * below)
-        if distance < math.inf:
+    if top.low >= _LEAST:
+        constants, distance = _find_constants(array, top, 4 * below)
+        written = all(_is_written(constant, array.dtype) for constant in constants)
+        if constants and (written or 2 * len(constants) <= top.count):
             equal = distance == 0 and top.count > 1
             return Apart(top.low, top.high, 0.0 if equal else relative * spread, False)
     rare = top.count * _RARE <= sum(group.count for group in rest)
@@ -154,8 +158,8 @@ def _find_apart(
     return None
 
 
-def _distance_from_constants(array: Array, group: _Group, reach: float) -> float:
-    """Return how far a group's elements are from a few constants; inf if those are more, or further."""
+def _find_constants(array: Array, group: _Group, reach: float) -> tuple[list[float], float]:
+    """Return the few magnitudes near which a group's elements are, and how near; () if they are more."""
     constants: list[float] = []
     furthest = 0.0
     for sizes in _sizes(array):
@@ -164,10 +168,18 @@ def _distance_from_constants(array: Array, group: _Group, reach: float) -> float
             left, furthest = _leave_out(left, constant, reach, furthest)
         while left.size:
             if len(constants) == _CONSTANTS:
-                return math.inf
+                return [], math.inf
             constants.append(float(left[0]))
             left, furthest = _leave_out(left, constants[-1], reach, furthest)
-    return furthest
+    return constants, furthest
+
+
+def _is_written(value: float, dtype: np.dtype[Any]) -> bool:
+    """Tell whether a person wrote the number: 1e9 in one or two digits, or the largest of a dtype."""
+    if any(value == limit for limit in _LIMITS):
+        return True
+    with np.errstate(over="ignore"):
+        return bool(np.abs(dtype.type(float(f"{value:.1e}"))) == value)
 
 
 def _leave_out(sizes: Array, constant: float, reach: float, furthest: float) -> tuple[Array, float]:

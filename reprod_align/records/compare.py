@@ -2,7 +2,8 @@
 
 1. both records hold the key       4. it is not empty, and finite on both sides
 2. the same kind of dtype          5. mean |actual - expected| <= mean_abs
-3. the same shape                  6. max |actual - expected| <= max_rel * max |expected| + floor
+3. the same shape                  6. |actual - expected| <= max_rel * max(row, spread * tensor) + floor
+                                   7. scores (logits, probabilities) choose the same class in each row
 
 Integers, booleans and texts must be equal. Every test is written `ok = difference <= limit`, so
 that a NaN fails it.
@@ -10,9 +11,12 @@ that a NaN fails it.
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import Array, divide
+from reprod_align.base.difference import Array, Gap, divide, index_at
+from reprod_align.base.local import Allowance, find_beyond
+from reprod_align.base.predictions import count_flips, is_named_scores
 from reprod_align.base.text import shorten
 from reprod_align.records.diff import (
     INEXACT,
@@ -64,7 +68,7 @@ def _as_array(value: object) -> Array:
 
 
 def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: Rule) -> KeyResult:
-    reason, difference, tolerance, exceed = "", None, math.nan, math.inf
+    measured = _Measured(rule)
     if expected is None:
         reason = "extra: only the actual record has it"
     elif actual is None:
@@ -73,25 +77,62 @@ def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: R
         reason = _kind_fault(expected, actual) or _shape_fault(expected, actual)
         reason = reason or _content_fault(expected, actual)
         if not reason:
-            rule = rule if dtype_kind(expected.dtype) in INEXACT else EXACT
-            difference = compare_arrays(expected, actual)
-            tolerance = rule.tolerance(difference.scale)
-            reason = _numbers_fault(difference, rule, tolerance, expected.dtype, actual.dtype)
-            times = (difference.mean_abs, rule.mean_abs), (difference.max_abs, tolerance)
-            exceed = max(_exceed(*pair) for pair in times)
+            measured = _measure(expected, actual, rule)
+            reason = _numbers_fault(measured, expected, actual)
+            reason = reason or _predictions_fault(key, expected, actual, measured.rule)
     return KeyResult(
         key=key,
         passed=not reason,
         reason=reason,
-        difference=difference,
-        rule=rule,
-        tolerance=tolerance,
-        exceed=exceed,
+        difference=measured.difference,
+        rule=measured.rule,
+        tolerance=measured.tolerance,
+        exceed=measured.exceed,
         expected_dtype=None if expected is None else str(expected.dtype),
         expected_shape=None if expected is None else expected.shape,
         actual_dtype=None if actual is None else str(actual.dtype),
         actual_shape=None if actual is None else actual.shape,
+        local=measured.local,
     )
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What rules 5 and 6 have to judge; without a difference, nothing could be measured."""
+
+    rule: Rule
+    difference: Difference | None = None
+    local: Gap | None = None
+    """the element that is too far off for its own place, though not for the whole tensor"""
+    whole: float = math.nan
+    """the largest difference that is allowed anywhere"""
+
+    @property
+    def tolerance(self) -> float:
+        return self.whole if self.local is None else self.local.tolerance
+
+    @property
+    def exceed(self) -> float:
+        if self.difference is None:
+            return math.inf
+        times = (
+            (self.difference.mean_abs, self.rule.mean_abs),
+            (self.difference.max_abs, self.whole),
+        )
+        own = 0.0 if self.local is None else self.local.exceed
+        return max(*(_exceed(*pair) for pair in times), own)
+
+
+def _measure(expected: Array, actual: Array, rule: Rule) -> _Measured:
+    """Compare two arrays of equal shape and kind of dtype, not empty and finite."""
+    difference = compare_arrays(expected, actual)
+    if dtype_kind(expected.dtype) not in INEXACT:
+        return _Measured(EXACT, difference, None, EXACT.tolerance(difference.scale))
+    whole = rule.tolerance(difference.scale)
+    allowance = Allowance(rule.max_rel, rule.floor, rule.spread)
+    found = Gap(difference.max_abs, whole, difference.scale)
+    local = find_beyond(expected, actual, allowance, found) if found.ok else None
+    return _Measured(rule, difference, local, whole)
 
 
 def _kind_fault(expected: Array, actual: Array) -> str:
@@ -131,20 +172,15 @@ def _nonfinite(side: str, array: Array) -> str:
     return f"not finite: the {side} side has {' and '.join(counts)}, the first at {first}"
 
 
-def _numbers_fault(
-    difference: Difference,
-    rule: Rule,
-    tolerance: float,
-    expected: np.dtype[Any],
-    actual: np.dtype[Any],
-) -> str:
+def _numbers_fault(measured: _Measured, expected: Array, actual: Array) -> str:
+    difference, rule = measured.difference, measured.rule
+    assert difference is not None  # both sides can be subtracted
     mean_ok = difference.mean_abs <= rule.mean_abs
-    max_ok = difference.max_abs <= tolerance
+    max_ok = difference.max_abs <= measured.whole
     if mean_ok and max_ok:
-        return ""
-    place = (
-        f"at {difference.worst_index}: expected {_show(difference.expected_value, expected)}, "
-        f"got {_show(difference.actual_value, actual)}"
+        return _local_fault(measured, expected, actual)
+    place = _describe_place(
+        difference.worst_index, difference.expected_value, difference.actual_value, expected, actual
     )
     if rule == EXACT:
         first = difference.first_index
@@ -153,9 +189,38 @@ def _numbers_fault(
         return f"{counted},{where} the most {place}"
     largest = f"max difference {difference.max_abs:.1e} {place}"
     if mean_ok:
-        return f"{largest}; tolerance {tolerance:.1e} ({rule.name})"
+        return f"{largest}; tolerance {measured.whole:.1e} ({rule.name})"
     mean = f"mean difference {difference.mean_abs:.1e}; tolerance {rule.mean_abs:.1e} ({rule.name})"
     return f"{mean}; {largest}"
+
+
+def _local_fault(measured: _Measured, expected: Array, actual: Array) -> str:
+    """Return what is wrong with an element that hides behind larger ones; "" if none does."""
+    found = measured.local
+    if found is None or found.worst is None:
+        return ""
+    position, shape, value, other = found.worst
+    place = _describe_place(index_at(position, shape), value, other, expected, actual)
+    return (
+        f"difference {found.difference:.1e} {place}; tolerance {found.tolerance:.1e} there "
+        f"({measured.rule.name}): larger values elsewhere in the tensor are no scale for it"
+    )
+
+
+def _describe_place(
+    index: tuple[int, ...], value: Any, other: Any, expected: Array, actual: Array
+) -> str:
+    shown = _show(value, expected.dtype), _show(other, actual.dtype)
+    return f"at {index}: expected {shown[0]}, got {shown[1]}"
+
+
+def _predictions_fault(key: str, expected: Array, actual: Array, rule: Rule) -> str:
+    """Return how many predictions flip, if the key is called scores; "" if none does."""
+    if not (is_named_scores(key, expected) and math.isfinite(rule.max_rel)):
+        return ""
+    flips = count_flips(expected, actual, 2 * rule.max_rel * rule.spread)
+    rows = expected.size // expected.shape[-1]
+    return f"{flips} of {rows} predictions flip, and not between equal scores" if flips else ""
 
 
 def _show(value: Any, dtype: np.dtype[Any]) -> str:

@@ -4,7 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from reprod_align.base.difference import Gap
 from reprod_align.base.json import to_plain
+from reprod_align.base.local import SPREAD
 from reprod_align.base.text import shorten_lines
 from reprod_align.errors import one_line
 from reprod_align.records.diff import Difference
@@ -16,18 +18,22 @@ _SHOWN_FAILURES = 10
 
 @dataclass(frozen=True)
 class Rule:
-    """mean |a - e| <= mean_abs  and  max |a - e| <= max_rel * max |e| + floor.
+    """mean |a - e| <= mean_abs  and  |a - e| <= max_rel * max(row, spread * tensor) + floor.
 
-    The floor is for expected values that are rounding noise around zero: the actual ones may be too.
+    row and tensor: the largest |e| in the element's row and in the tensor, values that stand apart left
+    out: masks, sentinels and outliers (`base/local.py`). The floor is for expected values that are
+    rounding noise around zero: the actual ones may be too.
     """
 
     name: str
     mean_abs: float
     max_rel: float
     floor: float
+    spread: float = SPREAD
+    """the share of the largest row's tolerance that every row has"""
 
     def tolerance(self, scale: float) -> float:
-        """Return the largest element-wise difference allowed at max |e| = `scale`."""
+        """Return the largest difference allowed anywhere at max |e| = `scale`."""
         if math.isinf(self.max_rel):
             return math.inf  # also at scale 0
         return self.max_rel * scale + self.floor
@@ -61,13 +67,15 @@ class KeyResult:
     rule: Rule
     """the rule it was held to: EXACT for integers, booleans and texts"""
     tolerance: float
-    """the largest element-wise difference allowed (NaN if nothing was measured)"""
+    """the largest difference allowed: anywhere, or where `local` (NaN if nothing was measured)"""
     exceed: float
     """how many times the tolerance the difference is; at most 1 if passed"""
     expected_dtype: str | None
     expected_shape: tuple[int, ...] | None
     actual_dtype: str | None
     actual_shape: tuple[int, ...] | None
+    local: Gap | None = None
+    """the element that its own place does not allow, where the whole tensor would"""
 
     @property
     def numbers(self) -> str:
@@ -84,6 +92,9 @@ class KeyResult:
         """The largest relative difference and its tolerance, in words; "" if nothing was measured."""
         if self.difference is None:
             return ""
+        if self.local is not None:
+            allowed = f"tolerance {self.local.tolerance:.1e} there"
+            return f"difference {self.local.difference:.1e} ({allowed})"
         return f"max relative {self.difference.max_rel:.1e} (tolerance {self.rule.max_rel:g})"
 
     @property
@@ -95,7 +106,7 @@ class KeyResult:
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as text."""
         measured = {} if self.difference is None else self.difference.to_json()
-        own = vars(self) | {"rule": self.rule.name}
+        own = vars(self) | {"rule": self.rule.name, "local": self.local is not None}
         del own["difference"]
         plain: dict[str, Any] = to_plain(own | measured)
         return plain

@@ -1,0 +1,155 @@
+"""Each element is judged by what rounding can do there."""
+
+from typing import Any
+
+from reprod_align.base import difference
+from reprod_align.base.difference import gap
+from reprod_align.base.local import Allowance, find_beyond, judge
+
+import numpy as np
+import pytest
+
+RANDOM = np.random.default_rng(0)
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    """Return the array as another framework computes it."""
+    with np.errstate(over="ignore"):
+        made = array * (1 + 1e-15 * RANDOM.standard_normal(array.shape))
+    return np.where(np.abs(array) > 1e300, array, made)
+
+
+def with_column(value: float) -> np.ndarray:
+    array = RANDOM.standard_normal((4, 3))
+    array[:, 1] = value
+    return array
+
+
+def with_outlier() -> np.ndarray:
+    array = RANDOM.standard_normal((50, 20))
+    array[3] *= 1e-3
+    array[7, 7] = 12345678.0
+    return array
+
+
+def with_rows(*sizes: float) -> np.ndarray:
+    return RANDOM.standard_normal((len(sizes), 16)) * np.array(sizes)[:, None]
+
+
+HIDING = {
+    "a column of -1e9": (with_column(-1e9), (0, 0)),
+    "a column of -1e4": (with_column(-1e4), (2, 2)),
+    "the least float32": (with_column(float(np.finfo(np.float32).min)), (0, 0)),
+    "the least float64": (with_column(float(np.finfo(np.float64).min)), (0, 0)),
+    "minus infinity": (with_column(-np.inf), (0, 0)),
+    "an outlier": (with_outlier(), (3,)),
+    "a row of 10": (with_rows(1e-4, 10.0, 10.0), (0,)),
+    "rows of all sizes": (with_rows(1e-4, 1e-2, 1.0, 1e2, 1e4), (0,)),
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+@pytest.mark.parametrize("block", [5, 2**14])
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_what_is_small_does_not_hide_behind_what_is_large(
+    name: str, block: int, layout: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(difference, "_BLOCK", block)
+    expected, where = HIDING[name]
+    assert judge(layout(expected), rounded(expected)).ok
+    for factor in (-1.0, 1.01):
+        wrong = rounded(expected)
+        wrong[where] *= factor
+        found = judge(layout(expected), wrong)
+        assert not found.ok and found.worst is not None
+        index = np.unravel_index(found.worst[0], expected.shape)
+        assert index[: len(where)] == where
+
+
+def test_local_says_whether_the_whole_tensor_would_allow_it() -> None:
+    expected = with_column(-1e9)
+    wrong = expected.copy()
+    wrong[0, 0] += 0.5
+    found = judge(expected, wrong)
+    assert gap(expected, wrong).ok and found.local and found.relative > 0.1
+    wrong[0, 0] += 5.0
+    found = judge(expected, wrong)
+    assert not gap(expected, wrong).ok and not found.local and found.relative > 1.0
+
+
+def test_what_stands_apart_is_compared_with_its_own_size() -> None:
+    for value, allowed in ((-1e9, 1e-7), (float(np.finfo(np.float32).min), 0.0)):
+        expected = with_column(value)
+        wrong = expected.copy()
+        wrong[1, 1] = value * (1 + 1e-12)
+        assert not judge(expected, wrong).ok
+        wrong[1, 1] = value + allowed
+        assert judge(expected, wrong).ok
+    outlier = with_outlier()
+    wrong = outlier.copy()
+    wrong[7, 7] *= 1 + 1e-12
+    assert judge(outlier, wrong).ok
+    wrong[7, 7] *= 1 + 1e-8
+    assert not judge(outlier, wrong).ok
+
+
+def test_a_mask_has_its_zeros_where_they_are() -> None:
+    mask = np.triu(np.full((8, 8), -1e9), 1)
+    assert judge(mask, mask.copy()).ok and not judge(mask, mask.T).ok
+    wrong = mask.copy()
+    wrong[3, 0] = 0.5
+    assert not judge(mask, wrong).ok
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.exp(RANDOM.standard_normal((8, 200)) * 30),
+        np.concatenate([with_rows(1.0, 1.0), 1e-17 * RANDOM.standard_normal((40, 16))]),
+        np.append(RANDOM.standard_normal(20), np.zeros(20)),
+    ],
+)
+def test_rounding_of_the_largest_is_allowed_where_zero_is_due(values: np.ndarray) -> None:
+    values = values / np.abs(values).sum(-1, keepdims=True)
+    noise = 1e-16 * RANDOM.standard_normal(values.shape)
+    assert judge(values, values + noise).ok
+
+
+def test_noise_that_is_known_is_allowed_up_to_the_tolerance_of_the_whole() -> None:
+    expected = with_rows(1e-6, 10.0)
+    actual = expected.copy()
+    actual[0, 0] += 5e-9
+    noise = np.zeros(expected.shape)
+    assert not judge(expected, actual, Allowance(noise=noise)).ok
+    noise[0, 0] = 6e-9
+    assert judge(expected, actual, Allowance(noise=noise)).ok
+    actual[0, 0] += 1.0
+    assert not judge(expected, actual, Allowance(noise=noise + 9.0)).ok
+    assert not judge(expected, actual, Allowance(noise=noise * np.nan)).ok
+
+
+def test_nothing_is_allowed_that_the_largest_value_does_not_allow() -> None:
+    for seed in range(50):
+        source = np.random.default_rng(seed)
+        expected = source.standard_normal((6, 5)) * 10.0 ** source.integers(-9, 9, (6, 1))
+        actual = expected + source.standard_normal((6, 5)) * 10.0 ** source.integers(-18, 0)
+        assert not judge(expected, actual).ok or gap(expected, actual).ok
+
+
+def test_integers_shapes_nan_and_tolerances_without_a_number_stay_as_they_were() -> None:
+    ones = np.ones((2, 3))
+    for other in (ones * np.nan, np.where(np.eye(2, 3), -np.inf, ones)):
+        assert judge(ones, other).difference == np.inf and judge(ones, other).tolerance == 1e-9
+    assert judge(ones, ones.T) == gap(ones, ones.T)
+    ids = np.array([2**53, 1])
+    assert not judge(ids, ids + [1, 0]).ok and judge(ids, ids).ok
+    for relative in (np.nan, np.inf):
+        found = gap(ones, ones + 1, relative)
+        assert find_beyond(ones, ones + 1, Allowance(relative), found) is None
+
+
+def test_a_single_number_and_columns_of_one_are_judged_by_themselves() -> None:
+    assert judge(np.array(2.0), np.array(2.0 + 1e-10)).ok
+    assert not judge(np.array(2.0), np.array(2.0 + 1e-8)).ok
+    column = np.array([[1e-4], [10.0]])
+    assert not judge(column, column + [[1e-9], [0.0]]).ok
