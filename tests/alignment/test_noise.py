@@ -84,9 +84,7 @@ def rows_of(large: float, small: float, sign: float = 1.0) -> Between:
     return last
 
 
-@pytest.mark.parametrize(
-    ("large", "small"), [(1e7, 1e-3), (10.0, 1e-4), (1e5, 1e-6), (500.0, 1e-6)]
-)
+@pytest.mark.parametrize(("large", "small"), [(1e7, 1e-3), (10.0, 1e-4), (1e5, 1e-6)])
 def test_a_small_row_is_not_hidden_by_a_large_one(large: float, small: float) -> None:
     assert compare(rows_of(large, small), rows_of(large, small)).verdict == "faithful"
     assert compare(rows_of(large, small), rows_of(large, small, -1.0)).verdict == "diverges"

@@ -50,3 +50,65 @@ def test_a_tolerance_of_nan_lets_nothing_pass() -> None:
 def test_how_far_beyond_the_tolerance() -> None:
     found = compare_records({"x": GOOD}, {"x": GOOD * (1 + 4e-9)}, rule=STRICT).results[0]
     assert found.exceed == pytest.approx(4, rel=1e-6) and not found.passed
+
+
+def rounded(array: np.ndarray) -> np.ndarray:
+    return array * (1 + 1e-15 * np.random.default_rng(1).standard_normal(array.shape))
+
+
+def hiding() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return pairs in which what is wrong stands beside something large."""
+    source = np.random.default_rng(0)
+    column = source.standard_normal((4, 3))
+    column[:, 2] = -1e9
+    one_off = column.copy()
+    one_off[1, 0] += 1.0
+    visible = np.tril(np.ones((6, 6), bool))
+    scores = np.where(visible, source.standard_normal((2, 6, 6)), np.finfo(np.float32).min)
+    outlier = source.standard_normal((30, 8))
+    outlier[5, 5], outlier[9] = 1e7, 1e-3
+    wrong_row = outlier.copy()
+    wrong_row[9] = 1.1e-3
+    rows = source.standard_normal((3, 64)) * np.array([[1e-4], [10.0], [10.0]])
+    return {
+        "an error of 1 beside a column of -1e9": (column, one_off),
+        "negated scores beside finfo.min": (scores, np.where(visible, -scores, scores)),
+        "a row of 1e-3 beside an outlier of 1e7": (outlier, wrong_row),
+        "a negated row of 1e-4 beside rows of 10": (rows, rows * np.array([[-1], [1], [1]])),
+    }
+
+
+@pytest.mark.parametrize("name", hiding())
+def test_nothing_hides_behind_a_large_number(name: str) -> None:
+    expected, wrong = hiding()[name]
+    assert compare_records({"x": expected}, {"x": rounded(expected)}, rule=STRICT).passed
+    result = compare_records({"x": expected}, {"x": wrong}, rule=STRICT).results[0]
+    assert not result.passed and result.exceed > 1e3
+    if result.local is not None:
+        assert "larger values elsewhere in the tensor are no scale for it" in result.reason
+        assert "there)" in result.largest and result.to_json()["local"] is True
+
+
+def test_the_guard_of_the_official_rule_looks_at_each_place_too() -> None:
+    expected = np.random.default_rng(0).standard_normal((1000, 1000)).astype(np.float32)
+    expected[0, 0] = 123456.0
+    wrong = expected.copy()
+    wrong[5, 5] += 0.08
+    assert np.abs(wrong - expected).mean(dtype=np.float64) < 1e-6
+    assert not compare_records({"x": expected}, {"x": wrong}).passed
+    noise = np.random.default_rng(1).standard_normal(expected.shape).astype(np.float32)
+    noise[0, 0] = 0.0
+    assert compare_records({"x": expected}, {"x": expected * (1 + 2e-7 * noise)}).passed
+
+
+def test_flipped_predictions_fail() -> None:
+    expected = np.array([[1.0, 1.0 - 1e-10], [0.0, 5.0]])
+    wrong = expected.copy()
+    wrong[0, 1] += 2e-10
+    (result,) = compare_records({"logits": expected}, {"logits": wrong}, rule=STRICT).results
+    assert result.reason == "1 of 2 predictions flip, and not between equal scores"
+    assert compare_records({"hidden": expected}, {"hidden": wrong}, rule=STRICT).passed
+    tie = np.array([[1.0, 1.0 - 1e-12], [0.0, 5.0]])
+    other = tie.copy()
+    other[0, 1] += 2e-12
+    assert compare_records({"logits": tie}, {"logits": other}, rule=STRICT).passed
