@@ -1,9 +1,10 @@
 """Takes two sides through the stages and collects what differs, in causal order."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from reprod_align.alignment.audit import describe_differences
+from reprod_align.alignment.batches.stage import compare_batches
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.consequence import describe_effects, describe_flips
 from reprod_align.alignment.findings import Findings
@@ -19,7 +20,6 @@ from reprod_align.alignment.statistics_check import compare_statistics
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.report import PORT_RUNS, STAGES, Report, Stage
@@ -92,6 +92,7 @@ def _compare_mode(runner: Runner, findings: Findings, training: bool) -> None:
         compare_statistics(runner, findings, reference, port)
     else:
         _judge_outputs(runner, findings, done)
+        compare_batches(runner, findings, done)
 
 
 def _is_faint(done: Pass) -> bool:
@@ -166,20 +167,11 @@ def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> No
         return
     if ours or (error.lacks_kernel and runner.dtype == "float64"):
         raise error
-    names = runner.pairing.names
-    paired = next((path for path in _upwards(error.path) if path in names), "")
     stage = _FAILED_IN.get(error.what, "forward")
     findings.check(stage, PORT_RUNS, np.inf, False)
     text = f"the Paddle {error.what} raises {error.text}"
-    findings.add(stage, names.get(paired, ""), error.path, text, lines=(None, error.source))
-
-
-def _upwards(path: str) -> Iterator[str]:
-    """Yield a module and those around it, the model itself last."""
-    yield path
-    while path:
-        path = parent(path)
-        yield path
+    around = runner.pairing.find_around(error.path)
+    findings.add(stage, around, error.path, text, lines=(None, error.source))
 
 
 def _conclude(runner: Runner, findings: Findings) -> Report:

@@ -69,15 +69,16 @@ def pair_models(
 
 def _run_first(reference: Side, inputs: Inputs, findings: Findings) -> tuple[Trace, bool]:
     """Return PyTorch's run in eval mode, and whether a backward pass is possible there."""
-    draws, only = KeyedDraws(SEED, {}), frozenset[str]()
+    draws = KeyedDraws(SEED, {})
     try:
-        trace, backward = reference.run(inputs, False, draws, "all", Projection()), True
+        trace, backward = reference.run(inputs, False, draws, "all", Projection(), anew=True), True
     except ModelFailure as error:
         if error.what != "backward pass":
             raise
         findings.remark(f"gradients are compared in train mode only: {error}")
         draws = KeyedDraws(SEED, {})
-        trace, backward = reference.run(inputs, False, draws, "all", Projection(only=only)), False
+        nothing = Projection(only=frozenset())
+        trace, backward = reference.run(inputs, False, draws, "all", nothing, anew=True), False
     if not trace.outputs:
         raise ReprodError("the PyTorch model returns no tensor: nothing can be compared")
     return trace, backward
@@ -100,7 +101,7 @@ def _modules_called(trace: Trace) -> list[str]:
 def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
     """Return the port's modules in calling order; [] if it does not run with its own weights."""
     try:
-        return _modules_called(port.run(inputs, False, KeyedDraws(SEED, {}), "none"))
+        return _modules_called(port.run(inputs, False, KeyedDraws(SEED, {}), "none", anew=True))
     except ModelFailure:
         return []
 

@@ -35,6 +35,12 @@ class Pairing:
         """The modules the other way round: Paddle's name -> PyTorch's."""
         return {theirs: ours for ours, theirs in self.modules.items()}
 
+    def find_around(self, path: str) -> str:
+        """Return PyTorch's name of one of Paddle's modules, or of the innermost around it that has one."""
+        while path and path not in self.names:
+            path = parent(path)
+        return self.names.get(path, "")
+
     @property
     def compared_outputs(self) -> frozenset[str] | None:
         """PyTorch's outputs that have a counterpart; None if that is not known."""

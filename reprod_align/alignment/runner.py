@@ -37,6 +37,10 @@ class Runner:
     """PyTorch's run in eval mode"""
     eval_backward: bool
     """whether PyTorch's model allows a backward pass in eval mode"""
+    before: tuple[Inputs, ...] = ()
+    """what both models are called with first: what they keep of these calls is there in the run"""
+    graded: bool = True
+    """False: under no_grad"""
     _drawn: dict[object, Mapping[Any, Any]] = field(default_factory=dict)
     """kind of run -> the random draws of PyTorch's side in it, which Paddle's side repeats"""
 
@@ -61,8 +65,17 @@ class Runner:
         """
         given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training))
-        draws = self._draws_of_reference(SEED)
-        trace = self.reference.run(given, training, draws, keep, objective, wanted=wanted)
+        self._call_before(self.reference, training)
+        trace = self.reference.run(
+            given,
+            training,
+            self._draws_of_reference(SEED),
+            keep,
+            objective,
+            anew=not self.before,
+            graded=self.graded,
+            wanted=wanted,
+        )
         self._drawn[training, loss] = trace.drawn
         if training:
             self.reference.load(self.weights)
@@ -79,11 +92,34 @@ class Runner:
     ) -> Trace:
         """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
-        draws = self._draws_of_port(SEED, (training, loss))
-        trace = self.port.run(self.inputs, training, draws, keep, objective, pins, wanted)
+        self._call_before(self.port, training)
+        trace = self.port.run(
+            self.inputs,
+            training,
+            self._draws_of_port(SEED, (training, loss)),
+            keep,
+            objective,
+            pins,
+            anew=not self.before,
+            graded=self.graded,
+            wanted=wanted,
+        )
         if training:
             self._restore_port()
         return trace
+
+    def _call_before(self, side: Side, training: bool) -> None:
+        """Make the calls that come before the run; the first begins anew."""
+        nothing = Projection(only=frozenset())
+        for number, inputs in enumerate(self.before):
+            draws = self._draws_of_port(SEED, ("before", number))
+            if side is self.reference:
+                draws = self._draws_of_reference(SEED)
+            trace = side.run(
+                inputs, training, draws, "none", nothing, anew=number == 0, graded=self.graded
+            )
+            if side is self.reference:
+                self._drawn["before", number] = trace.drawn
 
     def _counted(self, training: bool) -> frozenset[str] | None:
         """Return PyTorch's outputs that a backward pass begins with; None: all."""
@@ -130,7 +166,12 @@ class Runner:
             self.port.load(self.pairing.convert(tensors))
         try:
             return self.port.run(
-                self.inputs, True, self._draws_of_step(number), "none", self._training_objective()
+                self.inputs,
+                True,
+                self._draws_of_step(number),
+                "none",
+                self._training_objective(),
+                anew=True,
             )
         finally:
             self._restore_port()

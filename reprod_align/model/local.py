@@ -17,11 +17,12 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError, describe_error
 from reprod_align.model.projection import Projection
-from reprod_align.model.reachable import find_reachable
+from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, TensorInfo
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import Wanted
+from reprod_align.model.state import State
 from reprod_align.model.trace import Array, Trace, keep_copy, unload
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 
@@ -68,6 +69,7 @@ class LocalSide:
         self.remarks: list[str] = []
         self._used: list[ReferenceType[Any]] = []
         self._code = UserCode(framework.PACKAGES)
+        self._state: State | None = None
 
     # ------------------------------------------------------------------ its tensors
 
@@ -100,6 +102,8 @@ class LocalSide:
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
+        if self._state is not None:
+            self._state.expect_values()
         named = {held.name: held.tensor for held in self._held()}
         for name, array in values.items():
             self.fw.set_values(named[name], array)
@@ -161,19 +165,32 @@ class LocalSide:
         the frameworks', numpy's and Python's random states.
         """
         callables = (self.loss, self.optimizer, self.scheduler)
+        if self._state is not None:
+            self._state.expect_values()
         found = find_reachable(self.model, callables, self.fw.is_tensor, self.fw.is_module)
         with ExitStack() as stack:
             stack.enter_context(self.fw.preserve_state())
             stack.enter_context(_preserve_random_states())
-            for module in found.modules:
-                stack.enter_context(_preserve_attributes(module))
+            state = self._keep_state(found)
+            stack.callback(state.restore)
             stack.enter_context(self.fw.change_precision(found.tensors, dtype))
-            before = self.dtype, self.throughout
-            self.dtype, self.throughout = dtype, throughout
+            before = self.dtype, self.throughout, self._state
+            self.dtype, self.throughout, self._state = dtype, throughout, state
             try:
                 yield
             finally:
-                self.dtype, self.throughout = before
+                self.dtype, self.throughout, self._state = before
+
+    def _keep_state(self, found: Reachable) -> State:
+        """Return what the model keeps between calls: all but the parameters."""
+        parameters = {id(held.tensor) for held in self._held() if held.is_parameter}
+        changing = [tensor for tensor in found.tensors if id(tensor) not in parameters]
+        return State(self.fw, found.modules, changing)
+
+    def _begin_anew(self) -> None:
+        """Make the model forget its calls since the weights were loaded, or work began."""
+        if self._state is not None:
+            self._state.begin_anew()
 
     def _watch_float32(self) -> AbstractContextManager[None]:
         if self.dtype != "float64":
@@ -197,16 +214,21 @@ class LocalSide:
         objective: Projection | None = None,
         pins: Pins = NO_PINS,
         wanted: Wanted | None = None,
+        *,
         take_gradients: bool = True,
+        anew: bool = False,
+        graded: bool = True,
     ) -> Trace:
         """Run forward and backward once; see `Side.run`.
 
         take_gradients: False leaves the parameters' gradients with them, uncopied.
         """
         unload()
+        if anew:
+            self._begin_anew()
         self.fw.set_mode(self.model, training)
         self.set_gradients({})
-        watch = Watch(self.fw, keep, pins, wanted)
+        watch = Watch(self.fw, keep, pins, wanted, graded)
         draws.place = watch.place
         modules = self.fw.modules(self.model)
         with ExitStack() as stack:
@@ -214,7 +236,7 @@ class LocalSide:
             stack.enter_context(self.shared_random(draws))
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
-            with self._blame("model", watch):
+            with self._blame("model", watch), nullcontext() if graded else self.fw.no_gradients():
                 output = self._forward(inputs)
             with self._blame("loss", watch):
                 scalar = self._objective(output, objective)
@@ -290,6 +312,7 @@ class LocalSide:
         """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
         optimizer = self._make_optimizer()
         scheduler = self._make_scheduler(optimizer)
+        self._begin_anew()
         taken: list[Step] = []
         for number in range(steps):
             trace = Trace()
@@ -391,20 +414,6 @@ def _note_once(
 ) -> None:
     if found is not None:
         made.setdefault(kind, found[0])
-
-
-@contextmanager
-def _preserve_attributes(module: Any) -> Iterator[None]:
-    """Give a module its attributes and buffers back as they were, the objects themselves."""
-    attributes, buffers = dict(vars(module)), dict(module._buffers)
-    try:
-        yield
-    finally:
-        for name in vars(module).keys() - attributes.keys():
-            vars(module).pop(name)
-        vars(module).update(attributes)
-        module._buffers.clear()
-        module._buffers.update(buffers)
 
 
 @contextmanager

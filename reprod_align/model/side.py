@@ -167,11 +167,15 @@ class Side(Protocol):
         objective: Projection | None = None,
         pins: Pins = NO_PINS,
         wanted: Wanted | None = None,
+        *,
+        anew: bool = False,
+        graded: bool = True,
     ) -> Trace:
         """Run forward and backward once from the present weights.
 
         objective: None: the side's own loss. pins: values that take the place of the model's own as
-        it runs. wanted: modules whose own code is recorded call by call. Raises ModelFailure if the
+        it runs. wanted: modules whose own code is recorded call by call. anew: what the model kept
+        of earlier calls is forgotten first. graded: False: under no_grad. Raises ModelFailure if the
         model or the loss does.
         """
 

@@ -55,13 +55,19 @@ class Watch:
     """Records one forward and backward pass of a model into `trace`."""
 
     def __init__(
-        self, framework: ModuleType, keep: Keep, pins: Pins = NO_PINS, wanted: Wanted | None = None
+        self,
+        framework: ModuleType,
+        keep: Keep,
+        pins: Pins = NO_PINS,
+        wanted: Wanted | None = None,
+        graded: bool = True,
     ) -> None:
         """Record what `keep` says; `pins` are put in as the values pass by.
 
-        wanted: modules whose own code is recorded call by call.
+        wanted: modules whose own code is recorded call by call. graded: False: gradients are off,
+        and every float tensor counts as differentiable.
         """
-        self.fw, self.keep, self.pins = framework, keep, pins
+        self.fw, self.keep, self.pins, self.graded = framework, keep, pins, graded
         self._inner = None if wanted is None else OperationRecorder(framework, wanted)
         self._listener: Listener[Leaf] = Listener(framework, self._begin, self._end)
         self.trace = Trace(self._listener.calls)
@@ -126,7 +132,9 @@ class Watch:
         return replace(value, self.fw.is_tensor, partial(self._passed, kept, pins))
 
     def _leaf(self, tensor: Any) -> Leaf:
-        return Leaf(self._shelf.keep(self.fw.view(tensor)), bool(self.fw.carries_gradient(tensor)))
+        array = self._shelf.keep(self.fw.view(tensor))
+        flows = bool(self.fw.carries_gradient(tensor)) if self.graded else array.dtype.kind == "f"
+        return Leaf(array, flows)
 
     def _passed(
         self, kept: Mapping[str, Leaf], pins: Mapping[str, Pin], at: str, tensor: Any

@@ -73,13 +73,18 @@ def own_tensors(module: nn.Layer) -> Iterator[tuple[str, paddle.Tensor, bool]]:
         if parameter is not None:
             yield name, parameter, name not in _STATISTICS
     for name, buffer in module._buffers.items():
-        if buffer is not None and _is_filled(buffer):
+        if buffer is not None and has_values(buffer):
             yield name, buffer, False
 
 
 def is_persistent(module: nn.Layer, name: str) -> bool:
     """Tell whether the module's tensor `name` stands in its state dict."""
     return name not in module._non_persistable_buffer_names_set
+
+
+def has_values(tensor: paddle.Tensor) -> bool:
+    """Tell whether the tensor has memory: what an LSTM keeps for its dropout has none on a CPU."""
+    return bool(tensor._is_initialized()) and tensor.size > 0
 
 
 def view(tensor: paddle.Tensor) -> Array:
@@ -231,7 +236,7 @@ def change_precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Ite
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
     each tensor's own dtype and still protects its values.
     """
-    filled = [tensor for tensor in tensors if _is_filled(tensor)]
+    filled = [tensor for tensor in tensors if has_values(tensor)]
     kept = [(tensor, _twin(tensor), _copy(_grad(tensor))) for tensor in filled]
     default = paddle.get_default_dtype()
     try:
@@ -266,11 +271,6 @@ def _twin(tensor: paddle.Tensor) -> paddle.Tensor:
     return twin
 
 
-def _is_filled(tensor: paddle.Tensor) -> bool:
-    """Tell whether the tensor has memory: what an LSTM keeps for its dropout has none on a CPU."""
-    return bool(tensor._is_initialized()) and tensor.size > 0
-
-
 def _grad(tensor: paddle.Tensor) -> paddle.Tensor | None:
     """Return the tensor's gradient; Paddle can't be asked for that of a tensor that takes none."""
     return tensor.grad if _takes_gradient(tensor) else None
@@ -293,6 +293,11 @@ def _copy(grad: paddle.Tensor | None) -> paddle.Tensor | None:
 
 def _share(tensor: paddle.Tensor, source: paddle.Tensor) -> None:
     tensor.value().get_tensor()._share_data_with(source.value().get_tensor())
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    """Return the block in which no gradient can flow."""
+    return paddle.no_grad()  # type: ignore[no-any-return]
 
 
 @contextmanager

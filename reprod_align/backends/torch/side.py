@@ -67,6 +67,11 @@ def is_persistent(module: nn.Module, name: str) -> bool:
     return name not in module._non_persistent_buffers_set
 
 
+def has_values(tensor: torch.Tensor) -> bool:
+    """Tell whether the tensor has memory."""
+    return not tensor.is_meta
+
+
 def view(tensor: torch.Tensor) -> Array:
     """Return the tensor's own memory if numpy can read it; bfloat16, which it lacks, as float32.
 
@@ -225,6 +230,11 @@ def _as(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
     names = {"float64": torch.complex128, "float32": torch.complex64}
     wanted = names[dtype] if data.is_complex() else getattr(torch, dtype)
     return data.to(wanted, copy=True)
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    """Return the block in which no gradient can flow."""
+    return torch.no_grad()  # type: ignore[no-any-return]
 
 
 @contextmanager

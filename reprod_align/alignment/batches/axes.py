@@ -1,0 +1,104 @@
+"""Which axes of the inputs are the batch and the sequence, and inputs cut or made longer along them.
+
+No axis says what it is. Axis 0 is the batch where inputs share its length; axes of one length are
+taken to be one sequence. Either is a guess, which the reference confirms by running.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+Key = str | int
+Arrays = Mapping[Key, Array]
+"""the inputs by name or position"""
+Axes = Mapping[Key, tuple[int, ...]]
+"""the axes of each input that are one sequence"""
+
+_MASK_VALUES = 2  # distinct ones
+
+
+def find_batch(arrays: Arrays) -> frozenset[Key]:
+    """Return the inputs whose axis 0 is the batch: all, or those that share the first one's length."""
+    deep = {key: array for key, array in arrays.items() if array.ndim}
+    lengths = [len(array) for array in deep.values()]
+    most = next((n for n in lengths if n > 1), 1)
+    return frozenset(key for key, array in deep.items() if len(array) == most)
+
+
+def find_sequences(arrays: Arrays, batch: frozenset[Key]) -> Iterator[tuple[int, Axes]]:
+    """Yield each length above 1 of an axis that is not the batch, and its axes: all, then the first.
+
+    An input in which two axes have that length, a mask of (B, 1, L, L) or features of (B, L, L), may
+    mean both or the first alone.
+    """
+    lengths = dict.fromkeys(
+        size
+        for key, array in arrays.items()
+        for size in array.shape[int(key in batch) :]
+        if size > 1
+    )
+    for length in lengths:
+        every = {
+            key: tuple(
+                axis
+                for axis, size in enumerate(array.shape)
+                if size == length and not (axis == 0 and key in batch)
+            )
+            for key, array in arrays.items()
+        }
+        first = {key: axes[:1] for key, axes in every.items()}
+        yield length, every
+        if first != every:
+            yield length, first
+
+
+def take_rows(arrays: Arrays, batch: frozenset[Key], count: int) -> dict[Key, Array]:
+    """Return the first `count` examples, repeated if there are fewer."""
+    return {
+        key: np.resize(array, (count, *array.shape[1:])) if key in batch else array
+        for key, array in arrays.items()
+    }
+
+
+def resize(arrays: Arrays, axes: Axes, length: int) -> dict[Key, Array]:
+    """Return the inputs with these axes cut to `length`, or made as long."""
+    made = {key: _resize(array, axes[key], length, 0) for key, array in arrays.items()}
+    if any(_hides_all(array, made[key]) for key, array in arrays.items()):  # padded on the left
+        made = {key: _resize(array, axes[key], length, -1) for key, array in arrays.items()}
+    return made
+
+
+def is_mask(array: Array) -> bool:
+    """Tell whether an input holds at most two values, or -inf: a mask, a flag or a kind."""
+    if array.dtype.kind == "b" or not array.size:
+        return True
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        return True
+    return bool(((array == array.min()) | (array == array.max())).all())
+
+
+def _resize(array: Array, axes: tuple[int, ...], length: int, end: int) -> Array:
+    """Return the array with the axes cut, `end` -1: at their start; or made longer.
+
+    What is made longer runs back and forth. A mask is stretched, so that padding stays at its end.
+    """
+    for axis in axes:
+        own = array.shape[axis]
+        places = np.arange(length) + (own - length if end else 0)
+        if length > own:
+            there_and_back = np.concatenate([np.arange(own), np.arange(own)[::-1]])
+            stretched = np.arange(length) * own // length
+            places = stretched if is_mask(array) else np.resize(there_and_back, length)
+        array = array.take(places, axis)
+    return array
+
+
+def _hides_all(array: Array, cut: Array) -> bool:
+    """Tell whether a row of a mask of 0 and 1 shows nothing any more."""
+    if cut.shape[-1:] == array.shape[-1:] or not is_mask(array) or array.dtype.kind not in "bi":
+        return False
+    if cut.shape[:-1] != array.shape[:-1]:  # rows were cut too
+        array = array[tuple(map(slice, cut.shape[:-1]))]
+    return bool((array.any(-1) & ~cut.any(-1)).any())

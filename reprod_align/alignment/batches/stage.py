@@ -1,0 +1,103 @@
+"""Compares what the two sides make of further batches: outputs in eval mode, forward passes only.
+
+One fixed batch does not show what a port does with one example, another length, a second call,
+other values, integers of another dtype, or without gradients.
+"""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from reprod_align.alignment.batches.derive import ONE_EXAMPLE, Batch, derive_batches
+from reprod_align.alignment.batches.trials import Trials
+from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
+from reprod_align.alignment.consequence import describe_effects
+from reprod_align.alignment.findings import NOT_COMPARABLE, Findings
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
+from reprod_align.base.text import shorten
+from reprod_align.model.side import ModelFailure
+from reprod_align.report import Finding
+
+_NAMED = 2  # batches in one message
+_MORE_ROUNDING = 100.0
+"""times the rounding of float32 inside on the given batch: what it may be on another one"""
+_DTYPE = re.compile(r"kernel|data ?type|dtype|promotion|u?int(8|16|32|64)", re.IGNORECASE)
+"""Paddle's words where an operator takes no integers of a dtype"""
+
+
+def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
+    """Derive further batches, compare the outputs, and add a finding for each place at fault.
+
+    done: the pass on the given batch in eval mode. If its outputs differ, nothing is compared.
+    """
+    known = findings.at_stage("weights", "forward")
+    if known or not (done.outputs_ok or findings.float32_inside):
+        return
+    trials, places = Trials(runner, done), dict[object, tuple[Finding, list[str]]]()
+    worst, count, failed = 0.0, 0, set[int]()
+    for batch in derive_batches(runner.inputs, trials.accepts):
+        if batch.before and id(batch.inputs) in failed:  # a first call on them is at fault as well
+            continue
+        count += 1
+        apart, found = _judge(trials, batch, done, findings)
+        if found:
+            failed.add(id(batch.inputs))
+        worst = max(worst, apart)
+        for finding in found:
+            place = finding.torch_name, finding.paddle_name
+            places.setdefault(place, (finding, []))[1].append(batch.words)
+    if count:
+        findings.check("forward", f"outputs, {count} further batches", worst, not places)
+    if f"with {ONE_EXAMPLE}" in trials.refused:
+        findings.remark(f"not compared with {ONE_EXAMPLE}: the PyTorch model does not run on it")
+    for finding, words in places.values():
+        message = f"{shorten(words, _NAMED, ' and ' if len(words) == _NAMED else ', ')}: {finding.message}"
+        findings.report.findings.append(replace(finding, message=message))
+
+
+def _judge(
+    trials: Trials, batch: Batch, given: Pass, findings: Findings
+) -> tuple[float, list[Finding]]:
+    """Return how far the outputs on a batch are apart, and a finding for each place at fault."""
+    try:
+        done = trials.compare(batch)
+    except ModelFailure as error:
+        return _judge_failure(trials, batch, error, findings)
+    gaps = [found for _, found in done.outputs]
+    apart = max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=math.inf)
+    if done.outputs_ok or _is_known_rounding(given, gaps):
+        return apart, []
+    located = trials.locate(batch)
+    found = [finding for finding in located.report.findings if finding.stage == "forward"]
+    if not found and not located.float32_inside:
+        worst = max(gaps, key=lambda one: one.relative, default=NOT_COMPARABLE)
+        text = f"the outputs differ: {worst.words}" if gaps else "no output can be compared"
+        found = [Finding("forward", "", "", text, worst.difference, worst.tolerance)]
+    if found and not findings.report.shares:
+        findings.report.shares = located.report.shares
+        effects = describe_effects(done.reference.outputs, done.natural.outputs, done.pairs)
+        findings.report.consequences += [f"{batch.words}: {effect}" for effect in effects]
+    return apart, found
+
+
+def _judge_failure(
+    trials: Trials, batch: Batch, error: ModelFailure, findings: Findings
+) -> tuple[float, list[Finding]]:
+    """Return a finding for a port that raises where the reference runs, or remark on it."""
+    if error.is_unshared or error.lacks_kernel:
+        return 0.0, []
+    if batch.other_dtype and _DTYPE.search(error.text):
+        findings.remark(f"{batch.words} the Paddle model does not run: {error.text}")
+        return 0.0, []
+    ours = trials.pairing.find_around(error.path)
+    text = f"the Paddle {error.what} raises {error.text}"
+    return math.inf, [Finding("forward", ours, error.path, text, math.inf, 0.0)]
+
+
+def _is_known_rounding(given: Pass, gaps: Sequence[Gap]) -> bool:
+    """Tell whether a difference is about as small as the one that float32 made of the given batch."""
+    known = max((found.relative for _, found in given.outputs), default=0.0)
+    limit = min(_MORE_ROUNDING * known, WHOLE_ROUNDING)
+    return not given.outputs_ok and bool(gaps) and all(gap.relative <= limit for gap in gaps)

@@ -1,0 +1,76 @@
+"""Runs both sides on further batches: forward passes to compare, and a full one where they differ."""
+
+from contextlib import suppress
+from dataclasses import replace
+
+from reprod_align.alignment.batches.derive import Batch
+from reprod_align.alignment.comparing import Pass, compare_outputs, compare_pass
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.locating.blame import locate
+from reprod_align.alignment.runner import Runner
+from reprod_align.model.side import ModelFailure
+from reprod_align.model.trace import Trace
+
+import numpy as np
+
+
+class Trials:
+    """Runs further batches on both sides."""
+
+    def __init__(self, runner: Runner, done: Pass) -> None:
+        """Take the pass on the given batch."""
+        self._given, self._done = runner, done
+        self.pairing = runner.pairing
+        self._runners: dict[int, Runner] = {}
+        self.refused: list[str] = []
+
+    def accepts(self, batch: Batch) -> bool:
+        """Run the reference on a batch; tell whether it gives numbers that can be compared."""
+        runner = replace(
+            self._given,
+            inputs=batch.inputs,
+            before=batch.before,
+            graded=batch.graded,
+            eval_backward=False,
+            _drawn={},
+        )
+        try:
+            expected = runner.run_reference(False, keep="ends")
+        except ModelFailure:
+            expected = Trace()
+        if not _is_like(expected, self._done):
+            self.refused.append(batch.words)
+            return False
+        self._runners[id(batch)] = replace(runner, expected=expected)
+        return True
+
+    def compare(self, batch: Batch) -> Pass:
+        """Run the port on a batch that is accepted. Raises ModelFailure if it does."""
+        runner = self._runners[id(batch)]
+        natural = runner.run_port(False, "ends", backward=False)
+        outputs = compare_outputs(runner.pairing, runner.expected, natural)
+        return Pass(False, runner.expected, natural, outputs)
+
+    def locate(self, batch: Batch) -> Findings:
+        """Return the findings of a full pass on a batch; none if the outputs agree there."""
+        backward = self._given.eval_backward and batch.graded
+        runner = replace(self._runners[id(batch)], eval_backward=backward)
+        findings = Findings()
+        with suppress(ModelFailure):
+            runner = replace(runner, expected=runner.run_reference(False))
+            done = compare_pass(runner, runner.expected, False)
+            if not done.outputs_ok:
+                locate(runner, findings, done)
+        return findings
+
+
+def _is_like(expected: Trace, done: Pass) -> bool:
+    """Tell whether a run of the reference gives what the pass on the given batch gave, and numbers."""
+    for pair in done.pairs:
+        leaf, known = expected.outputs.get(pair.expected), done.reference.outputs[pair.expected]
+        if leaf is None or leaf.array.ndim != known.array.ndim and pair.axes is not None:
+            return False
+        numbers = leaf.array.dtype.kind == "f" and bool(np.isfinite(known.array).all())
+        if numbers and not np.isfinite(leaf.array).all():
+            return False
+    return bool(done.pairs)

@@ -1,0 +1,79 @@
+"""Inputs with other values that a model should take as well: floats moved, whole numbers rearranged."""
+
+from typing import Any
+
+from reprod_align.alignment.batches.axes import Arrays, Key, is_mask
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+_SEED = 20213
+
+
+def mirror(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+    """Return floats mirrored about their mean, twice as wide; whole numbers moved on along `axis`."""
+    return _change(arrays, batch, axis, -2.0, shuffled=False)
+
+
+def nudge(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+    """Return floats moved by at most 1% of their size; whole numbers moved on along `axis`."""
+    return _change(arrays, batch, axis, 1.0, shuffled=False)
+
+
+def shuffle(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+    """Return floats nearer to their mean; whole numbers in another order along `axis`."""
+    return _change(arrays, batch, axis, 0.3, shuffled=True)
+
+
+def change_integers(arrays: Arrays) -> tuple[str, dict[Key, Array]] | None:
+    """Return the inputs with int32 for int64, or the other way round, and that in words.
+
+    None if there are no such integers, or they do not fit.
+    """
+    kinds = {array.dtype for array in arrays.values()}
+    given: np.dtype[Any] = np.dtype("int64")
+    wanted: np.dtype[Any] = np.dtype("int32")
+    if given not in kinds:
+        given, wanted = wanted, given
+    chosen = [array for array in arrays.values() if array.dtype == given and array.size]
+    limits = np.iinfo(wanted)
+    if not chosen or any(a.min() < limits.min or a.max() > limits.max for a in chosen):
+        return None
+    made = {
+        key: array.astype(wanted) if array.dtype == given else array
+        for key, array in arrays.items()
+    }
+    return f"{wanted} in place of {given}", made
+
+
+def _change(
+    arrays: Arrays, batch: frozenset[Key], axis: int, factor: float, shuffled: bool
+) -> dict[Key, Array]:
+    source = np.random.default_rng(_SEED)
+    made = {}
+    for key, array in arrays.items():
+        if is_mask(array):  # whole examples change places: each row stays a mask
+            made[key] = np.roll(array, 1, 0) if key in batch else array
+        elif array.dtype.kind in "fc" and (array != array.round()).any():
+            made[key] = _move(array, factor, source)
+        else:
+            along = min(axis, array.ndim - 1)
+            made[key] = _rearrange(array, along, source if shuffled else None)
+    return made
+
+
+def _move(array: Array, factor: float, source: np.random.Generator) -> Array:
+    """Return the floats with their distance from the mean times `factor`, each moved by up to 1%."""
+    wide = array.astype(np.result_type(array.dtype, np.float64))
+    middle = wide.mean()
+    moved = middle + factor * (wide - middle) * (1 + 0.01 * source.uniform(-1, 1, array.shape))
+    return np.asarray(moved, array.dtype)
+
+
+def _rearrange(array: Array, axis: int, source: np.random.Generator | None) -> Array:
+    """Return what stands along the axis moved on by one, or in an order that the source draws."""
+    if array.ndim == 0:
+        return array
+    if source is None:
+        return np.roll(array, 1, axis)
+    return array.take(source.permutation(array.shape[axis]), axis)
