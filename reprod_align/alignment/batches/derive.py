@@ -13,7 +13,7 @@ from reprod_align.alignment.batches.axes import (
     resize,
     take_rows,
 )
-from reprod_align.alignment.batches.values import change_integers, mirror, nudge, shuffle
+from reprod_align.alignment.batches.values import change_integers, keep, mirror, nudge, shuffle
 from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Array
 
@@ -33,6 +33,8 @@ class Batch:
     words: str
     """what is different: "with length 4 in place of 8" """
     inputs: Inputs
+    note: str = ""
+    """that not all examples are in it, in words"""
     before: tuple[Inputs, ...] = ()
     """of the calls that come first"""
     graded: bool = True
@@ -43,6 +45,10 @@ class Batch:
 
 Accepts = Callable[[Batch], bool]
 """whether the reference runs on a batch"""
+
+
+Change = Callable[[Arrays, frozenset[Key], int], dict[Key, Array]]
+"""of values along an axis, for which the examples must be known"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +80,7 @@ class Given:
     def make(self, words: str, arrays: Arrays | None = None) -> Batch:
         """Return the batch of these arrays."""
         chosen = self if arrays is None else replace(self, arrays=arrays)
-        return Batch(words + self.note, chosen.pack())
+        return Batch(words, chosen.pack(), self.note)
 
 
 def derive_batches(inputs: Inputs, accepts: Accepts) -> Iterator[Batch]:
@@ -107,11 +113,20 @@ def _change_count(given: Given, accepts: Accepts) -> tuple[Given, list[Batch]]:
     if not given.count:
         return given, []
     if given.count == 1:
-        twice = replace(given.take(2), note="")
-        return given, _first([twice.make("with the example twice")], accepts)
+        twos = (_add(given.arrays, given.batch, change) for change in (mirror, keep))
+        return given, _first((given.make("with a second example", two) for two in twos), accepts)
     alone = replace(given.take(1), note="")
     found = _first([alone.make(f"with {ONE_EXAMPLE}")], accepts)
     return (given.take(min(given.count, _FEW)) if found else given), found
+
+
+def _add(arrays: Arrays, batch: frozenset[Key], change: Change) -> dict[Key, Array]:
+    """Return the one example, and behind it what the change makes of it."""
+    changed = change(arrays, batch, 1)
+    return {
+        key: np.concatenate([array, changed[key]]) if key in batch else array
+        for key, array in arrays.items()
+    }
 
 
 def _change_lengths(few: Given, most: int, accepts: Accepts) -> Iterator[list[Batch]]:
@@ -157,9 +172,6 @@ def _follow(shorter: Batch, batch: Batch) -> Batch:
     """Return the batch as a second call, after the one with a shorter sequence."""
     words = f"in a second call, after one {shorter.words}"
     return replace(batch, words=words, before=(shorter.inputs,))
-
-
-Change = Callable[[Arrays, frozenset[Key], int], dict[Key, Array]]
 
 
 def _change_values(few: Given, word: str, changes: Iterable[Change]) -> Iterator[Batch]:

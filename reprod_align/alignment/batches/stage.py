@@ -35,7 +35,7 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
     known = findings.at_stage("weights", "forward")
     if known or not (done.outputs_ok or findings.float32_inside):
         return
-    trials, places = Trials(runner, done), dict[object, tuple[Finding, list[str]]]()
+    trials, places = Trials(runner, done), dict[object, tuple[Finding, list[Batch]]]()
     worst, count, failed = 0.0, 0, set[int]()
     for batch in derive_batches(runner.inputs, trials.accepts):
         if batch.before and id(batch.inputs) in failed:  # a first call on them is at fault as well
@@ -47,14 +47,20 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
         worst = max(worst, apart)
         for finding in found:
             place = finding.torch_name, finding.paddle_name
-            places.setdefault(place, (finding, []))[1].append(batch.words)
+            places.setdefault(place, (finding, []))[1].append(batch)
     if count:
         findings.check("forward", f"outputs, {count} further batches", worst, not places)
     if f"with {ONE_EXAMPLE}" in trials.refused:
         findings.remark(f"not compared with {ONE_EXAMPLE}: the PyTorch model does not run on it")
-    for finding, words in places.values():
-        message = f"{shorten(words, _NAMED, ' and ' if len(words) == _NAMED else ', ')}: {finding.message}"
+    for finding, batches in places.values():
+        message = f"{_name(batches)}: {finding.message}"
         findings.report.findings.append(replace(finding, message=message))
+
+
+def _name(batches: Sequence[Batch]) -> str:
+    """Return what is different in the batches that show a fault, in words."""
+    separator = " and " if len(batches) == _NAMED else ", "
+    return shorten([one.words for one in batches], _NAMED, separator) + batches[0].note
 
 
 def _judge(
@@ -78,7 +84,7 @@ def _judge(
     if found and not findings.report.shares:
         findings.report.shares = located.report.shares
         effects = describe_effects(done.reference.outputs, done.natural.outputs, done.pairs)
-        findings.report.consequences += [f"{batch.words}: {effect}" for effect in effects]
+        findings.report.consequences += [f"{_name([batch])}: {effect}" for effect in effects]
     return apart, found
 
 

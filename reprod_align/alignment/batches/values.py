@@ -20,6 +20,11 @@ def nudge(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
     return _change(arrays, batch, axis, 1.0, shuffled=False)
 
 
+def keep(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+    """Return the inputs as they are."""
+    return dict(arrays)
+
+
 def shuffle(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
     """Return floats nearer to their mean; whole numbers in another order along `axis`."""
     return _change(arrays, batch, axis, 0.3, shuffled=True)

@@ -1,10 +1,9 @@
-"""Faults that one fixed batch does not show, and the faithful pairs beside them."""
+"""Faults that one fixed batch does not show, and faithful pairs that look alike."""
 
 from collections.abc import Callable
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.batches import stage
 from reprod_align.report import Report
 
 import numpy as np
@@ -13,104 +12,167 @@ import pytest
 import torch
 
 IDS = np.random.default_rng(0).integers(0, 11, (3, 6))
+Between = Callable[[Any, Any, Any], Any]
 
 
 class Torch(torch.nn.Module):
-    """Embeds ids, adds positions, mixes, and takes the mean over the sequence."""
+    """Embeds ids, adds positions, does something in between, and takes the mean over the sequence."""
 
-    def __init__(self, between: Callable[..., Any]) -> None:
+    def __init__(self, between: Between) -> None:
         super().__init__()
         self.words, self.positions = torch.nn.Embedding(11, 8), torch.nn.Embedding(40, 8)
         self.mix, self.head = torch.nn.Linear(8, 8), torch.nn.Linear(8, 3)
         self.between, self.calls, self.kept = between, 0, []
+        self.register_buffer("seen", torch.zeros(1), persistent=False)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:  # (B, L) -> (B, 3)
         x = self.words(ids) + self.positions(torch.arange(ids.shape[1]))
-        hidden = self.between(self, ids, torch.tanh(self.mix(x)))
-        self.calls += 1
-        return self.head(hidden.mean(1))
+        return self.head(self.between(self, ids, torch.tanh(self.mix(x))).mean(1))
 
 
 class Paddle(paddle.nn.Layer):
-    def __init__(self, between: Callable[..., Any]) -> None:
+    def __init__(self, between: Between) -> None:
         super().__init__()
         self.words, self.positions = paddle.nn.Embedding(11, 8), paddle.nn.Embedding(40, 8)
         self.mix, self.head = paddle.nn.Linear(8, 8), paddle.nn.Linear(8, 3)
         self.between, self.calls, self.kept = between, 0, []
+        self.register_buffer("seen", paddle.zeros([1]), persistable=False)
 
     def forward(self, ids: paddle.Tensor) -> paddle.Tensor:  # (B, L) -> (B, 3)
         x = self.words(ids) + self.positions(paddle.arange(ids.shape[1]))
-        hidden = self.between(self, ids, paddle.tanh(self.mix(x)))
-        self.calls += 1
-        return self.head(hidden.mean(1))
+        return self.head(self.between(self, ids, paddle.tanh(self.mix(x))).mean(1))
+
+
+def judge(theirs: Between, ours: Between | None = None, ids: Any = IDS) -> Report:
+    torch.manual_seed(0)
+    return align(Torch(ours or same), Paddle(theirs), (ids,))
 
 
 def same(model: Any, ids: Any, x: Any) -> Any:
     return x
 
 
-def count_calls(model: Any, ids: Any, x: Any) -> Any:
-    return x * (1 + model.calls)
-
-
-def keep_calls(model: Any, ids: Any, x: Any) -> Any:
-    model.kept.append(x)
-    return sum(one.mean() for one in model.kept) + x
-
-
-def judge(theirs: Callable[..., Any], ours: Callable[..., Any] = same, ids: Any = IDS) -> Report:
-    torch.manual_seed(0)
-    return align(Torch(ours), Paddle(theirs), (ids,))
-
-
-def squeeze_one(model: Any, ids: Any, x: Any) -> Any:
+def squeeze(model: Any, ids: Any, x: Any) -> Any:
     return x if ids.shape[0] > 1 else x.squeeze().unsqueeze(1)
 
 
-def reuse_first(model: Any, ids: Any, x: Any) -> Any:
-    if not model.kept:
-        model.kept.append(x.mean([0, 1]))
+def count_calls(model: Any, ids: Any, x: Any) -> Any:
+    model.calls += 1
+    return x * model.calls
+
+
+def count_in_a_buffer(model: Any, ids: Any, x: Any) -> Any:
+    model.seen += 1
+    return x * model.seen
+
+
+def add_what_was_kept(model: Any, ids: Any, x: Any) -> Any:
+    kept = sum((one.mean() for one in model.kept), 0.0)
+    model.kept.append(x.detach())
+    return x + kept
+
+
+def center_on_the_first_call(model: Any, ids: Any, x: Any) -> Any:
+    model.kept.append(x.mean([0, 1]))
     return x - model.kept[0]
 
 
-def subtract_mean(model: Any, ids: Any, x: Any) -> Any:
+def center(model: Any, ids: Any, x: Any) -> Any:
     return x - x.mean([0, 1])
 
 
+def double_unless(holds: Callable[[Any], bool]) -> Between:
+    return lambda model, ids, x: x if holds(ids) else 2 * x
+
+
 FAULTS = {
-    "with the first example alone": [squeeze_one],
-    "with length 12 in place of 6": [lambda m, ids, x: x[:, :6]],
-    "with length 3 in place of 6": [
-        lambda m, ids, x: x * 6 / max(6, x.shape[1]) if x.shape[1] > 5 else -x
-    ],
-    "in a second call": [count_calls, keep_calls],
-    "with the inputs": [lambda m, ids, x: x if int(ids[0, 0]) == int(IDS[0, 0]) else 2 * x],
-    "with int32 in place of int64": [lambda m, ids, x: x if ids.dtype == paddle.int64 else 2 * x],
-    "under no_grad": [lambda m, ids, x: x if paddle.is_grad_enabled() else 2 * x],
+    "only one example": ("with the first example alone: ", squeeze, same),
+    "a position beyond": ("with length 12 in place of 6", lambda m, ids, x: x[:, :6], same),
+    "a fixed length": ("with length 3 in place of 6", lambda m, ids, x: x.sum(1, True) / 6, None),
+    "a counter": ("in a second call", count_calls, same),
+    "a counter that is missing": ("in a second call", same, count_calls),
+    "a buffer": ("in a second call", count_in_a_buffer, same),
+    "a list that grows": ("in a second call", add_what_was_kept, same),
+    "a cache": ("in a second call", center_on_the_first_call, center),
+    "a value": ("moved", double_unless(lambda ids: int(ids[0, 0]) == int(IDS[0, 0])), same),
+    "int32": ("with int32 in place", double_unless(lambda ids: ids.dtype == paddle.int64), same),
+    "no_grad": ("under no_grad", double_unless(lambda ids: paddle.is_grad_enabled()), same),
 }
 
 
-@pytest.mark.parametrize(
-    ("words", "wrong"), [(w, one) for w, many in FAULTS.items() for one in many]
-)
-def test_a_fault_that_the_batch_does_not_show_is_found_and_said_where(
-    words: str, wrong: Any
-) -> None:
-    report = judge(wrong)
-    print(report)
-    assert report.verdict == "diverges"
-    assert words in report.findings[0].message
-    assert report.checks[0].passed
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_the_batch_does_not_show_is_found_and_said_where(fault: str) -> None:
+    words, theirs, ours = FAULTS[fault]
+    report = judge(theirs, ours or (lambda model, ids, x: x.mean(1, keepdim=True)))
+    assert report.verdict == "diverges", report
+    first = report.findings[0]
+    assert (first.stage, first.torch_name, first.paddle_name) == ("forward", "", "")
+    assert first.message.startswith(("with ", "in ", "under ")) and words in first.message
+    assert [check.passed for check in report.checks if "eval mode" in check.what] == [True, True]
+    assert [check.passed for check in report.checks if "further batches" in check.what] == [False]
+    assert len(report.findings) == 1
 
 
-@pytest.mark.parametrize("both", [count_calls, squeeze_one, keep_calls, reuse_first])
-def test_a_faithful_pair_stays_faithful_whatever_it_keeps(both: Any) -> None:
+KEEPERS = [squeeze, count_calls, count_in_a_buffer, add_what_was_kept, center_on_the_first_call]
+
+
+@pytest.mark.parametrize("both", [same, center, *KEEPERS])
+def test_a_faithful_pair_stays_faithful_whatever_it_keeps(both: Between) -> None:
     report = judge(both, both)
-    print(report)
-    assert report.passed and report.verdict == "faithful"
+    assert report.passed and report.verdict == "faithful", report
+    assert not report.remarks
 
 
-def test_stale():
-    report = judge(reuse_first, subtract_mean)
-    print(report)
-    assert not report.passed
+def test_a_port_that_raises_on_another_batch_is_a_finding_at_its_module() -> None:
+    def refuse(model: Any, ids: Any, x: Any) -> Any:
+        return x.reshape([-1, 6, 8])[: len(ids)]
+
+    (finding,) = judge(refuse).findings
+    assert finding.message.startswith("with length 3 in place of 6")
+
+
+def test_integers_that_an_operator_of_paddle_does_not_take_are_a_remark() -> None:
+    def refuse(model: Any, ids: Any, x: Any) -> Any:
+        if ids.dtype == paddle.int32:
+            raise RuntimeError("The kernel `gather` is not registered for data type int32")
+        return x
+
+    report = judge(refuse)
+    assert report.passed
+    assert any(
+        text.startswith("with int32 in place of int64 the Paddle") for text in report.remarks
+    )
+
+
+def test_a_reference_that_takes_several_examples_only_is_a_remark() -> None:
+    def refuse(model: Any, ids: Any, x: Any) -> Any:
+        if len(ids) == 1:
+            raise ValueError("two examples at least")
+        return x
+
+    report = judge(refuse, refuse)
+    assert report.passed
+    assert report.remarks == [
+        "not compared with the first example alone: the PyTorch model does not run on it"
+    ]
+
+
+def test_nothing_more_is_compared_where_the_batch_itself_differs() -> None:
+    report = judge(lambda model, ids, x: 2 * x)
+    assert not any("further" in check.what for check in report.checks)
+
+
+def test_two_faults_in_one_place_that_two_batches_show_are_one_finding() -> None:
+    def forget(model: Any, ids: Any, x: Any) -> Any:
+        return squeeze(model, ids, x[:, :6])
+
+    (finding,) = judge(forget).findings
+    assert finding.message.startswith(
+        "with the first example alone and with length 12 in place of 6: "
+    )
+
+
+def test_to_a_batch_of_one_example_a_second_one_is_added() -> None:
+    for wrong in (lambda m, ids, x: x[:1].expand_as(x), lambda m, ids, x: x.reshape([1, -1, 8])):
+        report = judge(wrong, ids=IDS[:1])
+        assert report.findings[0].message.startswith("with a second example: ")
