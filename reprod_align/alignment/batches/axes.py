@@ -96,9 +96,8 @@ def _resize(array: Array, axes: tuple[int, ...], length: int, end: int) -> Array
 
 
 def _hides_all(array: Array, cut: Array) -> bool:
-    """Tell whether a row of a mask of 0 and 1 shows nothing any more."""
-    if cut.shape[-1:] == array.shape[-1:] or not is_mask(array) or array.dtype.kind not in "bi":
+    """Tell whether a row of a mask of 0 and 1 that was cut shows nothing any more."""
+    if not is_mask(array) or array.dtype.kind not in "bi" or cut.size >= array.size:
         return False
-    if cut.shape[:-1] != array.shape[:-1]:  # rows were cut too
-        array = array[tuple(map(slice, cut.shape[:-1]))]
-    return bool((array.any(-1) & ~cut.any(-1)).any())
+    rows = array[tuple(map(slice, cut.shape[:-1]))].any(-1)
+    return bool((rows & ~cut.any(-1)).any())

@@ -1,0 +1,92 @@
+"""Which axes are the batch and the sequence, on inputs of many shapes."""
+
+from reprod_align.alignment.batches.axes import (
+    find_batch,
+    find_sequences,
+    is_mask,
+    resize,
+    take_rows,
+)
+
+import numpy as np
+import pytest
+
+IDS = np.arange(12).reshape(2, 6)
+PADDED = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]])
+
+
+def lengths(arrays: dict) -> list:
+    return list(find_sequences(arrays, find_batch(arrays)))
+
+
+def test_the_batch_is_axis_0_of_what_shares_its_length() -> None:
+    arrays = {
+        "ids": IDS,
+        "mask": np.ones((2, 1, 6, 6)),
+        "positions": np.arange(6),
+        "t": np.ones(()),
+    }
+    assert find_batch(arrays) == {"ids", "mask"}
+    assert find_batch({"shared": np.ones((1, 4)), "x": np.ones((3, 4))}) == {"x"}
+    assert find_batch({"t": np.ones(())}) == frozenset()
+
+
+def test_a_sequence_is_every_axis_of_its_length_or_the_first_of_each_input() -> None:
+    arrays = {"x": np.ones((2, 6, 4)), "mask": np.ones((2, 1, 6, 6)), "label": np.ones(2)}
+    assert lengths(arrays) == [
+        (6, {"x": (1,), "mask": (2, 3), "label": ()}),
+        (6, {"x": (1,), "mask": (2,), "label": ()}),
+        (4, {"x": (2,), "mask": (), "label": ()}),
+    ]
+
+
+def test_an_axis_of_an_input_that_is_no_batch_counts_too() -> None:
+    assert lengths({"ids": IDS, "positions": np.arange(6)}) == [
+        (6, {"ids": (1,), "positions": (0,)})
+    ]
+
+
+def test_the_batch_is_no_sequence_even_where_both_are_as_long() -> None:
+    assert lengths({"x": np.ones((4, 4))}) == [(4, {"x": (1,)})]
+
+
+def test_examples_are_cut_or_repeated_and_what_has_no_batch_stays() -> None:
+    arrays = {"ids": IDS, "positions": np.arange(6)}
+    made = take_rows(arrays, find_batch(arrays), 1)
+    assert made["ids"].tolist() == IDS[:1].tolist() and made["positions"].shape == (6,)
+    assert take_rows(arrays, find_batch(arrays), 3)["ids"].tolist() == IDS[[0, 1, 0]].tolist()
+
+
+def test_a_sequence_is_cut_at_its_end_and_made_longer_there_and_back() -> None:
+    axes = {"ids": (1,)}
+    assert resize({"ids": IDS}, axes, 4)["ids"].tolist() == IDS[:, :4].tolist()
+    longer = resize({"ids": IDS}, axes, 8)["ids"]
+    assert longer[0].tolist() == [0, 1, 2, 3, 4, 5, 5, 4]
+
+
+def test_padding_stays_at_its_end_in_a_longer_mask() -> None:
+    longer = resize({"mask": PADDED}, {"mask": (1,)}, 12)["mask"]
+    assert longer[0].tolist() == [1] * 8 + [0] * 4
+
+
+def test_what_is_padded_on_the_left_is_cut_on_the_left() -> None:
+    arrays = {"ids": IDS, "mask": PADDED[:, ::-1] * [[1], [1]]}
+    arrays["mask"][0, :3] = 0
+    made = resize(arrays, {"ids": (1,), "mask": (1,)}, 3)
+    assert made["ids"].tolist() == IDS[:, 3:].tolist() and made["mask"].any(1).all()
+
+
+@pytest.mark.parametrize(
+    ("array", "expected"),
+    [
+        (PADDED, True),
+        (PADDED == 1, True),
+        (np.where(PADDED == 1, 0.0, -1e9), True),
+        (np.where(PADDED == 1, 0.0, -np.inf), True),
+        (IDS, False),
+        (IDS / 7, False),
+        (np.zeros((0, 3)), True),
+    ],
+)
+def test_a_mask_holds_at_most_two_values(array: np.ndarray, expected: bool) -> None:
+    assert is_mask(array) is expected

@@ -1,0 +1,58 @@
+"""Other values that a model should take as well."""
+
+from reprod_align.alignment.batches.values import change_integers, keep, mirror, nudge, shuffle
+
+import numpy as np
+import pytest
+
+FLOATS = np.random.default_rng(0).normal(size=(3, 5)) + 4
+IDS = np.arange(15).reshape(3, 5)
+MASK = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 1, 1, 1]])
+ARRAYS = {"x": FLOATS, "ids": IDS, "mask": MASK, "t": np.array(3)}
+BATCH = frozenset({"x", "ids", "mask"})
+
+
+def test_floats_are_mirrored_about_their_mean_and_spread() -> None:
+    made = mirror(ARRAYS, BATCH, 1)["x"]
+    ratio = (made - FLOATS.mean()) / (FLOATS - FLOATS.mean())
+    assert np.allclose(ratio, -2, atol=0.03) and made.dtype == FLOATS.dtype
+
+
+def test_a_nudge_is_small_and_moves_all() -> None:
+    made = nudge(ARRAYS, BATCH, 1)["x"]
+    assert (made != FLOATS).all() and np.abs(made - FLOATS).max() < 0.01 * np.ptp(FLOATS)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_whole_numbers_keep_to_the_range_of_their_column_or_row(axis: int) -> None:
+    for change in (mirror, nudge, shuffle):
+        made = change(ARRAYS, BATCH, axis)["ids"]
+        assert (np.sort(made, axis) == np.sort(IDS, axis)).all() and (made != IDS).any()
+        assert made.dtype == IDS.dtype
+
+
+def test_rows_of_a_mask_stay_rows() -> None:
+    assert mirror(ARRAYS, BATCH, 1)["mask"].tolist() == MASK[[2, 0, 1]].tolist()
+    assert mirror({"mask": MASK}, frozenset(), 1)["mask"].tolist() == MASK.tolist()
+
+
+def test_floats_that_hold_whole_numbers_are_rearranged() -> None:
+    made = mirror({"ids": IDS.astype("float32")}, BATCH, 1)["ids"]
+    assert made.dtype == np.float32 and made.tolist() == np.roll(IDS, 1, 1).tolist()
+
+
+def test_nothing_is_changed_that_should_be_kept() -> None:
+    assert all(made is ARRAYS[key] for key, made in keep(ARRAYS, BATCH, 1).items())
+    kept = FLOATS.copy()
+    mirror(ARRAYS, BATCH, 1)
+    assert (kept == FLOATS).all()
+
+
+def test_integers_change_their_dtype_where_they_fit() -> None:
+    words, made = change_integers({"ids": IDS, "x": FLOATS, "flag": MASK == 1})
+    assert words == "int32 in place of int64"
+    assert (made["ids"].dtype, made["x"].dtype, made["flag"].dtype) == ("int32", "float64", "bool")
+    words, made = change_integers({"ids": IDS.astype("int32")})
+    assert words == "int64 in place of int32" and made["ids"].dtype == np.int64
+    assert change_integers({"x": FLOATS}) is None
+    assert change_integers({"ids": IDS * 2**40}) is None
