@@ -4,7 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align import align
+from reprod_align.alignment.batches.stage import compare_batches
+from reprod_align.alignment.comparing import compare_pass
 from reprod_align.report import Report
+from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 import numpy as np
 import paddle
@@ -176,3 +179,11 @@ def test_to_a_batch_of_one_example_a_second_one_is_added() -> None:
     for wrong in (lambda m, ids, x: x[:1].expand_as(x), lambda m, ids, x: x.reshape([1, -1, 8])):
         report = judge(wrong, ids=IDS[:1])
         assert report.findings[0].message.startswith("with a second example: ")
+
+
+@pytest.mark.parametrize(("factor", "further"), [(1, 1), (2, 0)])
+def test_the_stage_adds_a_check_if_the_given_batch_agrees(factor: int, further: int) -> None:
+    with at_work(TorchNet(), PaddleNet(lambda x: x * factor)) as (runner, findings):
+        compare_batches(runner, findings, compare_pass(runner, runner.expected, False))
+    assert sum("further" in check.what for check in findings.report.checks) == further
+    assert not findings.report.findings
