@@ -13,7 +13,7 @@ from reprod_align.alignment.batches.derive import ONE_EXAMPLE, Batch, derive_bat
 from reprod_align.alignment.batches.trials import Trials
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
 from reprod_align.alignment.consequence import describe_effects
-from reprod_align.alignment.findings import NOT_COMPARABLE, Findings
+from reprod_align.alignment.findings import NOT_COMPARABLE, Findings, give_lines
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.base.text import shorten
@@ -99,7 +99,8 @@ def _judge_failure(
         return 0.0, []
     ours = trials.pairing.find_around(error.path)
     text = f"the Paddle {error.what} raises {error.text}"
-    return math.inf, [Finding("forward", ours, error.path, text, math.inf, 0.0)]
+    finding = Finding("forward", ours, error.path, text, math.inf, 0.0)
+    return math.inf, [give_lines(finding, None, error.source)]
 
 
 def _is_known_rounding(given: Pass, gaps: Sequence[Gap]) -> bool:

@@ -113,7 +113,7 @@ def test_a_fault_that_the_batch_does_not_show_is_found_and_said_where(fault: str
     assert first.message.startswith(("with ", "in ", "under ")) and words in first.message
     assert [check.passed for check in report.checks if "eval mode" in check.what] == [True, True]
     assert [check.passed for check in report.checks if "further batches" in check.what] == [False]
-    assert len(report.findings) == 1
+    assert len(report.findings) == 1 and first.paddle_line
 
 
 KEEPERS = [squeeze, count_calls, count_in_a_buffer, add_what_was_kept, center_on_the_first_call]
@@ -132,6 +132,7 @@ def test_a_port_that_raises_on_another_batch_is_a_finding_at_its_module() -> Non
 
     (finding,) = judge(refuse).findings
     assert finding.message.startswith("with length 3 in place of 6")
+    assert "return x.reshape([-1, 6, 8])[: len(ids)]" in finding.paddle_code
 
 
 def test_integers_that_an_operator_of_paddle_does_not_take_are_a_remark() -> None:
