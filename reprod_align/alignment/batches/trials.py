@@ -7,6 +7,7 @@ from reprod_align.alignment.batches.derive import Batch
 from reprod_align.alignment.comparing import Pass, compare_outputs, compare_pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.blame import locate
+from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Trace
@@ -48,8 +49,9 @@ class Trials:
         """Run the port on a batch that is accepted. Raises ModelFailure if it does."""
         runner = self._runners[id(batch)]
         natural = runner.run_port(False, "ends", backward=False)
-        outputs = compare_outputs(runner.pairing, runner.expected, natural)
-        return Pass(False, runner.expected, natural, outputs)
+        noise = Noise(runner, training=False)
+        outputs = compare_outputs(runner.pairing, runner.expected, natural, noise)
+        return Pass(False, runner.expected, natural, outputs, noise)
 
     def locate(self, batch: Batch) -> Findings:
         """Return the findings of a full pass on a batch; none if the outputs agree there."""
