@@ -66,6 +66,7 @@ _INDEX: Final = (
 )  # fmt: skip
 _DROPOUT: Final = (r"dropout", r"\bdrops\b", r"draws random numbers")
 _NORM: Final = (r"norm is missing", r"norm\b.*(PyTorch|Paddle)", r"normalis")
+_SETTING: Final = (r"Settings differ: (?!scale)", r"no counterpart of this")
 _LAYOUT: Final = (
     r"permuted", r"transpose", r"reshape", r"axes", r"split .* heads|heads .* split", r"blocks", r"merged",
 )  # fmt: skip
@@ -132,7 +133,7 @@ def _change_constant(node: ast.AST, line: bytes) -> Iterator[Mutation]:
     for side in (node.left, node.right):
         value = side.value if isinstance(side, ast.Constant) else None
         if isinstance(value, int | float) and not isinstance(value, bool) and value:
-            words = (*_SCALE, *_SUM, *_MASK, *_INDEX)
+            words = (*_SCALE, *_SUM, *_MASK, *_INDEX, *_SETTING)
             yield _replace("constant", side, line, repr(value * 2), words)
 
 
@@ -166,7 +167,17 @@ def _exchange_axes(node: ast.AST, line: bytes) -> Iterator[Mutation]:
 def _flip_boolean(node: ast.AST, line: bytes) -> Iterator[Mutation]:
     if isinstance(node, ast.keyword) and isinstance(node.value, ast.Constant):
         if isinstance(node.value.value, bool):
-            words = (*_LAYOUT, r"bias", r"approximate", r"unbiased", *_FUNCTION_WORDS, *_DROPOUT)
+            words = (
+                *_LAYOUT,
+                r"bias",
+                r"approximate",
+                r"unbiased",
+                *_FUNCTION_WORDS,
+                *_DROPOUT,
+                *_SETTING,
+            )
+            if node.arg == "normalize_before":
+                words = (*words, r"passes on", *_SUM)
             yield _replace("boolean", node.value, line, repr(not node.value.value), words)
 
 
@@ -203,6 +214,8 @@ def _words_of_argument(name: str) -> tuple[str, ...]:
         return _DROPOUT
     if name in ("axis", "dim", "perm", "keepdim", "transpose_y", "transpose_x"):
         return (*_AXIS, *_LAYOUT)
+    if "bias" in name:
+        return (r"\bbias\b",)
     return (rf"\b{name}\b", *_SUM, *_INDEX, *_FUNCTION_WORDS, *_MASK)
 
 
@@ -230,7 +243,8 @@ def _drop_call(node: ast.AST, line: bytes) -> Iterator[Mutation]:
     kept = node.func.value if method else node.args[0] if node.args else None  # type: ignore[attr-defined]
     if kept is None or isinstance(kept, ast.Constant | ast.Starred):
         return
-    yield _replace("dropped call", node, line, _text(kept), _words_of_call(last))
+    words = (*_words_of_call(last), r"passes on", rf"computes the output of {re.escape(last)}")
+    yield _replace("dropped call", node, line, _text(kept), words)
 
 
 _LAYOUT_CALLS: Final = ("transpose", "reshape", "flatten", "permute", "squeeze")
@@ -258,7 +272,8 @@ def _flip_comparison(node: ast.AST, line: bytes) -> Iterator[Mutation]:
     other = signs.get(type(node.ops[0]))
     if other:
         after = f"{_text(node.left)} {other} {_text(node.comparators[0])}"
-        yield _replace("comparison", node, line, after, (*_MASK, *_SUM, *_INDEX, *_FUNCTION_WORDS))
+        words = (*_MASK, *_SUM, *_INDEX, *_FUNCTION_WORDS, *_SETTING)
+        yield _replace("comparison", node, line, after, words)
 
 
 def _swap_arguments(node: ast.AST, line: bytes) -> Iterator[Mutation]:

@@ -52,7 +52,8 @@ def score(row: Row, mutation: Mutation, report: Report, module: ModuleType, mode
     row.outcome = "caught"
     first = report.findings[0]
     row.place, row.message = first.paddle_name, first.message
-    row.module = first.paddle_name in set(_places(mutation.line, module, model))
+    places = set(_places(mutation.line, module, model))
+    row.module = bool({row.place, row.place.rpartition(".")[0]} & places)  # a parameter, its layer
     row.paddle_line = getattr(first, "paddle_line", None) or ""
     row.line_named = _is_near(row.paddle_line, mutation.line)
     row.cause = judge_cause(first.message, mutation)
@@ -71,8 +72,9 @@ def judge_cause(message: str, mutation: Mutation) -> Cause:
 
 def split_cause(message: str) -> str:
     """Return the sentences of a message after the one that says where and how far."""
-    where, _, cause = message.partition(". ")
-    return cause.strip()
+    if "no counterpart of this" in message:  # a parameter that one side lacks tells of itself
+        return message
+    return message.partition(". ")[2].strip()
 
 
 def _shows_both_calls(stated: str, mutation: Mutation) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence, Set
 from reprod_align.alignment.audit import OptimizerDifference
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.training.schedule_causes import explain_rates
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Step
@@ -45,6 +46,8 @@ def compare_rates(
         text = (
             f"learning rate at step {at}: {expected[at]:.9g} in PyTorch, {actual[at]:.9g} in Paddle"
         )
+        if scheduled and (cause := explain_rates(expected, actual)):
+            text = f"{text}. {cause}"
         findings.add("schedule" if scheduled else "optimizer", "", "", text, found)
     return found.ok
 
