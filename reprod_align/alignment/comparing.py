@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from reprod_align.alignment.noise import Noise, compare_locally
+from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, magnitude
@@ -98,8 +98,7 @@ def compare_outputs(
     for pair in pairing.output_pairs(reference, port):
         find = partial(_find_output, pair)
         expected, actual = find(reference), port.outputs[pair.actual].array
-        by = noise.compare_with(find) if noise else compare_locally
-        found.append((pair, by(expected, actual, 0.0)))
+        found.append((pair, Judge(noise, find).compare(expected, actual, 0.0)))
     return found
 
 
@@ -123,7 +122,7 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
                 find = partial(_find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
-                apart = done.noise.compare_with(find)(expected, actual, floor)
+                apart = Judge(done.noise, find).compare(expected, actual, floor)
                 gaps.append((pair.torch[0], other, apart))
     return gaps
 

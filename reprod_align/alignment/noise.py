@@ -7,6 +7,7 @@ element is beyond what its own place allows and within what the whole tensor all
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reprod_align.alignment.runner import SEED, Runner, shake
@@ -19,16 +20,46 @@ import numpy as np
 
 Lookup = Callable[[Trace], Array | None]
 """finds an array of the reference, as the port lays it out, in any run of the reference"""
-Compare = Callable[[Array, Array, float], Gap]
-"""compares what is expected with what is there, given what rounding leaves where zero is due"""
 
 _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
+_TIMES32 = 10.0  # what float32 does throughout is more than what it does inside one layer
+_SPREAD32 = 1e-4
 
 
-def compare_locally(expected: Array, actual: Array, floor: float) -> Gap:
-    """Compare two arrays, each element by what is allowed at its place; nothing is measured."""
-    return judge(expected, actual, Allowance(floor=floor))
+@dataclass(frozen=True)
+class Judge:
+    """Compares one array of the reference with the port's, each element by what its place allows."""
+
+    noise: "Noise | None" = None
+    """of the reference's runs; None: nothing is measured"""
+    find: Lookup = lambda run: None
+
+    def compare(self, expected: Array, actual: Array, floor: float) -> Gap:
+        """Compare the two; `floor`: what rounding leaves where zero is due. Noise is allowed.
+
+        Where no moved run shows the noise, the largest value of the tensor is the scale.
+        """
+        found = judge(expected, actual, Allowance(floor=floor))
+        if found.ok or not found.local or self.noise is None:
+            return found
+        moves = self.noise.measure(expected, self.find)
+        if moves is None:
+            return gap(expected, actual, floor=floor)
+        return judge(expected, actual, Allowance(floor=floor, noise=moves))
+
+    def is_float32(self, expected: Array, actual: Array, limit: float) -> bool:
+        """Tell whether all that differs can be float32's: at most `limit` of a row, or its noise.
+
+        Where float32 was not measured, `limit` of the largest value.
+        """
+        allowance = Allowance(limit, spread=_SPREAD32)
+        if judge(expected, actual, allowance).ok:
+            return True
+        rounded = None if self.noise is None else self.noise.measure_float32(expected, self.find)
+        if rounded is None:
+            return gap(expected, actual, limit).ok
+        return judge(expected, actual, replace(allowance, noise=rounded)).ok
 
 
 class Noise:
@@ -38,38 +69,20 @@ class Noise:
         """Measure nothing yet."""
         self._runner, self._training = runner, training
 
-    def compare_with(self, find: Lookup) -> Compare:
-        """Return what compares the array that `find` finds in the reference's own run with another.
+    def measure(self, expected: Array, find: Lookup) -> Array | None:
+        """Return how far each element may be off by rounding; None if no other run shows it.
 
-        Each element is judged by what is allowed at its place, its noise included. Where no moved
-        run shows the noise, the largest value of the tensor is the scale.
+        expected: what `find` finds in the reference's own run.
         """
+        runs = [(run, _TIMES) for run in self._moved]
+        if self._rounded is not None:
+            runs.append((self._rounded, _TIMES * _FLOAT32))
+        return _measure_moves(expected, find, runs)
 
-        def compare(expected: Array, actual: Array, floor: float) -> Gap:
-            found = compare_locally(expected, actual, floor)
-            if found.ok or not found.local:
-                return found
-            noise = self._measure(expected, find)
-            if noise is None:
-                return gap(expected, actual, floor=floor)
-            return judge(expected, actual, Allowance(floor=floor, noise=noise))
-
-        return compare
-
-    def _measure(self, expected: Array, find: Lookup) -> Array | None:
-        """Return how far each element may be off by rounding; None if no other run shows it."""
-        moves = []
-        for trace, times in self._moved:
-            moved = find(trace)
-            if moved is not None and moved.shape == expected.shape:
-                with np.errstate(all="ignore"):
-                    moves.append(times * np.abs(moved.astype(np.float64) - expected))
-        if not moves:
-            return None
-        noise: Array = np.fmax.reduce(moves)
-        if noise.ndim:  # one that happens not to move is as noisy as its row
-            noise = np.fmax(noise, np.median(noise, axis=-1, keepdims=True))
-        return noise
+    def measure_float32(self, expected: Array, find: Lookup) -> Array | None:
+        """Return how far each element may be off where float32 is at work; None if that is unknown."""
+        runs = [] if self._rounded is None else [(self._rounded, _TIMES32)]
+        return _measure_moves(expected, find, runs)
 
     @cached_property
     def shaken(self) -> Trace:
@@ -77,15 +90,19 @@ class Noise:
         return self._run_moved(SEED, self._runner.inputs)
 
     @cached_property
-    def _moved(self) -> Sequence[tuple[Trace, float]]:
-        """Runs of the reference with other rounding, each with what its moves stand for."""
-        runner = self._runner
-        inputs = _shake_inputs(runner.inputs, runner.dtype)
-        runs = [(self.shaken, _TIMES), (self._run_moved(SEED + 1, inputs), _TIMES)]
-        if runner.dtype == "float64":
-            with suppress(ModelFailure), runner.reference.working("float32"):
-                runs.append((runner.run_reference(self._training), _TIMES * _FLOAT32))
-        return runs
+    def _moved(self) -> Sequence[Trace]:
+        """Runs with other rounding, by weights and by inputs."""
+        inputs = _shake_inputs(self._runner.inputs, self._runner.dtype)
+        return self.shaken, self._run_moved(SEED + 1, inputs)
+
+    @cached_property
+    def _rounded(self) -> Trace | None:
+        """The reference's run in float32; None if there is none."""
+        if self._runner.dtype != "float64":
+            return None
+        with suppress(ModelFailure), self._runner.reference.working("float32"):
+            return self._runner.run_reference(self._training)
+        return None
 
     def _run_moved(self, seed: int, inputs: Inputs) -> Trace:
         runner = self._runner
@@ -95,6 +112,24 @@ class Noise:
             return runner.run_reference(self._training, inputs=inputs)
         finally:
             runner.reference.load(runner.weights)
+
+
+def _measure_moves(
+    expected: Array, find: Lookup, runs: Sequence[tuple[Trace, float]]
+) -> Array | None:
+    """Return the largest move of each element, each run's times what is given; None if none shows it."""
+    moves = []
+    for run, times in runs:
+        moved = find(run)
+        if moved is not None and moved.shape == expected.shape:
+            with np.errstate(all="ignore"):
+                moves.append(times * np.abs(moved.astype(np.float64) - expected))
+    if not moves:
+        return None
+    noise: Array = np.fmax.reduce(moves)
+    if noise.ndim:  # one that happens not to move is as noisy as its row
+        noise = np.fmax(noise, np.median(noise, axis=-1, keepdims=True))
+    return noise
 
 
 def _shake_inputs(inputs: Inputs, dtype: str) -> Inputs:

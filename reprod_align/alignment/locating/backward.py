@@ -52,8 +52,8 @@ def _compare_output(
 ) -> Iterator[Fault]:
     """Yield a fault if the gradient that arrives at an output differs: by the code that uses it."""
     call, cut = calls.theirs, _describe_cut(ours, theirs)
-    by = run.compare_gradients(calls, pair, "outputs")
-    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, by)
+    judge = run.judge_gradients(calls, pair, "outputs")
+    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, judge)
     if cut:
         stock = run.is_stock(calls)  # a layer stops no gradient: the code around it does
         place = run.code_around(calls) if stock else calls.paths
@@ -63,7 +63,7 @@ def _compare_output(
         place = find_code_with(run, calls, ours, theirs, "outputs")
         where = f"the gradient it gives back to {call.path}: {found.words}"
         yield Fault("backward", place, found, where, call.finished, calls, True,
-                    pair.to_port(ours.gradient), theirs.gradient)  # fmt: skip
+                    pair.to_port(ours.gradient), theirs.gradient, judge=judge)  # fmt: skip
 
 
 def _compare_input(
@@ -71,8 +71,8 @@ def _compare_input(
 ) -> Iterator[Fault]:
     """Yield a fault if the gradient that a module computes of an input differs."""
     call, cut = calls.theirs, _describe_cut(ours, theirs)
-    by = run.compare_gradients(calls, pair, "inputs")
-    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, by)
+    judge = run.judge_gradients(calls, pair, "inputs")
+    found = compare_gradients(pair, ours.gradient, theirs.gradient, floor, judge)
     if cut:
         place = find_code_with(run, calls, ours, theirs, "inputs")
         where = f"{cut} before {call.path}"
@@ -83,7 +83,7 @@ def _compare_input(
         kind: Kind = "kink" if at_kinks else "number"
         where = f"the gradient of its input: {found.words}"
         yield Fault("backward", calls.paths, found, where, call.began, calls, False,
-                    pair.to_port(ours.gradient), theirs.gradient, kind, stock)  # fmt: skip
+                    pair.to_port(ours.gradient), theirs.gradient, kind, stock, judge)  # fmt: skip
 
 
 def _describe_cut(ours: Leaf, theirs: Leaf) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from reprod_align.alignment.noise import Compare, Noise, compare_locally
+from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.model.leaf import LeafPair, pair_leaves, sum_gradients
 from reprod_align.model.trace import Array, Call, Leaf, Trace
@@ -102,22 +102,18 @@ class PinnedRun:
         """Return which inputs, or which outputs, of two calls stand for each other."""
         return self.counterparts.pair_leaves(calls, which)
 
-    def compare_values(self, calls: CallPair, pair: LeafPair, which: Which) -> Compare:
+    def judge_values(self, calls: CallPair, pair: LeafPair, which: Which) -> Judge:
         """Return what compares two inputs, or two outputs, by the noise of the reference's."""
-        if self.noise is None:
-            return compare_locally
 
         def find(run: Trace) -> Array | None:
             call = run.by_key().get(calls.ours.key)
             leaf = None if call is None else getattr(call, which).get(pair.expected)
             return None if leaf is None else pair.to_port(leaf.array)
 
-        return self.noise.compare_with(find)
+        return Judge(self.noise, find)
 
-    def compare_gradients(self, calls: CallPair, pair: LeafPair, which: Which) -> Compare:
+    def judge_gradients(self, calls: CallPair, pair: LeafPair, which: Which) -> Judge:
         """Return what compares the gradients of two inputs, or outputs, by the reference's noise."""
-        if self.noise is None:
-            return compare_locally
         pairs = self.pair_leaves(calls, which)
 
         def find(run: Trace) -> Array | None:
@@ -128,7 +124,7 @@ class PinnedRun:
                 return pair.to_port(sum_gradients(call.inputs, pairs)[pair.expected])
             return pair.to_port(call.outputs[pair.expected].gradient)
 
-        return self.noise.compare_with(find)
+        return Judge(self.noise, find)
 
     def are_counterparts(self, calls: CallPair) -> bool:
         """Tell whether two calls stand for each other."""

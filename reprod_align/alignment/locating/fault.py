@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reprod_align.alignment.locating.counterparts import CallPair
-from reprod_align.alignment.noise import Compare, compare_locally
+from reprod_align.alignment.noise import Judge
 from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import Gap
 from reprod_align.model.leaf import LeafPair
@@ -14,6 +14,8 @@ import numpy as np
 
 FLOOR = 1e-13
 """of the largest value that a call meets: what rounding leaves where zero is due"""
+ALONE = Judge()
+"""compares two arrays of which no more is known"""
 Kind = Literal["number", "mask", "cut", "kink"]
 
 
@@ -41,13 +43,15 @@ class Fault:
     kink: gradients differ only where an activation's slope jumps, which each framework settles its own way"""
     stock: bool = False
     """True: in a layer of the framework's own"""
+    judge: Judge = ALONE
+    """what compared the two"""
 
 
 def compare(
-    pair: LeafPair, expected: Array, actual: Array, floor: float, by: Compare = compare_locally
+    pair: LeafPair, expected: Array, actual: Array, floor: float, judge: Judge = ALONE
 ) -> Gap:
     """Compare a value of the reference with the port's."""
-    return by(pair.to_port(expected), actual, floor)
+    return judge.compare(pair.to_port(expected), actual, floor)
 
 
 def compare_gradients(
@@ -55,13 +59,13 @@ def compare_gradients(
     expected: Array | None,
     actual: Array | None,
     floor: float,
-    by: Compare = compare_locally,
+    judge: Judge = ALONE,
 ) -> Gap:
     """Compare two gradients; one that never arrived is zero."""
     laid = pair.to_port(expected)
     if actual is None:
         actual = np.zeros(1 if laid is None else laid.shape)
-    return by(np.zeros(actual.shape) if laid is None else laid, actual, floor)
+    return judge.compare(np.zeros(actual.shape) if laid is None else laid, actual, floor)
 
 
 def rounding_of(call: Call) -> float:

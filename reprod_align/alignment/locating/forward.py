@@ -54,7 +54,7 @@ def _compare_inputs(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[F
         if calls.ours.inputs[pair.expected].differentiable:
             where = f"the value it hands to {call.path}: {found.words}"
             yield Fault("forward", run.code_around(calls), found, where, call.began, calls, True,
-                        expected, actual)  # fmt: skip
+                        expected, actual, judge=run.judge_values(calls, pair, "inputs"))  # fmt: skip
 
 
 def _compare_outputs(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[Fault]:
@@ -63,7 +63,8 @@ def _compare_outputs(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[
     for pair, found, expected, actual in _differing(run, calls, "outputs", floor):
         named = f" {pair.expected}" if pair.expected and len(calls.ours.outputs) > 1 else ""
         yield Fault("forward", calls.paths, found, f"its output{named}: {found.words}", call.finished,
-                    calls, run.has_children(call), expected, actual, stock=run.is_stock(calls))  # fmt: skip
+                    calls, run.has_children(call), expected, actual, stock=run.is_stock(calls),
+                    judge=run.judge_values(calls, pair, "outputs"))  # fmt: skip
 
 
 def _compare_shapes(run: PinnedRun, calls: CallPair) -> Iterator[Fault]:
@@ -85,8 +86,8 @@ def _differing(
     no_gradients = all(leaf.gradient is None for leaf in run.reference.outputs.values())
     for pair in run.pair_leaves(calls, which):
         ours, theirs = calls.leaves(pair, which)
-        by = run.compare_values(calls, pair, which)
-        found = compare(pair, ours.array, theirs.array, floor, by)
+        judge = run.judge_values(calls, pair, which)
+        found = compare(pair, ours.array, theirs.array, floor, judge)
         if not found.ok and (no_gradients or _matters(pair, ours, theirs.array, found.tolerance)):
             yield pair, found, pair.to_port(ours.array), theirs.array
 

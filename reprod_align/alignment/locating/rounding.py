@@ -27,7 +27,14 @@ def is_rounding(runner: Runner, fault: Fault) -> bool:
     """Tell whether a fault is float32 rounding inside a layer."""
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
     small = fault.kind != "cut" and fault.gap.relative <= limit
-    return small and may_round(runner, *fault.place)
+    return small and may_round(runner, *fault.place) and _is_float32(fault, limit)
+
+
+def _is_float32(fault: Fault, limit: float) -> bool:
+    """Tell whether no element is further off than float32 can make it at its own place."""
+    if fault.expected is None or fault.actual is None:
+        return True
+    return fault.judge.is_float32(fault.expected, fault.actual, limit)
 
 
 def is_rounding_throughout(done: Pass) -> bool:
