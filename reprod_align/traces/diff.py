@@ -5,28 +5,18 @@ calls have as many. What is named first is the first output, in call order, that
 first gradient in backward order if no output does.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import by_place, distances, divide
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import shorten_lines
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.traces.file import Array, RecordedTrace, TraceTensor
-from reprod_align.traces.sketch import Vector, distance, sketch, statistics
+from reprod_align.traces.file import RecordedTrace, TraceTensor
+from reprod_align.traces.tensors import Floors, Measured, measure
 
-import numpy as np
-
-LIMITS = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 2e-1}
-"""relative L2 difference, by the coarser dtype of the two; docs/align.md says why"""
-
-_WORKS_IN = {"complex128": "float64", "complex64": "float32"}
-_EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 _STATE_NAMES = {"_mean": "running_mean", "_variance": "running_var"}  # Paddle's of its norms
-_SUM_ROUNDING = 4.0  # units of the last place that a sum of a few hundred terms may be off
 _SHOWN = 20
 
 
@@ -47,6 +37,15 @@ class Row:
     passed: bool
     words: str
     """what else is to be said; "" if nothing"""
+    nans: int = 0
+    """how many elements are NaN on both sides, and so were not compared"""
+
+    @property
+    def amount(self) -> str:
+        """How far the two are apart: as a whole, or where a single element is."""
+        if self.relative <= self.limit and self.words:
+            return self.words
+        return f"{self.relative:.1e} (limit {self.limit:.0e})"
 
     @property
     def place(self) -> str:
@@ -100,16 +99,24 @@ class TraceDiff:
         lines += [_line(row) for row in shown]
         lines += _list("only in the expected trace", self.only_expected)
         lines += _list("only in the actual trace", self.only_actual)
+        lines += _list("NaN on both sides, not compared", self._nans)
         return "\n".join([*lines, "", self._verdict()])
+
+    @property
+    def _nans(self) -> list[str]:
+        """Where NaN stands on both sides, and how often."""
+        return [f"{row.nans} in the {row.phase} of {row.place}" for row in self.rows if row.nans]
 
     def _verdict(self) -> str:
         first, counted = self.first, f"{len(self.rows)} pairs of tensors"
         if first is None:
-            return f"{'aligned' if self.passed else 'NOT aligned, some unpaired'}: {counted} agree"
+            aside = f", {len(self._nans)} of them but for NaN on both sides" if self._nans else ""
+            word = "aligned" if self.passed else "NOT aligned, some unpaired"
+            return f"{word}: {counted} agree{aside}"
         failed = sum(not row.passed for row in self.rows)
         return (
             f"NOT aligned: {failed} of {counted} differ, first the {first.phase} of {first.place}: "
-            f"{first.relative:.1e} (limit {first.limit:.0e}){self._judge_inputs(first)}"
+            f"{first.amount}{self._judge_inputs(first)}"
         )
 
     def _judge_inputs(self, first: Row) -> str:
@@ -136,13 +143,13 @@ def compare_traces(
     the longest that fits counts. Raises ReprodError if not one output or gradient has a partner.
     """
     ours, theirs = _group(expected, names or {}), _group(actual, {})
-    floors = _Floors(expected.tensors)
+    floors = Floors(expected.tensors)
     rows: list[Row] = []
     left: list[tuple[_Key, TraceTensor]] = []
     right: list[tuple[_Key, TraceTensor]] = []
     for key in (*ours, *(key for key in theirs if key not in ours)):
         pairs = _pair_leaves(ours.get(key, []), theirs.get(key, []))
-        rows += [_row(one, other, floors) for one, other in pairs]
+        rows += [_make_row(one, measure(one, other, floors)) for one, other in pairs]
         paired = {id(one) for pair in pairs for one in pair}
         left += [(key, one) for one in ours.get(key, []) if id(one) not in paired]
         right += [(key, one) for one in theirs.get(key, []) if id(one) not in paired]
@@ -207,109 +214,11 @@ def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> 
     return tuple(words)
 
 
-# ---------------------------------------------------------------------- one pair of tensors
-
-
-class _Floors:
-    """How large rounding errors are where the true value is zero, in units of the precision."""
-
-    def __init__(self, tensors: Iterable[TraceTensor]) -> None:
-        """Measure the tensors of the expected trace."""
-        spread: dict[str, list[float]] = defaultdict(list)
-        self._arriving: dict[str, float] = defaultdict(float)
-        for tensor in tensors:
-            size = math.prod(tensor.shape)
-            if size and _precision(tensor.dtype):
-                norm = _norm(tensor)
-                spread[tensor.phase].append(norm / math.sqrt(size))
-                if tensor.phase == "gradient":
-                    self._arriving[tensor.module] = max(norm, self._arriving[tensor.module])
-        self._usual = {phase: float(np.median(values)) for phase, values in spread.items()}
-
-    def of(self, tensor: TraceTensor) -> float:
-        """Return the norm of the usual tensor of this size; for a parameter, what its sum is over.
-
-        A bias' gradient adds up its module's output gradient, which may cancel: a key bias' does.
-        """
-        usual = self._usual.get(tensor.phase, 0.0) * math.sqrt(math.prod(tensor.shape))
-        if tensor.phase != "parameter gradient":
-            return usual
-        return max(usual, _SUM_ROUNDING * self._arriving[tensor.module])
-
-
-def _row(expected: TraceTensor, actual: TraceTensor, floors: _Floors) -> Row:
-    difference, scale, words = _difference(expected, actual)
-    coarser = _coarser(expected, actual)
-    limit, eps = (LIMITS[coarser], _EPS[coarser]) if coarser else (0.0, 0.0)
-    passed = math.isfinite(scale) and difference <= limit * scale + eps * floors.of(expected)
-    relative = divide(difference, scale)
-    if passed and relative > limit:
-        words = "rounding around zero"
-    estimated = not (expected.whole and actual.whole)
-    where = (expected.phase, expected.module, expected.call, expected.leaf)
-    return Row(*where, relative, limit, estimated, passed, words)
-
-
-def _coarser(expected: TraceTensor, actual: TraceTensor) -> str:
-    """Return the coarser of the two precisions; "" if neither is inexact."""
-    both = [_precision(tensor.dtype) for tensor in (expected, actual)]
-    return max(filter(None, both), key=lambda name: LIMITS[name], default="")
-
-
-def _precision(dtype: str) -> str:
-    name = _WORKS_IN.get(dtype, dtype)
-    return name if name in LIMITS else ""
-
-
-def _difference(expected: TraceTensor, actual: TraceTensor) -> tuple[float, float, str]:
-    """Return the L2 norm of the difference, that of the expected tensor, and what is wrong."""
-    shape, theirs = _shape(expected), _shape(actual)
-    scale = _norm(expected)
-    if shape != theirs:
-        return math.inf, scale, f"shape {shape} expected, got {theirs}"
-    if bool(_precision(expected.dtype)) != bool(_precision(actual.dtype)):
-        return math.inf, scale, f"{expected.dtype} expected, got {actual.dtype}"
-    if expected.whole and actual.whole:
-        return _distance(_in_torch_layout(expected), _in_torch_layout(actual)), scale, ""
-    return distance(_to_sketch(expected), _to_sketch(actual)), scale, ""
-
-
-def _distance(expected: Array, actual: Array) -> float:
-    """Return the L2 norm of the difference; inf unless NaN and infinities stand in the same places."""
-    lengths = []
-    for _, apart, ours, theirs in distances(expected, actual):
-        finite = np.isfinite(apart).all()
-        lengths.append(_length(apart if finite else by_place(apart, ours, theirs)))
-    return math.hypot(*lengths)
-
-
-def _norm(tensor: TraceTensor) -> float:
-    """Return the L2 norm of the finite elements."""
-    if not tensor.whole:
-        return statistics(_to_sketch(tensor))["norm"]
-    wide = tensor.values.astype(np.result_type(tensor.values, np.float64))
-    return _length(wide[np.isfinite(wide)])
-
-
-def _length(values: Array) -> float:
-    """Return the L2 norm; scaled, since the squares of very large and very small elements get lost."""
-    size = float(np.abs(values).max(initial=0.0))
-    if not 0 < size < math.inf:
-        return size
-    return size * float(np.linalg.norm(np.divide(values, size)))
-
-
-def _shape(tensor: TraceTensor) -> tuple[int, ...]:
-    return tensor.shape[::-1] if tensor.transposed else tensor.shape
-
-
-def _in_torch_layout(tensor: TraceTensor) -> Array:
-    """Return the values of a whole tensor in PyTorch's layout."""
-    return tensor.values.T if tensor.transposed else tensor.values
-
-
-def _to_sketch(tensor: TraceTensor) -> Vector:
-    return sketch(_in_torch_layout(tensor)) if tensor.whole else tensor.values.astype(np.float64)
+def _make_row(tensor: TraceTensor, found: Measured) -> Row:
+    where = (tensor.phase, tensor.module, tensor.call, tensor.leaf)
+    return Row(
+        *where, found.relative, found.limit, found.estimated, found.passed, found.words, found.nans
+    )
 
 
 # ---------------------------------------------------------------------- words

@@ -15,14 +15,15 @@ from typing import Any
 
 from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.traces.sketch import LENGTH
+from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, SINGLE_LENGTH
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
 
-VERSION = 1
+VERSION = 2
+_READ = (1, VERSION)  # the sketches of version 1 say nothing of places
 PHASES = ("input", "output", "gradient", "parameter gradient", "buffer")
 _KEY = "reprod_align.trace"
 _PAIRS = {
@@ -56,7 +57,7 @@ class TraceTensor:
     shape: tuple[int, ...]
     """of the tensor itself, in its framework's layout"""
     whole: bool
-    """`values` is the tensor; else its sketch, float64 of shape (LENGTH,)"""
+    """`values` is the tensor; else its sketch, float64 of shape (n,): see `traces.sketch.sketch`"""
     transposed: bool
     """lies transposed to PyTorch's layout: whole values too; sketches are of PyTorch's"""
     passed_on: bool
@@ -130,7 +131,7 @@ def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
         raise _Unfit("its metadata is not JSON") from error
     if not isinstance(content, dict):
         raise _Unfit("its metadata is not a JSON object")
-    if type(content.get("version")) is not int or content["version"] != VERSION:
+    if type(content.get("version")) is not int or content["version"] not in _READ:
         raise _Unfit(f"format version {VERSION} expected, got {str(content.get('version'))[:20]}")
     return content
 
@@ -181,7 +182,9 @@ def _restore(number: int, tensor: TraceTensor) -> Array:
     if tensor.dtype in _PAIRS:
         shape = (*shape, 2)
     if not tensor.whole:
-        shape, dtype = (LENGTH,), "float64"
+        length = tensor.values.size
+        known = length in (SINGLE_LENGTH, LENGTH, LONG_LENGTH)
+        shape, dtype = (length if known else LENGTH,), "float64"
     if tensor.values.shape != shape or tensor.values.dtype != np.dtype(dtype):
         raise _Unfit(
             f"entry {number}: {dtype} of shape {shape} expected, "

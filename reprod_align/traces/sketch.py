@@ -19,6 +19,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Protocol
 
+from reprod_align.base.apart import measure_sizes
+from reprod_align.base.difference import divide
+from reprod_align.traces.places import KINDS, digest_integers, find_kinds, hash_numbers, hash_places
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,7 +33,14 @@ BINS = 509
 _FEWER = 503  # where BINS divides a length: a changed column would meet a single sum
 SLAB = BINS * 512  # elements worked on at a time: they and their signed copy stay in the cache
 STATISTICS = ("mean", "std", "min", "max", "nonfinite", "norm")
-LENGTH = len(STATISTICS) + BINS
+SINGLE_LENGTH = len(STATISTICS) + BINS
+"""of a sketch by version 1 of the format: without places"""
+LENGTH = SINGLE_LENGTH + 2 + len(KINDS)
+"""of a sketch: statistics, sums, how many NaN, the places of each of KINDS, the digest of integers"""
+LONG_LENGTH = LENGTH + BINS
+"""of a sketch of a tensor in which constants stand apart: with their own sums, times LARGE_UNIT"""
+LARGE_UNIT = 2.0**-600  # the sums of the largest float64 stay finite
+_LEAST_CONSTANT = 2.0**12  # below, none stands apart
 WHOLE = 4096  # elements up to which the pipeline records a tensor whole
 
 
@@ -81,20 +92,34 @@ NUMPY: Ops = _Numpy()
 
 
 def sketch(tensor: Any, ops: Ops = NUMPY) -> Vector:
-    """Return STATISTICS and BINS sums, float64 of shape (LENGTH,), of a tensor that is not empty.
+    """Return the sketch of a tensor that is not empty: float64, of shape (LENGTH,) or (LONG_LENGTH,).
 
-    Statistics and sums are those of the finite elements ("nonfinite" counts the others). Sums are
-    formed in the tensor's precision, at least float32, up to 512 elements at a time, and then in
-    float64. "std" comes from the sums, so it is lost in rounding below 1e-3 (float32) or 1e-7 of
-    the mean.
+    Statistics and sums are those of the finite elements ("nonfinite" counts the others) that do not
+    stand apart as constants: finfo.min, -1e9 and the like have sums of their own. Sums are formed in
+    the tensor's precision, at least float32, up to 512 elements at a time, and then in float64. "std"
+    comes from the sums, so it is lost in rounding below 1e-3 (float32) or 1e-7 of the mean.
     """
     flat = ops.flat(tensor)
+    digest = digest_integers(ops.array(tensor)) if _is_integer(tensor) else 0.0
     if isinstance(flat, np.ndarray):
         ops = NUMPY
-    total = _Total(_width(tensor.shape))
-    for number, start in enumerate(range(0, math.prod(flat.shape), SLAB)):
-        total.add(ops, flat[start : start + SLAB], number)
-    return total.vector()
+    total = _add_up(flat, ops, _Total(_width(tensor.shape)))
+    if not max(-total.low, total.high) < _LEAST_CONSTANT:
+        constants = [one.low for one in measure_sizes(ops.array(flat)).apart if not one.computed]
+        if constants:
+            total = _add_up(flat, ops, _Total(_width(tensor.shape), min(constants)))
+    return total.vector(digest)
+
+
+def _is_integer(tensor: Any) -> bool:
+    return any(name in str(tensor.dtype) for name in ("int", "bool"))
+
+
+def _add_up(flat: Any, ops: Ops, total: "_Total") -> "_Total":
+    with np.errstate(over="ignore", invalid="ignore"):  # of sums of constants yet to be set apart
+        for number, start in enumerate(range(0, math.prod(flat.shape), SLAB)):
+            total.add(ops, flat[start : start + SLAB], number)
+    return total
 
 
 def sketch_large(array: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
@@ -105,7 +130,9 @@ def sketch_large(array: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     if array.size <= WHOLE:
         return array
     vector = sketch(array)
-    sums = vector[len(STATISTICS) :]
+    sums = vector[len(STATISTICS) : SINGLE_LENGTH]
+    if len(vector) > LENGTH:
+        sums += vector[LENGTH:] / LARGE_UNIT
     if statistics(vector)["nonfinite"]:
         flat = array.reshape(-1)
         places = np.flatnonzero(~np.isfinite(flat))
@@ -133,39 +160,57 @@ def _width(shape: Iterable[int]) -> int:
 @dataclass
 class _Total:
     width: int
+    cut: float = math.inf
+    """what is so large is a constant that stands apart"""
     bins: Vector = field(default_factory=lambda: np.zeros(BINS))
     size: int = 0
     nonfinite: int = 0
+    constants: int = 0
     sum: float = 0.0
     squares: float = 0.0
     low: float = math.inf
     high: float = -math.inf
+    large: Vector = field(default_factory=lambda: np.zeros(BINS))
+    nans: int = 0
+    places: list[int] = field(default_factory=lambda: [0] * len(KINDS))
 
     def add(self, ops: Ops, slab: Any, number: int) -> None:
         moments = ops.moments(slab)
-        if not np.isfinite(moments).all():  # rare: it has NaN or infinity, or its squares overflow
-            ops, slab, moments = self._drop_nonfinite(ops.array(slab).astype(np.float64))
+        if not np.isfinite(moments).all() or max(-moments[2], moments[3]) >= self.cut:
+            # rare: it has NaN, infinity or such a constant, or its squares overflow
+            ops, slab, moments = self._set_apart(ops.array(slab).astype(np.float64), number)
         self.size += math.prod(slab.shape)
         self.sum += moments[0]
         self.squares += moments[1]
         self.low, self.high = min(self.low, moments[2]), max(self.high, moments[3])
         self.bins += _slab_sums(ops, slab, number, self.width)
 
-    def _drop_nonfinite(self, slab: Any) -> tuple[Ops, Any, Vector]:
+    def _set_apart(self, slab: Any, number: int) -> tuple[Ops, Any, Vector]:
         finite = np.isfinite(slab)
         self.nonfinite += int(slab.size - finite.sum())
+        self.nans += int(np.isnan(slab).sum())
+        for kind, there in enumerate(find_kinds(slab, self.cut)):
+            hashed = hash_places(np.flatnonzero(there), number * SLAB)
+            self.places[kind] = (self.places[kind] + hashed) % 2**53
+        large = finite & (np.abs(slab) >= self.cut)
+        self.constants += int(large.sum())
+        scaled = np.where(large, slab, 0.0) * LARGE_UNIT
+        self.large += _slab_sums(NUMPY, scaled, number, self.width)
+        usual = finite & ~large
         moments = np.array([0.0, 0.0, np.inf, -np.inf])
-        if finite.any():
-            moments = NUMPY.moments(slab[finite])
-        return NUMPY, np.where(finite, slab, 0.0), moments
+        if usual.any():
+            moments = NUMPY.moments(slab[usual])
+        return NUMPY, np.where(usual, slab, 0.0), moments
 
-    def vector(self) -> Vector:
-        count = self.size - self.nonfinite
+    def vector(self, digest: float) -> Vector:
+        count = self.size - self.nonfinite - self.constants
         mean = self.sum / count if count else math.nan
         variance = max(self.squares / count - mean * mean, 0.0) if count else math.nan
         norm = math.sqrt(self.squares)
         statistics = [mean, math.sqrt(variance), self.low, self.high, self.nonfinite, norm]
-        return np.concatenate([np.array(statistics, np.float64), self.bins])
+        tail = np.array([self.nans, *self.places, digest], np.float64)
+        large = self.large if self.constants else self.large[:0]
+        return np.concatenate([np.array(statistics, np.float64), self.bins, tail, large])
 
 
 def _slab_sums(ops: Ops, slab: Any, number: int, width: int) -> Vector:
@@ -185,7 +230,7 @@ def _slab_sums(ops: Ops, slab: Any, number: int, width: int) -> Vector:
 @cache
 def signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
     """Return 2 * SLAB random signs in `dtype`, the same in every process and numpy version."""
-    bits = _hash(np.arange(2 * SLAB, dtype=np.uint64))
+    bits = hash_numbers(np.arange(2 * SLAB, dtype=np.uint64))
     return np.where(bits >> np.uint64(63), -1.0, 1.0).astype(dtype, copy=False)
 
 
@@ -208,18 +253,9 @@ def _offset(number: int) -> tuple[int, float]:
     The start's residue modulo BINS is its own for the first BINS slabs: one sign is then never
     used twice in one sum.
     """
-    hashed = int(_hash(np.array([number + (1 << 40)], np.uint64))[0])
+    hashed = int(hash_numbers(np.array([number + (1 << 40)], np.uint64))[0])
     start = (hashed >> 1) % (SLAB - BINS)
     return start - start % BINS + number * 211 % BINS, -1.0 if hashed & 1 else 1.0
-
-
-def _hash(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the numbers hashed (splitmix64)."""
-    bits = numbers + np.uint64(1)
-    bits *= np.uint64(0x9E3779B97F4A7C15)
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
 
 
 def statistics(vector: Vector) -> dict[str, float]:
@@ -227,11 +263,67 @@ def statistics(vector: Vector) -> dict[str, float]:
     return dict(zip(STATISTICS, vector.tolist(), strict=False))
 
 
+def count_nan(vector: Vector) -> int:
+    """Return how many elements are NaN; 0 too for a sketch that does not say it."""
+    return int(vector[SINGLE_LENGTH]) if len(vector) > SINGLE_LENGTH else 0
+
+
+def keeps_places(vector: Vector) -> bool:
+    """Tell whether a sketch says where NaN and infinity are: those of version 1 do not."""
+    return len(vector) > SINGLE_LENGTH
+
+
+def merge_constants(vector: Vector) -> Vector:
+    """Return a sketch as version 1 of the format has it: constants among all others, without places."""
+    first = vector[:SINGLE_LENGTH].copy()
+    if len(vector) > LENGTH:
+        norm = STATISTICS.index("norm")
+        with np.errstate(over="ignore"):  # of the largest float64
+            large = vector[LENGTH:] / LARGE_UNIT
+            first[len(STATISTICS) :] += large
+            first[norm] = math.hypot(first[norm], float(np.linalg.norm(large)))
+    return first
+
+
+def find_other_places(expected: Vector, actual: Vector) -> str:
+    """Return what two sketches hold in different places, in words; "" if nothing, or if one can't say."""
+    if statistics(expected)["nonfinite"] != statistics(actual)["nonfinite"]:
+        return "NaN or infinity"
+    if not (keeps_places(expected) and keeps_places(actual)):
+        return ""
+    tails = (one[SINGLE_LENGTH + 1 : LENGTH] for one in (expected, actual))
+    names = (*KINDS, "integers")
+    return ", ".join(
+        name for name, ours, theirs in zip(names, *tails, strict=True) if ours != theirs
+    )
+
+
 def distance(expected: Vector, actual: Vector) -> float:
     """Estimate the L2 norm of the difference of two tensors from their sketches.
 
-    inf if they have different numbers of elements that are not finite.
+    Of elements that do not stand apart as constants. inf if NaN, infinities, constants or, in an
+    array of integers, any elements are in different places.
     """
-    if statistics(expected)["nonfinite"] != statistics(actual)["nonfinite"]:
+    if find_other_places(expected, actual):
         return math.inf
-    return float(np.linalg.norm(actual[len(STATISTICS) :] - expected[len(STATISTICS) :]))
+    return float(np.linalg.norm(_sums(actual) - _sums(expected)))
+
+
+def relative_distance_of_constants(expected: Vector, actual: Vector) -> float:
+    """Return how far the constants that stand apart are from each other, relative; 0 if there are none."""
+    ours, theirs = (one[LENGTH:] for one in (expected, actual))
+    if len(ours) != len(theirs):
+        return math.inf
+    largest = np.abs(ours).max(initial=0.0) or 1.0  # their squares are too small for a float64
+    ours, theirs = ours / largest, theirs / largest
+    return divide(float(np.linalg.norm(theirs - ours)), float(np.linalg.norm(ours)))
+
+
+def largest_share(expected: Vector, actual: Vector) -> float:
+    """Return how far the sums that differ most are apart, times sqrt(BINS): what all would be then."""
+    apart = np.abs(_sums(actual) - _sums(expected))
+    return float(apart.max() * math.sqrt(BINS))
+
+
+def _sums(vector: Vector) -> Vector:
+    return vector[len(STATISTICS) : SINGLE_LENGTH]

@@ -98,7 +98,7 @@ HOSTILE = {
     "metadata no JSON": described("__import__('os').system('true')"),
     "deep metadata": described("[" * 100_000),
     "metadata a list": described([1]),
-    "another version": described({**CONTENT, "version": 2}),
+    "another version": described({**CONTENT, "version": 3}),
     "version true": described({**CONTENT, "version": "1"}),
     "no framework": described({**CONTENT, "framework": None}),
     "no tensors": described({**CONTENT, "tensors": []}),

@@ -10,10 +10,20 @@ from reprod_align.backends.paddle import sketch as paddle_sketch
 from reprod_align.backends.torch import sketch as torch_sketch
 from reprod_align.traces.sketch import (
     BINS,
+    LARGE_UNIT,
+    LENGTH,
+    LONG_LENGTH,
+    SINGLE_LENGTH,
     SLAB,
     STATISTICS,
     WHOLE,
+    count_nan,
     distance,
+    find_other_places,
+    keeps_places,
+    largest_share,
+    merge_constants,
+    relative_distance_of_constants,
     sketch,
     sketch_backwards,
     sketch_large,
@@ -179,7 +189,8 @@ def rounding(values: np.ndarray) -> np.ndarray:
     terms = size // 503 + 2  # of each signed sum; there are 503 or 509
     largest = np.sort(absolute)[-terms:].sum()  # sum|x| of any such terms is at most this
     sums = np.full(BINS, 6 * np.sqrt(terms) * eps * largest)
-    return np.concatenate([[mean, std, 0, 0, 0, norm], sums])
+    exact = np.zeros(LENGTH - SINGLE_LENGTH)
+    return np.concatenate([[mean, std, 0, 0, 0, norm], sums, exact])
 
 
 class OnDevice:
@@ -227,3 +238,73 @@ def test_nan_and_infinity_are_counted_and_left_out() -> None:
     assert distance(sketch(values), sketch(bad)) == math.inf
     everywhere = statistics(sketch(np.full(600, np.nan)))
     assert everywhere["nonfinite"] == 600 and math.isnan(everywhere["mean"])
+
+
+MASK = np.triu(np.full((40, 40), -np.inf), 1)
+
+
+@pytest.mark.parametrize("other", [MASK.T, -MASK, np.where(MASK == 0, 0, np.nan), np.zeros((40, 40))])
+@pytest.mark.parametrize("ops", [None, torch_sketch, OnDevice(paddle_sketch)])
+def test_places_of_what_is_not_finite_are_kept(other: np.ndarray, ops: Any) -> None:
+    def made(values: np.ndarray) -> np.ndarray:
+        tensor = values if ops is None else torch.tensor(values)
+        tensor = paddle.to_tensor(values) if isinstance(ops, OnDevice) else tensor
+        return sketch(tensor) if ops is None else sketch(tensor, ops)
+
+    assert distance(made(MASK), made(MASK)) == 0.0
+    assert distance(made(MASK), made(other)) == math.inf
+    assert find_other_places(made(MASK), made(other)) != ""
+
+
+def test_places_in_later_slabs_count() -> None:
+    values = np.zeros(3 * SLAB)
+    values[SLAB + 5] = np.nan
+    moved = np.roll(values, SLAB)
+    assert count_nan(sketch(values)) == count_nan(sketch(moved)) == 1
+    assert find_other_places(sketch(values), sketch(moved)) == "NaN"
+
+
+@pytest.mark.parametrize("value", [-1e4, -1e9, -3.4028234663852886e38, np.finfo(float).min])
+def test_constants_that_stand_apart_leave_the_sums_and_the_scale(value: float) -> None:
+    scores = np.random.default_rng(0).standard_normal((60, 40))
+    hidden = np.where(MASK[0] < 0, value, scores)
+    hidden[:, :20] = scores[:, :20]
+    made = sketch(hidden)
+    assert made.shape == (LONG_LENGTH,) and statistics(made)["norm"] < 60
+    other = hidden.copy()
+    other[3, 3] += 1e-6
+    assert distance(made, sketch(other)) == pytest.approx(1e-6)
+    other[3, 3] = value
+    assert find_other_places(made, sketch(other)) == "large negative"
+    lower = np.where(hidden == value, value * 0.99, hidden)
+    assert relative_distance_of_constants(made, sketch(lower)) == pytest.approx(0.01)
+    assert relative_distance_of_constants(made, made) == 0.0
+    assert relative_distance_of_constants(made, sketch(scores)) == math.inf
+
+
+def test_large_integers_are_compared_exactly() -> None:
+    ids = np.full(1000, 2**53 + 2**40)
+    other = ids.copy()
+    other[3] += 1
+    assert find_other_places(sketch(ids), sketch(other)) == "integers"
+    assert distance(sketch(ids), sketch(ids.astype(np.uint64))) == 0.0
+    assert distance(sketch(ids), sketch(torch.tensor(ids), torch_sketch)) == 0.0
+
+
+def test_a_single_element_that_is_far_off_has_a_large_share() -> None:
+    values = np.random.default_rng(0).standard_normal(10**6)
+    other = values.copy()
+    other[7] += 0.08
+    assert largest_share(sketch(values), sketch(other)) == pytest.approx(0.08 * math.sqrt(BINS))
+
+
+def test_a_sketch_of_version_1_has_constants_among_its_sums() -> None:
+    values = np.ones(1000)
+    values[::7] = -1e9
+    made = sketch(values)
+    first = merge_constants(made)
+    assert first.shape == (SINGLE_LENGTH,) and keeps_places(made) and not keeps_places(first)
+    assert statistics(first)["norm"] == pytest.approx(np.linalg.norm(values), rel=0.1)
+    expected = made[len(STATISTICS) : SINGLE_LENGTH] + made[LENGTH:] / LARGE_UNIT
+    assert first[len(STATISTICS) :].tolist() == expected.tolist()
+    assert find_other_places(first, made) == ""

@@ -1,0 +1,214 @@
+"""Compares two tensors of traces: whole ones element by element, sketches by their sums and places.
+
+The L2 norm of the difference must be within a limit of the expected tensor's, and each element within
+the same limit of the values around it (`base/local.py`): a norm hides one wrong element of a million.
+Constants that stand apart (masks) and what is not finite have no part in any norm.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from reprod_align.base.apart import measure_sizes
+from reprod_align.base.difference import by_place, distances, divide
+from reprod_align.base.local import SPREAD, Allowance, judge
+from reprod_align.traces.file import Array, TraceTensor
+from reprod_align.traces.sketch import (
+    Vector,
+    count_nan,
+    distance,
+    find_other_places,
+    keeps_places,
+    largest_share,
+    merge_constants,
+    relative_distance_of_constants,
+    sketch,
+    statistics,
+)
+
+import numpy as np
+
+LIMITS = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 2e-1}
+"""relative L2 difference, by the coarser dtype of the two; docs/align.md says why"""
+
+_WORKS_IN = {"complex128": "float64", "complex64": "float32"}
+_EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+_SUM_ROUNDING = 4.0  # units of the last place that a sum of a few hundred terms may be off
+_ROUNDING = 10.0  # units of the last place of the largest row: what every row may be off
+_SHARE = 4.0  # times its part of the norm: what one sum of a sketch may be off
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far two tensors are apart."""
+
+    relative: float
+    """L2 norm of the difference over that of the expected tensor"""
+    limit: float
+    estimated: bool
+    """from sketches; else exact"""
+    passed: bool
+    words: str = ""
+    nans: int = 0
+    """how many elements are NaN on both sides"""
+
+
+class Floors:
+    """How large rounding errors are where the true value is zero, in units of the precision."""
+
+    def __init__(self, tensors: Iterable[TraceTensor]) -> None:
+        """Measure the tensors of the expected trace."""
+        spread: dict[str, list[float]] = defaultdict(list)
+        self._arriving: dict[str, float] = defaultdict(float)
+        for tensor in tensors:
+            size = math.prod(tensor.shape)
+            if size and _precision(tensor.dtype):
+                norm = _norm(tensor)
+                spread[tensor.phase].append(norm / math.sqrt(size))
+                if tensor.phase == "gradient":
+                    self._arriving[tensor.module] = max(norm, self._arriving[tensor.module])
+        self._usual = {phase: float(np.median(values)) for phase, values in spread.items()}
+
+    def of(self, tensor: TraceTensor) -> float:
+        """Return the norm of the usual tensor of this size; for a parameter, what its sum is over.
+
+        A bias' gradient adds up its module's output gradient, which may cancel: a key bias' does.
+        """
+        usual = self._usual.get(tensor.phase, 0.0) * math.sqrt(math.prod(tensor.shape))
+        return max(usual, self._of_sum(tensor))
+
+    def of_element(self, tensor: TraceTensor) -> float:
+        """Return the same for a single element."""
+        return max(_ROUNDING * self._usual.get(tensor.phase, 0.0), self._of_sum(tensor))
+
+    def _of_sum(self, tensor: TraceTensor) -> float:
+        if tensor.phase != "parameter gradient":
+            return 0.0
+        return _SUM_ROUNDING * self._arriving[tensor.module]
+
+
+def measure(expected: TraceTensor, actual: TraceTensor, floors: Floors) -> Measured:
+    """Compare two tensors; those of another shape or kind of dtype are infinitely far apart."""
+    coarser = _coarser(expected, actual)
+    limit, eps = (LIMITS[coarser], _EPS[coarser]) if coarser else (0.0, 0.0)
+    estimated = not (expected.whole and actual.whole)
+    words = _describe_other_kind(expected, actual)
+    if words:
+        return Measured(math.inf, limit, estimated, False, words)
+    floor = eps * floors.of(expected)
+    if estimated:
+        return _measure_sketches(expected, actual, limit, floor)
+    return _measure_whole(expected, actual, limit, floor, eps, eps * floors.of_element(expected))
+
+
+def _measure_whole(
+    expected: TraceTensor, actual: TraceTensor, limit: float, floor: float, eps: float, least: float
+) -> Measured:
+    ours, theirs = _in_torch_layout(expected), _in_torch_layout(actual)
+    scale, apart = _norm(expected), _distance(ours, theirs)
+    spread = min(1.0, max(SPREAD, _ROUNDING * eps / limit)) if limit else 0.0
+    found = judge(ours, theirs, Allowance(limit, least, spread))
+    nans = _count_nan(ours) if apart < math.inf else 0
+    passed = apart <= limit * scale + floor and found.ok and not 0 < ours.size == nans
+    words = "" if found.ok else found.words
+    if passed and apart > limit * scale:
+        words = "rounding around zero"
+    if nans:
+        words = (
+            "NaN everywhere, on both sides" if nans == ours.size else f"{nans} NaN on both sides"
+        )
+    return Measured(divide(apart, scale), limit, False, passed, words, nans)
+
+
+def _measure_sketches(
+    expected: TraceTensor, actual: TraceTensor, limit: float, floor: float
+) -> Measured:
+    ours, theirs = _to_sketch(expected), _to_sketch(actual)
+    if not (keeps_places(ours) and keeps_places(theirs)):
+        ours, theirs = merge_constants(ours), merge_constants(theirs)
+    scale, other = statistics(ours)["norm"], find_other_places(ours, theirs)
+    apart, allowed = distance(ours, theirs), limit * statistics(ours)["norm"] + floor
+    constants = relative_distance_of_constants(ours, theirs) <= limit
+    even = largest_share(ours, theirs) <= _SHARE * allowed
+    nans, size = count_nan(ours), math.prod(expected.shape)
+    passed = math.isfinite(scale) and apart <= allowed and constants and even and nans < size
+    words = ""
+    if other:
+        words = f"{other} in other places"
+    elif not passed:
+        words = "" if constants else "its large constants differ"
+        words = words or ("" if even else "a few elements are far off")
+    elif apart > limit * scale:
+        words = "rounding around zero"
+    if not other and nans:
+        words = "NaN everywhere, on both sides" if nans == size else f"{nans} NaN on both sides"
+    elif not other and statistics(ours)["nonfinite"] and not keeps_places(ours):
+        words = "not finite in places that an older recording does not tell: record it again"
+    return Measured(divide(apart, scale), limit, True, passed, words, 0 if other else nans)
+
+
+def _describe_other_kind(expected: TraceTensor, actual: TraceTensor) -> str:
+    shape, theirs = _shape(expected), _shape(actual)
+    if shape != theirs:
+        return f"shape {shape} expected, got {theirs}"
+    if bool(_precision(expected.dtype)) != bool(_precision(actual.dtype)):
+        return f"{expected.dtype} expected, got {actual.dtype}"
+    return ""
+
+
+def _coarser(expected: TraceTensor, actual: TraceTensor) -> str:
+    """Return the coarser of the two precisions; "" if neither is inexact."""
+    both = [_precision(tensor.dtype) for tensor in (expected, actual)]
+    return max(filter(None, both), key=lambda name: LIMITS[name], default="")
+
+
+def _precision(dtype: str) -> str:
+    name = _WORKS_IN.get(dtype, dtype)
+    return name if name in LIMITS else ""
+
+
+def _distance(expected: Array, actual: Array) -> float:
+    """Return the L2 norm of the difference; inf unless NaN and infinities stand in the same places."""
+    lengths = []
+    for _, apart, ours, theirs in distances(expected, actual):
+        finite = np.isfinite(apart).all()
+        lengths.append(_length(apart if finite else by_place(apart, ours, theirs)))
+    return math.hypot(*lengths)
+
+
+def _norm(tensor: TraceTensor) -> float:
+    """Return the L2 norm of the elements that are finite and do not stand apart as constants."""
+    if not tensor.whole:
+        return statistics(_to_sketch(tensor))["norm"]
+    wide = tensor.values.astype(np.result_type(tensor.values, np.float64))
+    sizes = np.abs(wide)
+    constants = (
+        [one.low for one in measure_sizes(wide).apart if not one.computed] if wide.size else []
+    )
+    return _length(wide[np.isfinite(sizes) & (sizes < min(constants, default=np.inf))])
+
+
+def _length(values: Array) -> float:
+    """Return the L2 norm; scaled, since the squares of very large and very small elements get lost."""
+    size = float(np.abs(values).max(initial=0.0))
+    if not 0 < size < math.inf:
+        return size
+    return size * float(np.linalg.norm(np.divide(values, size)))
+
+
+def _count_nan(array: Array) -> int:
+    return int(np.isnan(array).sum()) if array.dtype.kind in "fc" else 0
+
+
+def _shape(tensor: TraceTensor) -> tuple[int, ...]:
+    return tensor.shape[::-1] if tensor.transposed else tensor.shape
+
+
+def _in_torch_layout(tensor: TraceTensor) -> Array:
+    """Return the values of a whole tensor in PyTorch's layout."""
+    return tensor.values.T if tensor.transposed else tensor.values
+
+
+def _to_sketch(tensor: TraceTensor) -> Vector:
+    return sketch(_in_torch_layout(tensor)) if tensor.whole else tensor.values.astype(np.float64)
