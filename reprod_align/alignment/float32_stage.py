@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from reprod_align.alignment.comparing import Pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.difference import Gap, gap, magnitude
+from reprod_align.base.apart import measure_ordinary
+from reprod_align.base.difference import Gap, gap
 from reprod_align.model.leaf import LeafPair, pair_leaves
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Leaf, Trace
@@ -89,7 +90,7 @@ def _compare_outputs(
             continue
         floor = gap(ideal, pair.to_port(rounded[pair.expected].array)).difference
         found = gap(ideal, port[pair.actual].array)
-        unit = max(floor, _EPSILON * magnitude(ideal))
+        unit = max(floor, _EPSILON * measure_ordinary(ideal))
         if found.difference == 0 or floor == np.inf:  # PyTorch's own float32 is not finite either
             yield 0.0, gap(ideal, ideal)
         else:

@@ -5,7 +5,9 @@ from reprod_align.alignment.consequence import effect_on_loss
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pins import EndPins
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.difference import gap, magnitude
+from reprod_align.base.apart import measure_ordinary
+from reprod_align.base.difference import gap
+from reprod_align.base.local import Allowance, judge
 from reprod_align.causes import explain_loss
 from reprod_align.causes.losses import LossSides
 from reprod_align.causes.numbers import as_floats
@@ -71,7 +73,7 @@ def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, giv
         zeros = np.zeros(theirs.array.shape)
         expected = zeros if ours.gradient is None else pair.to_port(ours.gradient)
         actual = zeros if theirs.gradient is None else theirs.gradient
-        found = gap(expected, actual, floor=1e-13 * magnitude(expected))
+        found = judge(expected, actual, Allowance(floor=1e-13 * measure_ordinary(expected)))
         findings.check_gaps("loss", "gradient of the loss", [found])
         if not found.ok and found.relative <= CODE_ROUNDING:
             findings.note_float32("the loss", found.relative)

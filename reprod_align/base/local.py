@@ -2,13 +2,14 @@
 
     |a - e| <= relative * max(row, spread * tensor) + floor
 
+or as much as large elements are off as a rule, if that is more: it shows how noisy the tensor is.
 row and tensor: the largest |expected| in the element's row (along the last axis) and in the tensor,
 without values that stand apart (`base/apart.py`): masks, sentinels and rare outliers are no scale for
 others, and each is judged by its own size. Nothing is allowed that `gap` does not allow.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reprod_align.base.apart import Sizes, measure_sizes
@@ -27,6 +28,8 @@ import numpy as np
 SPREAD = 1e-2
 """in float64: the share of the largest row's tolerance that every row has (docs/tolerances.md)"""
 _OUTLIERS = 1e-3  # of that share: what a rare outlier adds
+_LARGE = 1e-2  # of the largest
+_SEEN = 30.0  # times the usual difference of large elements: what any element may be off
 _ULPS = 16.0  # that a constant may be off
 
 
@@ -60,10 +63,13 @@ def find_beyond(expected: Array, actual: Array, allowance: Allowance, found: Gap
     if found.difference <= places.least or not (sizes.apart or found.ok):
         return None
     times, difference, tolerance, at = places.find_worst()
+    if times > 1 and found.ok:
+        places = replace(places, seen=places.measure_seen())
+        times, difference, tolerance, at = places.find_worst()
     if times <= 1:
         return None
     values = at, expected.shape, expected.flat[at], actual.flat[at]
-    scale = sizes.ordinary if difference > places.most else tolerance / allowance.relative
+    scale = places.find_scale(at, difference, tolerance)
     return Gap(difference, tolerance, scale, worst=values, local=found.ok)
 
 
@@ -75,6 +81,8 @@ class _Places:
     actual: Array
     allowance: Allowance
     sizes: Sizes
+    seen: float = 0.0
+    """how far large elements are off: small ones may be as far"""
 
     @property
     def least(self) -> float:
@@ -82,7 +90,7 @@ class _Places:
         rule = self.allowance
         outliers = (group.high for group in self.sizes.apart if group.computed)
         scale = max(self.sizes.ordinary, _OUTLIERS * max(outliers, default=0.0))
-        return rule.relative * rule.spread * scale + rule.floor
+        return min(max(rule.relative * rule.spread * scale, self.seen) + rule.floor, self.most)
 
     @property
     def most(self) -> float:
@@ -105,19 +113,41 @@ class _Places:
                 worst = max(worst, (*found, start + int(at[most])), key=lambda one: one[0])
         return worst
 
+    def measure_seen(self) -> float:
+        """Return how far large ordinary elements are off as a rule, times _SEEN."""
+        apart: list[Array] = []
+        for _, distance, ours, _ in distances(self.expected, self.actual):
+            sizes = np.abs(ours)
+            with np.errstate(invalid="ignore"):
+                large = (sizes >= _LARGE * self.sizes.ordinary) & (sizes <= self.sizes.ordinary)
+            apart.append(distance[large])
+        seen = np.concatenate(apart)
+        return _SEEN * float(np.median(seen)) if seen.size else 0.0
+
+    def find_scale(self, at: int, difference: float, tolerance: float) -> float:
+        """Return what the difference of element number `at` is to be set against."""
+        size = float(np.abs(self.expected.flat[at]))
+        if any(group.low <= size <= group.high for group in self.sizes.apart):
+            return size
+        if difference > self.most:
+            return self.sizes.ordinary
+        return tolerance / self.allowance.relative
+
     def _allow(self, sizes: Array, at: Array) -> Array:
         """Return what elements of these sizes at these numbers may be off."""
         rule = self.allowance
         rows = self._rows[at // self._row]
         tolerance: Array = np.maximum(rule.relative * rows + rule.floor, self.least)
-        if rule.noise is not None:
-            noise = np.minimum(rule.noise.reshape(-1)[at], self.most)
-            tolerance = np.maximum(tolerance, np.where(np.isnan(noise), 0.0, noise))
+        most = np.full(sizes.shape, self.most)
         ulps = _ULPS * self._epsilon
         for group in self.sizes.apart:
             inside = (sizes >= group.low) & (sizes <= group.high)
             own = min(max(group.tolerance, ulps), rule.relative)
             tolerance[inside] = own * sizes[inside] + rule.floor
+            most[inside] = rule.relative * sizes[inside] + rule.floor
+        if rule.noise is not None:
+            noise = np.minimum(rule.noise.reshape(-1)[at], most)
+            tolerance = np.maximum(tolerance, np.where(np.isnan(noise), 0.0, noise))
         return tolerance
 
     @property

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reprod_align.base.apart import measure_sizes
-from reprod_align.base.difference import by_place, distances, divide
+from reprod_align.base.difference import blocks, by_place, distances, divide
 from reprod_align.base.local import SPREAD, Allowance, judge
 from reprod_align.traces.file import Array, TraceTensor
 from reprod_align.traces.sketch import (
@@ -60,15 +60,21 @@ class Floors:
     def __init__(self, tensors: Iterable[TraceTensor]) -> None:
         """Measure the tensors of the expected trace."""
         spread: dict[str, list[float]] = defaultdict(list)
+        self._norms: dict[int, float] = {}
         self._arriving: dict[str, float] = defaultdict(float)
         for tensor in tensors:
             size = math.prod(tensor.shape)
             if size and _precision(tensor.dtype):
-                norm = _norm(tensor)
+                norm = self._norms[id(tensor)] = _norm(tensor)
                 spread[tensor.phase].append(norm / math.sqrt(size))
                 if tensor.phase == "gradient":
                     self._arriving[tensor.module] = max(norm, self._arriving[tensor.module])
         self._usual = {phase: float(np.median(values)) for phase, values in spread.items()}
+
+    def norm(self, tensor: TraceTensor) -> float:
+        """Return the L2 norm of a tensor of the expected trace."""
+        known = self._norms.get(id(tensor))
+        return _norm(tensor) if known is None else known
 
     def of(self, tensor: TraceTensor) -> float:
         """Return the norm of the usual tensor of this size; for a parameter, what its sum is over.
@@ -99,16 +105,16 @@ def measure(expected: TraceTensor, actual: TraceTensor, floors: Floors) -> Measu
     floor = eps * floors.of(expected)
     if estimated:
         return _measure_sketches(expected, actual, limit, floor)
-    return _measure_whole(expected, actual, limit, floor, eps, eps * floors.of_element(expected))
+    spread = min(1.0, max(SPREAD, _ROUNDING * eps / limit)) if limit else 0.0
+    allowance = Allowance(limit, eps * floors.of_element(expected), spread)
+    return _measure_whole(expected, actual, floors.norm(expected), floor, allowance)
 
 
 def _measure_whole(
-    expected: TraceTensor, actual: TraceTensor, limit: float, floor: float, eps: float, least: float
+    expected: TraceTensor, actual: TraceTensor, scale: float, floor: float, allowance: Allowance
 ) -> Measured:
-    ours, theirs = _in_torch_layout(expected), _in_torch_layout(actual)
-    scale, apart = _norm(expected), _distance(ours, theirs)
-    spread = min(1.0, max(SPREAD, _ROUNDING * eps / limit)) if limit else 0.0
-    found = judge(ours, theirs, Allowance(limit, least, spread))
+    ours, theirs, limit = _in_torch_layout(expected), _in_torch_layout(actual), allowance.relative
+    apart, found = _distance(ours, theirs), judge(ours, theirs, allowance)
     nans = _count_nan(ours) if apart < math.inf else 0
     passed = apart <= limit * scale + floor and found.ok and not 0 < ours.size == nans
     words = "" if found.ok else found.words
@@ -181,12 +187,14 @@ def _norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the elements that are finite and do not stand apart as constants."""
     if not tensor.whole:
         return statistics(_to_sketch(tensor))["norm"]
-    wide = tensor.values.astype(np.result_type(tensor.values, np.float64))
-    sizes = np.abs(wide)
-    constants = (
-        [one.low for one in measure_sizes(wide).apart if not one.computed] if wide.size else []
-    )
-    return _length(wide[np.isfinite(sizes) & (sizes < min(constants, default=np.inf))])
+    apart = measure_sizes(tensor.values).apart if tensor.values.size else ()
+    cut = min((one.low for one in apart if not one.computed), default=math.inf)
+    lengths = []
+    for _, part, _ in blocks(tensor.values, tensor.values):
+        sizes = np.abs(part.astype(np.result_type(part, np.float64)))
+        usual = sizes < cut  # NaN is not, nor is infinity
+        lengths.append(_length(sizes if usual.all() else sizes[usual]))
+    return math.hypot(*lengths)
 
 
 def _length(values: Array) -> float:

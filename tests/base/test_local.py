@@ -91,6 +91,11 @@ def test_what_stands_apart_is_compared_with_its_own_size() -> None:
     assert judge(outlier, wrong).ok
     wrong[7, 7] *= 1 + 1e-8
     assert not judge(outlier, wrong).ok
+    assert judge(outlier, wrong).relative == pytest.approx(1e-8, rel=1e-3)
+    noise = np.where(outlier > 1e6, 1.0, 0.0)  # no more than 1e-9 of it
+    assert not judge(outlier, wrong, Allowance(noise=noise)).ok
+    wrong[7, 7] = outlier[7, 7] * (1 + 5e-10)
+    assert judge(outlier, wrong, Allowance(noise=noise)).ok
 
 
 def test_a_mask_has_its_zeros_where_they_are() -> None:
@@ -153,3 +158,13 @@ def test_a_single_number_and_columns_of_one_are_judged_by_themselves() -> None:
     assert not judge(np.array(2.0), np.array(2.0 + 1e-8)).ok
     column = np.array([[1e-4], [10.0]])
     assert not judge(column, column + [[1e-9], [0.0]]).ok
+
+
+def test_what_large_elements_show_as_noise_is_allowed_to_small_ones() -> None:
+    expected = with_rows(1e-6, 1.0, 1.0, 1.0)
+    noise = RANDOM.standard_normal(expected.shape) * 1e-10
+    found = gap(expected, expected + noise)
+    assert found.ok and found.difference > 1e-10  # ten times what the first row has by itself
+    assert judge(expected, expected + noise).ok
+    assert not judge(expected, expected + noise * np.array([[1], [0], [0], [0]])).ok
+    assert not judge(expected, expected + noise * np.array([[60], [1], [1], [1]])).ok

@@ -243,7 +243,9 @@ def test_nan_and_infinity_are_counted_and_left_out() -> None:
 MASK = np.triu(np.full((40, 40), -np.inf), 1)
 
 
-@pytest.mark.parametrize("other", [MASK.T, -MASK, np.where(MASK == 0, 0, np.nan), np.zeros((40, 40))])
+@pytest.mark.parametrize(
+    "other", [MASK.T, -MASK, np.where(MASK == 0, 0, np.nan), np.zeros((40, 40))]
+)
 @pytest.mark.parametrize("ops", [None, torch_sketch, OnDevice(paddle_sketch)])
 def test_places_of_what_is_not_finite_are_kept(other: np.ndarray, ops: Any) -> None:
     def made(values: np.ndarray) -> np.ndarray:

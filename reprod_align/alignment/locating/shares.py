@@ -7,7 +7,8 @@ where g(x) is known from the run in which the port is given the reference's numb
 """
 
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
-from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap, magnitude
+from reprod_align.base.apart import measure_ordinary
+from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.model.trace import Array, Call, Trace
 from reprod_align.report import ModuleShare
 
@@ -51,7 +52,7 @@ def _split(expected: Array, local: Array, alone: Array) -> tuple[float, float, f
 
     expected: the reference's. local, alone: the port's, on the reference's numbers and in its own run.
     """
-    scale = magnitude(expected)
+    scale = measure_ordinary(expected)
     introduced, inherited, total = gap(expected, local), gap(local, alone), gap(expected, alone)
     return (
         divide(introduced.difference, scale),
