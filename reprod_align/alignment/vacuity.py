@@ -61,7 +61,10 @@ def _constant_inputs(inputs: Inputs) -> Iterator[str]:
         if "mask" not in str(name):
             yield f"every element of the input {name} is {value:g}: most mistakes need input that varies"
         elif value:
-            yield f"the input {name} hides nothing (all {value:g}): the port's masking is not tested"
+            yield (
+                f"the input {name} hides nothing (all {value:g}): the port's masking is tested on a "
+                "derived batch at most, without gradients"
+            )
         else:
             yield f"the input {name} hides everything (all 0): nothing is left to compare behind it"
 

@@ -8,7 +8,7 @@ import copy
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.judge import Pair, judge
@@ -19,9 +19,11 @@ from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.report import Finding, Report
+from reprod_align.selftest.effect import NO_EFFECT, lacks_effect, may_lack_effect
 from reprod_align.selftest.fault import Fault
 
 Function = Callable[[Any], Any]
+T = TypeVar("T")
 
 NO_REASON = "not known; try a larger and more varied batch"
 
@@ -33,9 +35,11 @@ class Outcome:
     kind: str
     module: str
     revealed: bool | None
-    """None: the model has no place for this fault"""
+    """None: the model has no place for this fault, or it has no effect there"""
     text: str
-    """the first finding; or why it stayed invisible; or why it has no place"""
+    """the first finding; or why it stayed invisible; or why it has no place or no effect"""
+    without_effect: bool = False
+    """planted, it changes nothing that the model computes: `revealed` is None"""
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class SelfTest:
 
     @property
     def planted(self) -> list[Outcome]:
-        """The faults that the model has a place for."""
+        """The faults that the model has a place for, and that have an effect there."""
         return [outcome for outcome in self.outcomes if outcome.revealed is not None]
 
     @property
@@ -136,18 +140,23 @@ def _compare(pair: Pair) -> Report:
 
 def _list_faults(pair: Pair, port: LocalSide) -> list[Fault]:
     """Return the faults for this model, found while it runs on the weights of the comparison."""
-    try:
-        return _list_faults_in("float64", pair, port)
-    except ModelFailure:
-        return _list_faults_in("float32", pair, port)
-
-
-def _list_faults_in(dtype: str, pair: Pair, port: LocalSide) -> list[Fault]:
     from reprod_align.selftest.faults import list_faults
 
-    with pair.reference.working(dtype), port.working(dtype):
-        judge(replace(pair, reference=_without_training(pair.reference)), dtype)
-        return list_faults(port, pair.inputs, pair.steps)
+    return _with_loaded(pair, port, lambda: list_faults(port, pair.inputs, pair.steps))
+
+
+def _with_loaded(pair: Pair, port: LocalSide, do: Callable[[], T]) -> T:
+    """Return what `do` returns while the port holds the weights of the comparison."""
+
+    def work_in(dtype: str) -> T:
+        with pair.reference.working(dtype), port.working(dtype):
+            judge(replace(pair, reference=_without_training(pair.reference)), dtype)
+            return do()
+
+    try:
+        return work_in("float64")
+    except ModelFailure:
+        return work_in("float32")
 
 
 def _try_fault(pair: Pair, port: LocalSide, fault: Fault) -> Outcome:
@@ -161,6 +170,10 @@ def _try_fault(pair: Pair, port: LocalSide, fault: Fault) -> Outcome:
             return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
     if report.findings:
         return Outcome(fault.kind, fault.module, True, _shorten(report.findings[0]))
+    if may_lack_effect(fault, pair.inputs) and _with_loaded(
+        pair, port, lambda: lacks_effect(port, fault, pair.inputs)
+    ):
+        return Outcome(fault.kind, fault.module, None, NO_EFFECT, without_effect=True)
     return Outcome(fault.kind, fault.module, False, _give_reason(fault, report))
 
 
@@ -198,6 +211,14 @@ def _shorten(finding: Finding) -> str:
 
 def _table(outcomes: Iterable[Outcome]) -> list[str]:
     words = {True: "revealed", False: "INVISIBLE", None: "no place"}
-    rows = [(one.kind, one.module, words[one.revealed], one.text) for one in outcomes]
+    rows = [
+        (
+            one.kind,
+            one.module,
+            "no effect" if one.without_effect else words[one.revealed],
+            one.text,
+        )
+        for one in outcomes
+    ]
     rows.insert(0, ("fault", "module", "", "first finding, or the reason"))
     return table(rows)

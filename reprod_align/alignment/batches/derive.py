@@ -13,7 +13,14 @@ from reprod_align.alignment.batches.axes import (
     resize,
     take_rows,
 )
-from reprod_align.alignment.batches.values import change_integers, keep, mirror, nudge, shuffle
+from reprod_align.alignment.batches.values import (
+    change_integers,
+    change_masks,
+    keep,
+    mirror,
+    nudge,
+    shuffle,
+)
 from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Array
 
@@ -96,6 +103,9 @@ def derive_batches(inputs: Inputs, accepts: Accepts) -> Iterator[Batch]:
     moved = _first(_change_values(few, "moved", (mirror, nudge)), accepts)
     yield from moved
     yield from _first(_change_values(few, "rearranged", (shuffle,)), accepts)
+    masked = change_masks(few.arrays)
+    if masked is not None:
+        yield from _first([few.make("with another mask", masked)], accepts)
     yield from _first(_change_dtype(few), accepts)
     yield from _first(_repeat(few, moved), accepts)
     for shorter, *longer in lengths:

@@ -30,6 +30,24 @@ def shuffle(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array
     return _change(arrays, batch, axis, 0.3, shuffled=True)
 
 
+def change_masks(arrays: Arrays) -> dict[Key, Array] | None:
+    """Return the inputs with masks that hide something where they hide nothing, and the other way round.
+
+    A mask is called so, holds 0 and 1, and hides the end of the last example then. None without one.
+    """
+    masks = {key: array for key, array in arrays.items() if _is_named_mask(key, array)}
+    made = {key: np.ones_like(array) for key, array in masks.items()}
+    for key, array in masks.items():
+        if array.all():
+            made[key][-1, ..., -((array.shape[-1] + 3) // 4) :] = 0
+    return {**arrays, **made} if masks else None
+
+
+def _is_named_mask(key: Key, array: Array) -> bool:
+    named = "mask" in str(key).lower() and array.ndim > 1 and array.shape[-1] > 1
+    return named and bool(np.isin(array, (0, 1)).all())
+
+
 def change_integers(arrays: Arrays) -> tuple[str, dict[Key, Array]] | None:
     """Return the inputs with int32 for int64, or the other way round, and that in words.
 

@@ -31,6 +31,7 @@ def test_all_kinds_of_batches_in_their_order() -> None:
         "with length 12 in place of 6": (2, 12),
         "with the inputs moved": (2, 6),
         "with the inputs rearranged": (2, 6),
+        "with another mask": (2, 6),
         "with int32 in place of int64": (2, 6),
         "in a second call": (2, 6),
         "in a second call, after one with length 3 in place of 6": (2, 12),

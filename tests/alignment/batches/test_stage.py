@@ -116,6 +116,37 @@ def test_a_fault_that_the_batch_does_not_show_is_found_and_said_where(fault: str
     assert len(report.findings) == 1 and first.paddle_line
 
 
+class TorchMasked(torch.nn.Module):
+    """Takes the mean of what a mask shows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = torch.nn.Embedding(11, 8)
+
+    def forward(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:  # (B, L) -> (B, 8)
+        shown = mask.unsqueeze(-1).to(torch.get_default_dtype())
+        return (self.words(ids) * shown).sum(1) / shown.sum(1)
+
+
+class PaddleMasked(paddle.nn.Layer):
+    def __init__(self, looks: bool) -> None:
+        super().__init__()
+        self.words, self.looks = paddle.nn.Embedding(11, 8), looks
+
+    def forward(self, ids: paddle.Tensor, mask: paddle.Tensor) -> paddle.Tensor:
+        shown = mask.unsqueeze(-1).astype(paddle.get_default_dtype())
+        shown = shown if self.looks else paddle.ones_like(shown)
+        return (self.words(ids) * shown).sum(1) / shown.sum(1)
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_forgotten_mask_shows_although_the_batch_is_not_padded(looks: bool) -> None:
+    inputs = {"ids": IDS, "mask": np.ones_like(IDS)}
+    report = align(TorchMasked(), PaddleMasked(looks), inputs)
+    assert report.passed is looks
+    assert looks or report.findings[0].message.startswith("with another mask")
+
+
 KEEPERS = [squeeze, count_calls, count_in_a_buffer, add_what_was_kept, center_on_the_first_call]
 
 

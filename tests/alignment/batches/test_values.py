@@ -1,6 +1,13 @@
 """Other values that a model should take as well."""
 
-from reprod_align.alignment.batches.values import change_integers, keep, mirror, nudge, shuffle
+from reprod_align.alignment.batches.values import (
+    change_integers,
+    change_masks,
+    keep,
+    mirror,
+    nudge,
+    shuffle,
+)
 
 import numpy as np
 import pytest
@@ -56,3 +63,16 @@ def test_integers_change_their_dtype_where_they_fit() -> None:
     assert words == "int64 in place of int32" and made["ids"].dtype == np.int64
     assert change_integers({"x": FLOATS}) is None
     assert change_integers({"ids": IDS * 2**40}) is None
+
+
+def test_a_mask_that_hides_something_hides_nothing_and_the_other_way_round() -> None:
+    full, wide = np.ones((2, 5), "int64"), np.ones((2, 1, 1, 4), bool)
+    made = change_masks({"attention_mask": full, "x": FLOATS, "wide_mask": wide, "mask": MASK})
+    assert made["attention_mask"].tolist() == [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]]
+    assert made["wide_mask"].reshape(2, 4).tolist() == [[True] * 4, [True, True, True, False]]
+    assert made["mask"].all() and made["x"] is FLOATS and full.all()
+
+
+@pytest.mark.parametrize("arrays", [{"ids": MASK}, {"mask": IDS}, {"mask": MASK[:, :1]}, {0: MASK}])
+def test_what_is_not_called_a_mask_or_is_none_stays(arrays: dict) -> None:
+    assert change_masks(arrays) is None
