@@ -62,12 +62,25 @@ def take_rows(arrays: Arrays, batch: frozenset[Key], count: int) -> dict[Key, Ar
     }
 
 
-def resize(arrays: Arrays, axes: Axes, length: int) -> dict[Key, Array]:
-    """Return the inputs with these axes cut to `length`, or made as long."""
+def resize(arrays: Arrays, axes: Axes, length: int, last: int = 0) -> dict[Key, Array]:
+    """Return the inputs with these axes cut to `length`, or made as long.
+
+    Whole numbers elsewhere that may count or name positions are at most `length` - `last` after a cut:
+    a kernel of Paddle may read beyond a sequence that is shorter than it is told.
+    """
     made = {key: _resize(array, axes[key], length, 0) for key, array in arrays.items()}
     if any(_hides_all(array, made[key]) for key, array in arrays.items()):  # padded on the left
         made = {key: _resize(array, axes[key], length, -1) for key, array in arrays.items()}
+    own = max(arrays[key].shape[axis] for key, found in axes.items() for axis in found)
+    for key, array in arrays.items():
+        if own > length and not axes[key] and _may_be_positions(array, own):
+            made[key] = np.minimum(made[key], length - last).astype(array.dtype)
     return made
+
+
+def _may_be_positions(array: Array, length: int) -> bool:
+    """Tell whether an input may hold lengths of a sequence, or places in it."""
+    return array.dtype.kind in "iu" and array.size > 0 and 0 <= array.min() <= array.max() <= length
 
 
 def is_mask(array: Array) -> bool:

@@ -148,10 +148,12 @@ def _change_lengths(few: Given, most: int, accepts: Accepts) -> Iterator[list[Ba
         if length in found or length not in lengths:
             continue
         half = (length + 1) // 2 if length > 2 else 1
-        cut = few.make(_name_length(half, length), resize(few.arrays, axes, half))
-        if accepts(cut):
+        words = _name_length(half, length)
+        cut = (few.make(words, resize(few.arrays, axes, half, last)) for last in (0, 1))
+        shorter = _first(cut, accepts)
+        if shorter:
             found.add(length)
-            yield [cut, *_first(_make_longer(few, axes, length, most), accepts)]
+            yield [*shorter, *_first(_make_longer(few, axes, length, most), accepts)]
 
 
 def _make_longer(few: Given, axes: Axes, length: int, most: int) -> Iterator[Batch]:

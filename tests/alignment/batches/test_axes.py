@@ -76,6 +76,16 @@ def test_what_is_padded_on_the_left_is_cut_on_the_left() -> None:
     assert made["ids"].tolist() == IDS[:, 3:].tolist() and made["mask"].any(1).all()
 
 
+def test_lengths_and_places_stay_within_a_sequence_that_is_cut() -> None:
+    arrays = {"ids": IDS, "lengths": np.array([6, 2]), "score": np.array([6.0, 2.0])}
+    axes = {"ids": (1,), "lengths": (), "score": ()}
+    made = resize(arrays, axes, 3)
+    assert made["lengths"].tolist() == [3, 2] and made["score"].tolist() == [6.0, 2.0]
+    assert resize(arrays, axes, 3, last=1)["lengths"].tolist() == [2, 2]
+    assert resize(arrays, axes, 12)["lengths"].tolist() == [6, 2]
+    assert resize({**arrays, "lengths": np.array([9, 2])}, axes, 3)["lengths"].tolist() == [9, 2]
+
+
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
