@@ -216,7 +216,15 @@ def _compare_attributes(torch: ModuleSettings, paddle: ModuleSettings) -> list[S
         _attribute_difference(setting, *names, torch.values[names[0]], paddle.values[names[1]])
         for names, setting in settings.items()
         if not _equal(one_if_equal(torch.values[names[0]]), one_if_equal(paddle.values[names[1]]))
+        and not (
+            setting == "scale" and _are_inverse(torch.values[names[0]], paddle.values[names[1]])
+        )
     ]
+
+
+def _are_inverse(one: Any, other: Any) -> bool:
+    """Tell whether one side may multiply by what the other divides by."""
+    return _is_number(one) and _is_number(other) and bool(one) and _equal(1 / one, other)
 
 
 def _synonyms(torch: Values, paddle: Values, settings: Iterable[str]) -> dict[tuple[str, str], str]:

@@ -20,9 +20,10 @@ from reprod_align.alignment.statistics_check import compare_statistics
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
+from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, ModelFailure, Side
-from reprod_align.report import PORT_RUNS, STAGES, Report, Stage
+from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 
 import numpy as np
 
@@ -148,7 +149,7 @@ def _compare_settings(pairing: Pairing, findings: Findings) -> None:
         differences = pairing.compare_settings(ours, theirs)
         if not differences:
             continue
-        known = findings.at(ours, theirs)
+        known = findings.at(ours, theirs) or _at_parameters(findings, ours)
         if known:
             text = describe_differences(differences, known[0].message)
             findings.extend_message(known[0], f". Settings differ: {text}")
@@ -157,6 +158,15 @@ def _compare_settings(pairing: Pairing, findings: Findings) -> None:
             findings.remark(
                 f"{ours or 'the model'}: settings differ without an effect seen here: {text}"
             )
+
+
+def _at_parameters(findings: Findings, module: str) -> list[Finding]:
+    """Return the findings at parameters of a module: their gradients tell of its settings too."""
+    return [
+        finding
+        for finding in findings.at_stage("backward")
+        if module and parent(finding.torch_name) == module
+    ]
 
 
 def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> None:

@@ -7,6 +7,7 @@ stands in the module of its subject and has a line in CAUSES.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from reprod_align.causes.attention import explain_attention
@@ -20,12 +21,14 @@ from reprod_align.causes.factors import (
 )
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
 from reprod_align.causes.layout import explain_layout
-from reprod_align.causes.loss import explain_loss
+from reprod_align.causes.losses.value import explain_loss
 from reprod_align.causes.masks import explain_mask
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.norms import explain_norm
 from reprod_align.causes.numbers import as_floats, same
+from reprod_align.causes.places import explain_padding_row, explain_places
 from reprod_align.causes.reductions import explain_pooling, explain_softmax
+from reprod_align.causes.rotary import explain_rotary
 from reprod_align.causes.sums import explain_bias_or_gain, explain_gate, explain_sum
 from reprod_align.model.trace import Array
 
@@ -40,18 +43,24 @@ Cause = Callable[[Mismatch], str]
 CAUSES_OF_ANY_SHAPE: Final[Sequence[Cause]] = (explain_zeros, explain_layout)
 """tried also where the two shapes differ"""
 
-CAUSES: Final[Sequence[Cause]] = (
-    *CAUSES_OF_ANY_SHAPE,
+_OF_ONE_SHAPE: Final[Sequence[Cause]] = (
+    explain_padding_row,
     explain_pooling,
     explain_factor,
     explain_rounding,
     explain_exchanged_function,
     explain_sum,
     explain_function,
+    explain_rotary,
     explain_clipping,
     explain_dropout,
     explain_softmax,
     explain_norm,
+)
+CAUSES: Final[Sequence[Cause]] = (
+    *CAUSES_OF_ANY_SHAPE,
+    *_OF_ONE_SHAPE,
+    partial(explain_places, causes=_OF_ONE_SHAPE),
     explain_bias_or_gain,
     explain_gate,
     explain_attention,

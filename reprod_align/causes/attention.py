@@ -9,7 +9,7 @@ from typing import Final
 from reprod_align.causes.entries import cite
 from reprod_align.causes.functions import softmax
 from reprod_align.causes.mismatch import Mismatch, Source
-from reprod_align.causes.numbers import Floats, as_floats, head_sizes, same
+from reprod_align.causes.numbers import Bools, Floats, as_floats, head_sizes, same
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -57,12 +57,21 @@ _SCALES: Final[Mapping[str, Callable[[int, int], float]]] = {
     "1/sqrt(width)": lambda size, width: 1 / math.sqrt(width),
     "sqrt(head size)": lambda size, width: math.sqrt(size),
 }
+_BASES: Final = ("1e6", "5e5", "1e3", "1e5", "5e4", "2e4", "1e2", "1e7")
 _ROTARIES: Final = (
     "none", "of halves", "of pairs", "of halves, turned backwards", "of halves without the minus",
-    "of halves of the query alone", "of halves of query, key and value", "of halves, base 1e6",
-    "of halves, base 5e5", "of halves, base 1e3",
-    "of pairs, by tables of halves", "of halves, positions from 1",
+    "of halves of the query alone", "of halves of query, key and value", "of pairs, turned backwards",
+    "of pairs, by tables of halves", "of halves, base 1e4",
+    *(f"of {layout}, base {base}" for base in _BASES for layout in ("halves", "pairs")),
+    *(f"of {layout}, positions from {first}" for first in (1, 2) for layout in ("halves", "pairs")),
 )  # fmt: skip
+_USUAL_ROTARIES: Final = (
+    "none",
+    "of halves",
+    "of pairs",
+    "of halves, base 5e5",
+    "of halves, base 1e6",
+)
 
 
 def explain_attention(mismatch: Mismatch) -> str:
@@ -77,8 +86,9 @@ def explain_attention(mismatch: Mismatch) -> str:
     if len(parts) < 2:
         return ""
     masks, known = _masks(mismatch), _known_probabilities(mismatch)
-    for given in (known, None) if known is not None else (None,):
-        attend = _Attention([part.values for part in parts], masks, given, expected.ndim == 4)
+    values = [part.values for part in parts]
+    for given, exact in product((known, None) if known is not None else (None,), (False, True)):
+        attend = _Attention(values, masks, given, expected.ndim == 4, exact)
         if words := _compare(attend, mismatch, [part.name for part in parts]):
             return words
     return ""
@@ -90,11 +100,14 @@ def _compare(attend: "_Attention", mismatch: Mismatch, names: Sequence[str]) -> 
     ours = next((r for r in _usual_recipes(attend, expected) if same(expected, attend(r))), None)
     if ours is None:
         return ""
-    if same(actual, attend(replace(ours, key=ours.value, value=ours.key))):
-        return "the key and the value are exchanged in Paddle"
+    for one, other in (("key", "value"), ("query", "key"), ("query", "value")):
+        swapped = replace(ours, **{one: getattr(ours, other), other: getattr(ours, one)})
+        if getattr(ours, one) != getattr(ours, other) and same(actual, attend(swapped)):
+            return f"the {one} and the {other} are exchanged in Paddle"
     for field, theirs in _changed_recipes(attend, ours):
         if same(actual, attend(theirs)):
             values = [getattr(recipe, field) for recipe in (theirs, ours)]
+            values = ["left out" if value == "none" else value for value in values]
             if field in ("query", "key", "value"):
                 values = [names[at] for at in values]
             words = _WORDS[field].format(f"{values[0]} in Paddle and {values[1]} in PyTorch")
@@ -128,11 +141,21 @@ def _masks(mismatch: Mismatch) -> dict[str, Floats]:
         if array.shape == (batch, length):
             padding = np.where(array == 0, _HIDDEN, 0.0)[:, None, None]
             masks |= {"padding masked": padding, "padding and later tokens masked": padding + later}
-            masks["everything but the padding masked"] = _HIDDEN - padding
+            masks |= _other_paddings(array == 0)
         elif _is_additive(array, length):
             given = as_floats(array) if array.ndim == 4 else as_floats(array)[None, None]
             masks["the given mask added"] = given
     return masks | {"later tokens masked": later, **_shifted_masks(length)}
+
+
+def _other_paddings(hidden: Bools) -> dict[str, Floats]:
+    """Return masks (B, 1, 1, L) by which the padding is shown, or hidden too little."""
+    places = hidden[:, None, None]
+    found = {"everything but the padding masked": np.where(places, 0.0, _HIDDEN)}
+    for value in (-1e9, -1e4, -1.0, 1.0, 1e9):
+        found[f"the padding masked by {value:g}"] = np.where(places, value, 0.0)
+        found[f"everything but the padding masked by {value:g}"] = np.where(places, 0.0, value)
+    return found
 
 
 def _is_additive(array: Array, length: int) -> bool:
@@ -169,6 +192,8 @@ class _Attention:
     known: Floats | None
     """the probabilities, if a child made them"""
     returns_probabilities: bool
+    exact: bool = False
+    """whether rotary tables are those of float64, and not rounded to float32"""
 
     def __call__(self, recipe: Recipe) -> Floats:
         """Return what the recipe makes; nothing if its parts do not fit together."""
@@ -181,7 +206,7 @@ class _Attention:
         )
         if len({it.shape[-2:] for it in (query, key, value)}) > 1:
             return np.zeros(0)
-        query, key, value = _rotate(recipe.rotary, query, key, value)
+        query, key, value = _rotate(recipe.rotary, query, key, value, self.exact)
         key, value = (_repeat(recipe.groups, it, query.shape[1]) for it in (key, value))
         mask = self.masks[recipe.mask]
         heads = {it.shape[1] for it in (query, key, value)} | {mask.shape[1], 1}
@@ -223,10 +248,12 @@ def _repeat(how: str, x: Floats, heads: int) -> Floats:
     return x.repeat(times, axis=1) if how == "repeated" else np.tile(x, (1, times, 1, 1))
 
 
-def _rotate(how: str, query: Floats, key: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
+def _rotate(
+    how: str, query: Floats, key: Floats, value: Floats, exact: bool
+) -> tuple[Floats, Floats, Floats]:
     if how == "none" or query.shape[-1] % 2:
         return query, key, value
-    cosine, sine = _tables(how, query.shape[-2], query.shape[-1])
+    cosine, sine = _tables(how, query.shape[-2], query.shape[-1], exact)
     query = query * cosine + _other_half(how, query) * sine
     if "query alone" not in how:
         key = key * cosine + _other_half(how, key) * sine
@@ -235,14 +262,18 @@ def _rotate(how: str, query: Floats, key: Floats, value: Floats) -> tuple[Floats
     return query, key, value
 
 
-def _tables(how: str, length: int, size: int) -> tuple[Floats, Floats]:
-    """Return cosine and sine (L, K), rounded to float32 as the models keep them."""
-    base = next((float(it) for it in ("1e6", "5e5", "1e3") if it in how), 1e4)
-    first = 1 if "from 1" in how else 0
+def _tables(how: str, length: int, size: int, exact: bool) -> tuple[Floats, Floats]:
+    """Return cosine and sine (L, K); as models keep them, rounded to float32, unless they are exact."""
+    base = float(how.partition("base ")[2] or 1e4)
+    first = int(how.partition("positions from ")[2] or 0)
     angles = np.outer(np.arange(first, length + first), base ** -(np.arange(0, size, 2) / size))
-    angles = np.repeat(angles, 2, axis=1) if how == "of pairs" else np.tile(angles, (1, 2))
-    sine = np.sin(angles).astype(np.float32).astype(np.float64)
-    return as_floats(np.cos(angles).astype(np.float32)), -sine if "backwards" in how else sine
+    alike = "pairs" in how and "tables of halves" not in how
+    angles = np.repeat(angles, 2, axis=1) if alike else np.tile(angles, (1, 2))
+    cosine, sine = (
+        as_floats(table if exact else table.astype(np.float32))
+        for table in (np.cos(angles), np.sin(angles))
+    )
+    return cosine, -sine if "backwards" in how else sine
 
 
 def _other_half(how: str, x: Floats) -> Floats:
@@ -263,11 +294,13 @@ def _usual_recipes(attend: _Attention, like: Floats) -> Iterator[Recipe]:
     orders = [(count - 3, count - 2, count - 1)] if count > 2 else []
     if like.ndim == 4:
         orders = [(at, at + 1, at + 1) for at in range(count - 1)]
-    for (query, key, value), mask in product(orders, attend.masks):
+    masks = [name for name in attend.masks if " by " not in name]
+    rotaries = _USUAL_ROTARIES[1:] if attend.exact else _USUAL_ROTARIES
+    for (query, key, value), mask in product(orders, masks):
         width = attend.parts[query].shape[-1]
         numbers = [1, *(width // size for size in head_sizes(width))]
         for heads in [like.shape[1]] if like.ndim == 4 else numbers:
-            for rotary in ("none", "of halves", "of pairs"):
+            for rotary in rotaries:
                 yield Recipe(heads, query, key, value, mask=mask, rotary=rotary)
 
 

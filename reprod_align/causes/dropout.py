@@ -9,6 +9,8 @@ from reprod_align.causes.numbers import Floats
 import numpy as np
 
 _MOST_RATE = 0.96
+_RATES = tuple(round(0.05 * times, 2) for times in range(1, 19))
+_NEAR = 0.25  # how far the shares may be from two rates, together
 _FEWEST = 8  # elements that are kept, by which the scale is known
 
 
@@ -43,6 +45,8 @@ def explain_dropout(mismatch: Mismatch) -> str:
         ours, theirs = _fit_dropout(source.values, expected), _fit_dropout(source.values, actual)
         if ours and theirs and ours.share + theirs.share:
             return _compare(ours, theirs, source.name)
+    if words := _explain_rates(expected, actual):
+        return words
     for x, made, dropping, other in (
         (expected, actual, "Paddle", "PyTorch"),
         (actual, expected, "PyTorch", "Paddle"),
@@ -51,6 +55,42 @@ def explain_dropout(mismatch: Mismatch) -> str:
         if found and found.share:
             return _describe(found, dropping, other)
     return ""
+
+
+def _explain_rates(expected: Floats, actual: Floats) -> str:
+    """Explain both sides as dropouts of one tensor, which is not at hand, by the same random numbers.
+
+    The higher rate then drops all that the lower drops, and what both keep differs by one factor.
+    """
+    kept, other = expected != 0, actual != 0
+    both = kept & other
+    nested = np.array_equal(both, kept) or np.array_equal(both, other)
+    if not nested or both.sum() < _FEWEST or kept.all() or other.all():
+        return ""
+    at = np.abs(np.where(both, expected, 0)).argmax()
+    factor = float(actual.flat[at] / expected.flat[at])
+    if (
+        not np.abs(np.where(both, actual - factor * expected, 0)).max()
+        <= 1e-9 * np.abs(actual).max()
+    ):
+        return ""
+    rates = _find_rates(factor, float(1 - kept.mean()), float(1 - other.mean()))
+    if rates is None:
+        return ""
+    words = f"dropout with p = {rates[1]:g} in Paddle and p = {rates[0]:g} in PyTorch"
+    return cite(words, "dropout-scale")
+
+
+def _find_rates(factor: float, share: float, other: float) -> tuple[float, float] | None:
+    """Return the usual rates whose scales have this ratio, near to the shares that were dropped."""
+    near = [
+        (abs(one - share) + abs(two - other), one, two)
+        for one in _RATES
+        for two in _RATES
+        if one != two and abs((1 - one) / (1 - two) / factor - 1) <= 1e-7
+    ]
+    apart, one, two = min(near, default=(1.0, 0.0, 0.0))
+    return (one, two) if apart <= _NEAR else None
 
 
 def _describe(found: _Dropped, dropping: str, other: str) -> str:

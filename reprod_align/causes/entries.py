@@ -17,8 +17,8 @@ ENTRIES: Final = frozenset({
     *_FUNCTIONS.values(), "attention-boolean-mask", "batch-norm-running-variance", "clamp",
     "cross-entropy-axis", "cross-entropy-ignored", "cross-entropy-smoothing",
     "cross-entropy-soft-label", "cross-entropy-use-softmax", "cross-entropy-weight", "ctc-loss",
-    "dropout-scale", "layer-norm-epsilon", "linear-weight", "rms-norm", "smooth-l1", "softmax-axis",
-    "stop-gradient-scope", "transpose", "triu", "variance",
+    "dropout-scale", "embedding-padding-idx", "layer-norm-epsilon", "linear-weight", "rms-norm",
+    "smooth-l1", "softmax-axis", "stop-gradient-scope", "transpose", "triu", "variance",
 })  # fmt: skip
 """that a cause may cite"""
 

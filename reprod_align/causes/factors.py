@@ -6,8 +6,11 @@ from typing import Final
 from reprod_align.causes.entries import cite
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.numbers import Floats, as_floats, is_telling, name_number, same
+from reprod_align.model.settings import BATCH_NORMS
 
 import numpy as np
+
+_EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
 
 
 def explain_zeros(mismatch: Mismatch) -> str:
@@ -27,11 +30,29 @@ def explain_factor(mismatch: Mismatch) -> str:
     if factor == -1 and same(-expected, actual):
         return "Paddle's values have the opposite sign: a minus is missing or one too many"
     if factor and abs(factor - 1) > 1e-9 and same(factor * expected, actual):
+        if mismatch.kind in ("", *BATCH_NORMS) and (words := _name_epsilon(factor, mismatch)):
+            return words
         named = name_number(factor, (*mismatch.widths, *expected.shape))
-        return f"Paddle's values are PyTorch's times {named}: one side scales, the other does not"
+        words = f"Paddle's values are PyTorch's times {named}"
+        if "1 - p" in named:
+            words += ": one side scales, or drops with mode='downscale_in_infer'"
+            return cite(words, "dropout-scale")
+        return f"{words}: one side scales, the other does not"
     added = float(actual.flat[at] - expected.flat[at])
     if np.ptp(expected) and same(expected + added, actual):
         return f"Paddle's values are PyTorch's plus the constant {added:.6g}"
+    return ""
+
+
+def _name_epsilon(factor: float, mismatch: Mismatch) -> str:
+    """Explain a factor near 1 by the epsilon of a norm whose running variance is 1."""
+    own = mismatch.settings.get("eps")
+    for ours in (own,) if isinstance(own, float) else _EPSILONS:
+        theirs = (1 + ours) / factor**2 - 1
+        known = next((e for e in _EPSILONS if abs(theirs - e) <= 1e-9 and e != ours), None)
+        if known is not None:
+            words = f"epsilon {known:g} in Paddle and {ours:g} in PyTorch"
+            return f"a batch norm whose running variance is 1 would differ so with {words}"
     return ""
 
 

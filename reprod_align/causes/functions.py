@@ -103,6 +103,8 @@ def explain_function(mismatch: Mismatch) -> str:
     if not mismatch.is_telling:
         return ""
     expected, actual = mismatch.expected, mismatch.actual
+    if words := _exchange_softmax(expected, actual):
+        return words
     for source, made, words in ((actual, expected, _LACKING), (expected, actual, _EXTRA)):
         for name, function in FUNCTIONS.items():
             if name != "identity" and fits(made, function, source):
@@ -123,6 +125,18 @@ def explain_exchanged_function(mismatch: Mismatch) -> str:
         ours, theirs = _name_function(x, mismatch.expected), _name_function(x, mismatch.actual)
         if ours and theirs:
             return _compare(ours, theirs)
+    return ""
+
+
+def _exchange_softmax(expected: Floats, actual: Floats) -> str:
+    """Explain probabilities on one side and their logarithms on the other."""
+    for p, logs, names in (
+        (expected, actual, ("log_softmax", "softmax")),
+        (actual, expected, ("softmax", "log_softmax")),
+    ):
+        near = any(np.abs(p.sum(axis) - 1).max() <= 1e-9 for axis in range(p.ndim))
+        if near and p.min() >= 0 and fits(p, np.exp, logs):
+            return f"{names[0]} in Paddle, {names[1]} in PyTorch"
     return ""
 
 

@@ -64,7 +64,10 @@ def name_number(number: float, dims: Sequence[int]) -> str:
     for name, value in _known_numbers(dims):
         if name not in names and abs(number - value) <= _NAMED * abs(value):
             names.append(name)
-    return " = ".join([f"{number:.6g}", *[n for n in names if n != f"{number:.6g}"][:2]])
+    shown = f"{number:.6g}"
+    if abs(number - 1) < 1e-4:  # would read as 1
+        shown = f"(1 {'-' if number < 1 else '+'} {abs(number - 1):.3g})"
+    return " = ".join([shown, *[name for name in names if name != shown][:2]])
 
 
 def _with_heads(dims: Sequence[int]) -> list[int]:

@@ -43,11 +43,11 @@ class OptimizerSettings:
     clip: Values | None
 
 
-_BATCH_NORMS: Final = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
+BATCH_NORMS: Final = ("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm")
 
 # Kinds that compute the same for some inputs and settings.
 MAY_COINCIDE: Final[Sequence[frozenset[str]]] = (
-    frozenset(_BATCH_NORMS),
+    frozenset(BATCH_NORMS),
     frozenset({"Dropout", "Dropout1d"}),
     *(frozenset({"Linear", f"Conv{n}d"}) for n in (1, 2, 3)),
     frozenset({"Softmax", "Softmax2d"}),

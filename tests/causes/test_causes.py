@@ -254,6 +254,30 @@ PLANTED = {
         (),
         "Paddle clips the values to at least -0.7 and at most 0.9",
     ),
+    "dropout rates, nothing at hand": (
+        dropped(X, 0.1),
+        dropped(X, 0.3),
+        (),
+        "dropout with p = 0.3 in Paddle and p = 0.1 in PyTorch",
+    ),
+    "log of a softmax": (
+        softmax(X, -1),
+        np.log(softmax(X, -1)),
+        (),
+        "log_softmax in Paddle, softmax in PyTorch",
+    ),
+    "softmax for its log": (
+        np.log(softmax(X, -1)),
+        softmax(X, -1),
+        (),
+        "softmax in Paddle, log_softmax in PyTorch",
+    ),
+    "epsilon of a batch norm at rest": (
+        X / math.sqrt(1 + 1e-5),
+        X / math.sqrt(1 + 1e-3),
+        (),
+        "epsilon 0.001 in Paddle and 1e-05 in PyTorch",
+    ),
     "clipped in PyTorch": (np.clip(X, -0.7, 9), X, (), "PyTorch clips the values to at least -0.7"),
     "float32": (X, rounded(X, np.float32), (), "rounded to float32"),
     "float16": (X, rounded(X, np.float16), (), "rounded to float16"),
@@ -308,6 +332,13 @@ ATTENTIONS = {
     "key as value": (attention(v=Y), "the value is y in Paddle and z in PyTorch"),
     "key and value": (attention(k=Z, v=Y), "the key and the value are exchanged"),
     "heads": (attention(heads=2, scale=6**-0.5), "number of heads is 2 in Paddle and 3"),
+    "query and key": (attention(q=Y, k=X), "the query and the key are exchanged"),
+    "query and value": (attention(q=Z, v=X), "the query and the value are exchanged"),
+    "mask inverted": (
+        attention(mask=np.where(HIDE < 0, 0.0, -1e9)),
+        "everything but the padding masked by -1e+09 in Paddle and padding masked in PyTorch",
+    ),
+    "mask too weak": (attention(mask=np.where(HIDE < 0, -1.0, 0.0)), "the padding masked by -1 in"),
 }
 
 

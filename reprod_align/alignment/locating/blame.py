@@ -120,11 +120,11 @@ def _add_faults(
         elif is_rounding(runner, fault):
             findings.note_float32(ours or "the model", fault.gap.relative)
         else:
-            _add_fault(runner.pairing, findings, done, run, fault, finder)
+            _add_fault(runner, findings, done, run, fault, finder)
 
 
 def _add_fault(
-    pairing: Pairing,
+    runner: Runner,
     findings: Findings,
     done: Pass,
     run: PinnedRun,
@@ -132,6 +132,7 @@ def _add_fault(
     finder: LineFinder,
 ) -> None:
     """Add a finding for a fault, unless its place has one already."""
+    pairing = runner.pairing
     found, fault = fault, move_closer(fault, pairing, done.reference)
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
@@ -141,7 +142,8 @@ def _add_fault(
         return
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
-    cause = find_cause(fault, done.reference, pairing.torch.modules.get(ours))
+    settings = pairing.torch.modules.get(ours)
+    cause = find_cause(fault, done.reference, settings, runner.weights)
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
     lines = finder.find(found)

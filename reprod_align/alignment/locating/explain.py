@@ -1,17 +1,23 @@
 """Why a fault's numbers differ: the known mistakes are tried on what the module had at hand."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from reprod_align.alignment.locating.fault import Fault
+from reprod_align.base.naming import last_part, parent
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Array, Call, Trace
 
 
-def find_cause(fault: Fault, reference: Trace, settings: ModuleSettings | None) -> str:
+def find_cause(
+    fault: Fault,
+    reference: Trace,
+    settings: ModuleSettings | None,
+    weights: Mapping[str, Array],
+) -> str:
     """Return the cause of a fault in a sentence, and what to read of it; "" if no known mistake fits.
 
-    settings: of the module on the PyTorch side, None if it has none of that name.
+    settings: of the module on the PyTorch side, None if it has none of that name. weights: PyTorch's.
     """
     if fault.expected is None or fault.actual is None:
         return ""
@@ -19,10 +25,17 @@ def find_cause(fault: Fault, reference: Trace, settings: ModuleSettings | None) 
         return explain_gradient(fault.expected, fault.actual)
     if fault.kind == "mask":
         return explain_mask(fault.expected, fault.actual)
-    given = list(_values_at_hand(fault, reference))
+    given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
     kind, values = ("", {}) if settings is None else (settings.kind, settings.values)
     arrays, names = [array for _, array in given], [name for name, _ in given]
     return explain_forward(fault.expected, fault.actual, arrays, kind, values, names)
+
+
+def _own_tensors(fault: Fault, weights: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:
+    """Yield the parameters and buffers of the module itself, which its code has at hand too."""
+    for name, array in weights.items():
+        if parent(name) == fault.place[0]:
+            yield f"its {last_part(name)}", array
 
 
 def _values_at_hand(fault: Fault, reference: Trace) -> Iterator[tuple[str, Array]]:

@@ -50,4 +50,6 @@ def test_a_fault_in_a_cell_that_stands_for_a_recurrent_layer_is_its() -> None:
 def test_a_known_mistake_is_found_from_what_the_code_had_at_hand() -> None:
     with pinned(paddle_model=PaddleNet(lambda x: 3 * x)) as (runner, done, free, given):
         (fault,) = find_forward_faults(free, given, masks_agree=False)
-        assert "3" in find_cause(fault, done.reference, runner.pairing.torch.modules[""])
+        assert "3" in find_cause(
+            fault, done.reference, runner.pairing.torch.modules[""], runner.weights
+        )
