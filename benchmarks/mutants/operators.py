@@ -305,7 +305,7 @@ def _exchange_function(node: ast.AST, line: bytes) -> Iterator[Mutation]:
     start = (node.end_col_offset or 0) - len(node.attr)
     other = _EXCHANGED[node.attr]
     words = (*_FUNCTION_WORDS, *_MASK, *_INDEX, rf"{node.attr}.*{other}|{other}.*{node.attr}",
-             r"takes the .* Paddle", *_SCALE)  # fmt: skip
+             r"takes the .* Paddle", r"sum of squares", r"same all along", *_SCALE)  # fmt: skip
     yield _replace("function", node, line, other, words, start, node.end_col_offset)
 
 

@@ -56,7 +56,7 @@ def score(row: Row, mutation: Mutation, report: Report, module: ModuleType, mode
     row.module = bool({row.place, row.place.rpartition(".")[0]} & places)  # a parameter, its layer
     row.paddle_line = getattr(first, "paddle_line", None) or ""
     row.line_named = _is_near(row.paddle_line, mutation.line)
-    row.cause = judge_cause(first.message, mutation)
+    row.cause = judge_cause(f"{first.torch_name} {first.message}", mutation)
 
 
 def judge_cause(message: str, mutation: Mutation) -> Cause:

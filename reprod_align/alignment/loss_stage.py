@@ -8,7 +8,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import gap
 from reprod_align.base.local import Allowance, judge
-from reprod_align.causes import explain_loss
+from reprod_align.causes import explain_gradient, explain_loss
 from reprod_align.causes.losses import LossSides
 from reprod_align.causes.numbers import as_floats
 from reprod_align.model.trace import Array, Trace
@@ -53,9 +53,12 @@ def _collect_sides(runner: Runner, reference: Trace, given: Trace) -> list[LossS
     found: list[tuple[Array, Array, Array]] = []
     for pair in runner.pairing.output_pairs(reference, given):
         ours, theirs = reference.outputs[pair.expected], given.outputs[pair.actual]
-        if ours.gradient is not None and theirs.gradient is not None and ours.gradient.any():
-            laid = pair.to_port(ours.array), pair.to_port(ours.gradient), theirs.gradient
-            found.append(laid)
+        scores = pair.to_port(ours.array)
+        nothing: Array = np.zeros(scores.shape)
+        first, second = pair.to_port(ours.gradient), theirs.gradient
+        first, second = (nothing if it is None else it for it in (first, second))
+        if first.any() or second.any():
+            found.append((scores, first, second))
     values = float(reference.loss or 0.0), float(given.loss or 0.0)
     return [
         LossSides(as_floats(scores), *values, as_floats(first), as_floats(second), len(found) == 1)
@@ -79,4 +82,6 @@ def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, giv
             findings.note_float32("the loss", found.relative)
         elif not found.ok:
             text = f"the loss agrees and its gradient with respect to the outputs does not: {found.words}"
+            if cause := explain_gradient(expected, actual):
+                text = f"{text}. {cause}"
             findings.add("loss", "", "", text, found)

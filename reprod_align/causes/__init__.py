@@ -17,6 +17,7 @@ from reprod_align.causes.factors import (
     explain_clipping,
     explain_factor,
     explain_rounding,
+    explain_sameness,
     explain_zeros,
 )
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
@@ -56,6 +57,7 @@ _OF_ONE_SHAPE: Final[Sequence[Cause]] = (
     explain_dropout,
     explain_softmax,
     explain_norm,
+    explain_sameness,
 )
 CAUSES: Final[Sequence[Cause]] = (
     *CAUSES_OF_ANY_SHAPE,

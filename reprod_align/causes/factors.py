@@ -10,6 +10,8 @@ from reprod_align.model.settings import BATCH_NORMS
 
 import numpy as np
 
+_SAME = 1e-12  # of the largest value
+
 _EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
 
 
@@ -17,6 +19,20 @@ def explain_zeros(mismatch: Mismatch) -> str:
     """Explain a port that computes nothing."""
     if mismatch.expected.any() and not mismatch.actual.any():
         return "Paddle's values are all zero"
+    return ""
+
+
+def explain_sameness(mismatch: Mismatch) -> str:
+    """Explain values that do not change along an axis on one side: one index, or place, for all."""
+    expected, actual = mismatch.expected, mismatch.actual
+    for axis in range(expected.ndim):
+        if expected.shape[axis] < 2:
+            continue
+        ours, theirs = (float(np.ptp(it, axis=axis).max()) for it in (expected, actual))
+        least = _SAME * float(np.abs(expected).max())
+        if (ours > least) != (theirs > least):
+            side = "Paddle" if ours > least else "PyTorch"
+            return f"{side}'s values are the same all along axis {axis}: one index or place for all"
     return ""
 
 

@@ -13,6 +13,7 @@ from reprod_align.model.settings import SYNONYMS
 import numpy as np
 
 _LARGEST = 50_000  # elements
+_LEAST = 1e-6  # of the largest value: what the normalised input has to make of it
 _ROUGHLY = 0.1  # relative: with another epsilon a norm still fits that well
 _EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
 
@@ -169,7 +170,10 @@ def _fit_affine(
     weight = (centred * target).sum(1) / power
     bias = target.mean(1) - weight * rows.mean(1)
     fitted = weight[:, None] * rows + bias[:, None]
-    if not gap(target, fitted, relative=relative).ok or not weight.any():
+    if not gap(target, fitted, relative=relative).ok:
+        return None
+    made_of_it = np.abs(weight[:, None] * centred).max()  # a bias alone makes nothing of the input
+    if not made_of_it > _LEAST * np.abs(target).max():
         return None
     return weight, bias
 

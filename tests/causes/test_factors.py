@@ -5,6 +5,7 @@ from reprod_align.causes.factors import (
     explain_clipping,
     explain_factor,
     explain_rounding,
+    explain_sameness,
     explain_zeros,
 )
 from tests.causes.numbers import X, Y, mismatch
@@ -48,3 +49,11 @@ def test_a_clip_names_its_bounds() -> None:
     expected = "PyTorch clips the values to at least -1 and at most 0.5, Paddle does not"
     assert both == cite(expected, "clamp")
     assert explain_clipping(mismatch(X, Y)) == ""
+
+
+def test_values_that_do_not_change_along_an_axis() -> None:
+    flat = np.broadcast_to(X[:, :1], X.shape).copy()
+    words = explain_sameness(mismatch(X, flat))
+    assert words == "Paddle's values are the same all along axis 1: one index or place for all"
+    assert explain_sameness(mismatch(flat, X)).startswith("PyTorch's values are the same")
+    assert explain_sameness(mismatch(X, Y)) == explain_sameness(mismatch(flat, 2 * flat)) == ""

@@ -43,3 +43,8 @@ def test_other_values_are_not_a_norm() -> None:
     spoilt = layer_norm(1e-3)
     spoilt[0, 0, 0] += 1
     assert explain_norm(mismatch(layer_norm(), spoilt, X)) == ""
+
+
+def test_a_bias_alone_is_not_a_norm() -> None:
+    flat = np.broadcast_to(X[:1, :1], X.shape) + 1e-13 * Y
+    assert explain_norm(mismatch(X, flat)) == ""

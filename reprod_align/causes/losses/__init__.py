@@ -8,6 +8,7 @@ from reprod_align.causes.losses.cross_entropies import explain_cross_entropy
 from reprod_align.causes.losses.ctc import explain_ctc
 from reprod_align.causes.losses.distances import explain_distance
 from reprod_align.causes.losses.sides import LossSides
+from reprod_align.causes.losses.totals import explain_total
 
 import numpy as np
 
@@ -15,6 +16,7 @@ __all__ = ["LossSides", "explain_by_gradients"]
 
 _LARGEST = 2_000_000  # elements
 CAUSES: Final[Sequence[Callable[[LossSides], str]]] = (
+    explain_total,
     explain_cross_entropy,
     explain_binary,
     explain_distance,
@@ -27,7 +29,7 @@ def explain_by_gradients(sides: LossSides) -> str:
     arrays = (sides.scores, sides.ours, sides.theirs)
     if not sides.scores.ndim or not 0 < sides.scores.size <= _LARGEST:
         return ""
-    if not all(np.isfinite(array).all() for array in arrays) or not sides.ours.any():
+    if not all(np.isfinite(array).all() for array in arrays):
         return ""
     with np.errstate(all="ignore"):
         return next((words for explain in CAUSES if (words := explain(sides))), "")

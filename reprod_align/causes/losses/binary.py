@@ -123,6 +123,8 @@ def _compare(sides: LossSides, ours: Binary, theirs: Binary) -> str:
 def _compare_weights(ours: Binary, theirs: Binary) -> str:
     """Say how the ratio of the two labels' factors, or the factors of columns, differ."""
     first, second = (loss.on_positive / loss.on_negative for loss in (ours, theirs))
+    if words := _name_weight(ours, theirs) or _name_weight(theirs, ours, ("Paddle", "PyTorch")):
+        return words
     if agree(
         np.broadcast_to(first, np.shape(second + first)),
         np.broadcast_to(second, np.shape(second + first)),
@@ -132,8 +134,18 @@ def _compare_weights(ours: Binary, theirs: Binary) -> str:
         return "the weights of the columns differ: pass weight= on both sides"
     if first.ndim or second.ndim:
         return "pos_weight differs between the two sides, column by column"
-    one, other = float(first), float(second)
+    before, after = float(first), float(second)
     if ours.gamma or theirs.gamma:
-        alphas = [ratio / (1 + ratio) for ratio in (one, other)]
+        alphas = [ratio / (1 + ratio) for ratio in (before, after)]
         return f"focal alpha is {alphas[1]:.6g} in Paddle and {alphas[0]:.6g} in PyTorch"
-    return f"pos_weight is {other:.6g} in Paddle and {one:.6g} in PyTorch"
+    return f"pos_weight is {after:.6g} in Paddle and {before:.6g} in PyTorch"
+
+
+def _name_weight(one: Binary, other: Binary, names: tuple[str, str] = ("PyTorch", "Paddle")) -> str:
+    """Tell of weights by column for both labels on one side, for label 1 alone on the other."""
+    columns = np.ndim(one.on_positive) and np.ndim(other.on_negative)
+    even = are_constant(np.atleast_1d(other.on_positive / other.on_negative))
+    alone = are_constant(np.atleast_1d(one.on_negative))
+    if columns and even and alone and not are_constant(np.atleast_1d(other.on_negative)):
+        return f"{names[1]} has weight= where {names[0]} has pos_weight="
+    return ""

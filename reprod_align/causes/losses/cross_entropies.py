@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from reprod_align.base.text import count
 from reprod_align.causes.entries import cite
-from reprod_align.causes.losses.cross_entropy import CrossEntropy, is_made_by
-from reprod_align.causes.losses.cross_entropy_fit import fit_cross_entropy
+from reprod_align.causes.functions import softmax
+from reprod_align.causes.losses.cross_entropy import CrossEntropy, is_made_by, rows_of
+from reprod_align.causes.losses.cross_entropy_fit import find_temperature, fit_cross_entropy
 from reprod_align.causes.losses.sides import (
     LossSides,
     agree,
@@ -33,6 +35,8 @@ def explain_cross_entropy(sides: LossSides) -> str:
             return words
         if theirs and (words := _change(sides.swap(), theirs, ("Paddle", "PyTorch"))):
             return words
+        if words := _explain_temperature(sides, axis):
+            return words
     return ""
 
 
@@ -44,6 +48,7 @@ def _compare(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) -> str:
     apart = _compare_scales(sides, ours, theirs)
     for words, entry, changed in (
         (_compare_labels(sides, ours, theirs), "", replace(ours, labels=theirs.labels)),
+        (_name_greatest(sides, ours, theirs), "", replace(ours, labels=theirs.labels)),
         (_compare_rows(ours, theirs), "cross-entropy-ignored", replace(ours, labels=theirs.labels)),
         (_compare_numbers("label smoothing", "smoothing", ours, theirs), "cross-entropy-smoothing",
          replace(ours, smoothing=theirs.smoothing)),
@@ -89,7 +94,11 @@ def _compare_labels(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) 
         )
     if len(shape) > 1 and _is_ahead(second, first):
         return "Paddle compares each place with the next label, PyTorch with its own"
-    return f"the labels differ in {other} of the {int(both.sum())} rows that both sides count"
+    words = f"the labels differ in {other} of the {int(both.sum())} rows that both sides count"
+    for by in (1, -1):
+        if both.all() and np.array_equal(np.roll(first, by, -1), second):
+            return f"{words}: they are shifted by one"
+    return words
 
 
 def _is_ahead(one: Labels, other: Labels) -> bool:
@@ -100,6 +109,20 @@ def _is_ahead(one: Labels, other: Labels) -> bool:
     return alike and np.unique(ahead[counted]).size > 1
 
 
+def _name_greatest(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) -> str:
+    """Tell of a side that takes the greatest loss of all rows."""
+    for one, other, names in (
+        (ours, theirs, ("PyTorch", "Paddle")),
+        (theirs, ours, ("Paddle", "PyTorch")),
+    ):
+        if other.counts.sum() == 1 < one.counts.sum():
+            p = softmax(rows_of(sides.scores, one.axis), -1)
+            chosen = np.where(one.counts, p[np.arange(len(p)), one.labels], 1.0)
+            if other.counts[chosen.argmin()]:
+                return f"{names[1]} takes the greatest loss of the rows, {names[0]} all of them"
+    return ""
+
+
 def _compare_rows(ours: CrossEntropy, theirs: CrossEntropy) -> str:
     """Say which rows count on one side only."""
     names = ("Paddle", "PyTorch")
@@ -108,12 +131,13 @@ def _compare_rows(ours: CrossEntropy, theirs: CrossEntropy) -> str:
         extra, names, ours, theirs = ours.counts & ~theirs.counts, names[::-1], theirs, ours
     if not extra.any():
         return ""
-    words = f"{names[0]} counts {int(extra.sum())} rows that {names[1]} ignores"
+    words = f"{names[0]} counts {count(int(extra.sum()), 'row')} that {names[1]} ignores"
     labels = np.unique(theirs.labels[extra])
-    if labels.size > 1:
-        return f"{words}: a mask or ignore_index differs"
-    if (ours.labels == labels[0]).any():
-        return f"{words}, as if their label were {labels[0]}: the labels of what is ignored differ"
+    if labels.size > 1 or (ours.labels == labels[0]).any():
+        places = np.flatnonzero(extra)
+        which = f", row {places[0]} of {len(extra)}" if places.size == 1 else ""
+        label = f", with label {labels[0]} there" if labels.size == 1 else ""
+        return f"{words}{which}{label}: ignore_index, the label it stands for, or a mask differs"
     return f"{words}, those with label {labels[0]}: ignore_index={labels[0]} in {names[1]} alone"
 
 
@@ -136,9 +160,20 @@ def _compare_scales(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) 
         counted = float(loss.classes[loss.labels[loss.counts]].sum())
         known = name_reductions(sides.scores.shape, len(loss.labels), counted)
         names.append(next((n for n, number in known.items() if is_near(number, loss.scale)), ""))
-    if not all(names) or names[0] == names[1]:
+    if not all(names):
+        return _compare_divisors(ours, theirs)
+    if names[0] == names[1]:
         return ""
     return f"the rows are {names[1]} in Paddle and {names[0]} in PyTorch"
+
+
+def _compare_divisors(ours: CrossEntropy, theirs: CrossEntropy) -> str:
+    """Say how the sums are divided where a name for it is lacking: by weights, or by a count."""
+    alike = np.array_equal(ours.labels, theirs.labels) and agree(ours.classes, theirs.classes)
+    if not alike or is_near(ours.scale, theirs.scale) or are_constant(ours.classes[ours.labels]):
+        return ""
+    return (f"Paddle's sum over the weighted rows is divided by {ours.scale / theirs.scale:.6g} times "
+            "PyTorch's divisor: by their count on one side, by their weights on the other")  # fmt: skip
 
 
 def _change(sides: LossSides, loss: CrossEntropy, names: tuple[str, str]) -> str:
@@ -149,6 +184,19 @@ def _change(sides: LossSides, loss: CrossEntropy, names: tuple[str, str]) -> str
             entry = "cross-entropy-axis" if "axis" in words else "cross-entropy-use-softmax"
             return cite(words.format(*names), entry)
     return ""
+
+
+def _explain_temperature(sides: LossSides, axis: int) -> str:
+    """Explain by scores that are divided by a number before the softmax."""
+    first, second = (find_temperature(side, axis) for side in (sides, sides.swap()))
+    if first is None or second is None or is_near(first, second):
+        return ""
+    ours = fit_cross_entropy(sides.cool(first), axis)
+    theirs = fit_cross_entropy(sides.swap().cool(second), axis)
+    if ours is None or theirs is None or not np.array_equal(ours.labels, theirs.labels):
+        return ""
+    return (f"the scores are divided by {second:.6g} in Paddle and by {first:.6g} in PyTorch before the "
+            "softmax (a temperature)")  # fmt: skip
 
 
 def _changes(sides: LossSides, loss: CrossEntropy) -> Iterator[tuple[str, CrossEntropy]]:
@@ -164,6 +212,14 @@ def _changes(sides: LossSides, loss: CrossEntropy) -> Iterator[tuple[str, CrossE
     yield (
         "{1} takes the scores as probabilities (use_softmax=False)",
         replace(loss, softmax="left out"),
+    )
+    yield (
+        "{1} takes the softmax where {0} takes its logarithm: log_softmax is missing",
+        replace(loss, softmax="left out of the logarithm"),
+    )
+    yield (
+        "{1} takes the logarithm of a sigmoid, {0} that of a softmax",
+        replace(loss, softmax="sigmoid"),
     )
     for axis in range(sides.scores.ndim):
         if axis != loss.axis:

@@ -7,7 +7,7 @@ with q the probability of the label.
 
 from dataclasses import dataclass
 
-from reprod_align.causes.functions import softmax
+from reprod_align.causes.functions import sigmoid, softmax
 from reprod_align.causes.losses.sides import LossSides, agree, is_near
 from reprod_align.causes.numbers import Bools, Floats
 
@@ -31,7 +31,8 @@ class CrossEntropy:
     soft: Floats | None = None
     """(rows, C): targets that are distributions"""
     softmax: str = "once"
-    """once, twice, left out (log-probabilities), or left out (probabilities)"""
+    """once, twice, left out (log): the scores are log-probabilities, left out: they are probabilities,
+    left out of the logarithm, or sigmoid in its place"""
     over: int | None = None
     """the axis of the softmax, if it is not that of the classes"""
 
@@ -66,6 +67,13 @@ def replay(sides: LossSides, loss: CrossEntropy) -> tuple[float, Floats]:
     z = sides.scores
     targets = _restore(loss.weights()[:, None] * loss.targets(), z, loss.axis)
     over = loss.axis if loss.over is None else loss.over
+    if loss.softmax == "sigmoid":
+        return float((targets * np.logaddexp(0, -z)).sum()), np.asarray(-targets * sigmoid(-z))
+    if loss.softmax == "left out of the logarithm":
+        p = softmax(z, over)
+        return float(-(targets * p).sum()), np.asarray(
+            p * ((targets * p).sum(axis=over, keepdims=True) - targets)
+        )
     if loss.softmax.startswith("left out"):
         made = z if "log" in loss.softmax else np.log(np.maximum(z, 1e-300))
         slope = -targets if "log" in loss.softmax else -targets / np.maximum(z, 1e-300)

@@ -40,6 +40,20 @@ def fit_cross_entropy(sides: LossSides, axis: int) -> CrossEntropy | None:
     return _fit_soft(sides, axis, p, gradient, counts)
 
 
+def find_temperature(sides: LossSides, axis: int) -> float | None:
+    """Return by what PyTorch's side divides the scores: from two classes that are not the label."""
+    rows, gradient = rows_of(sides.scores, axis), rows_of(sides.ours, axis)
+    for z, slopes in zip(rows, gradient, strict=True):
+        others = np.flatnonzero(slopes > 0)
+        if others.size < 2:
+            continue
+        low, high = others[z[others].argmin()], others[z[others].argmax()]
+        spread = float(np.log(slopes[high] / slopes[low]))
+        if spread > 1e-3:
+            return float(z[high] - z[low]) / spread
+    return None
+
+
 def _guess_labels(
     sides: LossSides, p: Floats, gradient: Floats, counts: Bools
 ) -> Iterator[NDArray[np.int64]]:

@@ -32,6 +32,17 @@ class LossSides:
             self.scores, self.actual, self.expected, self.theirs, self.ours, self.alone
         )
 
+    def cool(self, temperature: float) -> "LossSides":
+        """Return the sides as seen from the scores divided by a temperature."""
+        return LossSides(
+            self.scores / temperature,
+            self.expected,
+            self.actual,
+            self.ours * temperature,
+            self.theirs * temperature,
+            self.alone,
+        )
+
 
 def is_near(number: float, other: float) -> bool:
     """Tell whether two numbers are the same but for rounding."""

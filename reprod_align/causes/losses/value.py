@@ -36,7 +36,9 @@ def _explain_ratio(expected: float, actual: float, outputs: Sequence[Array]) -> 
         if _is_close(ratio, number):
             return f"Paddle's loss is PyTorch's times {words}: perhaps reduction='sum' instead of 'mean'"
         if _is_close(ratio, 1 / number):
-            return f"PyTorch's loss is Paddle's times {words}: perhaps reduction='mean' instead of 'sum'"
+            rows = "'batchmean' or " if "last axis" in words else ""
+            return (f"PyTorch's loss is Paddle's times {words}: perhaps reduction='mean' instead of "
+                    f"{rows}'sum'")  # fmt: skip
     if _is_close(ratio, 2) or _is_close(ratio, 0.5):
         return (
             f"Paddle's loss is PyTorch's times {ratio:.6g}: perhaps only one side has a factor 1/2"

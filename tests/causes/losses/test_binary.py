@@ -36,6 +36,9 @@ PLANTED: dict[str, tuple[Loss, Loss, str]] = {
     "pos_weight by column": (weighted(COLUMNS), plain, "column by column"),
     "weight of columns": (lambda z: F.binary_cross_entropy_with_logits(z, MARKS, COLUMNS), plain,
                           "weights of the columns differ"),
+    "weight for pos_weight": (
+        weighted(COLUMNS), lambda z: F.binary_cross_entropy_with_logits(z, MARKS, COLUMNS),
+        "Paddle has weight= where PyTorch has pos_weight="),
     "gamma": (focal(2, 0.25), focal(1, 0.25), "gamma is 1 in Paddle and 2 in PyTorch"),
     "alpha": (focal(2, 0.25), focal(2, 0.75), "alpha is 0.75 in Paddle and 0.25 in PyTorch"),
     "sigmoid twice": (plain, lambda z: plain(z.sigmoid()), "Paddle applies sigmoid before"),

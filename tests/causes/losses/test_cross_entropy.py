@@ -56,6 +56,16 @@ PLANTED: dict[str, tuple[Loss, Loss, str]] = {
     "gamma": (focal(2.0), focal(1.0), "focal gamma is 1 in Paddle and 2 in PyTorch"),
     "no gamma": (focal(2.0), plain, "focal gamma is 0 in Paddle"),
     "sum": (plain, lambda z: F.cross_entropy(z, LABELS, reduction="sum"), "summed (reduction='sum')"),
+    "temperature": (lambda z: plain(z / 0.5), plain, "divided by 1 in Paddle and by 0.5 in PyTorch"),
+    "softmax for its log": (plain, lambda z: F.nll_loss(z.softmax(-1), LABELS), "takes the softmax where"),
+    "sigmoid": (plain, lambda z: F.nll_loss(F.logsigmoid(z), LABELS), "the logarithm of a sigmoid"),
+    "greatest": (plain, lambda z: F.cross_entropy(z, LABELS, reduction="none").max(),
+                 "Paddle takes the greatest loss of the rows"),
+    "mean by count": (lambda z: F.cross_entropy(z, LABELS, WEIGHTS),
+                      lambda z: F.cross_entropy(z, LABELS, WEIGHTS, reduction="none").mean(),
+                      "the weighted rows is divided by"),
+    "one row less": (plain, lambda z: F.cross_entropy(z[:7], LABELS[:7]), "row 7 of 8"),
+    "rolled labels": (plain, lambda z: F.cross_entropy(z, LABELS.roll(1)), "they are shifted by one"),
     "labels": (plain, lambda z: F.cross_entropy(z, LABELS.flip(0)), "the labels differ in 6 of the 8 rows"),
 }  # fmt: skip
 
@@ -70,7 +80,11 @@ PLACED: dict[str, tuple[Loss, Loss, str]] = {
         placed(PLACES, ignore_index=1),
         "ignore_index=1 in Paddle alone",
     ),
-    "padding as a label": (placed(PADDED), placed(PADDED.clamp(min=0)), "as if their label were 0"),
+    "padding as a label": (
+        placed(PADDED),
+        placed(PADDED.clamp(min=0)),
+        "with label 0 there: ignore_index",
+    ),
     "ignored, but counted": (
         placed(PADDED),
         lambda z: placed(PADDED)(z) * 15 / 21,
@@ -108,7 +122,7 @@ def test_two_classes_show_their_smoothing() -> None:
     [
         (plain, plain),
         (plain, lambda z: plain(z + 0.01 * z**2)),
-        (plain, lambda z: plain(z) + 0.01 * z.square().sum()),
+        (plain, lambda z: plain(z) + 0.01 * z.square().square().sum()),
         (lambda z: plain(z) * 1.7, lambda z: plain(z) * 2.9),
         (lambda z: (z - TARGETS).square().mean(), lambda z: (z - TARGETS).pow(4).mean()),
     ],

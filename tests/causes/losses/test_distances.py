@@ -19,6 +19,21 @@ PLANTED: dict[str, tuple[Loss, Loss, str]] = {
     "L1": (squared, lambda z: F.l1_loss(z, TARGETS), "Paddle takes absolute distances (L1)"),
     "smooth L1": (lambda z: F.smooth_l1_loss(z, TARGETS, beta=0.5), squared, "with beta 0.5"),
     "Huber": (squared, lambda z: F.huber_loss(z, TARGETS, delta=2.0), "with beta 2"),
+    "beta": (
+        lambda z: F.smooth_l1_loss(z, TARGETS, beta=0.8),
+        lambda z: F.smooth_l1_loss(z, TARGETS, beta=1.2),
+        "whose beta (delta) in Paddle is 1.5 times PyTorch's",
+    ),
+    "delta": (
+        lambda z: F.smooth_l1_loss(z, TARGETS, beta=0.3),
+        lambda z: F.huber_loss(z, TARGETS, delta=0.3),
+        "PyTorch's times 0.3: its smooth_l1_loss",
+    ),
+    "targets": (
+        squared,
+        lambda z: F.mse_loss(z, TARGETS.flip(0)),
+        "to other targets in 32 of 32 places",
+    ),
     "half": (lambda z: squared(z) / 2, lambda z: F.l1_loss(z, TARGETS), "PyTorch half the squared"),
 }
 
