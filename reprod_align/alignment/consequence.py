@@ -9,7 +9,7 @@ from reprod_align.model.trace import Array, Leaf
 import numpy as np
 
 TIE = 2e-11
-"""relative: scores so near are a tie: twice what every element may be off, docs/tolerances.md"""
+"""relative: scores so near are a tie, which rounding may settle either way (docs/tolerances.md)"""
 
 
 def describe_effects(

@@ -1,14 +1,16 @@
 """Judges each element by what rounding can do there, not by the largest value of the tensor.
 
-    |a - e| <= relative * max(row, spread * tensor) + floor
+    |a - e| <= relative * max(near, spread * tensor) + floor
 
 or as much as large elements are off as a rule, if that is more: it shows how noisy the tensor is.
-row and tensor: the largest |expected| in the element's row (along the last axis) and in the tensor,
-without values that stand apart (`base/apart.py`): masks, sentinels and rare outliers are no scale for
-others, and each is judged by its own size. Nothing is allowed that `gap` does not allow.
+tensor: the largest |expected|; near: the largest in the element's row (along the last axis), or in its
+channel (along all others) if that is smaller. Values that stand apart (`base/apart.py`) do not count:
+masks, sentinels and rare outliers are no scale for others, and each is judged by its own size. Nothing
+is allowed that `gap` does not allow.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -25,9 +27,10 @@ from reprod_align.base.difference import (
 
 import numpy as np
 
-SPREAD = 1e-2
+SPREAD = 1e-3
 """in float64: the share of the largest row's tolerance that every row has (docs/tolerances.md)"""
-_OUTLIERS = 1e-3  # of that share: what a rare outlier adds
+_OUTLIERS = 1e-2  # of that share: what a rare outlier adds
+_FEW = 4  # elements say how large their neighbours are; fewer do not
 _LARGE = 1e-2  # of the largest
 _SEEN = 30.0  # times the usual difference of large elements: what any element may be off
 _ULPS = 16.0  # that a constant may be off
@@ -136,8 +139,12 @@ class _Places:
     def _allow(self, sizes: Array, at: Array) -> Array:
         """Return what elements of these sizes at these numbers may be off."""
         rule = self.allowance
-        rows = self._rows[at // self._row]
-        tolerance: Array = np.maximum(rule.relative * rows + rule.floor, self.least)
+        near = np.full(at.shape, self.sizes.ordinary)
+        if self._row >= _FEW:
+            near = np.minimum(near, self._rows[at // self._row])
+        if self.expected.size >= _FEW * self._row:
+            near = np.minimum(near, self._channels[at % self._row])
+        tolerance: Array = np.maximum(rule.relative * near + rule.floor, self.least)
         most = np.full(sizes.shape, self.most)
         ulps = _ULPS * self._epsilon
         for group in self.sizes.apart:
@@ -165,12 +172,27 @@ class _Places:
     def _rows(self) -> Array:
         """The largest ordinary magnitude in each row."""
         row, rows = self._row, np.zeros(self.expected.size // self._row)
-        lowest = min((group.low for group in self.sizes.apart), default=np.inf)
-        for start, part, _ in blocks(self.expected, self.expected):
-            sizes = np.abs(part).reshape(-1)
-            sizes = np.where(np.isfinite(sizes) & (sizes < lowest), sizes, 0.0)
+        for start, sizes in self._ordinary_sizes():
             first, last = start // row, (start + sizes.size - 1) // row
             begins = np.maximum(np.arange(first, last + 1) * row - start, 0)
             here = rows[first : last + 1]
             np.maximum(here, np.maximum.reduceat(sizes, begins), out=here)
         return rows
+
+    @cached_property
+    def _channels(self) -> Array:
+        """The largest ordinary magnitude in each channel."""
+        row, channels = self._row, np.zeros(self._row)
+        for start, sizes in self._ordinary_sizes():
+            before = start % row
+            padded = np.zeros(-(-(before + sizes.size) // row) * row)
+            padded[before : before + sizes.size] = sizes
+            np.maximum(channels, padded.reshape(-1, row).max(axis=0), out=channels)
+        return channels
+
+    def _ordinary_sizes(self) -> Iterator[tuple[int, Array]]:
+        """Yield the magnitudes block by block, 0 for what stands apart, with the number of the first."""
+        lowest = min((group.low for group in self.sizes.apart), default=np.inf)
+        for start, part, _ in blocks(self.expected, self.expected):
+            sizes = np.abs(part).reshape(-1)
+            yield start, np.where(sizes < lowest, sizes, 0.0)

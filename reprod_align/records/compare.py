@@ -2,7 +2,7 @@
 
 1. both records hold the key       4. it is not empty, and finite on both sides
 2. the same kind of dtype          5. mean |actual - expected| <= mean_abs
-3. the same shape                  6. |actual - expected| <= max_rel * max(row, spread * tensor) + floor
+3. the same shape                  6. |actual - expected| <= max_rel * max(near, spread * tensor) + floor
                                    7. scores (logits, probabilities) choose the same class in each row
 
 Integers, booleans and texts must be equal. Every test is written `ok = difference <= limit`, so
@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 _SHOWN_LETTERS = 40  # of a text that differs
 _SHOWN_NAMES = 4  # of the tensors that a remark is about
+_TIE = 1e-2  # of a tolerance: scores so near are a tie
 _FEW = 3  # so many identical float tensors can be chance
 
 
@@ -218,7 +219,7 @@ def _predictions_fault(key: str, expected: Array, actual: Array, rule: Rule) -> 
     """Return how many predictions flip, if the key is called scores; "" if none does."""
     if not (is_named_scores(key, expected) and math.isfinite(rule.max_rel)):
         return ""
-    flips = count_flips(expected, actual, 2 * rule.max_rel * rule.spread)
+    flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
     rows = expected.size // expected.shape[-1]
     return f"{flips} of {rows} predictions flip, and not between equal scores" if flips else ""
 

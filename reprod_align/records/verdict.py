@@ -18,9 +18,9 @@ _SHOWN_FAILURES = 10
 
 @dataclass(frozen=True)
 class Rule:
-    """mean |a - e| <= mean_abs  and  |a - e| <= max_rel * max(row, spread * tensor) + floor.
+    """mean |a - e| <= mean_abs  and  |a - e| <= max_rel * max(near, spread * tensor) + floor.
 
-    row and tensor: the largest |e| in the element's row and in the tensor, values that stand apart left
+    tensor: the largest |e|; near: that in the element's row and channel; values that stand apart left
     out: masks, sentinels and outliers (`base/local.py`). The floor is for expected values that are
     rounding noise around zero: the actual ones may be too.
     """

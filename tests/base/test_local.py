@@ -44,6 +44,11 @@ HIDING = {
     "minus infinity": (with_column(-np.inf), (0, 0)),
     "an outlier": (with_outlier(), (3,)),
     "a row of 10": (with_rows(1e-4, 10.0, 10.0), (0,)),
+    "a channel of 1e7": (with_rows(*[1.0] * 9)[:, :2] * [1e7, 1e-3], (slice(None), 1)),
+    "channels of all sizes": (
+        with_rows(*[1.0] * 9) * 10.0 ** (np.arange(16) / 2 - 4),
+        (slice(None), 1),
+    ),
     "rows of all sizes": (with_rows(1e-4, 1e-2, 1.0, 1e2, 1e4), (0,)),
 }
 
@@ -62,8 +67,9 @@ def test_what_is_small_does_not_hide_behind_what_is_large(
         wrong[where] *= factor
         found = judge(layout(expected), wrong)
         assert not found.ok and found.worst is not None
-        index = np.unravel_index(found.worst[0], expected.shape)
-        assert index[: len(where)] == where
+        hit = np.zeros(expected.shape, bool)
+        hit[where] = True
+        assert hit.flat[found.worst[0]]
 
 
 def test_local_says_whether_the_whole_tensor_would_allow_it() -> None:
@@ -153,11 +159,12 @@ def test_integers_shapes_nan_and_tolerances_without_a_number_stay_as_they_were()
         assert find_beyond(ones, ones + 1, Allowance(relative), found) is None
 
 
-def test_a_single_number_and_columns_of_one_are_judged_by_themselves() -> None:
+def test_single_numbers_and_rows_of_one() -> None:
     assert judge(np.array(2.0), np.array(2.0 + 1e-10)).ok
     assert not judge(np.array(2.0), np.array(2.0 + 1e-8)).ok
-    column = np.array([[1e-4], [10.0]])
-    assert not judge(column, column + [[1e-9], [0.0]]).ok
+    column = np.array([[1e-4], [10.0], [10.0], [10.0]])
+    assert judge(column, column + [[1e-9], [0.0], [0.0], [0.0]]).ok  # a row of one says nothing
+    assert not judge(column, column + [[2e-8], [0.0], [0.0], [0.0]]).ok
 
 
 def test_what_large_elements_show_as_noise_is_allowed_to_small_ones() -> None:
