@@ -26,6 +26,7 @@ def doubts(done: Pass, inputs: Inputs, info: ModelInfo) -> Iterator[str]:
         )
     yield from _constant_inputs(inputs)
     yield from _constant_outputs(done)
+    yield from _nan_outputs(done)
     yield from _untested_gradients(done, info)
     yield from _uncalled(done, info)
 
@@ -76,6 +77,16 @@ def _constant_outputs(done: Pass) -> Iterator[str]:
         if array.size > 1 and array.dtype.kind == "f" and not (array != array.flat[0]).any():
             name = pair.expected or "the output"
             yield f"{name} is {array.flat[0]:g} everywhere: its agreement shows little"
+
+
+def _nan_outputs(done: Pass) -> Iterator[str]:
+    """Yield a remark for each compared output that is NaN in places: on both sides, since they agree."""
+    for pair in done.pairs:
+        array = done.reference.outputs[pair.expected].array
+        count = int(np.isnan(array).sum()) if array.dtype.kind in "fc" else 0
+        if count:
+            name = pair.expected or "the output"
+            yield f"{name} is NaN on both sides in {count} of {array.size} places: they show nothing"
 
 
 def _untested_gradients(done: Pass, info: ModelInfo) -> Iterator[str]:

@@ -30,7 +30,7 @@ import numpy as np
 SPREAD = 1e-3
 """in float64: the share of the largest row's tolerance that every row has (docs/tolerances.md)"""
 _OUTLIERS = 1e-2  # of that share: what a rare outlier adds
-_FEW = 4  # elements say how large their neighbours are; fewer do not
+_FEW = 2  # elements say how large their neighbours are; a single one does not
 _LARGE = 1e-2  # of the largest
 _SEEN = 30.0  # times the usual difference of large elements: what any element may be off
 _ULPS = 16.0  # that a constant may be off

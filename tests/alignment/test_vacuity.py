@@ -34,3 +34,13 @@ def test_a_constant_output_and_missing_gradients_are_doubtful() -> None:
         done = compare_pass(runner, runner.expected, training=False)
         said = " ".join(doubts(done, runner.inputs, runner.pairing.torch))
     assert "zero gradient on this batch, so not tested: first.weight, first.bias" in said
+
+
+def test_nan_on_both_sides_is_said() -> None:
+    inputs = X.copy()
+    inputs[1] = np.nan
+    with at_work(TorchNet(), PaddleNet(), inputs=(inputs,)) as (runner, _):
+        done = compare_pass(runner, runner.expected, training=False)
+        said = list(doubts(done, runner.inputs, runner.pairing.torch))
+    assert done.outputs_ok
+    assert "the output is NaN on both sides in 2 of 8 places: they show nothing" in said
