@@ -23,7 +23,7 @@ Lookup = Callable[[Trace], Array | None]
 
 _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
-_TIMES32 = 10.0  # what float32 does throughout is more than what it does inside one layer
+_TIMES32 = 30.0  # what float32 does throughout is more than what it does inside one layer
 _SPREAD32 = 1e-4
 
 
