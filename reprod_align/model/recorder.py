@@ -29,8 +29,8 @@ class OperationRecorder:
         self._fw, self._wanted = framework, wanted
         self._shelf, self._busy = Shelf(), False
         self._open: list[CallKey] = []
-        self._begun: dict[CallKey, tuple[SourceLine, FrameType, list[Array]] | None] = {}
-        self._returned: SourceLine | None = None
+        self._begun: dict[CallKey, tuple[SourceLine, FrameType, list[Array], Any] | None] = {}
+        self._returned: tuple[SourceLine, FrameType] | None = None
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -73,16 +73,32 @@ class OperationRecorder:
         given: Any,
         child: CallKey | None = None,
     ) -> None:
-        tensors = leaves(result, self._fw.is_tensor).values()
-        if not tensors:
+        results = leaves(result, self._fw.is_tensor).values()
+        if not results:
             return
         source, frame = found
-        flows = any(self._fw.carries_gradient(tensor) for tensor in tensors)
-        outputs = [self._copy(tensor) for tensor in tensors]
-        self.operations.append(
-            Operation(name, source, place, inputs, outputs, flows, list(_constants(given)),
-                      _named_constants(source.expression, frame), child)
-        )  # fmt: skip
+        keywords = given[1] if isinstance(given[1], Mapping) else {}
+        operation = Operation(
+            name,
+            source,
+            place,
+            inputs,
+            [self._copy(tensor) for tensor in results],
+            differentiable=any(self._fw.carries_gradient(tensor) for tensor in results),
+            constants=() if child else list(_constants(given)),
+            names=_named_constants(source.expression, frame),
+            child=child,
+            keywords={k: value for k, value in keywords.items() if isinstance(value, _PLAIN)},
+            tensors=self._named_tensors(source.expression, frame, given),
+            called=_called(source.expression),
+        )
+        self.operations.append(operation)
+
+    def _named_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
+        """Return the variables in an expression that hold one of the given tensors: which one."""
+        places = {id(one): at for at, one in enumerate(leaves(given, self._fw.is_tensor).values())}
+        held = {name: id(frame.f_locals.get(name)) for name in _names(expression)}
+        return {name: places[one] for name, one in held.items() if one in places}
 
     def _place(self) -> CallKey | None:
         """Return the wanted call whose own code is running; None if another's is."""
@@ -113,22 +129,25 @@ class OperationRecorder:
         if place is not None and call.path in self._wanted.modules:
             found = self.code.find_calling_line()
             with self.paused():
-                self._begun[call.key] = None if found is None else (*found, self._arrays(given))
+                self._begun[call.key] = (
+                    None if found is None else (*found, self._arrays(given), given)
+                )
 
     def end(self, call: Call, output: Any, passed: Any) -> None:
         """Note that a module returned; output: its own; passed: what goes on."""
         if call.key in self._wanted.calls and self._returned is not None:
             with self.paused():
                 arrays = self._arrays(output)
-            self.operations.append(Operation(RETURN, self._returned, call.key, arrays, arrays))
+                self._keep(RETURN, self._returned, call.key, arrays, output, ((output,), {}))
+            self._returned = None
         while self._open and self._open.pop() != call.key:
             pass
         begun = self._begun.pop(call.key, None)
         place = None if self._busy else self._place()
         if begun is not None and place is not None:
-            source, frame, inputs = begun
+            source, frame, inputs, given = begun
             with self.paused():
-                self._keep(call.path, (source, frame), place, inputs, passed, (), call.key)
+                self._keep(call.path, (source, frame), place, inputs, passed, given, call.key)
 
     # ---------------------------------------------------------------- return statements
 
@@ -140,7 +159,7 @@ class OperationRecorder:
 
     def _note_return(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "return":
-            self._returned = line_of(frame)
+            self._returned = line_of(frame), frame
 
 
 def _constants(value: Any) -> Iterator[Any]:
@@ -169,11 +188,23 @@ def _named_constants(expression: str, frame: FrameType) -> dict[str, Any]:
     return found
 
 
+def _called(expression: str) -> str:
+    tree = _parse(expression)
+    return ast.unparse(tree.func) if isinstance(tree, ast.Call) else ""
+
+
+@lru_cache(maxsize=4096)
+def _parse(expression: str) -> ast.expr | None:
+    try:
+        return ast.parse(expression.strip().removeprefix("return "), mode="eval").body
+    except SyntaxError:
+        return None
+
+
 @lru_cache(maxsize=4096)
 def _names(expression: str) -> Sequence[str]:
-    try:
-        tree = ast.parse(expression.strip(), mode="eval")
-    except SyntaxError:
+    tree = _parse(expression)
+    if tree is None:
         return ()
     nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.Attribute, ast.Name))]
     return tuple(dict.fromkeys(ast.unparse(node) for node in nodes))

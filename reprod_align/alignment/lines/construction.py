@@ -4,11 +4,13 @@ import re
 from collections.abc import Sequence
 
 from reprod_align.alignment.findings import Findings, give_lines
+from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
+from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.parsing import find_construction, find_forward
+from reprod_align.model.source.parsing import find_construction, find_forward, find_setting
 from reprod_align.report import Finding
 
 _MADE = {"optimizer": "optimizer", "schedule": "scheduler"}
@@ -20,14 +22,26 @@ def add_lines(findings: Findings, runner: Runner) -> None:
     pairing = runner.pairing
     for finding in list(findings.report.findings):
         ours = theirs = None
+        settings = find_settings(pairing, finding.torch_name, finding.paddle_name)
         if finding.torch_line is None:
-            ours = _find(finding, runner.reference, pairing.torch, finding.torch_name)
+            ours = _find(finding, runner.reference, pairing.torch, finding.torch_name, settings)
         if finding.paddle_line is None:
-            theirs = _find(finding, runner.port, pairing.paddle, finding.paddle_name)
+            theirs = _find(finding, runner.port, pairing.paddle, finding.paddle_name, settings)
         findings.replace(finding, give_lines(finding, ours, theirs))
 
 
-def _find(finding: Finding, side: Side, info: ModelInfo, name: str) -> SourceLine | None:
+def find_settings(pairing: Pairing, ours: str, theirs: str) -> list[str]:
+    """Return the settings that both modules have and in which they differ."""
+    if ours not in pairing.torch.modules or theirs not in pairing.paddle.modules:
+        return []
+    return [one.name for one in pairing.compare_settings(ours, theirs)
+            if None not in (one.torch_value, one.paddle_value)]  # fmt: skip
+
+
+def _find(
+    finding: Finding, side: Side, info: ModelInfo, name: str, settings: Sequence[str]
+) -> SourceLine | None:
+    """Return the line of one side. settings: in which the modules of the finding differ."""
     if finding.stage in _MADE:
         return side.find_maker(_MADE[finding.stage])
     if finding.stage == "loss":
@@ -35,14 +49,16 @@ def _find(finding: Finding, side: Side, info: ModelInfo, name: str) -> SourceLin
     words = re.findall(r"\w+", finding.message)
     tensor = info.tensors.get(name)
     path = tensor.owner if tensor is not None and name not in info.modules else name
-    stock = path in info.stock
-    if tensor is not None and not stock:  # a parameter that the user's own class makes
-        made = find_construction(side.find_classes(path), [tensor.role], "", words)
-        if made is not None:
-            return made
-    if not stock and path in info.modules:
-        return find_forward(side.find_classes(path))
-    return find_layer(side, info, path, words)
+    if path in info.stock:
+        return find_layer(side, info, path, words)
+    classes = side.find_classes(path) if path in info.modules else []
+    if tensor is not None:  # a parameter that the user's own class makes
+        return find_construction(classes, [tensor.role], "", words) or find_forward(classes)
+    names = {other for name in settings for other in SYNONYMS.get(name, {name})}
+    if names:
+        made = find_setting(classes, names) or find_layer(side, info, path, words)
+        return made or find_forward(classes)
+    return find_forward(classes) or find_layer(side, info, path, words)
 
 
 def find_layer(

@@ -1,38 +1,73 @@
-"""Goes from the call that differs to the line that is to be mended: where a wrong constant was set."""
+"""Goes from the call that differs to the line that is to be mended.
+
+That is where a constant of the call was set, where the function that it calls was chosen, or where a
+value was passed on that should have been changed.
+"""
 
 from dataclasses import replace
 
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
-from reprod_align.model.source.parsing import find_assignment, find_constant
+from reprod_align.model.source.parsing import find_assignment, find_branch, find_constant
+
+Lines = tuple[SourceLine | None, SourceLine | None]
 
 
-def find_origin(found: Difference) -> tuple[SourceLine | None, SourceLine | None]:
-    """Return both lines: of the calls, or of what gave a constant in them its value."""
+def find_origin(found: Difference) -> Lines:
+    """Return both lines: of the calls, or of what is behind them."""
     ours, theirs = found.ours, found.theirs
     lines = _source(ours), _source(theirs)
+    if found.how in ("lacking", "value") and found.used is not None:
+        return lines[0], _find_passing(found, found.used) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
         return lines
-    return _find_constant(ours, theirs) or lines[0], _find_constant(theirs, ours) or lines[1]
+    return _find_choice(ours, theirs) or lines[0], _find_choice(theirs, ours) or lines[1]
 
 
 def _source(operation: Operation | None) -> SourceLine | None:
     return None if operation is None else operation.source
 
 
+def _find_choice(operation: Operation, other: Operation) -> SourceLine | None:
+    """Return where a function held as an attribute, or a constant that the other lacks, was set."""
+    source = operation.source
+    if operation.called and operation.name.strip("_") not in source.expression:
+        place = find_assignment(source.file, source.line, operation.called)
+        if place is not None:
+            return replace(place, expression=source.expression)
+    return _find_constant(operation, other)
+
+
 def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:
     """Return where the constant of a call that the other call lacks was written; None if all are met."""
-    own = [one for one in operation.constants if not _is_in(one, other)]
-    for value in own:
+    source, whole = operation.source, other.whole or other
+    for value in [one for one in operation.constants if not _is_in(one, whole)]:
         names = [name for name, held in operation.names.items() if _is_same(held, value)]
-        literal = find_constant(operation.source, value)
         if not names:
-            return literal if literal.line != operation.source.line else None
+            literal = find_constant(source, value)
+            return literal if literal.line != source.line else None
         for name in names:
-            place = find_assignment(operation.source.file, operation.source.line, name)
+            place = find_assignment(source.file, source.line, name)
             if place is not None:
-                return replace(place, expression=operation.source.expression)
+                return replace(place, expression=source.expression)
+    return None
+
+
+def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
+    """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
+    made, place = found.made, used.source
+    inside = made is not None and made.source.file == place.file and made.source.line <= place.line
+    after = made.source.line if made is not None and inside else 0
+    words = [] if found.ours is None else [found.ours.name.rpartition(".")[2], found.ours.called]
+    branch = find_branch(place.file, after, place.line, words)
+    if branch is not None:
+        return branch
+    for name, position in used.tensors.items():
+        if position == found.position:
+            line = find_assignment(place.file, place.line, name)
+            if line is not None and line.line > after:
+                return line
     return None
 
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final, Literal
 
-from reprod_align.alignment.lines.values import KnownValues, are_equal
+from reprod_align.alignment.lines.composites import write_out
+from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
+
+import numpy as np
 
 How = Literal["call", "layout", "lacking", "extra", "value", "cut"]
 """call: a call gives another result; layout: it puts the elements in another order; lacking: Paddle
@@ -25,10 +28,11 @@ _NAMES: Final[Mapping[str, str]] = {
     "view": "reshape", "flatten": "reshape", "unflatten": "reshape", "cat": "concat",
     "bmm": "matmul", "mm": "matmul", "rmatmul": "matmul", "to": "cast", "type": "cast", "astype": "cast",
     "float": "cast", "double": "cast", "long": "cast", "clamp": "clip", "neg": "scale", "rpow": "pow",
-    "expand": "expand", "expand_as": "expand", "broadcast_to": "expand", "amax": "max", "amin": "min",
+    "expand_as": "expand", "broadcast_to": "expand", "amax": "max", "amin": "min",
     "less": "less_than", "lt": "less_than", "gt": "greater_than", "le": "less_equal", "ge": "greater_equal",
     "eq": "equal", "ne": "not_equal", "invert": "logical_not",
 }  # fmt: skip
+Consumers = tuple[Operation | None, Operation | None]
 
 
 @dataclass(frozen=True)
@@ -38,82 +42,79 @@ class Difference:
     how: How
     ours: Operation | None
     theirs: Operation | None
-    proven: bool = False
-    """both take the same values, and no other call of either side gives what they give"""
+    is_sure: bool = False
+    """the two calls stand for each other, so that what they do differently is the cause"""
+    used: Operation | None = None
+    """Paddle's call that takes the wrong value"""
+    made: Operation | None = None
+    """Paddle's call that gave the wrong value, where it is one of the reference's"""
+    position: int = 0
+    """of the wrong value among the inputs of `used`"""
 
 
 def find_difference(
     ours: Sequence[Operation],
     theirs: Sequence[Operation],
     expected: Sequence[Array],
-    wrong: Sequence[Array],
-    consumers: tuple[Operation | None, Operation | None],
+    wrong: Array,
+    consumers: Consumers,
     relative: float,
 ) -> Difference | None:
     """Return where the port's code begins to differ, None if nothing tells.
 
-    ours, theirs: the calls inside one module, in order, up to the consumers. expected, wrong: what
-    the two consumers take. consumers: who takes it, PyTorch's and Paddle's: a child module's call, or
-    the return statement.
+    ours, theirs: the calls inside one module, in order. expected: the value that is due, as the
+    reference has it and as the port would; wrong: what the port has. consumers: who takes it,
+    PyTorch's and Paddle's: a child module's call, or the return statement.
     """
-    search = _Search(ours, theirs, relative)
-    right = KnownValues(expected, relative)
-    for value in wrong:
-        if not right.find_equal(value):
-            found = search.explain(value, [e for e in expected if e.shape == value.shape] or expected,
-                                   consumers)  # fmt: skip
-            if found is not None:
-                return found
-    return None
+    return _Search(ours, theirs, relative).explain(wrong, expected, consumers)
 
 
 class _Search:
     def __init__(
         self, ours: Sequence[Operation], theirs: Sequence[Operation], relative: float
     ) -> None:
-        self._ours, self._theirs, self._relative = ours, theirs, relative
-        self._known = KnownValues(_values(ours), relative)
-        self._met = KnownValues(_values(theirs), relative)
+        self._ours = write_out([one for one in ours if one.name != RETURN])
+        self._theirs = [one for one in theirs if one.name != RETURN]
+        self._relative = relative
+        self._known = KnownValues(_values(self._ours), relative)
+        self._met = KnownValues(_values(self._theirs), relative)
         self._seen: set[int] = set()
 
     def explain(
-        self,
-        wrong: Array,
-        expected: Sequence[Array],
-        consumers: tuple[Operation | None, Operation | None],
+        self, wrong: Array, expected: Sequence[Array], consumers: Consumers
     ) -> Difference | None:
         if self._known.find_equal(wrong):
             return self._explain_other_value(wrong, expected, consumers)
         maker = self._maker(wrong, len(self._theirs))
         if maker is None:
-            return Difference("value", self._maker_of_ours(expected) or consumers[0], consumers[1])
-        starts = list(dict.fromkeys(self._starts(maker)))
-        found = [self._compare(at) for at in sorted(starts)]
+            return Difference("value", *consumers, used=consumers[1])
+        starts = sorted(set(self._starts(maker)))
+        found = [self._compare(at, wrong, expected) for at in starts]
         best = max(found, key=_rank, default=None)
         if best is not None and best.ours is None:
-            return Difference(best.how, consumers[0], best.theirs)
+            return Difference(best.how, consumers[0], best.theirs, best.is_sure)
         return best
 
     def _explain_other_value(
-        self,
-        wrong: Array,
-        expected: Sequence[Array],
-        consumers: tuple[Operation | None, Operation | None],
+        self, wrong: Array, expected: Sequence[Array], consumers: Consumers
     ) -> Difference:
         """Explain a value that is one of the reference's, but not the one that is due here."""
-        maker = self._maker_of_ours(expected)
-        if maker is not None and not self._is_made(maker):
-            given = KnownValues(maker.inputs, self._relative)
-            how: How = "lacking" if given.knows(wrong) else "value"
-            return Difference(how, maker, consumers[1])
         at = self._maker(wrong, len(self._theirs))
-        theirs = None if at is None else self._theirs[at]
-        if theirs is not None and theirs.child is None and not self._is_known_result(theirs):
-            return Difference("extra", consumers[0], theirs)
-        return Difference("value", consumers[0], consumers[1])
+        made = None if at is None else self._theirs[at]
+        place = _position(consumers[1], wrong)
+        due = self._maker_of_ours(expected)
+        if due is not None and not self._is_made(due):
+            lacking = KnownValues(due.inputs, self._relative).knows(wrong)
+            how: How = "lacking" if lacking else "value"
+            return Difference(how, due, consumers[1], lacking, consumers[1], made, place)
+        if made is not None and self._gives_only(made, expected, wrong):
+            return Difference("extra", consumers[0], made, True)
+        return Difference("value", *consumers, True, consumers[1], made, place)
 
-    def _is_known_result(self, theirs: Operation) -> bool:
-        return all(self._known.find_equal(array) for array in theirs.outputs)
+    def _gives_only(self, made: Operation, expected: Sequence[Array], wrong: Array) -> bool:
+        """Tell whether a call of the port's makes the wrong value of the one that is due."""
+        due = KnownValues(expected, self._relative)
+        return made.child is None and any(due.find_equal(value) for value in made.inputs)
 
     # ------------------------------------------------------------- back through the port's calls
 
@@ -139,17 +140,22 @@ class _Search:
 
     # ------------------------------------------------------------- what the reference does there
 
-    def _compare(self, at: int) -> Difference:
+    def _compare(self, at: int, wrong: Array, expected: Sequence[Array]) -> Difference:
         """Compare a call of the port's with the reference's that takes the same."""
         theirs = self._theirs[at]
         ours = self._counterpart(theirs)
+        last = any(_is_same(wrong, made) for made in theirs.outputs)
         if ours is None:
-            return Difference("extra" if theirs.inputs else "value", None, theirs)
+            return Difference(
+                "extra", None, theirs, last and self._gives_only(theirs, expected, wrong)
+            )
         moved = self._find_other_layout(ours, theirs, at)
         if moved is not None:
             return moved
         how: How = "layout" if self._is_layout(theirs) else "call"
-        return Difference(how, ours, theirs, proven=self._takes_the_same(ours, theirs))
+        due = KnownValues(ours.outputs, self._relative)
+        both_last = last and any(due.knows(value) for value in expected)
+        return Difference(how, ours, theirs, both_last or _name(ours) == _name(theirs))
 
     def _counterpart(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that stands for the port's: it takes the same values."""
@@ -164,12 +170,11 @@ class _Search:
     @cached_property
     def _unknown_results(self) -> list[Operation]:
         """The port's calls whose results the reference does not know."""
-        return [theirs for theirs in self._theirs
-                if theirs.name != RETURN and not all(map(self._known.knows, theirs.outputs))]  # fmt: skip
+        return [one for one in self._theirs if not all(map(self._known.knows, one.outputs))]
 
     def _score(self, ours: Operation, theirs: Operation) -> float:
         """Return how much speaks for two calls being counterparts; 0: nothing."""
-        if ours.name == RETURN or self._is_made(ours):
+        if self._is_made(ours):
             return 0.0
         taken = KnownValues(ours.inputs, self._relative)
         equal = sum(bool(taken.find_equal(value)) for value in theirs.inputs)
@@ -185,14 +190,10 @@ class _Search:
         """Tell whether the port's code gets all that a call of the reference gives."""
         return all(self._met.find_equal(array) for array in ours.outputs)
 
-    def _is_layout(self, theirs: Operation) -> bool:
+    def _is_layout(self, operation: Operation) -> bool:
         """Tell whether a call only moves elements about."""
-        given = KnownValues(theirs.inputs, self._relative)
-        return all(given.find_alike(array) for array in theirs.outputs)
-
-    def _takes_the_same(self, ours: Operation, theirs: Operation) -> bool:
-        taken = KnownValues(ours.inputs, self._relative)
-        return bool(theirs.inputs) and all(taken.find_equal(value) for value in theirs.inputs)
+        given = KnownValues(operation.inputs, self._relative)
+        return all(given.find_alike(array) for array in operation.outputs)
 
     def _find_other_layout(self, ours: Operation, theirs: Operation, at: int) -> Difference | None:
         """Return the call that laid an input of `theirs` out otherwise than the reference's is."""
@@ -205,12 +206,11 @@ class _Search:
             maker = self._maker(value, at)
             if maker is None or not (same_shape or same_call):
                 continue
-            first = self._first_moved(maker)
-            made = self._theirs[first]
+            made = self._theirs[self._first_moved(maker)]
             if not self._is_layout(made):
-                return Difference("layout", self._counterpart(made) or ours, made)
+                return Difference("layout", self._counterpart(made) or ours, made, True)
             other = self._layout_counterpart(made)
-            return Difference("layout" if other else "extra", other, made)
+            return Difference("layout" if other else "extra", other, made, True)
         return None
 
     def _first_moved(self, at: int) -> int:
@@ -235,7 +235,7 @@ class _Search:
         """Return the reference's last call that gave one of these values."""
         wanted = KnownValues(values, self._relative)
         for ours in reversed(self._ours):
-            if ours.name != RETURN and any(wanted.find_equal(made) for made in ours.outputs):
+            if any(wanted.find_equal(made) for made in ours.outputs):
                 return ours
         return None
 
@@ -243,12 +243,20 @@ class _Search:
 def _values(operations: Sequence[Operation]) -> Iterator[Array]:
     for operation in operations:
         yield from operation.inputs
-        if operation.name != RETURN:
-            yield from operation.outputs
+        yield from operation.outputs
 
 
 def _is_same(value: Array, made: Array) -> bool:
-    return value is made or (value.shape == made.shape and are_equal(made, value, 0.0))
+    """Tell whether two arrays of one side are the same value: to the bit, NaN included."""
+    if value is made or value.shape != made.shape:
+        return value is made
+    exact = value.dtype.kind in "fc" and made.dtype.kind in "fc"
+    return bool(np.array_equal(value, made, equal_nan=exact))
+
+
+def _position(operation: Operation | None, value: Array) -> int:
+    inputs = () if operation is None else operation.inputs
+    return next((at for at, one in enumerate(inputs) if _is_same(value, one)), -1)
 
 
 def _name(operation: Operation) -> str:
@@ -258,8 +266,8 @@ def _name(operation: Operation) -> str:
 
 
 def _numbers(operation: Operation) -> list[float]:
-    return [one for one in operation.constants if isinstance(one, (int, float)) and one is not None]
+    return [one for one in operation.constants if isinstance(one, (int, float))]
 
 
 def _rank(found: Difference) -> tuple[bool, bool]:
-    return found.ours is not None, found.proven
+    return found.ours is not None, found.is_sure

@@ -1,5 +1,7 @@
 """The difference of two calls in one sentence, in the user's own words."""
 
+import re
+
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.model.source.operation import RETURN, Operation
 
@@ -9,17 +11,17 @@ _LONGEST = 90  # characters of an expression
 def describe_difference(found: Difference) -> str:
     """Return what the two lines do differently; "" where only the lines themselves can tell."""
     ours, theirs = _quote(found.ours), _quote(found.theirs)
+    if found.how == "cut" and found.theirs is not None:
+        stops, place = ("PyTorch", ours) if found.theirs.differentiable else ("Paddle", theirs)
+        return f"the gradient stops at {place} in {stops}"
+    if not found.is_sure:
+        return ""
     if found.how == "lacking" and ours:
         return f"PyTorch calls {ours} here, and Paddle does not"
     if found.how == "extra" and theirs:
         return f"Paddle calls {theirs} here, and PyTorch does not"
-    if found.how == "value" and theirs and ours and ours != theirs:
-        return f"Paddle's {theirs} takes another value than PyTorch's {ours}"
-    if found.how in ("call", "layout") and ours and theirs:
+    if ours and theirs and _bare(ours) != _bare(theirs):
         return f"{theirs} in Paddle, {ours} in PyTorch"
-    if found.how == "cut" and found.theirs is not None:
-        stops, place = ("PyTorch", ours) if found.theirs.differentiable else ("Paddle", theirs)
-        return f"the gradient stops at {place} in {stops}"
     return ""
 
 
@@ -30,3 +32,7 @@ def _quote(operation: Operation | None) -> str:
     if operation.name == RETURN:
         text = text.removeprefix("return ") or text
     return f"`{text if len(text) <= _LONGEST else text[:_LONGEST] + ' …'}`"
+
+
+def _bare(text: str) -> str:
+    return re.sub(r"\W|paddle|torch", "", text)

@@ -4,22 +4,23 @@ The modules at fault are run once more on each side with every call of their own
 port gets the reference's numbers, as when the fault was found.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
 from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_difference
-from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
-from reprod_align.alignment.locating.fault import Fault
+from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
+from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, CallKey, Operation, Wanted
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import Array, Trace
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
@@ -34,6 +35,15 @@ class Lines:
     words: str = ""
 
 
+@dataclass(frozen=True, eq=False)
+class _Target:
+    """A wrong value, and which call takes it: a child's, or the module's own, which returns it."""
+
+    key: CallKey
+    expected: Sequence[Array]
+    wrong: Array
+
+
 class LineFinder:
     """Finds the lines for the faults of one pass; both sides are run when the first is asked for."""
 
@@ -45,36 +55,54 @@ class LineFinder:
     def find(self, fault: Fault) -> Lines:
         """Return the lines of one of the faults; empty ones where the code tells nothing."""
         scope = self._scopes[id(fault)]
-        if scope is None or (fault.stock and not fault.own_code):
+        if scope is None or self._is_made_otherwise(fault):
             return Lines()
         ours = _inside(self._traces[0], scope.ours.key)
         theirs = _inside(self._traces[1], scope.theirs.key)
         relative = _RELATIVE[self._runner.dtype]
         if fault.stage == "backward":
             found = find_cut(ours, theirs, relative)
-        else:
-            found = self._find_forward(fault, scope, ours, theirs, relative)
-        return Lines() if found is None else make_lines(found)
+            return Lines() if found is None else make_lines(found)
+        for target in self._find_targets(fault, scope):
+            pair = (
+                _find_consumer(ours, self._counterpart(target.key, scope)),
+                _find_consumer(theirs, target.key),
+            )
+            if None not in pair:
+                found = find_difference(ours, theirs, target.expected, target.wrong, pair, relative)
+                if found is not None:
+                    return make_lines(found)
+        return Lines()
 
-    def _find_forward(
-        self,
-        fault: Fault,
-        scope: CallPair,
-        ours: Sequence[Operation],
-        theirs: Sequence[Operation],
-        relative: float,
-    ) -> Difference | None:
-        at_child = fault.calls.theirs is not scope.theirs and fault.kind != "mask"
-        first = [fault.calls.theirs.key] if at_child else []
-        for key in dict.fromkeys([*first, *_consumers(theirs)]):
-            other = self._counterpart(key, scope)
-            pair = _find_consumer(ours, other), _find_consumer(theirs, key)
-            if pair[0] is None or pair[1] is None:
+    def _is_made_otherwise(self, fault: Fault) -> bool:
+        """Tell whether the module itself was made otherwise: the line is where it is made."""
+        stock = fault.place[1] in self._run.counterparts.stock
+        return stock or bool(find_settings(self._runner.pairing, *fault.place))
+
+    def _find_targets(self, fault: Fault, scope: CallPair) -> Iterator[_Target]:
+        """Yield the wrong values: the fault's own, or those that the scope's code hands on."""
+        if fault.kind != "mask" and fault.actual is not None and fault.expected is not None:
+            calls = scope if fault.calls.theirs is scope.theirs else fault.calls
+            which: Which = "outputs" if calls is scope else "inputs"
+            leaves = getattr(fault.calls.ours, which).values()
+            due = [leaf.array for leaf in leaves if leaf.array.size == fault.expected.size]
+            yield _Target(calls.theirs.key, [fault.expected, *due], fault.actual)
+            return
+        found = [*self._handed_on(scope)]
+        yield from (target for target, flows in found if flows)
+        yield from (target for target, flows in found if not flows)
+
+    def _handed_on(self, scope: CallPair) -> Iterator[tuple[_Target, bool]]:
+        """Yield what the scope's code hands to its children and is wrong; whether a gradient flows."""
+        for calls in self._run.calls:
+            around = self._run.counterparts_around(calls)
+            if around is None or around.theirs is not scope.theirs:
                 continue
-            found = find_difference(ours, theirs, pair[0].inputs, pair[1].inputs, pair, relative)
-            if found is not None:
-                return found
-        return None
+            for pair in self._run.pair_leaves(calls, "inputs"):
+                ours, theirs = calls.leaves(pair, "inputs")
+                if not compare(pair, ours.array, theirs.array, rounding_of(calls.ours)).ok:
+                    due = [pair.to_port(ours.array), ours.array]
+                    yield _Target(calls.theirs.key, due, theirs.array), ours.differentiable
 
     def _counterpart(self, key: CallKey, scope: CallPair) -> CallKey:
         if key == scope.theirs.key:
@@ -117,11 +145,6 @@ def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:
 
 def _inside(trace: Trace, key: CallKey) -> list[Operation]:
     return [operation for operation in trace.operations if operation.call == key]
-
-
-def _consumers(theirs: Sequence[Operation]) -> list[CallKey]:
-    """Return the calls of children, and at the end the module's own, which returns."""
-    return [one.child or one.call for one in theirs if one.child or one.name == RETURN]
 
 
 def _find_consumer(operations: Sequence[Operation], key: CallKey) -> Operation | None:

@@ -47,3 +47,11 @@ class Operation:
     """the variables and attributes of `source.expression` that hold such a constant"""
     child: CallKey | None = None
     """of a child module: its call"""
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+    """the constants that were given by keyword"""
+    tensors: Mapping[str, int] = field(default_factory=dict)
+    """the variables of `source.expression` that hold an input: which one"""
+    called: str = ""
+    """what `source.expression` calls, such as "self.activation" """
+    whole: "Operation | None" = None
+    """of a step inside a function: the call of the function"""

@@ -2,7 +2,7 @@
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -41,15 +41,29 @@ def find_construction(
     """
     for place in classes:
         owner = _innermost(place.file, place.line, (ast.ClassDef,))
-        made = None if owner is None or not path else _find_attribute(owner, path[0])
-        if made is not None:
-            node = _narrow(made.value, path[1:], class_name) if made.value is not None else made
-            return _place(place.file, _line_with(node or made, words))
+        made = None if owner is None or not path else _find_attribute(owner, path[0], class_name)
+        if made is None:
+            continue
+        node = made if made.value is None else _narrow(made.value, path[1:], class_name)
+        calls = [] if _makes(node, class_name) else list(_calls_of(owner, class_name))
+        node = calls[0] if len({call.lineno for call in calls}) == 1 else node
+        return _place(place.file, _line_with(node, words))
     for place in classes:
         owner = _innermost(place.file, place.line, (ast.ClassDef,))
         calls = [] if owner is None else list(_calls_of(owner, class_name))
         if len({call.lineno for call in calls}) == 1:
             return _place(place.file, _line_with(calls[0], words))
+    return None
+
+
+def find_setting(classes: Sequence[SourceLine], names: Collection[str]) -> SourceLine | None:
+    """Return where a class sets one of its attributes; None if it is handed in, or not set there."""
+    for place in classes:
+        owner = _innermost(place.file, place.line, (ast.ClassDef,))
+        for name in sorted(names) if owner is not None else ():
+            made = _find_attribute(owner, name)
+            if made is not None and not isinstance(made.value, ast.Name):
+                return _place(place.file, made)
     return None
 
 
@@ -61,6 +75,19 @@ def find_forward(classes: Sequence[SourceLine]) -> SourceLine | None:
             if isinstance(node, _FUNCTIONS) and node.name == "forward":
                 return SourceLine(place.file, node.lineno)
     return classes[0] if classes else None
+
+
+def find_branch(file: str, after: int, before: int, words: Sequence[str]) -> SourceLine | None:
+    """Return an `if` between two lines of a function whose body holds one of the words: a name called."""
+    function = _innermost(file, before, _FUNCTIONS)
+    for node in ast.walk(function) if function is not None else ():
+        if isinstance(node, ast.If) and after < node.lineno < before:
+            calls = [
+                one for part in node.body for one in ast.walk(part) if isinstance(one, ast.Call)
+            ]
+            if any(_called(one) in words or ast.unparse(one.func) in words for one in calls):
+                return _place(file, node.test)
+    return None
 
 
 def find_constant(source: SourceLine, value: object) -> SourceLine:
@@ -129,10 +156,15 @@ def _is_name(name: str) -> Test:
     return lambda node: ast.unparse(node) == name
 
 
-def _find_attribute(owner: ast.ClassDef, name: str) -> Any:
-    """Return what gives self.name its value: an assignment, or what stands for one; or None."""
-    for node in _assignments(owner, _is_name(f"self.{name}")):
-        return node
+def _find_attribute(owner: ast.ClassDef, name: str, class_name: str = "") -> Any:
+    """Return what gives self.name its value: an assignment, or what stands for one; or None.
+
+    Of several the first that makes a `class_name`.
+    """
+    found = sorted(_assignments(owner, _is_name(f"self.{name}")), key=lambda node: int(node.lineno))
+    making = [node for node in found if _makes(node, class_name)]
+    if found:
+        return [*making, *found][0]
     for call in ast.walk(owner):
         if isinstance(call, ast.Call) and _called(call) in _REGISTER:
             texts = [
@@ -169,6 +201,10 @@ def _narrow(node: ast.AST, path: Sequence[str], class_name: str) -> ast.AST:
             break
     calls = list(_calls_of(node, class_name))
     return calls[0] if calls else node
+
+
+def _makes(node: ast.AST, class_name: str) -> bool:
+    return any(True for _ in _calls_of(node, class_name))
 
 
 def _is_repeated(node: ast.AST) -> bool:

@@ -1,0 +1,101 @@
+"""The steps inside functions that one side calls whole and the other writes out: attention, norms.
+
+They are computed from what the reference's call took, so that each step of a port that writes the
+function out finds its counterpart.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from reprod_align.model.source.operation import Operation
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+_LARGEST: Final = 2_000_000  # elements of a step
+Step = tuple[str, Sequence[Array], Array]
+"""what is done, with what, and what comes of it"""
+
+
+def write_out(operations: Sequence[Operation]) -> list[Operation]:
+    """Return the calls, each whose steps are known preceded by them, at the same line."""
+    found: list[Operation] = []
+    for operation in operations:
+        steps = _STEPS.get(operation.name)
+        if steps is not None and all(array.dtype.kind in "fb" for array in operation.inputs):
+            with np.errstate(all="ignore"):
+                for name, inputs, output in steps(operation):
+                    found.append(replace(operation, name=name, inputs=inputs, outputs=[output],
+                                         constants=(), whole=operation))  # fmt: skip
+        found.append(operation)
+    return found
+
+
+def _attention(operation: Operation) -> Iterator[Step]:
+    """softmax(q kᵀ scale + mask) v, the scale on the scores or on the query before."""
+    query, key, value, *masks = operation.inputs
+    if query.ndim < 3 or query.size * key.shape[-2] > _LARGEST * query.shape[-1]:
+        return
+    scale = operation.keywords.get("scale") or 1 / math.sqrt(query.shape[-1])
+    turned = key.swapaxes(-1, -2)
+    yield "transpose", [key], turned
+    yield "multiply", [query], query * scale
+    yield "multiply", [key], key * scale
+    yield "multiply", [turned], turned * scale
+    scores = query @ turned
+    yield "matmul", [query, turned], scores
+    scaled = scores * scale
+    yield "matmul", [query * scale, turned], scaled
+    yield "multiply", [scores], scaled
+    if operation.keywords.get("is_causal"):
+        masks = [np.tril(np.ones(scores.shape[-2:], bool))]
+    for mask in masks:
+        hidden = np.where(mask, 0.0, -np.inf) if mask.dtype == bool else mask
+        scaled = scaled + hidden
+        yield "add", [scores * scale, mask], scaled
+    grown = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    shares = grown / grown.sum(axis=-1, keepdims=True)
+    yield "softmax", [scaled], shares
+    yield "matmul", [shares, value], shares @ value
+
+
+def _layer_norm(operation: Operation) -> Iterator[Step]:
+    """(x - mean) / sqrt(var + eps), then times a weight, plus a bias."""
+    x, *affine = operation.inputs
+    sizes = [one for one in operation.constants if isinstance(one, int)]
+    axes = tuple(range(x.ndim - max(1, affine[0].ndim if affine else len(sizes)), x.ndim))
+    numbers = [one for one in operation.constants if isinstance(one, float)]
+    eps = float(operation.keywords.get("eps") or (numbers[0] if numbers else 1e-5))
+    mean = x.mean(axis=axes, keepdims=True)
+    yield "mean", [x], mean
+    moved = x - mean
+    yield "subtract", [x, mean], moved
+    variance = (moved * moved).mean(axis=axes, keepdims=True)
+    yield "pow", [moved], moved * moved
+    yield "mean", [moved * moved], variance
+    yield "var", [x], variance
+    yield "add", [variance], variance + eps
+    yield "sqrt", [variance + eps], np.sqrt(variance + eps)
+    yield "rsqrt", [variance + eps], 1 / np.sqrt(variance + eps)
+    normal = moved / np.sqrt(variance + eps)
+    yield "divide", [moved, np.sqrt(variance + eps)], normal
+    for name, parameter in zip(("multiply", "add"), affine, strict=False):
+        before, normal = normal, normal * parameter if name == "multiply" else normal + parameter
+        yield name, [before, parameter], normal
+
+
+def _linear(operation: Operation) -> Iterator[Step]:
+    """X Wᵀ, plus a bias."""
+    x, weight, *_ = operation.inputs
+    if weight.ndim == 2:
+        yield "transpose", [weight], weight.T
+        yield "matmul", [x, weight.T], x @ weight.T
+
+
+_STEPS: Final[Mapping[str, Callable[[Operation], Iterator[Step]]]] = {
+    "scaled_dot_product_attention": _attention,
+    "layer_norm": _layer_norm,
+    "linear": _linear,
+}
