@@ -79,6 +79,7 @@ class _Search:
         self._known = KnownValues(_values(self._ours), relative)
         self._met = KnownValues(_values(self._theirs), relative)
         self._seen: set[int] = set()
+        self._foreign: dict[int, bool] = {}
 
     def explain(
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers
@@ -90,7 +91,7 @@ class _Search:
             return Difference("value", *consumers, used=consumers[1])
         starts = sorted(set(self._starts(maker)))
         found = [self._compare(at, wrong, expected) for at in starts]
-        best = max(found, key=_rank, default=None)
+        best = max(found, key=self._rank, default=None)
         if best is not None and best.ours is None:
             return Difference(best.how, consumers[0], best.theirs, best.is_sure)
         return best
@@ -116,6 +117,10 @@ class _Search:
         due = KnownValues(expected, self._relative)
         return made.child is None and any(due.find_equal(value) for value in made.inputs)
 
+    def _rank(self, found: Difference) -> tuple[bool, bool, bool]:
+        takes = found.theirs is not None and any(map(self._known.knows, found.theirs.inputs))
+        return found.ours is not None, takes, found.is_sure
+
     # ------------------------------------------------------------- back through the port's calls
 
     def _maker(self, value: Array, before: int) -> int | None:
@@ -133,10 +138,23 @@ class _Search:
         unknown = [value for value in self._theirs[at].inputs if not self._known.knows(value)]
         makers = [self._maker(value, at) for value in unknown]
         earlier = [maker for maker in makers if maker is not None and maker not in self._seen]
-        if not earlier:
+        if all(map(self._is_foreign, earlier)):
             yield at
         for maker in earlier:
             yield from self._starts(maker)
+
+    def _is_foreign(self, at: int) -> bool:
+        """Tell whether a value is made without any of the reference's: a mask of another convention."""
+        known = self._foreign.get(at)
+        if known is None:
+            self._foreign[at] = True  # until it is known: a value may be made of itself
+            inputs = self._theirs[at].inputs
+            makers = [self._maker(value, at) for value in inputs if not self._known.knows(value)]
+            known = len(makers) == len(inputs) and all(
+                maker is None or self._is_foreign(maker) for maker in makers
+            )
+            self._foreign[at] = known
+        return known
 
     # ------------------------------------------------------------- what the reference does there
 
@@ -267,7 +285,3 @@ def _name(operation: Operation) -> str:
 
 def _numbers(operation: Operation) -> list[float]:
     return [one for one in operation.constants if isinstance(one, (int, float))]
-
-
-def _rank(found: Difference) -> tuple[bool, bool]:
-    return found.ours is not None, found.is_sure

@@ -21,7 +21,9 @@ def describe_difference(found: Difference) -> str:
     if found.how == "extra" and theirs:
         return f"Paddle calls {theirs} here, and PyTorch does not"
     if ours and theirs and _bare(ours) != _bare(theirs):
-        return f"{theirs} in Paddle, {ours} in PyTorch"
+        inside = found.ours is not None and found.ours.whole is not None
+        step = f"{found.ours.name} inside {ours}" if inside and found.ours is not None else ours
+        return f"{theirs} in Paddle, {step} in PyTorch"
     return ""
 
 
