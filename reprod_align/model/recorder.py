@@ -97,7 +97,7 @@ class OperationRecorder:
     def _named_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
         """Return the variables in an expression that hold one of the given tensors: which one."""
         places = {id(one): at for at, one in enumerate(leaves(given, self._fw.is_tensor).values())}
-        held = {name: id(frame.f_locals.get(name)) for name in _names(expression)}
+        held = {name: id(_look_up(name, frame)) for name in _names(expression)}
         return {name: places[one] for name, one in held.items() if one in places}
 
     def _place(self) -> CallKey | None:
@@ -173,6 +173,18 @@ def _constants(value: Any) -> Iterator[Any]:
             yield from _constants(part)
     elif isinstance(value, _PLAIN):
         yield value
+
+
+def _look_up(name: str, frame: FrameType) -> Any:
+    """Return the object that a variable, or an attribute of one, stands for; None if there is none."""
+    head, *rest = name.split(".")
+    value = frame.f_locals.get(head)
+    for part in rest:
+        held = getattr(value, "__dict__", {})
+        value = held.get(
+            part, held.get("_buffers", {}).get(part, held.get("_parameters", {}).get(part))
+        )
+    return value
 
 
 def _named_constants(expression: str, frame: FrameType) -> dict[str, Any]:

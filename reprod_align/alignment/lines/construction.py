@@ -46,10 +46,11 @@ def _find(
         return side.find_maker(_MADE[finding.stage])
     if finding.stage == "loss":
         return side.find_maker("loss")
-    words = re.findall(r"\w+", finding.message)
+    words = [*re.findall(r"\w+", finding.message), name.rpartition(".")[2]]
+    words += [f"{word}_attr" for word in words] + [f"has_{word}" for word in words]
     tensor = info.tensors.get(name)
     path = tensor.owner if tensor is not None and name not in info.modules else name
-    if path in info.stock:
+    if path in info.stock or (finding.stage == "weights" and tensor is None):
         return find_layer(side, info, path, words)
     classes = side.find_classes(path) if path in info.modules else []
     if tensor is not None:  # a parameter that the user's own class makes

@@ -9,7 +9,12 @@ from dataclasses import replace
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
-from reprod_align.model.source.parsing import find_assignment, find_branch, find_constant
+from reprod_align.model.source.parsing import (
+    find_assignment,
+    find_branch,
+    find_constant,
+    is_same_function,
+)
 
 Lines = tuple[SourceLine | None, SourceLine | None]
 
@@ -18,6 +23,8 @@ def find_origin(found: Difference) -> Lines:
     """Return both lines: of the calls, or of what is behind them."""
     ours, theirs = found.ours, found.theirs
     lines = _source(ours), _source(theirs)
+    if found.how == "mask" and theirs is not None:
+        return lines[0], _find_buffer(theirs) or lines[1]
     if found.how in ("lacking", "value") and found.used is not None:
         return lines[0], _find_passing(found, found.used) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
@@ -54,21 +61,30 @@ def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:
     return None
 
 
+def _find_buffer(operation: Operation) -> SourceLine | None:
+    """Return where a mask that a module holds was made."""
+    source = operation.source
+    held = [name for name in operation.tensors if name.startswith("self.")]
+    lines = (find_assignment(source.file, source.line, name) for name in held)
+    return next((line for line in lines if line is not None), None)
+
+
 def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
     made, place = found.made, used.source
     inside = made is not None and made.source.file == place.file and made.source.line <= place.line
     after = made.source.line if made is not None and inside else 0
     words = [] if found.ours is None else [found.ours.name.rpartition(".")[2], found.ours.called]
+    if found.how != "lacking":
+        return None
+    held = [name for name, position in used.tensors.items() if position == found.position]
+    if made is not None and not held and not is_same_function(made.source, place):
+        return made.source  # what a function of the user's returned
     branch = find_branch(place.file, after, place.line, words)
     if branch is not None:
         return branch
-    for name, position in used.tensors.items():
-        if position == found.position:
-            line = find_assignment(place.file, place.line, name)
-            if line is not None and line.line > after:
-                return line
-    return None
+    lines = [find_assignment(place.file, place.line, name) for name in held]
+    return next((line for line in lines if line is not None and line.line > after), None)
 
 
 def _is_in(value: object, other: Operation) -> bool:

@@ -16,10 +16,10 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
-How = Literal["call", "layout", "lacking", "extra", "value", "cut"]
+How = Literal["call", "layout", "lacking", "extra", "value", "cut", "mask"]
 """call: a call gives another result; layout: it puts the elements in another order; lacking: Paddle
 does not call what PyTorch calls here; extra: Paddle calls what PyTorch does not; value: Paddle uses
-another value; cut: the gradient stops at one of them"""
+another value; cut: the gradient stops at one of them; mask: a mask that hides other places is made"""
 
 _NAMES: Final[Mapping[str, str]] = {
     "truediv": "divide", "div": "divide", "rtruediv": "divide", "true_divide": "divide",
@@ -170,10 +170,35 @@ class _Search:
         moved = self._find_other_layout(ours, theirs, at)
         if moved is not None:
             return moved
+        exchanged = self._find_exchanged(ours, theirs)
+        if exchanged is not None:
+            return self._explain_other_value(*exchanged, (ours, theirs))
         how: How = "layout" if self._is_layout(theirs) else "call"
         due = KnownValues(ours.outputs, self._relative)
         both_last = last and any(due.knows(value) for value in expected)
-        return Difference(how, ours, theirs, both_last or _name(ours) == _name(theirs))
+        sure = both_last or _name(ours) == _name(theirs) or self._take_the_same(ours, theirs)
+        return Difference(how, ours, theirs, sure)
+
+    def _take_the_same(self, ours: Operation, theirs: Operation) -> bool:
+        """Tell whether two calls take the same values, all of them, and give tensors of one shape."""
+        taken = KnownValues(ours.inputs, self._relative)
+        alike = len(ours.inputs) == len(theirs.inputs) and all(map(taken.find_equal, theirs.inputs))
+        shapes = [[one.shape for one in call.outputs] for call in (ours, theirs)]
+        return alike and shapes[0] == shapes[1] and not self._is_layout(ours)
+
+    def _find_exchanged(
+        self, ours: Operation, theirs: Operation
+    ) -> tuple[Array, list[Array]] | None:
+        """Return the one input that is another of the reference's values, and what is due there."""
+        if _name(ours) != _name(theirs) or len(ours.inputs) != len(theirs.inputs):
+            return None
+        given = KnownValues(theirs.inputs, self._relative)
+        taken = KnownValues(ours.inputs, self._relative)
+        wrong = [value for value in theirs.inputs if not taken.knows(value)]
+        due = [value for value in ours.inputs if not given.knows(value)]
+        if len(wrong) != 1 or len(due) != 1 or not self._known.find_equal(wrong[0]):
+            return None
+        return wrong[0], due
 
     def _counterpart(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that stands for the port's: it takes the same values."""

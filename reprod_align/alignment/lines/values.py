@@ -18,19 +18,25 @@ class KnownValues:
         self._relative = relative
         self.arrays: list[Array] = []
         self._by_size: dict[int, list[int]] = {}
+        self._bare: list[Array] = []
         self._sums: list[float] = []
         self._asked: dict[tuple[int, bool], tuple[Array, list[int]]] = {}
         for array in arrays:
-            self._by_size.setdefault(array.size, []).append(len(self.arrays))
+            bare = _strip(array)
+            self._by_size.setdefault(bare.size, []).append(len(self.arrays))
             self.arrays.append(array)
-            self._sums.append(_sum(array))
+            self._bare.append(bare)
+            self._sums.append(_sum(bare))
 
     def find_equal(self, array: Array) -> list[int]:
         """Return the numbers of the arrays of the same shape and values."""
         return self._find(array, in_order=True)
 
     def find_alike(self, array: Array) -> list[int]:
-        """Return the numbers of the arrays that hold the same values, in whatever shape and order."""
+        """Return the numbers of the arrays that hold the same values, in whatever shape and order.
+
+        One that repeats another along its first axes, as a batch of one position each, holds the same.
+        """
         return self._find(array, in_order=False)
 
     def knows(self, array: Array) -> bool:
@@ -40,9 +46,12 @@ class KnownValues:
     def _find(self, array: Array, in_order: bool) -> list[int]:
         asked = self._asked.get((id(array), in_order))
         if asked is None or asked[0] is not array:
-            near = [at for at in self._by_size.get(array.size, ()) if self._is_near(array, at)]
-            same = are_equal if in_order else are_alike
-            found = [at for at in near if same(self.arrays[at], array, self._relative)]
+            bare = _strip(array)
+            near = [at for at in self._by_size.get(bare.size, ()) if self._is_near(bare, at)]
+            if in_order:
+                found = [at for at in near if are_equal(self.arrays[at], array, self._relative)]
+            else:
+                found = [at for at in near if are_alike(self._bare[at], bare, self._relative)]
             asked = self._asked[id(array), in_order] = array, found
         return asked[1]
 
@@ -66,6 +75,15 @@ def are_alike(expected: Array, actual: Array, relative: float) -> bool:
     if expected.size > _LARGEST or ours.dtype.kind == "c":
         return False
     return gap(np.sort(ours), np.sort(theirs), relative).ok
+
+
+def _strip(array: Array) -> Array:
+    """Return the array without first axes along which it only repeats itself."""
+    while array.ndim and len(array):
+        if len(array) > 1 and not np.array_equal(array[1:], array[:-1]):
+            break
+        array = array[0]
+    return array
 
 
 def _plain(array: Array) -> Array:

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
+from reprod_align.alignment.lines.masks import find_mask_maker
 from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_difference
@@ -17,13 +18,17 @@ from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Wh
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
+from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, CallKey, Operation, Wanted
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Array, Call, Trace
+
+import numpy as np
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
+_WIDEST = 4  # modules around each other whose code is searched
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,8 @@ class Lines:
 class _Target:
     """A wrong value, and which call takes it: a child's, or the module's own, which returns it."""
 
-    key: CallKey
+    keys: tuple[CallKey, CallKey]
+    """PyTorch's and Paddle's"""
     expected: Sequence[Array]
     wrong: Array
 
@@ -53,31 +59,98 @@ class LineFinder:
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
 
     def find(self, fault: Fault) -> Lines:
-        """Return the lines of one of the faults; empty ones where the code tells nothing."""
-        scope = self._scopes[id(fault)]
-        if scope is None or self._is_made_otherwise(fault):
+        """Return the lines of one of the faults; empty ones where its code tells nothing.
+
+        Then the line is where the module is made: so too where the module is set otherwise.
+        """
+        scope, place = self._scopes[id(fault)], fault.place
+        pairing = self._runner.pairing
+        stock = place[1] in self._run.counterparts.stock
+        kinds = place[1] in pairing.paddle.modules and pairing.paddle.modules[place[1]].kind
+        if scope is None or (kinds and pairing.settings_differ(*place)):
             return Lines()
-        ours = _inside(self._traces[0], scope.ours.key)
-        theirs = _inside(self._traces[1], scope.theirs.key)
-        relative = _RELATIVE[self._runner.dtype]
-        if fault.stage == "backward":
-            found = find_cut(ours, theirs, relative)
-            return Lines() if found is None else make_lines(found)
-        for target in self._find_targets(fault, scope):
-            pair = (
-                _find_consumer(ours, self._counterpart(target.key, scope)),
-                _find_consumer(theirs, target.key),
+        found = self._search(fault, scope)
+        if found is None or (stock and not self._is_in_user_code(found, place[1])):
+            return Lines()
+        if not found.is_sure and (stock or find_settings(pairing, *place)):
+            return Lines()
+        return make_lines(found)
+
+    def _is_in_user_code(self, found: Difference, path: str) -> bool:
+        """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
+        if found.how not in ("value", "lacking") or found.theirs is None:
+            return True
+        classes: list[SourceLine] = []
+        while path and not classes:
+            path = parent(path)
+            classes = self._runner.port.find_classes(path)
+        return found.theirs.source.file in {place.file for place in classes}
+
+    def _search(self, fault: Fault, scope: CallPair) -> Difference | None:
+        """Return the first difference in the code of the scope, or in the code around it."""
+        relative, first = _RELATIVE[self._runner.dtype], None
+        for width in range(1, _WIDEST + 1):
+            ours = _inside(
+                self._traces[0], self._keys_around(scope.ours, self._run.reference, width)
             )
+            theirs = _inside(
+                self._traces[1], self._keys_around(scope.theirs, self._run.port, width)
+            )
+            if fault.stage == "backward":
+                return find_cut(ours, theirs, relative)
+            found = self._compare(fault, scope, ours, theirs, relative)
+            if found is not None and (found.how != "value" or found.made is not None):
+                return found
+            first = first or found
+        return first
+
+    def _compare(
+        self,
+        fault: Fault,
+        scope: CallPair,
+        ours: Sequence[Operation],
+        theirs: Sequence[Operation],
+        relative: float,
+    ) -> Difference | None:
+        for target in self._find_targets(fault, scope):
+            pair = _find_consumer(ours, target.keys[0]), _find_consumer(theirs, target.keys[1])
             if None not in pair:
                 found = find_difference(ours, theirs, target.expected, target.wrong, pair, relative)
                 if found is not None:
-                    return make_lines(found)
-        return Lines()
+                    return found
+        if fault.place == fault.calls.paths or not self._is_moved(fault):
+            return None
+        return self._find_mask(fault, scope, theirs)
 
-    def _is_made_otherwise(self, fault: Fault) -> bool:
-        """Tell whether the module itself was made otherwise: the line is where it is made."""
-        stock = fault.place[1] in self._run.counterparts.stock
-        return stock or bool(find_settings(self._runner.pairing, *fault.place))
+    def _is_moved(self, fault: Fault) -> bool:
+        """Tell whether a mask that its code hands on is blamed for the fault."""
+        return fault.kind == "mask" or "mask" in fault.where
+
+    def _find_mask(
+        self, fault: Fault, scope: CallPair, theirs: Sequence[Operation]
+    ) -> Difference | None:
+        """Return the call that makes the mask that the scope's code hands on."""
+        calls: CallPair | None = fault.calls
+        while calls is not None and calls.theirs is not scope.theirs:
+            due = [leaf.array for leaf in calls.ours.inputs.values() if not leaf.differentiable]
+            for leaf in calls.theirs.inputs.values():
+                if not leaf.differentiable:
+                    maker = find_mask_maker(theirs, leaf.array, due)
+                    if maker is not None:
+                        return Difference("mask", None, maker)
+            calls = self._run.counterparts_around(calls)
+        return None
+
+    def _keys_around(self, call: Call, trace: Trace, width: int) -> set[CallKey]:
+        """Return a call and up to width - 1 calls of modules with a counterpart around it."""
+        modules = self._run.counterparts.names
+        paired = set(modules.values()) if trace is self._run.reference else set(modules)
+        keys, at = {call.key}, call
+        while at.parent is not None and len(keys) < width:
+            at = trace.calls[at.parent]
+            if at.path in paired:
+                keys.add(at.key)
+        return keys
 
     def _find_targets(self, fault: Fault, scope: CallPair) -> Iterator[_Target]:
         """Yield the wrong values: the fault's own, or those that the scope's code hands on."""
@@ -86,7 +159,8 @@ class LineFinder:
             which: Which = "outputs" if calls is scope else "inputs"
             leaves = getattr(fault.calls.ours, which).values()
             due = [leaf.array for leaf in leaves if leaf.array.size == fault.expected.size]
-            yield _Target(calls.theirs.key, [fault.expected, *due], fault.actual)
+            theirs = self._climb(calls.theirs, fault.actual) if which == "inputs" else calls.theirs
+            yield _Target((calls.ours.key, theirs.key), [fault.expected, *due], fault.actual)
             return
         found = [*self._handed_on(scope)]
         yield from (target for target, flows in found if flows)
@@ -102,20 +176,28 @@ class LineFinder:
                 ours, theirs = calls.leaves(pair, "inputs")
                 if not compare(pair, ours.array, theirs.array, rounding_of(calls.ours)).ok:
                     due = [pair.to_port(ours.array), ours.array]
-                    yield _Target(calls.theirs.key, due, theirs.array), ours.differentiable
+                    keys = calls.ours.key, calls.theirs.key
+                    yield _Target(keys, due, theirs.array), ours.differentiable
 
-    def _counterpart(self, key: CallKey, scope: CallPair) -> CallKey:
-        if key == scope.theirs.key:
-            return scope.ours.key
-        return self._runner.pairing.names.get(key[0], ""), key[1]
+    def _climb(self, call: Call, value: Array) -> Call:
+        """Return the outermost call around `call` that is given the value and only passes it on."""
+        found = call
+        while call.parent is not None:
+            call = self._run.port.calls[call.parent]
+            if not any(np.array_equal(leaf.array, value) for leaf in call.inputs.values()):
+                break
+            found = call if call.path in self._run.counterparts.names and call.path else found
+        return found
 
     @cached_property
     def _traces(self) -> tuple[Trace, Trace]:
         """Both sides' runs, with the calls of the code at fault."""
         scopes = [scope for scope in self._scopes.values() if scope is not None]
         names = self._run.counterparts.names
-        ours = Wanted(frozenset(scope.ours.key for scope in scopes), frozenset(names.values()))
-        theirs = Wanted(frozenset(scope.theirs.key for scope in scopes), frozenset(names))
+        first = [self._keys_around(scope.ours, self._run.reference, _WIDEST) for scope in scopes]
+        second = [self._keys_around(scope.theirs, self._run.port, _WIDEST) for scope in scopes]
+        ours = Wanted(frozenset().union(*first), frozenset(names.values()))
+        theirs = Wanted(frozenset().union(*second), frozenset(names))
         pins = ReferencePins(self._run.counterparts, self._run.reference, constants=False)
         try:
             return (
@@ -143,8 +225,8 @@ def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:
     return around or calls
 
 
-def _inside(trace: Trace, key: CallKey) -> list[Operation]:
-    return [operation for operation in trace.operations if operation.call == key]
+def _inside(trace: Trace, keys: set[CallKey]) -> list[Operation]:
+    return [operation for operation in trace.operations if operation.call in keys]
 
 
 def _find_consumer(operations: Sequence[Operation], key: CallKey) -> Operation | None:

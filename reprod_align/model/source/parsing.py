@@ -90,6 +90,12 @@ def find_branch(file: str, after: int, before: int, words: Sequence[str]) -> Sou
     return None
 
 
+def is_same_function(one: SourceLine, other: SourceLine) -> bool:
+    """Tell whether two lines stand in the same function."""
+    places = [_innermost(place.file, place.line, _FUNCTIONS) for place in (one, other)]
+    return one.file == other.file and places[0] is places[1]
+
+
 def find_constant(source: SourceLine, value: object) -> SourceLine:
     """Return the line of an expression of several lines in which a constant stands; its own if none."""
     tree, last = _parse(source.file), max(source.line, source.last_line)

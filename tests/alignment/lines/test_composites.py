@@ -1,0 +1,55 @@
+"""The steps inside attention, layer norm and linear, held against the function itself."""
+
+from reprod_align.alignment.lines.composites import write_out
+from reprod_align.alignment.lines.masks import find_mask_maker
+from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.operation import Operation
+
+import numpy as np
+import pytest
+import torch
+
+RANDOM = np.random.default_rng(0)
+
+
+def operate(
+    name: str, inputs: list[np.ndarray], output: np.ndarray, **keywords: object
+) -> Operation:
+    return Operation(name, SourceLine("x.py", 1), ("", 0), inputs, [output], keywords=keywords)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_the_last_step_of_attention_is_its_result(causal: bool) -> None:
+    query, key, value = (RANDOM.normal(size=(2, 3, 5, 4)) for _ in range(3))
+    tensors = map(torch.from_numpy, (query, key, value))
+    made = torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=causal).numpy()
+    name = "scaled_dot_product_attention"
+    steps = write_out([operate(name, [query, key, value], made, is_causal=causal)])
+    assert steps[-1].name == name and steps[-2].whole is steps[-1]
+    assert np.allclose(steps[-2].outputs[0], made, rtol=1e-12, atol=1e-14)
+    assert {"matmul", "multiply", "softmax"} <= {step.name for step in steps}
+
+
+def test_the_last_step_of_a_norm_and_of_a_linear_is_its_result() -> None:
+    x, gain, bias = RANDOM.normal(size=(2, 3, 8)), RANDOM.normal(size=8), RANDOM.normal(size=8)
+    made = torch.nn.functional.layer_norm(*map(torch.from_numpy, (x,)), (8,), torch.from_numpy(gain),
+                                          torch.from_numpy(bias), 1e-3).numpy()  # fmt: skip
+    steps = write_out([operate("layer_norm", [x, gain, bias], made, eps=1e-3)])
+    assert np.allclose(steps[-2].outputs[0], made, rtol=1e-12, atol=1e-14)
+    weight = RANDOM.normal(size=(5, 8))
+    steps = write_out([operate("linear", [x, weight], x @ weight.T)])
+    assert np.allclose(steps[-2].outputs[0], x @ weight.T)
+
+
+def test_the_call_that_makes_another_mask_is_found() -> None:
+    ones = np.ones((4, 4))
+    right, wrong = np.tril(ones), np.triu(ones)
+    due = [right.astype(bool)]
+    made = operate("ones", [], ones)
+    turned = operate("triu", [ones], wrong)
+    added = operate("multiply", [wrong], (1 - wrong) * -1e4)
+    assert find_mask_maker([made, turned, added], added.outputs[0], due) is turned
+    kept = operate("tril", [ones], right)
+    divided = operate("divide", [right], (1 - right) / -1e4)
+    assert find_mask_maker([made, kept, divided], divided.outputs[0], due) is divided
+    assert find_mask_maker([], added.outputs[0], due) is None
