@@ -192,8 +192,8 @@ def repeat(content: dict[str, Any]) -> None:
     ("change", "said"),
     [
         (repeat, "lists the same output of l more than once"),
-        (lambda content: content.update(version=True), "format version 1 expected, got True"),
-        (lambda content: content.update(version=float("nan")), "version 1 expected, got nan"),
+        (lambda content: content.update(version=True), "format version 2 expected, got True"),
+        (lambda content: content.update(version=float("nan")), "version 2 expected, got nan"),
     ],
 )
 def test_a_damaged_trace(

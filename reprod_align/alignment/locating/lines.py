@@ -172,12 +172,23 @@ class LineFinder:
             around = self._run.counterparts_around(calls)
             if around is None or around.theirs is not scope.theirs:
                 continue
-            for pair in self._run.pair_leaves(calls, "inputs"):
-                ours, theirs = calls.leaves(pair, "inputs")
-                if not compare(pair, ours.array, theirs.array, rounding_of(calls.ours)).ok:
-                    due = [pair.to_port(ours.array), ours.array]
-                    keys = calls.ours.key, calls.theirs.key
-                    yield _Target(keys, due, theirs.array), ours.differentiable
+            yield from self._differing(calls, "inputs")
+        yield from self._differing(scope, "outputs")
+
+    def _differing(self, calls: CallPair, which: Which) -> Iterator[tuple[_Target, bool]]:
+        """Yield the inputs, or outputs, of two calls that differ, or that have no counterpart."""
+        keys, pairs = (calls.ours.key, calls.theirs.key), self._run.pair_leaves(calls, which)
+        for pair in pairs:
+            ours, theirs = calls.leaves(pair, which)
+            if not compare(pair, ours.array, theirs.array, rounding_of(calls.ours)).ok:
+                due = [pair.to_port(ours.array), ours.array]
+                yield _Target(keys, due, theirs.array), ours.differentiable
+        paired = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
+        leaves = getattr(calls.ours, which), getattr(calls.theirs, which)
+        due = [leaf.array for at, leaf in leaves[0].items() if at not in paired[0]]
+        for at, leaf in leaves[1].items():
+            if at not in paired[1] and due and leaf.differentiable:
+                yield _Target(keys, due, leaf.array), True
 
     def _climb(self, call: Call, value: Array) -> Call:
         """Return the outermost call around `call` that is given the value and only passes it on."""
