@@ -73,16 +73,30 @@ def _missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
             text = "not paired with its namesake, since the modules that hold them differ"
         return Finding("weights", tensor.name, twin.name, text, np.inf, 0.0)
     text = f"{tensor.shape}: the Paddle model has no counterpart of this parameter"
+    text += _explain_bias(tensor, found.owners.get(tensor.owner, ""), "Paddle")
     if found.paddle_left:
         text += f"; left in Paddle: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
     owner = found.owners.get(tensor.owner, "")
     return Finding("weights", tensor.name, owner, text, np.inf, 0.0)
 
 
+def _explain_bias(tensor: TensorInfo, other: str, side: str) -> str:
+    """Say that a layer is made without its bias on one side; other: its name there, "" if it has none."""
+    if tensor.role != "bias" or not other:
+        return ""
+    way = (
+        "with bias_attr=False"
+        if side == "Paddle"
+        else "with bias=False: set bias_attr=False in Paddle"
+    )
+    return f"; {other} is made without a bias in {side} ({way})"
+
+
 def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
     """Return the finding for a parameter that PyTorch's model lacks."""
     owners = {theirs: ours for ours, theirs in pairing.match.owners.items()}
     text = f"{tensor.shape}: the PyTorch model has no counterpart of this Paddle parameter"
+    text += _explain_bias(tensor, owners.get(tensor.owner, ""), "PyTorch")
     return Finding("weights", owners.get(tensor.owner, ""), tensor.name, text, np.inf, 0.0)
 
 

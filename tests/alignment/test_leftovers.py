@@ -27,6 +27,15 @@ def test_a_parameter_that_only_paddle_has_is_a_finding() -> None:
     assert "the PyTorch model has no counterpart of this Paddle parameter" in messages(findings)[0]
 
 
+def test_a_bias_that_only_paddle_has_is_laid_to_bias_attr() -> None:
+    with at_work(TorchNet(last=torch.nn.Linear(5, 2, bias=False)), PaddleNet()) as (
+        runner,
+        findings,
+    ):
+        add_leftovers(runner, findings)
+    assert "second is made without a bias in PyTorch" in messages(findings)[0]
+
+
 def test_a_tie_that_paddle_lacks_is_a_finding() -> None:
     ours, theirs = TorchNet(last=torch.nn.Linear(5, 5)), PaddleNet(last=paddle.nn.Linear(5, 5))
     ours.third, theirs.third = torch.nn.Linear(5, 5), paddle.nn.Linear(5, 5)
