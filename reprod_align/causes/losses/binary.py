@@ -14,6 +14,8 @@ from reprod_align.causes.numbers import Bools, Floats
 
 import numpy as np
 
+_FEWEST = 4  # elements of a column that prove its weight
+
 
 @dataclass(frozen=True, eq=False)
 class Binary:
@@ -57,7 +59,8 @@ def fit_binary(sides: LossSides) -> Binary | None:
     right = np.where(positive, p, 1 - p)
     for gamma in GAMMAS:
         factors = np.abs(gradient) / np.maximum((1 - right) * modulate(right, gamma), 1e-300)
-        for by_column in (False, True) if gradient.ndim > 1 else (False,):
+        rows = gradient.size // gradient.shape[-1]
+        for by_column in (False, True) if gradient.ndim > 1 and rows >= _FEWEST else (False,):
             ours = [_average(factors, which & counts, by_column) for which in (positive, ~positive)]
             if ours[0] is None or ours[1] is None:
                 continue

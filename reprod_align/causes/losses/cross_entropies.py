@@ -222,6 +222,6 @@ def _changes(sides: LossSides, loss: CrossEntropy) -> Iterator[tuple[str, CrossE
         replace(loss, softmax="sigmoid"),
     )
     for axis in range(sides.scores.ndim):
-        if axis != loss.axis:
+        if axis != loss.axis and sides.scores.shape[axis] > 1:
             words = f"the softmax is over axis {axis} in {{1}} and over axis {loss.axis} in {{0}}"
             yield words, replace(loss, over=axis)

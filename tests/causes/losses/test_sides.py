@@ -1,9 +1,19 @@
 """What two losses of one output are held against."""
 
-from reprod_align.causes.losses.sides import agree, are_constant, is_near, name_reductions
+from itertools import product
+
+from reprod_align.causes.losses import explain_by_gradients
+from reprod_align.causes.losses.sides import (
+    LossSides,
+    agree,
+    are_constant,
+    is_near,
+    name_reductions,
+)
 from tests.causes.losses.planted import sides
 
 import numpy as np
+import pytest
 
 
 def test_sides_are_exchanged_as_a_whole() -> None:
@@ -22,3 +32,21 @@ def test_what_counts_as_equal() -> None:
 def test_a_reduction_has_one_name() -> None:
     found = name_reductions((2, 3, 4), rows=6, counted=6.0)
     assert [round(1 / number) for number in found.values()] == [6, 1, 2, 24]
+
+
+@pytest.mark.parametrize("shape", [(1,), (5,), (2, 1), (1, 4), (3, 4), (2, 2, 2, 2)])
+def test_gradients_of_any_kind_raise_nothing(shape: tuple[int, ...]) -> None:
+    random = np.random.default_rng(0)
+    made = random.standard_normal(shape)
+    kinds = [
+        made,
+        np.zeros(shape),
+        np.ones(shape),
+        np.sign(made),
+        made * 1e300,
+        made - made.mean(-1)[..., None],
+    ]
+    for scores, one, other in product((made, np.zeros(shape), 1e3 * made), kinds, kinds):
+        for values in ((1.0, 2.0), (0.0, 1.0), (-1.0, 0.0)):
+            words = explain_by_gradients(LossSides(scores, *values, one, other))
+            assert not words or one.size >= 6
