@@ -147,7 +147,7 @@ def _add_fault(
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
     lines = finder.find(found)
-    message = ". ".join(filter(None, [text, cause, lines.words]))
+    message = ". ".join(filter(None, [text, cause or lines.cause, lines.words]))
     findings.add(fault.stage, ours, theirs, message, fault.gap, (lines.torch, lines.paddle))
 
 

@@ -5,8 +5,11 @@ from collections.abc import Iterator, Mapping
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.base.naming import last_part, parent
 from reprod_align.causes import explain_forward, explain_gradient, explain_mask
+from reprod_align.causes.entries import cite
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Array, Call, Trace
+
+import numpy as np
 
 
 def find_cause(
@@ -25,10 +28,26 @@ def find_cause(
         return explain_gradient(fault.expected, fault.actual)
     if fault.kind == "mask":
         return explain_mask(fault.expected, fault.actual)
+    if words := _explain_boolean_mask(fault):
+        return words
     given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
     kind, values = ("", {}) if settings is None else (settings.kind, settings.values)
     arrays, names = [array for _, array in given], [name for name, _ in given]
     return explain_forward(fault.expected, fault.actual, arrays, kind, values, names)
+
+
+def _explain_boolean_mask(fault: Fault) -> str:
+    """Explain one boolean mask on both sides: PyTorch's layers hide where it is True, Paddle's show."""
+    if not fault.stock and not fault.where.endswith("is not what that layer takes"):
+        return ""
+    ours, theirs = (
+        [leaf.array.squeeze() for leaf in call.inputs.values() if leaf.array.dtype.kind == "b"]
+        for call in (fault.calls.ours, fault.calls.theirs)
+    )
+    if not any(np.array_equal(one, other) for one in ours for other in theirs):
+        return ""
+    words = "the mask is inverted: True hides a place in PyTorch's layer and shows it in Paddle's"
+    return cite(words, "attention-boolean-mask")
 
 
 def _own_tensors(fault: Fault, weights: Mapping[str, Array]) -> Iterator[tuple[str, Array]]:

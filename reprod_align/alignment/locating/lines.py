@@ -11,6 +11,7 @@ from functools import cached_property
 from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
 from reprod_align.alignment.lines.masks import find_mask_maker
+from reprod_align.alignment.lines.operands import explain_calls
 from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_difference
@@ -38,6 +39,8 @@ class Lines:
     torch: SourceLine | None = None
     paddle: SourceLine | None = None
     words: str = ""
+    cause: str = ""
+    """why the results of the two calls differ, or what they take"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,7 +225,7 @@ class LineFinder:
 def make_lines(found: Difference) -> Lines:
     """Return the lines of a difference, and what differs in words."""
     ours, theirs = find_origin(found)
-    return Lines(ours, theirs, describe_difference(found))
+    return Lines(ours, theirs, describe_difference(found), explain_calls(found))
 
 
 def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:

@@ -1,0 +1,39 @@
+"""The cause of a difference between two calls, from what they take and give."""
+
+from reprod_align.alignment.lines.operands import explain_calls
+from reprod_align.alignment.lines.search import Difference
+from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.operation import Operation
+
+import numpy as np
+
+X, W = np.random.default_rng(0).standard_normal((2, 3, 12, 12))
+KEPT = np.random.default_rng(1).random(X.shape)
+
+
+def call(name: str, inputs: list[np.ndarray], *outputs: np.ndarray) -> Operation:
+    return Operation(name, SourceLine("", 1, ""), ("", 0), inputs, outputs)
+
+
+def dropped(p: float) -> np.ndarray:
+    return np.where(KEPT < p, 0.0, X / (1 - p))
+
+
+def explained(ours: Operation | None, theirs: Operation | None) -> str:
+    return explain_calls(Difference("call", ours, theirs))
+
+
+def test_results_of_equal_values_are_explained() -> None:
+    words = explained(call("std", [X], X.std(1, ddof=1)), call("std", [X], X.std(1)))
+    assert "PyTorch takes the unbiased standard deviation over axis 1 of what std takes" in words
+
+
+def test_one_value_that_differs_is_explained() -> None:
+    ours, theirs = (call("matmul", [dropped(p), W], dropped(p) @ W) for p in (0.1, 0.3))
+    assert "dropout with p = 0.3 in Paddle and p = 0.1 in PyTorch" in explained(ours, theirs)
+
+
+def test_calls_that_share_nothing_explain_nothing() -> None:
+    ours, theirs = call("matmul", [X, W], X @ W), call("matmul", [W + 1, X + 1], X)
+    assert explained(ours, theirs) == explained(ours, None) == explained(None, theirs) == ""
+    assert explained(call("split", [X], X[0], X[1]), call("split", [X], X[1], X[0])) == ""
