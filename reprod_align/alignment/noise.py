@@ -69,6 +69,11 @@ class Noise:
         """Measure nothing yet."""
         self._runner, self._training = runner, training
 
+    @property
+    def is_measured(self) -> bool:
+        """Whether the reference was run again for it."""
+        return not vars(self).keys().isdisjoint(("shaken", "_rounded"))
+
     def measure(self, expected: Array, find: Lookup) -> Array | None:
         """Return how far each element may be off by rounding; None if no other run shows it.
 

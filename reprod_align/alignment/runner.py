@@ -39,6 +39,8 @@ class Runner:
     """whether PyTorch's model allows a backward pass in eval mode"""
     before: tuple[Inputs, ...] = ()
     """what both models are called with first: what they keep of these calls is there in the run"""
+    called: bool = False
+    """whether those calls have just been made"""
     graded: bool = True
     """False: under no_grad"""
     _drawn: dict[object, Mapping[Any, Any]] = field(default_factory=dict)
@@ -111,7 +113,7 @@ class Runner:
     def _call_before(self, side: Side, training: bool) -> None:
         """Make the calls that come before the run; the first begins anew."""
         nothing = Projection(only=frozenset())
-        for number, inputs in enumerate(self.before):
+        for number, inputs in enumerate(() if self.called else self.before):
             draws = self._draws_of_port(SEED, ("before", number))
             if side is self.reference:
                 draws = self._draws_of_reference(SEED)

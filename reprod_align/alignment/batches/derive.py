@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 
 from reprod_align.alignment.batches.axes import (
     Arrays,
@@ -27,7 +27,8 @@ from reprod_align.model.trace import Array
 import numpy as np
 
 _FEW = 2  # examples in a further batch: enough to tell a batch from one example, and cheap
-_LENGTHS = 4  # lengths that are tried, of sequences and of what turns out to be none
+_TRIED = 4  # lengths, of sequences and of what turns out to be none
+_LENGTHS = 2  # of them are changed
 _GROWN = 2  # times the given elements: a longer batch has at most so many
 _AXES = (1, 0)  # along which whole numbers are moved: 0 if those of axis 1 have ranges of their own
 ONE_EXAMPLE = "the first example alone"
@@ -48,6 +49,8 @@ class Batch:
     """False: under no_grad"""
     other_dtype: bool = False
     """whether it holds integers of another dtype, for which the port may lack a kernel"""
+    parts: tuple["Batch", ...] = ()
+    """what it combines, which is tried alone where the batch is refused or at fault"""
 
 
 Accepts = Callable[[Batch], bool]
@@ -98,19 +101,17 @@ def derive_batches(inputs: Inputs, accepts: Accepts) -> Iterator[Batch]:
     given = Given(arrays, find_batch(arrays), named)
     few, other_counts = _change_count(given, accepts)
     yield from other_counts
-    lengths = list(_change_lengths(few, _count_elements(arrays), accepts))
-    yield from (batch for pair in lengths for batch in pair)
-    moved = _first(_change_values(few, "moved", (mirror, nudge)), accepts)
-    yield from moved
-    yield from _first(_change_values(few, "rearranged", (shuffle,)), accepts)
-    masked = change_masks(few.arrays)
-    if masked is not None:
-        yield from _first([few.make("with another mask", masked)], accepts)
-    yield from _first(_change_dtype(few), accepts)
-    yield from _first(_repeat(few, moved), accepts)
-    for shorter, *longer in lengths:
-        yield from _first([_follow(shorter, longer[0] if longer else few.make(""))], accepts)
-    yield from _first([replace(few.make("under no_grad"), graded=False)], accepts)
+    yield from _change_all_values(few, accepts)
+    yield from _change_lengths(few, _count_elements(arrays), accepts)
+    yield from _offer(_change_surroundings(few), accepts)
+
+
+def _offer(batch: Batch, accepts: Accepts) -> Iterator[Batch]:
+    """Yield a batch if the reference accepts it, else those of its parts that it accepts."""
+    if accepts(batch):
+        yield batch
+    else:
+        yield from (part for part in batch.parts if accepts(part))
 
 
 def _first(batches: Iterable[Batch], accepts: Accepts) -> list[Batch]:
@@ -139,21 +140,30 @@ def _add(arrays: Arrays, batch: frozenset[Key], change: Change) -> dict[Key, Arr
     }
 
 
-def _change_lengths(few: Given, most: int, accepts: Accepts) -> Iterator[list[Batch]]:
-    """Yield batches with a sequence cut, each with one that is longer; most: elements that were given."""
+def _change_lengths(few: Given, most: int, accepts: Accepts) -> Iterator[Batch]:
+    """Yield batches with a sequence cut, each with a longer one after it; most: elements given."""
     found: set[int] = set()
     sequences = list(find_sequences(few.arrays, few.batch))
-    lengths = list(dict.fromkeys(length for length, _ in sequences))[:_LENGTHS]
+    lengths = list(dict.fromkeys(length for length, _ in sequences))[:_TRIED]
     for length, axes in sequences:
-        if length in found or length not in lengths:
+        if length in found or length not in lengths or len(found) == _LENGTHS:
             continue
         half = (length + 1) // 2 if length > 2 else 1
         words = _name_length(half, length)
         cut = (few.make(words, resize(few.arrays, axes, half, last)) for last in (0, 1))
-        shorter = _first(cut, accepts)
-        if shorter:
+        for shorter in _first(cut, accepts):
             found.add(length)
-            yield [*shorter, *_first(_make_longer(few, axes, length, most), accepts)]
+            yield shorter
+            longer = [*_make_longer(few, axes, length, most), few.make("")]
+            after = (part for one in longer for part in _offer(_follow(one, shorter), accepts))
+            yield from islice(after, 1)
+
+
+def _follow(batch: Batch, first: Batch) -> Batch:
+    """Return the batch as a second call after another one; alone it is a part, unless it is as given."""
+    words = f"in a second call, after one {first.words}"
+    parts = (batch,) if batch.words else ()
+    return replace(batch, words=words, before=(first.inputs,), parts=parts)
 
 
 def _make_longer(few: Given, axes: Axes, length: int, most: int) -> Iterator[Batch]:
@@ -173,17 +183,23 @@ def _name_length(wanted: int, length: int) -> str:
     return f"with length {wanted} in place of {length}"
 
 
-def _repeat(few: Given, moved: list[Batch]) -> Iterator[Batch]:
-    """Yield second calls: on what was moved, else on the same."""
+def _change_all_values(few: Given, accepts: Accepts) -> Iterator[Batch]:
+    """Yield batches of other values, the last of them in a second call."""
+    moved = _first(_change_values(few, "moved", (mirror, nudge)), accepts)
+    yield from moved
     same = few.make("in a second call")
-    for inputs in [*(batch.inputs for batch in moved), same.inputs]:
-        yield replace(same, inputs=inputs, before=(same.inputs,))
-
-
-def _follow(shorter: Batch, batch: Batch) -> Batch:
-    """Return the batch as a second call, after the one with a shorter sequence."""
-    words = f"in a second call, after one {shorter.words}"
-    return replace(batch, words=words, before=(shorter.inputs,))
+    again = replace(same, before=(same.inputs,))
+    arrays, parts = (
+        shuffle(few.arrays, few.batch, 1),
+        [*_change_values(few, "rearranged", (shuffle,))],
+    )
+    masked = change_masks(few.arrays)
+    if masked is not None:
+        arrays.update({key: new for key, new in masked.items() if new is not few.arrays[key]})
+        parts.append(few.make("with another mask", masked))
+    last = few.make("in a second call, on other values", arrays)
+    first = moved[0] if moved else same
+    yield from _offer(replace(last, before=(first.inputs,), parts=(*parts, again)), accepts)
 
 
 def _change_values(few: Given, word: str, changes: Iterable[Change]) -> Iterator[Batch]:
@@ -194,9 +210,12 @@ def _change_values(few: Given, word: str, changes: Iterable[Change]) -> Iterator
             yield few.make(f"with the inputs {word}", made)
 
 
-def _change_dtype(few: Given) -> Iterator[Batch]:
-    """Yield a batch with integers of another dtype."""
+def _change_surroundings(few: Given) -> Batch:
+    """Return a batch with integers of another dtype, if there are any, under no_grad."""
+    bare = replace(few.make("under no_grad"), graded=False)
     found = change_integers(few.arrays)
-    if found is not None:
-        words, made = found
-        yield replace(few.make(f"with {words}", made), other_dtype=True)
+    if found is None:
+        return bare
+    words, made = found
+    other = replace(few.make(f"with {words}", made), other_dtype=True)
+    return replace(other, words=f"{other.words} under no_grad", graded=False, parts=(other, bare))

@@ -26,6 +26,9 @@ _MORE_ROUNDING = 100.0
 _DTYPE = re.compile(r"kernel|data ?type|dtype|promotion|u?int(8|16|32|64)", re.IGNORECASE)
 """Paddle's words where an operator takes no integers of a dtype"""
 
+Shown = tuple[Batch, Finding]
+"""a fault, and the batch that shows it"""
+
 
 def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
     """Derive further batches, compare the outputs, and add a finding for each place at fault.
@@ -36,18 +39,14 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
     if known or not (done.outputs_ok or findings.float32_inside):
         return
     trials, places = Trials(runner, done), dict[object, tuple[Finding, list[Batch]]]()
-    worst, count, failed = 0.0, 0, set[int]()
+    worst, count = 0.0, 0
     for batch in derive_batches(runner.inputs, trials.accepts):
-        if batch.before and id(batch.inputs) in failed:  # a first call on them is at fault as well
-            continue
         count += 1
         apart, found = _judge(trials, batch, done, findings)
-        if found:
-            failed.add(id(batch.inputs))
         worst = max(worst, apart)
-        for finding in found:
+        for shown, finding in found:
             place = finding.torch_name, finding.paddle_name
-            places.setdefault(place, (finding, []))[1].append(batch)
+            places.setdefault(place, (finding, []))[1].append(shown)
     if count:
         findings.check("forward", f"outputs, {count} further batches", worst, not places)
     if f"with {ONE_EXAMPLE}" in trials.refused:
@@ -65,16 +64,20 @@ def _name(batches: Sequence[Batch]) -> str:
 
 def _judge(
     trials: Trials, batch: Batch, given: Pass, findings: Findings
-) -> tuple[float, list[Finding]]:
+) -> tuple[float, list[Shown]]:
     """Return how far the outputs on a batch are apart, and a finding for each place at fault."""
     try:
         done = trials.compare(batch)
     except ModelFailure as error:
-        return _judge_failure(trials, batch, error, findings)
+        return _judge_parts(trials, batch, given, findings) or _judge_failure(
+            trials, batch, error, findings
+        )
     gaps = [found for _, found in done.outputs]
     apart = max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=math.inf)
     if done.outputs_ok or _is_known_rounding(given, gaps):
         return apart, []
+    if batch.parts and (parts := _judge_parts(trials, batch, given, findings)):
+        return parts
     located = trials.locate(batch)
     found = [finding for finding in located.report.findings if finding.stage == "forward"]
     if not found and not located.float32_inside:
@@ -85,12 +88,24 @@ def _judge(
         findings.report.shares = located.report.shares
         effects = describe_effects(done.reference.outputs, done.natural.outputs, done.pairs)
         findings.report.consequences += [f"{_name([batch])}: {effect}" for effect in effects]
-    return apart, found
+    return apart, [(batch, finding) for finding in found]
+
+
+def _judge_parts(
+    trials: Trials, batch: Batch, given: Pass, findings: Findings
+) -> tuple[float, list[Shown]] | None:
+    """Judge what a batch combines, each alone; None if that shows nothing."""
+    remarks = len(findings.report.remarks)
+    done = [_judge(trials, part, given, findings) for part in batch.parts if trials.accepts(part)]
+    found = [shown for _, several in done for shown in several]
+    if not found and len(findings.report.remarks) == remarks:
+        return None
+    return max(apart for apart, _ in done), found
 
 
 def _judge_failure(
     trials: Trials, batch: Batch, error: ModelFailure, findings: Findings
-) -> tuple[float, list[Finding]]:
+) -> tuple[float, list[Shown]]:
     """Return a finding for a port that raises where the reference runs, or remark on it."""
     if error.is_unshared or error.lacks_kernel:
         return 0.0, []
@@ -100,7 +115,7 @@ def _judge_failure(
     ours = trials.pairing.find_around(error.path)
     text = f"the Paddle {error.what} raises {error.text}"
     finding = Finding("forward", ours, error.path, text, math.inf, 0.0)
-    return math.inf, [give_lines(finding, None, error.source)]
+    return math.inf, [(batch, give_lines(finding, None, error.source))]
 
 
 def _is_known_rounding(given: Pass, gaps: Sequence[Gap]) -> bool:

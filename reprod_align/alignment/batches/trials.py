@@ -9,7 +9,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.blame import locate
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.runner import Runner
-from reprod_align.model.side import ModelFailure
+from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
 
 import numpy as np
@@ -23,6 +23,8 @@ class Trials:
         self._given, self._done = runner, done
         self.pairing = runner.pairing
         self._runners: dict[int, Runner] = {}
+        self._last: dict[str, Inputs | None] = {}
+        """side -> what it was called with, if it has forgotten every call but this"""
         self.refused: list[str] = []
 
     def accepts(self, batch: Batch) -> bool:
@@ -36,9 +38,10 @@ class Trials:
             _drawn={},
         )
         try:
-            expected = runner.run_reference(False, keep="ends")
+            expected = self._follow(runner, "reference").run_reference(False, keep="ends")
         except ModelFailure:
             expected = Trace()
+            self._last.clear()
         if not _is_like(expected, self._done):
             self.refused.append(batch.words)
             return False
@@ -48,16 +51,28 @@ class Trials:
     def compare(self, batch: Batch) -> Pass:
         """Run the port on a batch that is accepted. Raises ModelFailure if it does."""
         runner = self._runners[id(batch)]
-        natural = runner.run_port(False, "ends", backward=False)
+        natural = self._follow(runner, "port").run_port(False, "ends", backward=False)
         noise = Noise(runner, training=False)
         outputs = compare_outputs(runner.pairing, runner.expected, natural, noise)
+        if noise.is_measured:
+            self._last.clear()
         return Pass(False, runner.expected, natural, outputs, noise)
+
+    def _follow(self, runner: Runner, side: str) -> Runner:
+        """Return the runner; it repeats no calls that its side has just made."""
+        alone = runner.graded and not runner.before
+        done = (
+            len(runner.before) == 1 and runner.graded and self._last.get(side) is runner.before[0]
+        )
+        self._last[side] = runner.inputs if alone else None
+        return replace(runner, called=done)
 
     def locate(self, batch: Batch) -> Findings:
         """Return the findings of a full pass on a batch; none if the outputs agree there."""
         backward = self._given.eval_backward and batch.graded
         runner = replace(self._runners[id(batch)], eval_backward=backward)
         findings = Findings()
+        self._last.clear()
         with suppress(ModelFailure):
             runner = replace(runner, expected=runner.run_reference(False))
             done = compare_pass(runner, runner.expected, False)

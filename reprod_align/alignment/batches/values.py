@@ -97,6 +97,8 @@ def _rearrange(array: Array, axis: int, source: np.random.Generator | None) -> A
     """Return what stands along the axis moved on by one, or in an order that the source draws."""
     if array.ndim == 0:
         return array
-    if source is None:
-        return np.roll(array, 1, axis)
-    return array.take(source.permutation(array.shape[axis]), axis)
+    places = np.arange(array.shape[axis])
+    order = np.roll(places, 1) if source is None else source.permutation(places)
+    if (order == places).all():
+        order = np.roll(places, 1)
+    return array.take(order, axis)

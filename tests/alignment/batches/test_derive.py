@@ -23,40 +23,68 @@ def shapes(batch: Batch) -> list:
     return [array.shape for array in values]
 
 
+def parts(batch: Batch) -> list:
+    return [part.words for part in batch.parts]
+
+
+SECOND, AFTER = "in a second call, on other values", "in a second call, after one with length 3"
+LONGER = f"{AFTER} in place of 6"
+BARE = "with int32 in place of int64 under no_grad"
+
+
 def test_all_kinds_of_batches_in_their_order() -> None:
     made = derive(BOTH)
-    assert {words: shapes(batch)[0] for words, batch in made.items()} == {
-        "with the first example alone": (1, 6),
-        "with length 3 in place of 6": (2, 3),
-        "with length 12 in place of 6": (2, 12),
-        "with the inputs moved": (2, 6),
-        "with the inputs rearranged": (2, 6),
-        "with another mask": (2, 6),
-        "with int32 in place of int64": (2, 6),
-        "in a second call": (2, 6),
-        "in a second call, after one with length 3 in place of 6": (2, 12),
-        "under no_grad": (2, 6),
+    assert {words: shapes(batch) for words, batch in made.items()} == {
+        "with the first example alone": [(1, 6), (1, 1, 6, 6)],
+        "with the inputs moved": [(2, 6), (2, 1, 6, 6)],
+        SECOND: [(2, 6), (2, 1, 6, 6)],
+        "with length 3 in place of 6": [(2, 3), (2, 1, 3, 3)],
+        LONGER: [(2, 12), (2, 1, 12, 12)],
+        BARE: [(2, 6), (2, 1, 6, 6)],
     }
-    assert shapes(made["with length 3 in place of 6"])[1] == (2, 1, 3, 3)
-    assert [words for words, batch in made.items() if not batch.graded] == ["under no_grad"]
-    assert [words for words, b in made.items() if b.other_dtype] == ["with int32 in place of int64"]
-    assert {words for words, b in made.items() if b.before} == {w for w in made if "second" in w}
+    assert [words for words, batch in made.items() if not batch.graded] == [BARE]
+    assert {words for words, batch in made.items() if batch.before} == {SECOND, LONGER}
+
+
+def test_what_a_batch_combines_is_known_part_by_part() -> None:
+    made = derive(BOTH)
+    again = ["with another mask", "in a second call"]
+    assert parts(made[SECOND]) == [*["with the inputs rearranged"] * 2, *again]
+    assert parts(made[LONGER]) == ["with length 12 in place of 6"]
+    assert parts(made[BARE]) == ["with int32 in place of int64", "under no_grad"]
+    before = made["with the inputs moved"], made["with length 3 in place of 6"]
+    for words, first in zip((SECOND, LONGER), before, strict=True):
+        assert made[words].before[0] is first.inputs
+
+
+def test_parts_stand_for_a_batch_that_is_refused() -> None:
+    made = derive({"ids": IDS}, lambda inputs: inputs["ids"].dtype == np.int64)
+    assert (
+        BARE not in made and "with int32 in place of int64" not in made and "under no_grad" in made
+    )
 
 
 def test_a_tuple_stays_a_tuple() -> None:
     assert all(isinstance(batch.inputs, tuple) for batch in derive((IDS,)).values())
-    assert shapes(derive((IDS,))["with length 12 in place of 6"]) == [(2, 12)]
+    assert shapes(derive((IDS,))[LONGER]) == [(2, 12)]
 
 
 def test_a_fixed_length_gives_no_other_length() -> None:
     made = derive((IDS,), lambda inputs: inputs[0].shape[1] == 6)
     assert not [words for words in made if "length" in words]
-    assert "with the first example alone" in made and "in a second call" in made
+    assert "with the first example alone" in made and SECOND in made
 
 
 def test_a_length_that_has_a_limit_is_made_as_long_as_it_may_be() -> None:
     made = derive((IDS,), lambda inputs: inputs[0].shape[1] < 8)
-    assert "with length 7 in place of 6" in made
+    assert shapes(made[LONGER])[0][1] == 7
+    made = derive((IDS,), lambda inputs: inputs[0].shape[1] < 7)
+    assert shapes(made[LONGER]) == [(2, 6)] and not made[LONGER].parts
+
+
+def test_two_lengths_are_changed_at_most() -> None:
+    made = derive((np.ones((2, 3, 4, 5, 6)),))
+    assert sum(words.startswith("with length") for words in made) == 2
 
 
 def test_a_fixed_number_of_examples_is_kept() -> None:
@@ -84,4 +112,4 @@ def test_a_feature_axis_that_the_reference_refuses_to_cut_stays() -> None:
 
 
 def test_a_lone_number_is_given_as_it_is() -> None:
-    assert set(derive((np.array(3.5),))) == {"in a second call", "under no_grad"}
+    assert set(derive((np.array(3.5),))) == {SECOND, "under no_grad"}
