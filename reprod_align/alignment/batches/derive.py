@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice, product
+from itertools import product
 
 from reprod_align.alignment.batches.axes import (
     Arrays,
@@ -154,9 +154,19 @@ def _change_lengths(few: Given, most: int, accepts: Accepts) -> Iterator[Batch]:
         for shorter in _first(cut, accepts):
             found.add(length)
             yield shorter
-            longer = [*_make_longer(few, axes, length, most), few.make("")]
-            after = (part for one in longer for part in _offer(_follow(one, shorter), accepts))
-            yield from islice(after, 1)
+            yield from _lengthen(few, axes, length, most, shorter, accepts)
+
+
+def _lengthen(
+    few: Given, axes: Axes, length: int, most: int, shorter: Batch, accepts: Accepts
+) -> Iterator[Batch]:
+    """Yield a batch with a longer sequence, as a second call after one that is shorter."""
+    longer = list(_make_longer(few, axes, length, most))
+    after = _first((_follow(one, shorter) for one in longer[:1]), accepts)
+    if not after:
+        fitting = [*_first(longer, accepts), few.make("")]
+        after = list(_offer(_follow(fitting[0], shorter), accepts))
+    yield from after
 
 
 def _follow(batch: Batch, first: Batch) -> Batch:
@@ -168,11 +178,12 @@ def _follow(batch: Batch, first: Batch) -> Batch:
 
 def _make_longer(few: Given, axes: Axes, length: int, most: int) -> Iterator[Batch]:
     """Yield batches with a longer sequence, the longest first, that are small enough to be cheap."""
-    counts = (few, few.take(1)) if few.count > 1 else (few,)
-    for longer, chosen in product((2 * length, length + (length + 1) // 2, length + 1), counts):
-        arrays = resize(chosen.arrays, axes, longer)
-        if _count_elements(arrays) <= _GROWN * most:
-            yield chosen.make(_name_length(longer, length), arrays)
+    for longer in (2 * length, length + (length + 1) // 2, length + 1):
+        for chosen in (few, few.take(1)) if few.count > 1 else (few,):
+            arrays = resize(chosen.arrays, axes, longer)
+            if _count_elements(arrays) <= _GROWN * most:
+                yield chosen.make(_name_length(longer, length), arrays)
+                break
 
 
 def _count_elements(arrays: Arrays) -> int:
