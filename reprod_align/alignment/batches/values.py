@@ -44,7 +44,7 @@ def change_masks(arrays: Arrays) -> dict[Key, Array] | None:
 
 
 def _is_named_mask(key: Key, array: Array) -> bool:
-    named = "mask" in str(key).lower() and array.ndim > 1 and array.shape[-1] > 1
+    named = "mask" in str(key).lower() and array.ndim > 1 and array.size > 0 and array.shape[-1] > 1
     return named and bool(np.isin(array, (0, 1)).all())
 
 

@@ -113,3 +113,28 @@ def test_a_feature_axis_that_the_reference_refuses_to_cut_stays() -> None:
 
 def test_a_lone_number_is_given_as_it_is() -> None:
     assert set(derive((np.array(3.5),))) == {SECOND, "under no_grad"}
+
+
+KINDS = ("float32", "float64", "int64", "int32", "bool", "complex64", "uint8", "float16", "uint64")
+
+
+def draw_array(source: np.random.Generator) -> np.ndarray:
+    """Return an array of any shape and kind, empty and without axes too, with a NaN now and then."""
+    shape = source.choice([0, 1, 1, 2, 3, 4, 7], source.integers(0, 5))
+    values = np.abs(source.normal(size=shape) * source.choice([0, 1, 5, 100]))
+    made = np.asarray(values, source.choice(KINDS))
+    if made.dtype.kind == "f" and made.size and source.random() < 0.1:
+        made.flat[0] = source.choice([np.nan, np.inf, -np.inf])
+    return made
+
+
+def test_inputs_of_every_shape_and_kind_give_batches_of_as_many_axes() -> None:
+    source = np.random.default_rng(0)
+    for _ in range(400):
+        arrays = [draw_array(source) for _ in range(source.integers(1, 4))]
+        names = ("ids", "attention_mask", "x")
+        for inputs in (dict(zip(names, arrays, strict=False)), tuple(arrays)):
+            for batch in derive_batches(inputs, lambda batch: source.random() < 0.7):
+                shown = batch.inputs.values() if isinstance(batch.inputs, dict) else batch.inputs
+                kept = [(array.ndim, array.dtype.kind) for array in shown]
+                assert kept == [(array.ndim, array.dtype.kind) for array in arrays]
