@@ -6,7 +6,7 @@ other values, integers of another dtype, or without gradients.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.batches.derive import ONE_EXAMPLE, Batch, derive_batches
@@ -35,25 +35,30 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
 
     done: the pass on the given batch in eval mode. If its outputs differ, nothing is compared.
     """
-    known = findings.at_stage("weights", "forward")
-    if known or not (done.outputs_ok or findings.float32_inside):
+    if findings.at_stage("forward") or not (done.outputs_ok or findings.float32_inside):
         return
-    trials, places = Trials(runner, done), dict[object, tuple[Finding, list[Batch]]]()
-    worst, count = 0.0, 0
-    for batch in derive_batches(runner.inputs, trials.accepts):
-        count += 1
-        apart, found = _judge(trials, batch, done, findings)
-        worst = max(worst, apart)
-        for shown, finding in found:
-            place = finding.torch_name, finding.paddle_name
-            places.setdefault(place, (finding, []))[1].append(shown)
-    if count:
-        findings.check("forward", f"outputs, {count} further batches", worst, not places)
+    trials = Trials(runner, done)
+    judged = [
+        _judge(trials, batch, done, findings)
+        for batch in derive_batches(runner.inputs, trials.accepts)
+    ]
+    found = [shown for _, several in judged for shown in several]
+    if judged:
+        what = f"outputs, {len(judged)} further batches"
+        findings.check("forward", what, max(apart for apart, _ in judged), not found)
     if f"with {ONE_EXAMPLE}" in trials.refused:
         findings.remark(f"not compared with {ONE_EXAMPLE}: the PyTorch model does not run on it")
-    for finding, batches in places.values():
-        message = f"{_name(batches)}: {finding.message}"
-        findings.report.findings.append(replace(finding, message=message))
+    findings.report.findings += _merge(found)
+
+
+def _merge(found: Sequence[Shown]) -> Iterator[Finding]:
+    """Yield one finding for each place, which says which batches show it."""
+    places: dict[object, list[Shown]] = {}
+    for batch, finding in found:
+        places.setdefault((finding.torch_name, finding.paddle_name), []).append((batch, finding))
+    for several in places.values():
+        batches, first = [batch for batch, _ in several], several[0][1]
+        yield replace(first, message=f"{_name(batches)}: {first.message}")
 
 
 def _name(batches: Sequence[Batch]) -> str:
