@@ -295,13 +295,19 @@ def _usual_recipes(attend: _Attention, like: Floats) -> Iterator[Recipe]:
     if like.ndim == 4:
         orders = [(at, at + 1, at + 1) for at in range(count - 1)]
     masks = [name for name in attend.masks if " by " not in name]
-    rotaries = _USUAL_ROTARIES[1:] if attend.exact else _USUAL_ROTARIES
+    rotaries = _USUAL_ROTARIES[1:3] if attend.exact else _USUAL_ROTARIES
+    without = () if attend.exact else ("none",)
     for (query, key, value), mask in product(orders, masks):
         width = attend.parts[query].shape[-1]
         numbers = [1, *(width // size for size in head_sizes(width))]
         for heads in [like.shape[1]] if like.ndim == 4 else numbers:
-            for rotary in rotaries:
+            for rotary in rotaries if _may_rotate(width // heads, width) else without:
                 yield Recipe(heads, query, key, value, mask=mask, rotary=rotary)
+
+
+def _may_rotate(size: int, width: int) -> bool:
+    """Tell whether heads of this size are usual where there is a rotary embedding."""
+    return size % 2 == 0 and (4 if width < 256 else 32) <= size <= 256
 
 
 def _changed_recipes(attend: _Attention, ours: Recipe) -> Iterator[tuple[str, Recipe]]:
