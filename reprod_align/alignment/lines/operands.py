@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.causes import explain_forward
+from reprod_align.model.leaf import hide_same_places
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
 
@@ -19,7 +20,7 @@ def explain_calls(found: Difference) -> str:
     each is not, whose cause is then sought.
     """
     ours, theirs = found.ours, found.theirs
-    if ours is None or theirs is None:
+    if ours is None or theirs is None or not found.is_sure:
         return ""
     apart = list(_pair_unequal(ours.inputs, theirs.inputs))
     if len(apart) == 1:
@@ -56,5 +57,7 @@ def _name_inputs(call: Operation) -> list[tuple[str, Array]]:
 
 
 def _explain(expected: Array, actual: Array, given: Sequence[tuple[str, Array]]) -> str:
+    if hide_same_places(expected, actual):  # a mask by another convention
+        return ""
     names, arrays = [name for name, _ in given], [array for _, array in given]
     return explain_forward(expected, actual, arrays, names=names)
