@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from reprod_align.alignment.lines.search import Difference
+from reprod_align.alignment.lines.values import are_equal
 from reprod_align.causes import explain_forward
 from reprod_align.model.leaf import hide_same_places
 from reprod_align.model.source.operation import Operation
@@ -11,6 +12,7 @@ from reprod_align.model.trace import Array
 import numpy as np
 
 _CLOSE = 1e-9  # relative
+_HIDDEN = -5e3  # a score below takes no part in a softmax
 
 
 def explain_calls(found: Difference) -> str:
@@ -35,7 +37,7 @@ def _pair_unequal(ours: Sequence[Array], theirs: Sequence[Array]) -> Iterator[tu
     left = [array for array in ours if array.dtype.kind == "f"]
     rest = []
     for array in (one for one in theirs if one.dtype.kind == "f"):
-        equal = next((at for at, other in enumerate(left) if _are_equal(array, other)), None)
+        equal = next((at for at, other in enumerate(left) if are_equal(other, array, _CLOSE)), None)
         if equal is None:
             rest.append(array)
         else:
@@ -45,19 +47,15 @@ def _pair_unequal(ours: Sequence[Array], theirs: Sequence[Array]) -> Iterator[tu
         yield (same_shape[0] if len(same_shape) == 1 else np.zeros(0)), array
 
 
-def _are_equal(one: Array, other: Array) -> bool:
-    if one.shape != other.shape:
-        return False
-    scale = max(float(np.abs(other).max(initial=0.0)), 1e-300)
-    return bool(np.abs(one - other).max(initial=0.0) <= _CLOSE * scale)
-
-
 def _name_inputs(call: Operation) -> list[tuple[str, Array]]:
     return [(f"what {call.name} takes", array) for array in call.inputs]
 
 
 def _explain(expected: Array, actual: Array, given: Sequence[tuple[str, Array]]) -> str:
-    if hide_same_places(expected, actual):  # a mask by another convention
-        return ""
+    if (
+        hide_same_places(expected, actual)
+        or min(it.min(initial=0) for it in (expected, actual)) < _HIDDEN
+    ):
+        return ""  # a mask by another convention, or scores under one
     names, arrays = [name for name, _ in given], [array for _, array in given]
     return explain_forward(expected, actual, arrays, names=names)

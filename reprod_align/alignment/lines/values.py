@@ -7,6 +7,7 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
+_HIDDEN = -5e3  # a score below takes no part in a softmax
 _LARGEST = 4_000_000  # elements that are sorted to tell an order apart from other numbers
 
 
@@ -87,14 +88,21 @@ def _strip(array: Array) -> Array:
 
 
 def _plain(array: Array) -> Array:
-    """Return integers and booleans as float64: the two sides often differ in such a dtype alone."""
-    return array.astype(np.float64) if array.dtype.kind in "biu" else array
+    """Return integers and booleans as float64: the two sides often differ in such a dtype alone.
+
+    Floats far below zero become one number: masks by -1e4, by the lowest float and by -inf, and
+    scores that they are added to, hide the same.
+    """
+    if array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    return np.maximum(array, _HIDDEN) if array.dtype.kind == "f" else array
 
 
 def _sum(array: Array) -> float:
     """Return the sum of the magnitudes of what is finite."""
     if array.dtype.kind not in "biufc":
         return 0.0
-    sizes = np.abs(array.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
+    plain = _plain(array)
+    sizes = np.abs(plain.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
     with np.errstate(all="ignore"):
         return float(np.where(np.isfinite(sizes), sizes, 0.0).sum())

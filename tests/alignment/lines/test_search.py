@@ -103,3 +103,13 @@ def test_a_constant_that_differs_leads_to_where_it_was_set(tmp_path) -> None:  #
         describe_difference(Difference("call", ours, theirs, True))
         == "`y * scale` in Paddle, `y * 2` in PyTorch"
     )
+
+
+def test_masks_of_every_convention_and_scores_under_them_are_equal() -> None:
+    hidden = X > 0
+    masks = [np.where(hidden, value, 0.0) for value in (-1e4, np.finfo(np.float64).min, -np.inf)]
+    for mask in masks[1:]:
+        assert are_equal(masks[0], mask, 1e-9) and are_equal(X + masks[0], X + mask, 1e-9)
+        assert KnownValues([X + masks[0]], 1e-9).find_equal(X + mask)
+    weak = np.where(hidden, -1.0, 0.0)
+    assert not are_equal(masks[0], weak, 1e-9) and not are_equal(X + masks[0], X + weak, 1e-9)
