@@ -117,7 +117,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "squeezebert": _paddlenlp("squeezebert", FAITHFUL_TOO["squeezebert"]),
     "mobilebert": _paddlenlp("mobilebert", FAITHFUL_TOO["mobilebert"]),
     "albert": _paddlenlp("albert", FAITHFUL_TOO["albert with gelu"]),
-    "mpnet": _paddlenlp("mpnet", FAITHFUL_TOO["mpnet with its epsilon"]),
+    "mpnet": _paddlenlp("mpnet", FAITHFUL_TOO["mpnet"]),
     "luke": _paddlenlp("luke", FAITHFUL_TOO["luke with its epsilon"]),
     "bart": _paddlenlp("bart", FAITHFUL_TOO["bart"]),
     "pegasus": _paddlenlp("pegasus", FAITHFUL_TOO["pegasus"]),

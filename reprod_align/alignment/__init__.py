@@ -116,7 +116,8 @@ def _without_float32(pair: Pair, mixed: Report) -> Report:
         wide.remarks.insert(0, _WIDENED)
         return wide
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
-    places = list(dict.fromkeys(finding.place for finding in mixed.findings))
+    found = (place for one in mixed.findings for place in (one.place, *one.places))
+    places = list(dict.fromkeys(found))
     if places:
         named = shorten(places, _NAMED)
         wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}; "

@@ -24,6 +24,7 @@ from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
+from reprod_align.report.grouping import group_findings
 
 import numpy as np
 
@@ -188,6 +189,7 @@ def _conclude(runner: Runner, findings: Findings) -> Report:
     """Return the report with its findings in causal order and its verdict."""
     report = findings.report
     report.findings.sort(key=lambda finding: STAGES.index(finding.stage))
+    report.findings = group_findings(report.findings)
     report.remarks += [*runner.reference.remarks, *runner.port.remarks]
     if report.findings:
         report.verdict = "diverges"

@@ -2,38 +2,25 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import islice
 
-from reprod_align.alignment.comparing import compare_outputs
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import SEED, Runner
+from reprod_align.alignment.trying.alternatives import try_alternatives
 from reprod_align.alignment.weights_check import add_differing_weights
-from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.match import (
     Evidence,
-    Match,
-    TensorPair,
     collect_evidence,
-    find_alternatives,
     find_certain_places,
     keep_common_places,
     match_models,
     pair_by_value,
-    pair_modules,
 )
 from reprod_align.model.projection import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
-
-import numpy as np
-
-_CLEARLY = 1e-3
-"""of how far the outputs are apart: what the right pairing leaves at most"""
-_TRIES = 48  # other pairings that are tried before giving up
-_ROUNDED = 1e-6  # relative: a constant that went through float32
 
 
 def pair_models(
@@ -55,12 +42,12 @@ def pair_models(
     held = port.values()
     torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
     paddle = collect_evidence(port.describe(), _order_of_port(port, inputs), held, "Paddle")
-    pairing = _make_pairing(match_models(torch, paddle, name_map), torch, paddle)
+    pairing = make_pairing(match_models(torch, paddle, name_map), torch, paddle)
     runner = Runner(reference, port, inputs, dtype, pairing, weights, held, first, eval_backward)
-    if not copy_weights:
-        add_differing_weights(pairing.match, weights, held, findings)
     runner.load_port()
-    runner = _try_alternatives(runner, torch, paddle, findings)
+    runner = try_alternatives(runner, torch, paddle, findings)
+    if not copy_weights:
+        add_differing_weights(runner.pairing.match, weights, held, findings)
     runner = _pair_by_value(runner, torch, paddle, findings)
     runner = _share_draws(runner)
     findings.report.pairs = runner.pairing.modules
@@ -104,64 +91,6 @@ def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
         return _modules_called(port.run(inputs, False, KeyedDraws(SEED, {}), "none", anew=True))
     except ModelFailure:
         return []
-
-
-def _make_pairing(found: Match, torch: Evidence, paddle: Evidence) -> Pairing:
-    modules = pair_modules(found, torch, paddle)
-    loaded = [pair for pair in found.pairs if _is_loaded(pair, torch, paddle)]
-    places = find_certain_places(modules, torch, paddle)
-    return Pairing(torch.info, paddle.info, found, loaded, modules, places)
-
-
-def _is_loaded(pair: TensorPair, torch: Evidence, paddle: Evidence) -> bool:
-    """Tell whether the port is given PyTorch's values of this pair.
-
-    It is where state dicts hold the tensors. A constant outside the state dict keeps Paddle's own
-    values, unless they are PyTorch's but for float32 rounding: then both sides compute with the same.
-    """
-    ours = [torch.info.tensors[name] for name in pair.torch]
-    theirs = [paddle.info.tensors[name] for name in pair.paddle]
-    if all(tensor.is_persistent for tensor in (*ours, *theirs)):
-        return True
-    made = pair.to_paddle(torch.values)
-    return all(gap(array, paddle.values[name], _ROUNDED).ok for name, array in made.items())
-
-
-def _try_alternatives(
-    runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings
-) -> Runner:
-    """Where tensors could be paired or laid out in other ways, keep the way that makes outputs agree.
-
-    A port that computes in float32 inside, or has a small fault elsewhere, still differs then, but
-    far less than with a wrong pairing.
-    """
-    found = runner.pairing.match
-    distance = _outputs_distance(runner) if found.doubts or found.layouts else 0.0
-    if distance <= RELATIVE_TOLERANCE:
-        return runner
-    enough = (
-        max(RELATIVE_TOLERANCE, _CLEARLY * distance)
-        if np.isfinite(distance)
-        else RELATIVE_TOLERANCE
-    )
-    for words, other in islice(find_alternatives(found), _TRIES):
-        tried = replace(runner, pairing=_make_pairing(other, torch, paddle))
-        tried.load_port()
-        if _outputs_distance(tried) <= enough:
-            findings.remark(f"paired by comparing outputs, since the names are ambiguous: {words}")
-            return tried
-    runner.load_port()
-    return runner
-
-
-def _outputs_distance(runner: Runner) -> float:
-    """Return how far the port's outputs in eval mode are from the reference's, relative."""
-    try:
-        port = runner.run_port(False, "ends", backward=False)
-    except ModelFailure:
-        return np.inf
-    gaps = compare_outputs(runner.pairing, runner.expected, port)
-    return max((found.exceed * RELATIVE_TOLERANCE for _, found in gaps), default=np.inf)
 
 
 def _pair_by_value(runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings) -> Runner:

@@ -5,12 +5,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reprod_align.alignment.audit import SettingDifference, compare_settings
+from reprod_align.base.difference import gap
 from reprod_align.base.naming import parent
-from reprod_align.match import Match, TensorPair
+from reprod_align.match import (
+    Evidence,
+    Match,
+    TensorPair,
+    find_certain_places,
+    pair_modules,
+)
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.projection import pair_outputs
+from reprod_align.model.settings import FUSED_SIZES
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Array, Trace, keep_copy
+
+_ROUNDED = 1e-6  # relative: a constant that went through float32
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,19 @@ class Pairing:
             len(pair.torch) != len(pair.paddle) and ours in map(parent, pair.torch)
             for pair in self.match.pairs
         )
-        return compare_settings(self.torch.modules[ours], self.paddle.modules[theirs], fused)
+        found = compare_settings(self.torch.modules[ours], self.paddle.modules[theirs], fused)
+        if (ours, theirs) in self._laid_as_torch:  # its sizes are read off the weight's shape
+            found = [difference for difference in found if difference.name not in FUSED_SIZES]
+        return found
+
+    @cached_property
+    def _laid_as_torch(self) -> frozenset[tuple[str, str]]:
+        """Modules whose matrix lies in Paddle as it does in PyTorch."""
+        return frozenset(
+            (parent(pair.torch[0]), parent(pair.paddle[0]))
+            for pair in self.match.pairs
+            if not pair.is_fused and not pair.lay[0].transposed and len(pair.lay[0].shape) == 2
+        )
 
     @cached_property
     def split_ties(self) -> Sequence[tuple[str, str, str]]:
@@ -120,3 +142,25 @@ class Pairing:
         """Tell whether a paired parameter is trained by one framework and not by the other."""
         first, second = self.torch.tensors[ours], self.paddle.tensors[theirs]
         return first.is_trainable != second.is_trainable
+
+
+def make_pairing(found: Match, torch: Evidence, paddle: Evidence) -> Pairing:
+    """Return the pairing that follows from the pairs of tensors."""
+    modules = pair_modules(found, torch, paddle)
+    loaded = [pair for pair in found.pairs if _is_loaded(pair, torch, paddle)]
+    places = find_certain_places(modules, torch, paddle)
+    return Pairing(torch.info, paddle.info, found, loaded, modules, places)
+
+
+def _is_loaded(pair: TensorPair, torch: Evidence, paddle: Evidence) -> bool:
+    """Tell whether the port is given PyTorch's values of this pair.
+
+    It is where state dicts hold the tensors. A constant outside the state dict keeps Paddle's own
+    values, unless they are PyTorch's but for float32 rounding: then both sides compute with the same.
+    """
+    ours = [torch.info.tensors[name] for name in pair.torch]
+    theirs = [paddle.info.tensors[name] for name in pair.paddle]
+    if all(tensor.is_persistent for tensor in (*ours, *theirs)):
+        return True
+    made = pair.to_paddle(torch.values)
+    return all(gap(array, paddle.values[name], _ROUNDED).ok for name, array in made.items())

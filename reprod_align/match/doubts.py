@@ -3,7 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import permutations
+from itertools import combinations, islice, permutations
 from math import gcd
 
 from reprod_align.base.difference import gap
@@ -15,6 +15,7 @@ from reprod_align.model.tensor_pair import Match, TensorPair
 
 _SAME = 1e-6  # relative: a weight may have gone through float32 on its way
 _GROUPINGS = 8  # ways of dealing out rows to heads that are offered
+_COMBINED = 24  # ways of turning some weights that are offered
 _MOST = 4  # look-alikes whose orders are offered
 
 Change = dict[TensorPair, TensorPair]
@@ -34,7 +35,7 @@ def note_doubts(
 
 def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
     """Yield the other matches that could be meant, each with what it does in words."""
-    for change in found.layouts:
+    for change in _combine(found.layouts):
         pairs = [change.get(pair, pair) for pair in found.pairs]
         named = ", ".join(" + ".join(pair.torch) for pair in change)
         yield f"laid out another way: {named}", replace(found, pairs=pairs)
@@ -43,6 +44,19 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
             other = exchange(found, groups, order)
             named = ", ".join(f"{path} with {other.owners[path]}" for g in groups for path in g)
             yield named, other
+
+
+def _combine(layouts: Sequence[Change]) -> Iterator[Change]:
+    """Yield ways to lay pairs out otherwise: all that can be turned together, each alone, then some.
+
+    What one author wrote lies in one way: often all such weights of a model are turned, or none.
+    """
+    turns = [change for change in layouts if not any(pair.is_fused for pair in change)]
+    sizes = [len(turns), *range(1, len(turns))]
+    combined = (chosen for size in sizes for chosen in combinations(turns, size))
+    for chosen in islice(combined, _COMBINED) if turns else ():
+        yield {pair: new for change in chosen for pair, new in change.items()}
+    yield from (change for change in layouts if change not in turns)
 
 
 def exchange(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]) -> Match:

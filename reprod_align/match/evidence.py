@@ -12,7 +12,8 @@ from reprod_align.weights.layout import matrix_axes
 
 import numpy as np
 
-_ROLES = {"_mean": "running_mean", "_variance": "running_var", "_weight": "weight"}
+_ROLES = {"_mean": "running_mean", "_variance": "running_var", "_weight": "weight",
+          "weight_ho": "weight_hr"}  # fmt: skip
 _SCALED = "InstanceNorm"  # Paddle calls its weight `scale`
 _COUNTER = "num_batches_tracked"  # Paddle keeps none
 _PARAMETRIZED = re.compile(r"(?:(.*)\.)?parametrizations\.(\w+?)(?:\.0)?")
@@ -121,7 +122,13 @@ def _owner(info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework
     convention = settings.convention or framework
     laid = matrix_axes(settings.kind, settings.class_name, convention, path in info.stock)
     axes = {role: laid if role in _MATRICES else "" for role in tensors}
+    axes |= {role: matrix_axes("Linear", "", convention) for role in tensors if _projects(role)}
     return Owner(path, settings.kind, tensors, axes)
+
+
+def _projects(role: str) -> bool:
+    """Tell whether a tensor projects an LSTM's state: Paddle keeps it as a Linear's weight."""
+    return role.startswith("weight_hr")
 
 
 def _places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -174,9 +181,10 @@ def _open_cells(owner: Owner) -> list[Owner]:
         return layer, name
 
     return [
-        Owner(f"{owner.path}.l{layer}", f"{owner.kind}Cell", tensors, dict.fromkeys(tensors, ""))
+        Owner(f"{owner.path}.l{layer}", f"{owner.kind}Cell", tensors,
+              {role: owner.axes[f"{role}_l{layer}"] for role in tensors})
         for layer, tensors in _regroup(owner, split).items()
-    ]
+    ]  # fmt: skip
 
 
 def _open_gates(cell: Owner) -> list[Owner]:

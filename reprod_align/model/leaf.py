@@ -13,6 +13,8 @@ import numpy as np
 
 _NEAR = 1e-5  # relative: nearer than any two different tensors, with float32 inside too
 _MASK_VALUES = 3  # shown, hidden, and halfway
+HIDDEN = 1e3
+"""what is added to a score to hide it is below minus this: nothing is left of its exponential"""
 PASSED_ON = 10.0
 """times a difference between outputs that agree is what it may make of gradients"""
 
@@ -27,6 +29,8 @@ class LeafPair:
     """transposes the reference's array into the port's layout; None if they are laid out alike"""
     shape: tuple[int, ...] | None = None
     """the port's, where axes are merged, cut or dropped there; None if they are not"""
+    split: tuple[int, ...] | None = None
+    """the shape that the reference's array takes first, where the port has cut an axis: into heads"""
 
     @overload
     def to_port(self, array: Array) -> Array: ...
@@ -36,7 +40,8 @@ class LeafPair:
         """Return the reference's array in the port's layout, None for None."""
         if array is None:
             return None
-        turned = array if self.axes is None else array.transpose(self.axes)
+        cut = array if self.split is None else array.reshape(self.split)
+        turned = cut if self.axes is None else cut.transpose(self.axes)
         return turned if self.shape is None else turned.reshape(self.shape)
 
 
@@ -112,6 +117,21 @@ def is_mask(array: Array) -> bool:
     return array.dtype.kind != "f" or len(np.unique(array)) <= _MASK_VALUES
 
 
+def carries_mask(array: Array) -> bool:
+    """Tell whether an array is a mask or index, or has a mask added to it."""
+    return is_mask(array) or bool((array <= -HIDDEN).any())
+
+
+def equal_in_effect(expected: Array, actual: Array, relative: float = RELATIVE_TOLERANCE) -> bool:
+    """Tell whether two arrays that are added to scores show the same: what is hidden may be -1e4 or -inf."""
+    if expected.shape != actual.shape or {expected.dtype.kind, actual.dtype.kind} != {"f"}:
+        return False
+    hidden = expected <= -HIDDEN
+    if (hidden != (actual <= -HIDDEN)).any():
+        return False
+    return gap(np.where(hidden, 0.0, expected), np.where(hidden, 0.0, actual), relative).ok
+
+
 def hide_different_places(expected: Array, actual: Array) -> bool:
     """Tell whether two masks, which may differ in axes of length 1, hide different places."""
     kinds = len(np.unique(expected)), len(np.unique(actual))
@@ -154,9 +174,12 @@ def _find_partner(
 
 def _may_merge(expected: Array, actual: Array) -> bool:
     """Tell whether two arrays hold as much in another number of axes longer than 1."""
-    counts = [sum(size > 1 for size in array.shape) for array in (expected, actual)]
     alike = _kind(expected) == _kind(actual) and expected.size == actual.size
-    return alike and counts[0] != counts[1]
+    return alike and _count_axes(expected) != _count_axes(actual)
+
+
+def _count_axes(array: Array) -> int:
+    return sum(size > 1 for size in array.shape)
 
 
 def _share_ends(expected: Array, actual: Array) -> bool:
@@ -166,11 +189,21 @@ def _share_ends(expected: Array, actual: Array) -> bool:
 
 
 def _reshape(path: str, ours: Array, at: str, theirs: Array, limit: float) -> LeafPair | None:
-    """Return the pair of leaves that hold the same in another number of axes: (n, h, w, c) and (n, hw, c)."""
+    """Return the pair of leaves that hold the same in another number of axes.
+
+    As (n, h, w, c) and (n, hw, c), or (n, l, hd) and, cut into heads, (n, h, l, d).
+    """
     if not _is_near(np.sort(ours, None), np.sort(theirs, None), limit):
         return None
-    pairs = (LeafPair(path, at, axes, theirs.shape) for axes in permutations(range(ours.ndim)))
-    return next((pair for pair in pairs if _is_near(pair.to_port(ours), theirs, limit)), None)
+    merges = _count_axes(ours) > _count_axes(theirs)
+    for order in permutations(range(ours.ndim if merges else theirs.ndim)):
+        pair = LeafPair(path, at, order, theirs.shape)
+        if not merges:
+            cut = tuple(theirs.shape[axis] for axis in order)
+            pair = LeafPair(path, at, tuple(int(axis) for axis in np.argsort(order)), split=cut)
+        if _is_near(pair.to_port(ours), theirs, limit):
+            return pair
+    return None
 
 
 def _find_axes(expected: Array, actual: Array) -> tuple[int, ...] | None:

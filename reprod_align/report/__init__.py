@@ -7,7 +7,7 @@ from typing import Literal
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.json import as_json
-from reprod_align.base.text import count
+from reprod_align.base.text import count, shorten
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
@@ -18,6 +18,7 @@ AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
 PORT_RUNS = "the port runs"
 _ROWS = 12  # of the table of modules
+_PLACES = 6  # named in the text of a finding
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class Finding:
     torch_code: str = ""
     """what stands in that line"""
     paddle_code: str = ""
+    places: tuple[str, ...] = ()
+    """further places that differ for the same cause, in the order of the findings"""
 
     @property
     def place(self) -> str:
@@ -135,7 +138,7 @@ class Report:
                 f"{count(len(self.findings), 'finding')}, the first is where the models diverge:",
             ]
             for number, finding in enumerate(self.findings, 1):
-                lines += [f"  {number}. {finding}", *_show_lines(finding)]
+                lines += [f"  {number}. {finding}", *_show_lines(finding), *_show_places(finding)]
         lines += self._growth()
         if self.consequences:
             lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
@@ -194,6 +197,15 @@ def _handed(share: ModuleShare) -> str:
     """Return to which module of the same code the values go, by its own name if it has one there."""
     name = share.handed_to.removeprefix(f"{share.paddle_name}.")
     return f" -> {name}" if name else ""
+
+
+def _show_places(finding: Finding) -> list[str]:
+    """Return the line that names the further places of a finding, if it has any."""
+    if not finding.places:
+        return []
+    return [
+        f"       and {count(len(finding.places), 'more place')}: {shorten(finding.places, _PLACES)}"
+    ]
 
 
 def _row(check: Check) -> str:

@@ -390,3 +390,44 @@ def test_a_step_that_clips_is_judged_by_its_updates(largest: float) -> None:
         ),
     )
     assert report.passed == (largest == 0.05), str(report)
+
+
+class TorchProjected(torch.nn.Module):
+    """An LSTM whose state is projected to fewer numbers."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.rnn = torch.nn.LSTM(6, 8, batch_first=True, **options)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        out, (state, cell) = self.rnn(x)
+        return out, state, cell
+
+
+class PaddleProjected(paddle.nn.Layer):
+    """The same."""
+
+    def __init__(self, bidirectional: bool = False, **options: Any) -> None:
+        super().__init__()
+        direction = "bidirect" if bidirectional else "forward"
+        self.rnn = paddle.nn.LSTM(6, 8, direction=direction, **options)
+
+    def forward(self, x: Any) -> Any:
+        out, (state, cell) = self.rnn(x)
+        return out, state, cell
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"proj_size": 4},
+        {"proj_size": 4, "num_layers": 2, "dropout": 0.2},
+        {"proj_size": 6, "num_layers": 2, "bidirectional": True},
+    ],
+)
+def test_an_lstm_with_a_projection_is_paired(options: dict[str, Any]) -> None:
+    batch = (BATCH[0].reshape(2, 16, 12)[:, :5, :6],)
+    report = align(lively(TorchProjected(**options)), PaddleProjected(**options), batch)
+    assert report.verdict == "faithful", str(report)
+    other = {**options, "proj_size": options["proj_size"] - 1}
+    assert not align(lively(TorchProjected(**options)), PaddleProjected(**other), batch).passed

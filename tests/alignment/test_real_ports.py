@@ -134,10 +134,98 @@ def epsilon(build: Builder, value: float) -> Builder:
     return built
 
 
+def share(build: Builder, head: str, table: str, role: str = "weight") -> Builder:
+    """Return a builder of the same pair whose Paddle side ties its head to its table, as PyTorch does."""
+
+    def built(ours: Any, theirs: Any) -> Built:
+        first, second, inputs = build(ours, theirs)
+        layers = dict(second.named_sublayers(include_self=True))
+        setattr(layers[head], role, layers[table].weight)
+        return first, second, inputs
+
+    return built
+
+
+def worded(name: str, **more: Any) -> Builder:
+    """Return a builder of a sequence-to-sequence model with its head."""
+
+    def build(ours: Any, theirs: Any) -> Built:
+        config = getattr(ours, f"{name}Config")(**SEQ2SEQ, **more)
+        other = getattr(theirs, f"{name}Config")(**SEQ2SEQ, **DEPTH, **more)
+        kind, inputs = (
+            f"{name}ForConditionalGeneration",
+            {**padded(), "decoder_input_ids": tokens(7, 3)},
+        )
+        return getattr(ours, kind)(config), getattr(theirs, kind)(other), inputs
+
+    return build
+
+
+def falcon_words(ours: Any, theirs: Any) -> Built:
+    known = dict(
+        vocab_size=100, hidden_size=32, num_attention_heads=4, parallel_attn=True, multi_query=True
+    )
+    config = ours.FalconConfig(**known, num_hidden_layers=2, new_decoder_architecture=False)
+    other = theirs.RWConfig(**known, n_layer=2, n_head=4)
+    return ours.FalconForCausalLM(config), theirs.RWForCausalLM(other), padded()
+
+
+def bigbird(ours: Any, theirs: Any) -> Built:
+    config = ours.BigBirdConfig(
+        **ENCODER, attention_type="original_full", hidden_act="gelu", hidden_dropout_prob=0.0
+    )
+    other = theirs.BigBirdConfig(
+        **ENCODER, num_layers=2, nhead=4, dim_feedforward=64, activation="gelu", dropout=0.0,
+        hidden_dropout_prob=0.0, attn_dropout=0.1, act_dropout=0.0,
+        attention_type="default_attention", block_size=1, window_size=1,
+        num_global_blocks=1, num_rand_blocks=1,
+    )  # fmt: skip
+    return ours.BigBirdModel(config), theirs.BigBirdModel(other), {"input_ids": tokens()}
+
+
+def t5(ours: Any, theirs: Any) -> Built:
+    settings = dict(vocab_size=100, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
+    models = [zoo.T5ForConditionalGeneration(zoo.T5Config(**settings)) for zoo in (ours, theirs)]
+    return models[0], models[1], {**padded(), "decoder_input_ids": tokens(7, 3)}
+
+
+def bloom(ours: Any, theirs: Any) -> Built:
+    settings = dict(vocab_size=100, hidden_size=32, n_layer=2, n_head=4)
+    models = [zoo.BloomModel(zoo.BloomConfig(**settings)) for zoo in (ours, theirs)]
+    return models[0], models[1], padded()
+
+
+def llama_model(ours: Any, theirs: Any) -> Built:
+    models = [zoo.LlamaForCausalLM(zoo.LlamaConfig(**DECODER)) for zoo in (ours, theirs)]
+    return models[0], models[1], padded()
+
+
+def scaled(build: Builder, path: str) -> Builder:
+    """Return a builder of the same pair in which Paddle's module returns 1.5 times its first output."""
+
+    def built(ours: Any, theirs: Any) -> Built:
+        first, second, inputs = build(ours, theirs)
+        layer = dict(second.named_sublayers())[path]
+        own = layer.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            out = own(*args, **kwargs)
+            return (out[0] * 1.5, *out[1:]) if isinstance(out, tuple) else out * 1.5
+
+        layer.forward = forward
+        return first, second, inputs
+
+    return built
+
+
 SMALL = dict(ENCODER, embedding_size=16)
 MOBILE = dict(SMALL, intra_bottleneck_size=16, num_feedforward_networks=2)
 LUKE = dict(ENCODER, entity_vocab_size=20, entity_emb_size=16)
-MPNET = same("MPNetModel", "MPNetConfig", ENCODER)
+XLNET = dict(vocab_size=100, d_model=32, n_layer=2, n_head=4, d_inner=64)
+BART, MBART = worded("Bart", pad_token_id=1), worded("MBart", pad_token_id=1, scale_embedding=True)
+PEGASUS = worded("Pegasus", pad_token_id=0, scale_embedding=True, activation_function="relu")
+MEGATRON = same("MegatronBertForMaskedLM", "MegatronBertConfig", ENCODER, input_ids=tokens())
+MEGATRON_TABLE = "megatronbert.embeddings.word_embeddings"
 
 FAITHFUL: dict[str, Builder] = {
     "bert, classifier": same("BertForSequenceClassification", "BertConfig", ENCODER),
@@ -149,6 +237,11 @@ FAITHFUL: dict[str, Builder] = {
     "gpt2": gpt2,
     "clip": clip,
     "falcon": falcon,
+    "mpnet, masked words": same(
+        "MPNetForMaskedLM", "MPNetConfig", dict(ENCODER, layer_norm_eps=1e-5)
+    ),
+    "bart, words": share(BART, "", "bart.shared", "lm_head_weight"),
+    "bigbird": bigbird,
 }
 FAITHFUL_TOO: dict[str, Builder] = {
     "bert, masked words": same("BertForMaskedLM", "BertConfig", ENCODER),
@@ -168,7 +261,19 @@ FAITHFUL_TOO: dict[str, Builder] = {
         "MobileBertModel", "MobileBertConfig", dict(MOBILE, classifier_activation=True)
     ),
     "albert with gelu": same("AlbertModel", "AlbertConfig", dict(SMALL, hidden_act="gelu")),
-    "mpnet with its epsilon": epsilon(MPNET, 1e-12),
+    "albert, masked words": same(
+        "AlbertForMaskedLM", "AlbertConfig", dict(SMALL, hidden_act="gelu", layer_norm_eps=1e-5)
+    ),
+    "mpnet": same("MPNetModel", "MPNetConfig", dict(ENCODER, layer_norm_eps=1e-12)),
+    "roformer, masked words": same(
+        "RoFormerForMaskedLM", "RoFormerConfig", dict(ENCODER, embedding_size=32)
+    ),
+    "mbart, words": share(MBART, "", "mbart.shared", "lm_head_weight"),
+    "pegasus, words": share(PEGASUS, "", "pegasus.shared", "lm_head_weight"),
+    "megatronbert, masked words": share(
+        MEGATRON, "cls.predictions", MEGATRON_TABLE, "decoder_weight"
+    ),
+    "falcon, words": share(falcon_words, "lm_head", "transformer.word_embeddings"),
     "luke with its epsilon": epsilon(same("LukeModel", "LukeConfig", LUKE), 1e-12),
     "megatronbert, no mask": same(
         "MegatronBertModel", "MegatronBertConfig", ENCODER, input_ids=tokens()
@@ -195,11 +300,17 @@ FAULTY: dict[str, tuple[Builder, str, str]] = {
         same("RobertaForSequenceClassification", "RobertaConfig", dict(ENCODER, pad_token_id=1)),
         "", "PyTorch drops nothing; Paddle drops",
     ),
-    "albert": (
-        same("AlbertModel", "AlbertConfig", SMALL),
-        "encoder.albert_layer_groups.0.albert_layers.0.activation", "gelu (erf) in Paddle",
+    "megatronbert, untied head": (
+        MEGATRON, "cls.predictions.decoder.weight", "a parameter of its own in Paddle",
     ),
-    "mpnet": (MPNET, "embeddings.LayerNorm", "epsilon 1e-05 in Paddle and 1e-12 in PyTorch"),
+    "opt, a layer scaled": (scaled(opt, "decoder.layers.1"), "decoder.layers.1", "times 1.5"),
+    "bloom, a layer scaled": (scaled(bloom, "h.1"), "h.1", "times 1.5"),
+    "llama, an attention scaled": (
+        scaled(llama_model, "llama.layers.1.self_attn"), "model.layers.1.self_attn", "times 1.5",
+    ),
+    "t5, a layer scaled": (
+        scaled(t5, "t5.encoder.block.1.layer.1"), "encoder.block.1.layer.1", "its own code does not",
+    ),
     "megatronbert": (
         same("MegatronBertModel", "MegatronBertConfig", ENCODER),
         "encoder.layer.0.attention.self", "padding mask is missing",
@@ -221,7 +332,7 @@ PAIRED: dict[str, tuple[Builder, list[str], list[str]]] = {
     ),
     "xlnet": (
         same("XLNetModel", "XLNetConfig",
-             dict(vocab_size=100, d_model=32, n_layer=2, n_head=4, d_inner=64)), [], [],
+             XLNET), [], [],
     ),
     "bart, untied head": (
         lambda ours, theirs: (
@@ -252,6 +363,11 @@ def built(build: Builder) -> Built:
 def test_a_faithful_port_passes(name: str) -> None:
     report = align(*built(FAITHFUL[name]))
     assert report.verdict == "faithful", str(report)
+
+
+def test_a_port_that_computes_in_float32_as_pytorch_does_passes() -> None:
+    report = align(*built(same("XLNetLMHeadModel", "XLNetConfig", XLNET, input_ids=tokens())))
+    assert report.verdict == "agrees to float32", str(report)
 
 
 @pytest.mark.longer

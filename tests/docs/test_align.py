@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 from reprod_align.commands import main, parse
@@ -44,7 +45,7 @@ def findings(text: str) -> list[str]:
 
 def test_both_languages_show_the_same_blocks() -> None:
     pairs = list(zip(*(blocks(name) for name in PAGES), strict=True))
-    assert len(pairs) == 11
+    assert len(pairs) == 12
     assert [ours for ours, theirs in pairs if ours != theirs] == []
 
 
@@ -87,11 +88,22 @@ def test_align_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == blocks(PAGES[0], "text")[2]
 
 
+def test_pytorch_source_on_paddle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    inputs = "\nimport numpy as np\ninputs = (np.eye(3, dtype='float32'),)\n"
+    (tmp_path / "net.py").write_text("import torch\nNet = lambda: torch.nn.Linear(3, 2)\n")
+    (tmp_path / "pair.py").write_text(blocks(PAGES[0], "python")[1] + inputs)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    assert main(["pair", str(tmp_path / "pair.py"), "--paddle-python", sys.executable]) == 0
+    assert "verdict: faithful" in capsys.readouterr().out
+
+
 def test_traces_and_their_diff(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(blocks(PAGES[0], "python")[1], {})
+    exec(blocks(PAGES[0], "python")[2], {})
     command = next(line for line in commands() if " diff " in line)
     assert main(shlex.split(command)[1:]) == 1
     last, shown = capsys.readouterr().out.splitlines()[-1], blocks(PAGES[0], "text")[3]

@@ -2,6 +2,8 @@
 
 from reprod_align.model.leaf import (
     LeafPair,
+    carries_mask,
+    equal_in_effect,
     find_unpaired,
     hide_different_places,
     hide_same_places,
@@ -36,6 +38,24 @@ def test_permuted_and_merged_axes_are_found_by_value() -> None:
     assert pair_leaves(leaves(x=IMAGE), leaves(x=flat)) == []  # as outputs of the models
     (merged,) = pair_leaves(leaves(x=IMAGE), leaves(x=flat), inside=True)
     assert np.array_equal(merged.to_port(IMAGE), flat) and merged.to_port(None) is None
+
+
+def test_axes_cut_into_heads_are_found_by_value() -> None:
+    whole = IMAGE.reshape(2, 4, 30)
+    heads = whole.reshape(2, 4, 5, 6).transpose(0, 2, 1, 3)
+    (cut,) = pair_leaves(leaves(x=whole), leaves(x=heads), inside=True)
+    assert np.array_equal(cut.to_port(whole), heads)
+    (back,) = pair_leaves(leaves(x=heads), leaves(x=whole), inside=True)
+    assert np.array_equal(back.to_port(heads), whole)
+
+
+def test_masks_that_are_added_are_equal_in_effect_where_both_hide() -> None:
+    bias = np.arange(6.0).reshape(2, 3)
+    added = np.where(MASK == 0, -1e4, bias)
+    assert carries_mask(added) and not carries_mask(IMAGE)
+    assert equal_in_effect(np.where(MASK == 0, np.finfo(float).min, bias), added)
+    assert not equal_in_effect(bias, added) and not equal_in_effect(added, added + 1)
+    assert not equal_in_effect(MASK, MASK) and not equal_in_effect(added, added[:1])
 
 
 def test_what_fits_nothing_is_told() -> None:

@@ -34,3 +34,9 @@ def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
         write_page(tmp_path, Report(checks=CHECKS), "my pair")
     write_page(tmp_path / "page.html", Report(checks=CHECKS), "my pair")
     assert (tmp_path / "page.html").read_text().endswith("</html>\n")
+
+
+def test_the_page_lists_every_place_of_a_finding() -> None:
+    finding = Finding("forward", "a.0", "a.0", "differs", 1.0, 0.0, places=("a.1", "a.<2>"))
+    page = make_page(Report(findings=[finding]), "pair.py")
+    assert "a.1, a.&lt;2&gt;" in page

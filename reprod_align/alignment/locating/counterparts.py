@@ -9,6 +9,8 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.model.leaf import LeafPair, pair_leaves, sum_gradients
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 
+import numpy as np
+
 Which = Literal["inputs", "outputs"]
 
 
@@ -48,10 +50,13 @@ class Counterparts:
         }
         """the port's modules that are set otherwise than their counterparts"""
         modules, others = pairing.torch.modules, pairing.paddle.modules
+        self._torch, self._paddle = modules, others
         self._same_kind = {
             path for path, name in self._names.items()
             if modules[name].kind and modules[name].kind == others[path].kind
         }  # fmt: skip
+        self.is_spoilt = _count_not_finite(natural) > _count_not_finite(reference)
+        """whether the port's outputs hold NaN or infinities of its own making"""
         self._leaves: dict[tuple[int, str], tuple[Call, list[LeafPair]]] = {}
 
     def of(self, call: Call) -> CallPair | None:
@@ -60,6 +65,11 @@ class Counterparts:
             return None
         ours = self._calls.get((self._names[call.path], call.index))
         return None if ours is None else CallPair(ours, call)
+
+    def classes(self, calls: CallPair) -> tuple[str, str]:
+        """Return the classes of the two modules called."""
+        ours, theirs = calls.paths
+        return self._torch[ours].class_name, self._paddle[theirs].class_name
 
     def is_other_layer(self, call: Call) -> bool:
         """Tell whether the port calls a layer of the framework's own where the reference has another."""
@@ -75,6 +85,11 @@ class Counterparts:
             known = calls.theirs, pair_leaves(ours, theirs, in_order, inside)
             self._leaves[id(calls.theirs), which] = known
         return known[1]
+
+
+def _count_not_finite(trace: Trace) -> int:
+    arrays = [leaf.array for leaf in trace.outputs.values() if leaf.array.dtype.kind in "fc"]
+    return sum(int(np.count_nonzero(~np.isfinite(array))) for array in arrays)
 
 
 @dataclass(frozen=True)

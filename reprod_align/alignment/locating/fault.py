@@ -46,6 +46,11 @@ class Fault:
     judge: Judge = ALONE
     """what compared the two"""
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What is the same for this fault in another run."""
+        return self.stage, self.place, self.calls.theirs.key, self.where.partition(":")[0]
+
 
 def compare(
     pair: LeafPair, expected: Array, actual: Array, floor: float, judge: Judge = ALONE

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, Which
-from reprod_align.model.leaf import LeafPair, pair_leaves, sum_gradients
+from reprod_align.model.leaf import LeafPair, carries_mask, pair_leaves, sum_gradients
 from reprod_align.model.trace import Call, Trace
 from reprod_align.model.watch import Pin
 
@@ -15,7 +15,7 @@ class ReferencePins:
     """Gives the port the reference's values and gradients, call by call."""
 
     def __init__(self, counterparts: Counterparts, reference: Trace, constants: bool) -> None:
-        """Take the reference's run; `constants`: inputs that carry no gradient are given as well."""
+        """Take the reference's run; constants: masks and indices are given as well."""
         self._counterparts = counterparts
         trained = any(leaf.differentiable for leaf in reference.outputs.values())
         self._constants = constants or not trained
@@ -34,7 +34,8 @@ class ReferencePins:
         calls = self._counterparts.of(call)
         if calls is None:
             return {}
-        return self._pin(calls, self._counterparts.pair_leaves(calls, "outputs"), "outputs", True)
+        pairs = self._counterparts.pair_leaves(calls, "outputs")
+        return self._pin(calls, pairs, "outputs", self._constants)
 
     def _pin(
         self, calls: CallPair, pairs: Sequence[LeafPair], which: Which, constants: bool
@@ -44,7 +45,8 @@ class ReferencePins:
         pins = {}
         for pair in pairs:
             leaf = leaves[pair.expected]
-            if leaf.differentiable or constants:
+            kept = which == "inputs" or carries_mask(leaf.array)
+            if leaf.differentiable or constants or not kept:
                 gradient = pair.to_port(gradients[pair.expected])
                 pins[pair.actual] = Pin(pair.to_port(leaf.array), gradient, leaf.differentiable)
         return pins

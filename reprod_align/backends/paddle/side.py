@@ -56,25 +56,32 @@ def find_obstacle(model: nn.Layer) -> str:
 def modules(model: nn.Layer) -> Iterator[tuple[str, nn.Layer]]:
     """Yield every module once, under its first name, parents before their children.
 
-    The cells inside paddle.nn.LSTM, GRU and SimpleRNN only hold its weights under second names.
+    The cells inside paddle.nn.LSTM, GRU and SimpleRNN only hold its weights under second names; those
+    of an LSTM with proj_size hold them under the right ones.
     """
     hidden: tuple[str, ...] = ()
     for name, layer in model.named_sublayers(include_self=True):
         if name.startswith(hidden) and hidden:
             continue
         yield name, layer
-        if isinstance(layer, (nn.LSTM, nn.GRU, nn.SimpleRNN)):
+        if isinstance(layer, (nn.LSTM, nn.GRU, nn.SimpleRNN)) and not _is_projected(layer):
             hidden = (*hidden, f"{name}." if name else "")
 
 
 def own_tensors(module: nn.Layer) -> Iterator[tuple[str, paddle.Tensor, bool]]:
     """Yield name, tensor and whether it is a parameter, of what the module itself holds."""
-    for name, parameter in module._parameters.items():
+    parameters = {} if _is_projected(module) else module._parameters
+    for name, parameter in parameters.items():
         if parameter is not None:
             yield name, parameter, name not in _STATISTICS
     for name, buffer in module._buffers.items():
         if buffer is not None and has_values(buffer):
             yield name, buffer, False
+
+
+def _is_projected(module: nn.Layer) -> bool:
+    """Tell whether an LSTM has a projection: it counts four tensors a cell, though there are five."""
+    return isinstance(module, nn.LSTM) and getattr(module, "proj_size", 0) > 0
 
 
 def is_persistent(module: nn.Layer, name: str) -> bool:

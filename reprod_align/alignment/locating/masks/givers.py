@@ -4,37 +4,64 @@ Each side may follow a convention of its own for them (0 and 1, or 0 and -inf), 
 given another mask, or none, can't be blamed for what it makes of it: the module that gave it can.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Final
 
-from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
+from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
+from reprod_align.alignment.locating.masks.effect import (
+    constants_of,
+    is_equal_in_effect,
+    lacks_constant,
+    may_explain,
+)
 from reprod_align.alignment.locating.passing import find_code_with
-from reprod_align.model.leaf import hide_different_places, hide_same_places, is_mask
-from reprod_align.model.trace import Array, Call, Leaf
+from reprod_align.model.leaf import (
+    HIDDEN,
+    equal_in_effect,
+    hide_different_places,
+    hide_same_places,
+    is_mask,
+)
+from reprod_align.model.trace import Array
 
 import numpy as np
+
+_WHICH: Final[tuple[Which, ...]] = ("inputs", "outputs")
 
 
 def find_makers(run: PinnedRun) -> list[Fault]:
     """Return the faults of modules that hand on a mask or index of their own making that differs.
 
-    run: with the port's own masks and indices.
+    run: with the port's own masks and indices. Those that show the same places come last: they can
+    differ in effect only where everything is hidden.
     """
-    faults = []
-    for calls in run.calls:
-        call = calls.theirs
-        for pair in run.pair_leaves(calls, "inputs") if call.parent is not None else ():
-            ours, theirs = calls.leaves(pair, "inputs")
+    made = [fault for calls in run.calls for fault in _compare_constants(run, calls)]
+    made.sort(key=lambda fault: fault.tick)
+    return sorted(made, key=lambda f: equal_in_effect(np.asarray(f.expected), np.asarray(f.actual)))
+
+
+def _compare_constants(run: PinnedRun, calls: CallPair) -> Iterator[Fault]:
+    """Yield a fault of the code that made a mask or index that two calls take, or return, otherwise."""
+    call = calls.theirs
+    for which in _WHICH if call.parent is not None else ():
+        for pair in run.pair_leaves(calls, which):
+            ours, theirs = calls.leaves(pair, which)
             found = compare(pair, ours.array, theirs.array, rounding_of(calls.ours))
             if ours.differentiable or found.ok or _differ_by_convention(ours.array, theirs.array):
                 continue
+            expected = pair.to_port(ours.array)
             handed = "the mask or index" if is_mask(ours.array) else "the value"
-            where = f"{handed} it hands to {call.path}: {found.words}"
-            maker = find_code_with(run, calls, ours, theirs, "inputs")
-            faults.append(Fault("forward", maker, found, where, call.began, calls, True,
-                                pair.to_port(ours.array), theirs.array, "mask"))  # fmt: skip
-    return faults
+            if which == "inputs":
+                where = f"{handed} it hands to {call.path}: {found.words}"
+                maker = find_code_with(run, calls, ours, theirs, "inputs")
+                yield Fault("forward", maker, found, where, call.began, calls, True,
+                            expected, theirs.array, "mask")  # fmt: skip
+            else:
+                where = f"{handed} it returns: {found.words}"
+                yield Fault("forward", calls.paths, found, where, call.finished, calls,
+                            run.has_children(call), expected, theirs.array, "mask")  # fmt: skip
 
 
 def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
@@ -52,15 +79,17 @@ def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
         return fault
     if fault.kind != "mask" and run.is_stock(calls) and _constants_differ(calls, run):
         return _blame_user_code(fault, calls, run)
+    if fault.kind != "mask" and is_equal_in_effect(calls, run):
+        return fault
     if _hide_otherwise(calls, run):
         words = "the mask or index it hands to {} hides other places"
         return (
             _blame_first_without(_hide_otherwise, replace(fault, kind="mask"), calls, run, words)
             or fault
         )
-    if _lacks_constant(calls, run):
+    if lacks_constant(calls, run) and (fault.kind == "mask" or _hides_where(fault, calls, run)):
         words = "it has a mask or index that it does not hand to {}"
-        return _blame_first_without(_lacks_constant, fault, calls, run, words) or fault
+        return _blame_first_without(lacks_constant, fault, calls, run, words) or fault
     return fault
 
 
@@ -95,7 +124,7 @@ def _blame_user_code(fault: Fault, calls: CallPair, run: PinnedRun) -> Fault:
             given = call.path
             continue
         found = run.counterparts.of(call)
-        if found is not None and not _lacks_constant(found, run):
+        if found is not None and not lacks_constant(found, run):
             where = f"the mask or index it hands to {given} is not what that layer takes"
             if lacks:
                 where = f"it hands no mask or index to {given}, and PyTorch does"
@@ -112,22 +141,12 @@ def _shows_before_mask(fault: Fault) -> bool:
     """Tell whether the fault is in what goes to a module that has yet to use the mask it is given."""
     call = fault.calls.theirs
     handed = fault.own_code and fault.place[1] != call.path
-    return handed and bool(_constants(call))
-
-
-def _constants(call: Call) -> dict[str, Leaf]:
-    """Return the inputs of a call that carry no gradient: masks and indices."""
-    return {at: leaf for at, leaf in call.inputs.items() if not leaf.differentiable}
-
-
-def _lacks_constant(calls: CallPair, run: PinnedRun) -> bool:
-    """Tell whether the reference's call was given more masks and indices than the port's."""
-    return len(_constants(calls.ours)) > len(_constants(calls.theirs))
+    return handed and bool(constants_of(call))
 
 
 def _constants_differ(calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether two calls were given different masks or indices, or of different kinds."""
-    ours, theirs = _constants(calls.ours), _constants(calls.theirs)
+    ours, theirs = constants_of(calls.ours), constants_of(calls.theirs)
     most = max(len(ours), len(theirs))
     pairs = [pair for pair in run.pair_leaves(calls, "inputs") if pair.expected in ours]
     leaves = [(pair, *calls.leaves(pair, "inputs")) for pair in pairs]
@@ -135,12 +154,23 @@ def _constants_differ(calls: CallPair, run: PinnedRun) -> bool:
     return most > 0 and (len(pairs) < most or not same)
 
 
+def _hides_where(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
+    """Tell whether a mask that the port's call lacks can make this difference, by where it hides.
+
+    What it hides nothing of, an example or a query, must agree.
+    """
+    paired = {pair.expected for pair in run.pair_leaves(calls, "inputs")}
+    lacking = [leaf.array for at, leaf in constants_of(calls.ours).items() if at not in paired]
+    masks = [mask for mask in lacking if is_mask(mask) or (mask <= -HIDDEN).any()]
+    return any(may_explain(mask, fault.expected, fault.actual) for mask in masks)
+
+
 def _hide_otherwise(calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether two calls were given masks that could not be paired and hide different places."""
     pairs = run.pair_leaves(calls, "inputs")
     paired = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
-    ours = [leaf.array for at, leaf in _constants(calls.ours).items() if at not in paired[0]]
-    theirs = [leaf.array for at, leaf in _constants(calls.theirs).items() if at not in paired[1]]
+    ours = [leaf.array for at, leaf in constants_of(calls.ours).items() if at not in paired[0]]
+    theirs = [leaf.array for at, leaf in constants_of(calls.theirs).items() if at not in paired[1]]
     return any(hide_different_places(mask, other) for mask in ours for other in theirs)
 
 

@@ -1,0 +1,72 @@
+"""Which tensors of two calls differ where the outputs depend on them."""
+
+from collections.abc import Iterator
+
+from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
+from reprod_align.alignment.locating.fault import compare, rounding_of
+from reprod_align.base.difference import Gap, magnitude
+from reprod_align.model.leaf import LeafPair, find_unpaired
+from reprod_align.model.trace import Array, Leaf
+
+import numpy as np
+
+
+def find_differing(
+    run: PinnedRun, calls: CallPair, which: Which, floor: float
+) -> Iterator[tuple[LeafPair, Gap, Array, Array]]:
+    """Yield the pairs of tensors that differ where it matters, with both, in the port's layout.
+
+    floor: what rounding leaves where zero is due.
+    """
+    no_gradients = all(leaf.gradient is None for leaf in run.reference.outputs.values())
+    for pair in run.pair_leaves(calls, which):
+        ours, theirs = calls.leaves(pair, which)
+        judge = run.judge_values(calls, pair, which)
+        found = compare(pair, ours.array, theirs.array, floor, judge)
+        if not found.ok and (
+            no_gradients
+            or _matters(pair, ours, theirs.array, found.tolerance)
+            or (run.counterparts.is_spoilt and _spoils(pair, ours.array, theirs.array))
+        ):
+            yield pair, found, pair.to_port(ours.array), theirs.array
+
+
+def _spoils(pair: LeafPair, expected: Array, actual: Array) -> bool:
+    """Tell whether a value is not finite where the reference's is: even times 0 it is felt."""
+    laid = pair.to_port(expected)
+    if laid.shape != actual.shape or laid.dtype.kind != "f":
+        return False
+    return bool((np.isfinite(laid) & ~np.isfinite(actual)).any())
+
+
+def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> bool:
+    """Tell whether the difference lies where the outputs depend on it: not in padding, say."""
+    if not leaf.differentiable:
+        return True
+    gradient, expected = pair.to_port(leaf.gradient), pair.to_port(leaf.array)
+    if gradient is None:
+        return False
+    if expected.shape != actual.shape:
+        return True
+    with np.errstate(all="ignore"):
+        distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    apart = ~(distance <= tolerance) & (actual != expected)
+    felt = np.abs(gradient) > 1e-12 * magnitude(gradient)
+    return bool((apart & felt).any())
+
+
+def find_misfit(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
+    """Return the first outputs of two calls that the shapes keep from being paired, if both have one.
+
+    What the reference makes no use of needs no counterpart.
+    """
+    ours = calls.ours.outputs
+    if any(leaf.gradient is not None for leaf in run.reference.outputs.values()):
+        ours = {at: leaf for at, leaf in ours.items() if leaf.gradient is not None}
+    return find_unpaired(ours, calls.theirs.outputs, run.pair_leaves(calls, "outputs"))
+
+
+def outputs_agree(run: PinnedRun, calls: CallPair) -> bool:
+    """Tell whether the outputs of two calls fit each other and agree where it matters."""
+    fit = bool(run.pair_leaves(calls, "outputs")) and find_misfit(run, calls) is None
+    return fit and not any(find_differing(run, calls, "outputs", rounding_of(calls.ours)))

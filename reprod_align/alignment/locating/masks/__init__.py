@@ -1,0 +1,1 @@
+"""Masks and indices: who made them, and whether they have an effect."""

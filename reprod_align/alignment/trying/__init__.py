@@ -1,0 +1,1 @@
+"""Tries what names and shapes leave open: the numbers decide."""

@@ -1,0 +1,139 @@
+"""How a weight lies in a module of the user's own: what the module computes decides.
+
+A class derived from Linear, or one that multiplies with a bare parameter, may keep (out, in) or
+(in, out), and a square weight fits both ways. On the reference's inputs only one of them gives the
+reference's outputs, whatever is wrong elsewhere in the port.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
+from reprod_align.alignment.locating.differing import find_misfit
+from reprod_align.alignment.locating.fault import compare, rounding_of
+from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import RELATIVE_TOLERANCE
+from reprod_align.match import TensorPair
+from reprod_align.model.side import ModelFailure
+
+import numpy as np
+
+CLEARLY = 1e-3
+"""of how far outputs are apart: what the right way leaves at most"""
+
+Change = Mapping[TensorPair, TensorPair]
+"""pairs of tensors, each with what takes its place"""
+
+
+def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
+    """Lay weights that fit in two ways as their modules need them; return which were turned.
+
+    A weight that its own module cannot tell lies as those of the other modules of its class do.
+    """
+    pairing = runner.pairing
+    turned = {pair: _turn(pair) for pair in pairing.loaded if pair.choices and not pair.is_fused}
+    if not turned:
+        return runner, []
+    try:
+        as_it_is, otherwise = (_measure(_lay(runner, change)) for change in ({}, turned))
+    except ModelFailure:
+        runner.load_port()
+        return runner, []
+    verdicts = {pair: _judge(as_it_is, otherwise, _module_of(pair, pairing)) for pair in turned}
+    known = _known_classes(verdicts, pairing)
+    chosen: dict[TensorPair, TensorPair] = {}
+    for pair, verdict in verdicts.items():
+        turns = known.get(_classes_of(pair, pairing)) if verdict is None else verdict
+        if turns is not None:
+            chosen[pair] = replace(turned[pair] if turns else pair, choices=())
+    names = [pair.torch[0] for pair, made in chosen.items() if made.lay != pair.lay]
+    return _lay(runner, chosen), names
+
+
+def _turn(pair: TensorPair) -> TensorPair:
+    return replace(pair, lay=pair.choices[0], choices=(pair.lay,))
+
+
+def _lay(runner: Runner, change: Change) -> Runner:
+    """Return the runner with other pairs of tensors in their places, the port's weights loaded."""
+    pairing = runner.pairing
+    match = replace(pairing.match, pairs=[change.get(p, p) for p in pairing.match.pairs])
+    if change:
+        match = replace(match, layouts=[
+            one for one in match.layouts if not change.keys() & one.keys()
+        ])  # fmt: skip
+    loaded = [change.get(pair, pair) for pair in pairing.loaded]
+    made = replace(runner, pairing=replace(pairing, match=match, loaded=loaded))
+    made.load_port()
+    return made
+
+
+def _measure(runner: Runner) -> dict[str, float]:
+    """Return how far each module of the port is from its counterpart on the reference's numbers."""
+    natural = runner.run_port(False, "outputs", backward=False)
+    counterparts = Counterparts(runner.pairing, runner.expected, natural)
+    pins = ReferencePins(counterparts, runner.expected, constants=False)
+    port = runner.run_port(False, "all", pins, backward=False)
+    run = PinnedRun(runner.expected, port, counterparts)
+    found: dict[str, float] = defaultdict(float)
+    for calls in run.calls:
+        path = calls.theirs.path
+        found[path] = max(found[path], *_distances(run, calls))
+    return found
+
+
+def _distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
+    """Yield how far the outputs of two calls are apart, relative; inf where one fits none."""
+    pairs = run.pair_leaves(calls, "outputs")
+    yield np.inf if not pairs or find_misfit(run, calls) else 0.0
+    for pair in pairs:
+        expected, actual = (leaf.array for leaf in calls.leaves(pair, "outputs"))
+        yield compare(pair, expected, actual, rounding_of(calls.ours)).relative
+
+
+def _judge(
+    as_it_is: Mapping[str, float], otherwise: Mapping[str, float], module: str | None
+) -> bool | None:
+    """Tell whether a module needs its weight turned; None if it does not say."""
+    if module is None or module not in as_it_is or module not in otherwise:
+        return None
+    near, far = as_it_is[module], otherwise[module]
+    if near <= _enough(far):
+        return None if far <= _enough(near) else False
+    return True if far <= _enough(near) else None
+
+
+def _enough(other: float) -> float:
+    return max(RELATIVE_TOLERANCE, CLEARLY * other) if np.isfinite(other) else RELATIVE_TOLERANCE
+
+
+def _module_of(pair: TensorPair, pairing: Pairing) -> str | None:
+    """Return Paddle's module that holds the weight, if PyTorch's holder is its counterpart."""
+    ours = pairing.torch.tensors[pair.torch[0]].owner
+    theirs = pairing.paddle.tensors[pair.paddle[0]].owner
+    return theirs if pairing.modules.get(ours) == theirs else None
+
+
+def _classes_of(pair: TensorPair, pairing: Pairing) -> tuple[str, str, str]:
+    """Return the classes that hold the weight, and what it is called there."""
+    ours = pairing.torch.tensors[pair.torch[0]].owner
+    theirs = pairing.paddle.tensors[pair.paddle[0]]
+    return (
+        pairing.torch.modules[ours].class_name,
+        pairing.paddle.modules[theirs.owner].class_name,
+        theirs.role,
+    )
+
+
+def _known_classes(
+    verdicts: Mapping[TensorPair, bool | None], pairing: Pairing
+) -> dict[tuple[str, str, str], bool]:
+    """Return the classes all of whose modules that can tell say the same."""
+    said: dict[tuple[str, str, str], set[bool]] = defaultdict(set)
+    for pair, turns in verdicts.items():
+        if turns is not None:
+            said[_classes_of(pair, pairing)].add(turns)
+    return {classes: min(words) for classes, words in said.items() if len(words) == 1}

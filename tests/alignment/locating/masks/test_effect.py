@@ -1,0 +1,121 @@
+"""A mask that one side lacks, or makes in another shape, and that has no effect."""
+
+from typing import Any
+
+from reprod_align import align
+from reprod_align.alignment.locating.masks.effect import may_explain
+from tests.alignment.small import X
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+HIDDEN = np.array([[1, 1, 1], [1, 1, 0], [1, 1, 1], [1, 1, 1]])
+BATCH = np.random.default_rng(0).normal(size=(4, 3, 6)).astype("float32")
+
+
+class TorchAttention(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.q, self.o = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        return self.o(torch.softmax(self.q(x) @ x.transpose(1, 2) + mask, -1) @ x)
+
+
+class TorchLayer(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention, self.dense = TorchAttention(), torch.nn.Linear(6, 6)
+
+    def forward(self, x: Any, mask: Any) -> Any:
+        x = x + self.attention(x, mask)
+        return x + torch.tanh(self.dense(x))
+
+
+class TorchDecoder(torch.nn.Module):
+    """Makes a causal mask once, and hands it to each layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = torch.nn.ModuleList(TorchLayer() for _ in range(2))
+
+    def forward(self, x: Any) -> Any:
+        mask = torch.full((3, 3), torch.finfo(x.dtype).min).triu(1)
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+
+
+class PaddleAttention(paddle.nn.Layer):
+    """Makes the mask itself, of another shape."""
+
+    def __init__(self, causal: bool, scale: float) -> None:
+        super().__init__()
+        self.q, self.o = paddle.nn.Linear(6, 6), paddle.nn.Linear(6, 6)
+        self.causal, self.scale = causal, scale
+
+    def forward(self, x: Any) -> Any:
+        scores = self.q(x) @ x.transpose([0, 2, 1]) * self.scale
+        if self.causal:
+            scores = scores + paddle.full([1, 3, 3], -1e9, scores.dtype).triu(1)
+        return self.o(paddle.nn.functional.softmax(scores, -1) @ x)
+
+
+class PaddleLayer(paddle.nn.Layer):
+    def __init__(self, factor: float, causal: bool, scale: float) -> None:
+        super().__init__()
+        self.attention, self.dense = PaddleAttention(causal, scale), paddle.nn.Linear(6, 6)
+        self.factor = factor
+
+    def forward(self, x: Any) -> Any:
+        x = x + self.attention(x)
+        return x + self.factor * paddle.tanh(self.dense(x))
+
+
+class PaddleDecoder(paddle.nn.Layer):
+    def __init__(self, factor: float = 1.0, causal: bool = True, scale: float = 1.0) -> None:
+        super().__init__()
+        self.layers = paddle.nn.LayerList(PaddleLayer(factor, causal, scale) for _ in range(2))
+
+    def forward(self, x: Any) -> Any:
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+def test_a_mask_that_the_port_makes_elsewhere_is_no_fault() -> None:
+    assert align(TorchDecoder(), PaddleDecoder(), (BATCH,)).verdict == "faithful"
+
+
+@pytest.mark.parametrize(
+    ("fault", "place"),
+    [({"factor": 1.5}, "layers.0"), ({"scale": 0.5}, "layers.0.attention")],
+)
+def test_it_is_not_blamed_for_another_fault(fault: dict[str, float], place: str) -> None:
+    report = align(TorchDecoder(), PaddleDecoder(**fault), (BATCH,))
+    assert report.findings[0].torch_name == place, str(report)
+    assert "mask or index" not in str(report)
+
+
+def test_a_mask_that_is_missing_is_blamed_all_the_same() -> None:
+    report = align(TorchDecoder(), PaddleDecoder(causal=False), (BATCH,))
+    assert "mask" in report.findings[0].message, str(report)
+
+
+def test_what_a_mask_hides_nothing_of_must_agree() -> None:
+    expected = np.broadcast_to(X[:, None], (4, 3, 3))
+    inside, outside = expected.copy(), expected.copy()
+    inside[1] += 1
+    outside[2] += 1
+    assert may_explain(HIDDEN, expected, inside)
+    assert not may_explain(HIDDEN, expected, outside)
+    assert not may_explain(np.ones((4, 3)), expected, inside)
+    assert may_explain(HIDDEN, None, None)
+    causal = np.tril(np.ones((3, 3)))
+    early, late = expected.copy(), expected.copy()
+    early[:, 0] += 1
+    late[:, 2] += 1
+    assert may_explain(causal, expected, early) and not may_explain(causal, expected, late)
+    assert not may_explain(causal[None, None], expected, late)
