@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from reprod_align.alignment.comparing import LAYER_ROUNDING
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import compare, rounding_of
 from reprod_align.base.difference import Gap, magnitude
@@ -67,6 +68,19 @@ def find_misfit(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
 
 
 def outputs_agree(run: PinnedRun, calls: CallPair) -> bool:
-    """Tell whether the outputs of two calls fit each other and agree where it matters."""
+    """Tell whether the outputs of two calls fit each other and agree but for rounding inside layers."""
     fit = bool(run.pair_leaves(calls, "outputs")) and find_misfit(run, calls) is None
-    return fit and not any(find_differing(run, calls, "outputs", rounding_of(calls.ours)))
+    return fit and not _differ(run, calls, "outputs")
+
+
+def inputs_differ(run: PinnedRun, calls: CallPair) -> bool:
+    """Tell whether two calls were handed different numbers; masks and indices are left aside."""
+    return _differ(run, calls, "inputs")
+
+
+def _differ(run: PinnedRun, calls: CallPair, which: Which) -> bool:
+    leaves = getattr(calls.ours, which)
+    return any(
+        leaves[pair.expected].differentiable and found.relative > LAYER_ROUNDING
+        for pair, found, *_ in find_differing(run, calls, which, rounding_of(calls.ours))
+    )

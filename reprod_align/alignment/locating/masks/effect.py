@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
-from reprod_align.alignment.locating.differing import outputs_agree
+from reprod_align.alignment.locating.differing import inputs_differ, outputs_agree
 from reprod_align.base.difference import RELATIVE_TOLERANCE, magnitude
+from reprod_align.model.leaf import carries_mask
 from reprod_align.model.trace import Array, Call, Leaf
 
 import numpy as np
@@ -16,10 +17,21 @@ def is_equal_in_effect(calls: CallPair, run: PinnedRun) -> bool:
     That is every module inside which the reference hands a mask or index, or else another module
     of the same class that lacks the same.
     """
-    inside = [one for one in _calls_inside(calls, run) if constants_of(one.ours)]
+    inside = [one for one in _calls_inside(calls, run) if _takes_mask(one.ours)]
     if inside:
-        return all(outputs_agree(run, one) for one in inside)
-    return any(outputs_agree(run, one) for one in _siblings(calls, run))
+        return all(_agree(one, run) for one in inside)
+    return any(_agree(one, run) for one in _siblings(calls, run))
+
+
+def _takes_mask(call: Call) -> bool:
+    return any(carries_mask(leaf.array) for leaf in constants_of(call).values())
+
+
+def _agree(calls: CallPair, run: PinnedRun) -> bool:
+    """Tell whether two calls give the same, and hand the same to every module inside."""
+    return outputs_agree(run, calls) and not any(
+        inputs_differ(run, one) for one in _calls_inside(calls, run)
+    )
 
 
 def _calls_inside(calls: CallPair, run: PinnedRun) -> Iterator[CallPair]:
