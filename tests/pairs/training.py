@@ -85,9 +85,50 @@ def against(function: Callable, target: np.ndarray, **settings) -> Callable:
     return lambda output: function(output, like(target, output), **settings)
 
 
+# What the first finding of a case says, lower case: the cause, not only the place.
+CAUSES = {
+    "loss: sum for mean": "summed (reduction='sum') in paddle",
+    "loss: label smoothing missing": "label smoothing is 0 in paddle and 0.1 in pytorch",
+    "loss: another label smoothing": "label smoothing is 0.2 in paddle and 0.1 in pytorch",
+    "loss: ignored labels, mean over all": "averaged over all, ignored ones too in paddle",
+    "loss: another ignored index": "ignore_index=1 in paddle alone",
+    "loss: ignored index missing": "ignore_index=2 in pytorch alone",
+    "loss: softmax twice": "paddle applies softmax before a loss that applies it again",
+    "loss: class weights missing": "only pytorch weights the classes",
+    "loss: weighted mean over the count": "divided by 0.888889 times",
+    "loss: labels shifted by one": "they are shifted by one",
+    "loss: temperature missing": "divided by 1 in paddle and by 0.5 in pytorch",
+    "loss: constant added": "plus the constant 0.125",
+    "loss: softmax over the batch": "the softmax is over axis 0 in paddle",
+    "loss: log of softmax missing": "log_softmax is missing",
+    "loss: absolute for square": "absolute distances (l1)",
+    "loss: root of the mean square": "the square root",
+    "loss: smooth absolute loss by delta": "smooth_l1_loss multiplies by delta",
+    "loss: weight for weight of positives": "weight= where pytorch has pos_weight=",
+    "loss: sigmoid twice": "paddle applies sigmoid before",
+    "loss: focal exponent": "the focal gamma is 1 in paddle and 2 in pytorch",
+    "loss: greatest only": "paddle takes the greatest loss",
+    "schedule: step size": "step length: 2 in pytorch, 3 in paddle",
+    "schedule: factor of the steps": "gamma: 0.5 in pytorch, 0.1 in paddle",
+    "schedule: stepped twice": "runs 2 times as fast",
+    "schedule: one step late": "one step late",
+    "schedule: one step early": "one step early",
+    "schedule: milestones": "milestones: (2, 4) in pytorch, (2, 5) in paddle",
+    "schedule: cosine over fewer steps": "length: 8 in pytorch, 6 in paddle",
+    "schedule: cosine to zero": "lowest rate: 0.001 in pytorch, 0 in paddle",
+    "schedule: power of the decay": "power: 2 in pytorch, 1 in paddle",
+    "schedule: length of the warm-up": "length of the warm-up: 3 in pytorch, 4 in paddle",
+    "schedule: total length": "last step of the decay: 12 in pytorch, 13 in paddle",
+    "schedule: constant": "never changes",
+    "schedule: restarts": "each cycle 2 times as long",
+    "schedule: restarts left out": "restarts in pytorch, rises again in paddle",
+}
+
+
 def _cased(name, *culprits, stages=(), torch_class=TorchNet, paddle_class=PaddleNet, **options):
     build = partial(port, torch_class, paddle_class, X, **options)
-    return case(name, build, *culprits, stages=stages)
+    words = (CAUSES[name],) if name in CAUSES else ()
+    return case(name, build, *culprits, stages=stages, words=words)
 
 
 GRADIENT_ALONE = ("loss", "backward")
