@@ -3,9 +3,13 @@
 from typing import Any
 
 from reprod_align import align
+from reprod_align.backends.paddle import layout as paddle_layout
+from reprod_align.backends.paddle import load_weights
 from reprod_align.backends.paddle.compat import compat_classes, follows_torch
 from reprod_align.backends.paddle.settings import module_settings
+from reprod_align.backends.torch import layout as torch_layout
 from reprod_align.model.settings import ModuleSettings
+from reprod_align.weights.convert import convert
 
 import numpy as np
 import paddle
@@ -105,6 +109,17 @@ def test_a_weight_that_was_transposed_for_a_compat_layer_is_found() -> None:
     theirs.set_state_dict({**state, "0.weight": state["0.weight"].T})
     report = align(ours, theirs, batch, copy_weights=False)
     assert report.findings[0].torch_name == "0.weight", str(report)
+
+
+def test_weights_for_compat_layers_are_converted_as_they_are() -> None:
+    ours, theirs = pt.Sequential(pt.Linear(3, 2)), pd.Sequential(compat.Linear(3, 2))
+    weights = {name: tensor.detach().numpy() for name, tensor in ours.state_dict().items()}
+    rows = convert(weights, torch_layout(ours), paddle_layout(theirs))
+    assert [row.transposed for row in rows] == [False, False]
+    load_weights(theirs, {row.paddle_name: row.paddle for row in rows})
+    x = np.ones((1, 3), "float32")
+    expected = ours(torch.tensor(x)).detach().numpy()
+    np.testing.assert_allclose(theirs(paddle.to_tensor(x)).numpy(), expected, rtol=1e-5)
 
 
 def test_compat_layers_are_read_by_pytorchs_names() -> None:
