@@ -39,7 +39,7 @@ def _source(operation: Operation | None) -> SourceLine | None:
 def _find_choice(operation: Operation, other: Operation) -> SourceLine | None:
     """Return where a function held as an attribute, or a constant that the other lacks, was set."""
     source = operation.source
-    if operation.called and operation.name.strip("_") not in source.expression:
+    if operation.called.startswith("self."):
         place = find_assignment(source.file, source.line, operation.called)
         if place is not None:
             return replace(place, expression=source.expression)

@@ -77,7 +77,10 @@ class _Search:
         self._theirs = [one for one in theirs if one.name != RETURN]
         self._relative = relative
         self._known = KnownValues(_values(self._ours), relative)
-        self._met = KnownValues(_values(self._theirs), relative)
+        calls = [one for one in self._theirs if one.child is None]
+        children = [one for one in self._theirs if one.child is not None]
+        self._made = KnownValues((made for one in calls for made in one.outputs), relative)
+        self._given = KnownValues((made for one in children for made in one.outputs), relative)
         self._seen: set[int] = set()
         self._foreign: dict[int, bool] = {}
 
@@ -230,8 +233,15 @@ class _Search:
         return 4 * equal + 3 * alike + 3 * named + shapes - 0.5 * spare
 
     def _is_made(self, ours: Operation) -> bool:
-        """Tell whether the port's code gets all that a call of the reference gives."""
-        return all(self._met.find_equal(array) for array in ours.outputs)
+        """Tell whether the port's code makes all that a call of the reference gives.
+
+        What the port's children give is the reference's: it counts for children alone. A call that
+        gives what it takes, such as clone, makes nothing.
+        """
+        if ours.child is not None:
+            return all(map(self._given.find_equal, ours.outputs))
+        taken = KnownValues(ours.inputs, self._relative)
+        return all(self._made.find_equal(one) or taken.find_equal(one) for one in ours.outputs)
 
     def _is_layout(self, operation: Operation) -> bool:
         """Tell whether a call only moves elements about."""
@@ -275,9 +285,9 @@ class _Search:
         return None
 
     def _maker_of_ours(self, values: Sequence[Array]) -> Operation | None:
-        """Return the reference's last call that gave one of these values."""
+        """Return the reference's first call that gave one of these values."""
         wanted = KnownValues(values, self._relative)
-        for ours in reversed(self._ours):
+        for ours in self._ours:
             if any(wanted.find_equal(made) for made in ours.outputs):
                 return ours
         return None

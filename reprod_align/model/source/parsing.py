@@ -173,11 +173,11 @@ def _find_attribute(owner: ast.ClassDef, name: str, class_name: str = "") -> Any
         return [*making, *found][0]
     for call in ast.walk(owner):
         if isinstance(call, ast.Call) and _called(call) in _REGISTER:
-            texts = [
-                arg for arg in call.args if isinstance(arg, ast.Constant) and arg.value == name
-            ]
-            if texts:
-                return ast.copy_location(ast.Assign(targets=[], value=call.args[-1]), call)
+            named = [at for at, arg in enumerate(call.args[:-1])
+                     if isinstance(arg, ast.Constant) and arg.value == name]  # fmt: skip
+            if named:
+                value = call.args[named[0] + 1]
+                return ast.copy_location(ast.Assign(targets=[], value=value), value)
     return None
 
 
