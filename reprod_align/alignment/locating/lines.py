@@ -194,13 +194,14 @@ class LineFinder:
                 yield _Target(keys, due, leaf.array), True
 
     def _climb(self, call: Call, value: Array) -> Call:
-        """Return the outermost call around `call` that is given the value and only passes it on."""
+        """Return the outermost of the framework's own containers that only pass the value to `call`."""
         found = call
         while call.parent is not None:
             call = self._run.port.calls[call.parent]
-            if not any(np.array_equal(leaf.array, value) for leaf in call.inputs.values()):
+            held = any(np.array_equal(leaf.array, value) for leaf in call.inputs.values())
+            if not held or call.path not in self._run.counterparts.stock:
                 break
-            found = call if call.path in self._run.counterparts.names and call.path else found
+            found = call if call.path in self._run.counterparts.names else found
         return found
 
     @cached_property
