@@ -59,10 +59,11 @@ def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> boo
 def find_misfit(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
     """Return the first outputs of two calls that the shapes keep from being paired, if both have one.
 
-    What the reference makes no use of needs no counterpart.
+    What the reference makes no use of needs no counterpart; what the models return does.
     """
     ours = calls.ours.outputs
-    if any(leaf.gradient is not None for leaf in run.reference.outputs.values()):
+    inside = calls.theirs.parent is not None
+    if inside and any(leaf.gradient is not None for leaf in run.reference.outputs.values()):
         ours = {at: leaf for at, leaf in ours.items() if leaf.gradient is not None}
     return find_unpaired(ours, calls.theirs.outputs, run.pair_leaves(calls, "outputs"))
 

@@ -111,3 +111,9 @@ class PaddleFirst(paddle.nn.Layer):
 def test_an_unused_element_of_a_tuple_is_no_fault(second: Any) -> None:
     report = align(First(), PaddleFirst(second), (BATCH["x"],))
     assert [finding.torch_name for finding in report.findings] == ["norm"], str(report)
+
+
+def test_an_element_that_the_models_return_is_a_fault_all_the_same() -> None:
+    report = align(TorchPair(), PaddlePair(lambda x: x.sum()), (BATCH["x"],))
+    assert [finding.torch_name for finding in report.findings] == [""], str(report)
+    assert "shape (3, 3, 4) in PyTorch, () in Paddle" in report.findings[0].message

@@ -78,8 +78,9 @@ def may_explain(mask: Array, expected: Array | None, actual: Array | None) -> bo
         if apart[free].any():
             return False
     if (square or mask.ndim > 2) and expected.ndim == 3 and expected.shape[1] == hides.shape[-1]:
-        free = ~hides.reshape(-1, hides.shape[-1]).any(axis=0)
-        return not apart[:, free].any()
+        examples = len(hides) if mask.ndim > 2 and len(hides) == len(expected) else 1
+        free = ~hides.reshape(examples, -1, hides.shape[-1]).any(axis=1)  # (B or 1, queries)
+        return not (apart.any(axis=2) & free).any()
     return True
 
 

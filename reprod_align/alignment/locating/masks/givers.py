@@ -161,7 +161,7 @@ def _hides_where(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
     """
     paired = {pair.expected for pair in run.pair_leaves(calls, "inputs")}
     lacking = [leaf.array for at, leaf in constants_of(calls.ours).items() if at not in paired]
-    masks = [mask for mask in lacking if is_mask(mask) or (mask <= -HIDDEN).any()]
+    masks = [mask for mask in lacking if len(np.unique(mask)) == 2 or (mask <= -HIDDEN).any()]
     return any(may_explain(mask, fault.expected, fault.actual) for mask in masks)
 
 

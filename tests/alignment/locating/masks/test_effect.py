@@ -123,3 +123,9 @@ def test_what_a_mask_hides_nothing_of_must_agree() -> None:
     late[:, 2] += 1
     assert may_explain(causal, expected, early) and not may_explain(causal, expected, late)
     assert not may_explain(causal[None, None], expected, late)
+    padded = np.stack([causal, causal * [1, 1, 0]])[:, None]
+    shown, hidden = expected[:2].copy(), expected[:2].copy()
+    shown[0, 2] += 1
+    hidden[1, 2] += 1
+    assert may_explain(padded, expected[:2], hidden)
+    assert not may_explain(padded, expected[:2], shown)
