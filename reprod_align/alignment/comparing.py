@@ -127,6 +127,27 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
     return gaps
 
 
+def outputs_are_float32(done: Pass, limit: float) -> bool:
+    """Tell whether what differs in the outputs can be float32's, each element at its own place."""
+    return all(
+        found.ok
+        or Judge(done.noise, partial(_find_output, pair)).is_float32(
+            _find_output(pair, done.reference), done.natural.outputs[pair.actual].array, limit
+        )
+        for pair, found in done.outputs
+    )
+
+
+def is_float32_gradient(
+    pairing: Pairing, done: Pass, port: Trace, other: str, limit: float
+) -> bool:
+    """Tell whether what differs in the gradient of Paddle's parameter `other` can be float32's."""
+    pair = next(pair for pair in pairing.distinct if other in pair.paddle)
+    find = partial(_find_gradient, pairing, pair, other)
+    expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
+    return actual is not None and Judge(done.noise, find).is_float32(expected, actual, limit)
+
+
 def _find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -> Array:
     """Return the gradient of Paddle's parameter `other` in a run of the reference; zeros if none came."""
     zeros = {name: np.zeros(pairing.torch.tensors[name].shape) for name in pair.torch}

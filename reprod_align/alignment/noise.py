@@ -24,7 +24,7 @@ Lookup = Callable[[Trace], Array | None]
 _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
 _TIMES32 = 30.0  # what float32 does throughout is more than what it does inside one layer
-_SPREAD32 = 1e-4
+_SPREAD32 = 1e-6
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,13 @@ class Noise:
         return _measure_moves(expected, find, runs)
 
     def measure_float32(self, expected: Array, find: Lookup) -> Array | None:
-        """Return how far each element may be off where float32 is at work; None if that is unknown."""
-        runs = [] if self._rounded is None else [(self._rounded, _TIMES32)]
-        return _measure_moves(expected, find, runs)
+        """Return how far each element may be off where float32 is at work; None if no run shows it.
+
+        Where the reference does not run in float32, its noise in float64 stands for it.
+        """
+        if self._rounded is not None:
+            return _measure_moves(expected, find, [(self._rounded, _TIMES32)])
+        return _measure_moves(expected, find, [(run, _TIMES32 / _FLOAT32) for run in self._moved])
 
     @cached_property
     def shaken(self) -> Trace:
@@ -132,9 +136,19 @@ def _measure_moves(
     if not moves:
         return None
     noise: Array = np.fmax.reduce(moves)
-    if noise.ndim:  # one that happens not to move is as noisy as its row
-        noise = np.fmax(noise, np.median(noise, axis=-1, keepdims=True))
-    return noise
+    return np.fmax(noise, _find_usual(noise))
+
+
+def _find_usual(noise: Array) -> Array:
+    """Return the usual noise around each element, which one that happens not to move has too.
+
+    It is the median of its row, or of its channel if that is smaller.
+    """
+    if noise.ndim < 2:
+        return np.asarray(np.median(noise) if noise.size else 0.0)
+    row = np.median(noise, axis=-1, keepdims=True)
+    channel = np.median(noise, axis=tuple(range(noise.ndim - 1)), keepdims=True)
+    return np.asarray(np.minimum(row, channel))
 
 
 def _shake_inputs(inputs: Inputs, dtype: str) -> Inputs:

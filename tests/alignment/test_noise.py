@@ -129,3 +129,30 @@ def test_weights_are_given_back_after_the_noise_is_measured() -> None:
         assert noise.shaken.outputs and len(noise._moved) == 2 and noise._rounded is not None
         after = runner.reference.values()
     assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_a_gradient_that_is_wrong_in_a_faint_channel_is_no_float32() -> None:
+    sizes, last = np.array([1e4, 1, 1, 1, 1e-7]), np.array([0, 0, 0, 0, 1.0])
+
+    def doubled(x: Any) -> Any:
+        there = x * paddle.to_tensor(last)
+        return (x + there - there.detach()) * paddle.to_tensor(sizes)
+
+    torch.manual_seed(0)
+    ours = TorchNet(lambda x: x * torch.tensor(sizes))
+    good = PaddleNet(lambda x: x * paddle.to_tensor(sizes))
+    assert align(ours, good, (ROWS[:, :3],)).verdict == "faithful"
+    report = align(ours, PaddleNet(doubled), (ROWS[:, :3],))
+    assert report.verdict == "diverges" and report.findings[0].stage == "backward"
+
+
+def test_float32_is_told_by_its_noise_even_where_the_reference_does_not_run_in_it() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        noise = Noise(runner, False)
+        ours = runner.expected.outputs[""].array
+        for rounded in (noise._rounded, None):
+            vars(noise)["_rounded"] = rounded
+            judge = Judge(noise, lambda run: run.outputs[""].array)
+            assert judge.is_float32(ours, ours * (1 + 1e-8), 2e-7)
+            assert not judge.is_float32(ours, ours * (1 + 1e-3), 2e-7)
+    assert Judge().is_float32(ours, ours + 1e-9, 1e-6) and not Judge().is_float32(ours, -ours, 1e-6)

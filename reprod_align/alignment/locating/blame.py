@@ -8,7 +8,13 @@ does to a gradient. No fault hides another, and no fault is inherited.
 
 from collections.abc import Sequence
 
-from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
+from reprod_align.alignment.comparing import (
+    CODE_ROUNDING,
+    WHOLE_ROUNDING,
+    Pass,
+    is_float32_gradient,
+    outputs_are_float32,
+)
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.closer import move_closer
@@ -189,12 +195,15 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass) -> None:
         findings.add("forward", "", "", text)
     elif not done.outputs_ok:
         worst = max((found for _, found in done.outputs), key=lambda g: g.relative)
-        if not note_rounding_as_a_whole(runner, findings, "the model", worst):
+        small = outputs_are_float32(done, CODE_ROUNDING)
+        if not (small and note_rounding_as_a_whole(runner, findings, "the model", worst)):
             text = f"the outputs differ{mode}, but no single module makes the difference: {worst.words}"
             findings.add("forward", "", "", text, worst)
     else:
         wrong = [gradient for gradient in done.gradients if not gradient[2].ok]
         name, other, worst = max(wrong, key=lambda g: g[2].relative)
-        if not note_rounding_as_a_whole(runner, findings, name, worst):
+        pairing = runner.pairing
+        small = is_float32_gradient(pairing, done, done.natural, other, CODE_ROUNDING)
+        if not (small and note_rounding_as_a_whole(runner, findings, name, worst)):
             text = f"the gradient differs{mode}: {worst.words}"
             findings.add("backward", name, other, text, worst)

@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-from reprod_align.alignment.comparing import LAYER_ROUNDING, Pass, compare_gradients
+from reprod_align.alignment.comparing import (
+    LAYER_ROUNDING,
+    Pass,
+    compare_gradients,
+    is_float32_gradient,
+)
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.rounding import may_round
@@ -35,7 +40,8 @@ def add_parameter_faults(
         place = module if frozen else _find_comparable(pairing, free, module)
         if {name, module, place} & _places_with_findings(findings, pairing):
             continue
-        if found.relative <= LAYER_ROUNDING and may_round(runner, module, parent(other)):
+        small = found.relative <= LAYER_ROUNDING and may_round(runner, module, parent(other))
+        if small and is_float32_gradient(pairing, done, free.port, other, LAYER_ROUNDING):
             findings.note_float32(name, found.relative)
             continue
         text = _describe_frozen(pairing, name) if frozen else ""
