@@ -100,9 +100,11 @@ class Noise:
 
     @cached_property
     def _moved(self) -> Sequence[Trace]:
-        """Runs with other rounding, by weights and by inputs."""
-        inputs = _shake_inputs(self._runner.inputs, self._runner.dtype)
-        return self.shaken, self._run_moved(SEED + 1, inputs)
+        """Runs with other rounding, by weights and by inputs; none where the reference refuses them."""
+        with suppress(ModelFailure):
+            inputs = _shake_inputs(self._runner.inputs, self._runner.dtype)
+            return self.shaken, self._run_moved(SEED + 1, inputs)
+        return ()
 
     @cached_property
     def _rounded(self) -> Trace | None:

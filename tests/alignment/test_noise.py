@@ -156,3 +156,18 @@ def test_float32_is_told_by_its_noise_even_where_the_reference_does_not_run_in_i
             assert judge.is_float32(ours, ours * (1 + 1e-8), 2e-7)
             assert not judge.is_float32(ours, ours * (1 + 1e-3), 2e-7)
     assert Judge().is_float32(ours, ours + 1e-9, 1e-6) and not Judge().is_float32(ours, -ours, 1e-6)
+
+
+def test_a_reference_that_refuses_moved_weights_shows_no_noise() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        noise = Noise(runner, False)
+        kept = {name: torch.tensor(array) for name, array in runner.weights.items()}
+
+        def refuse(x: torch.Tensor) -> torch.Tensor:
+            assert torch.equal(runner.reference.model.first.weight, kept["first.weight"])
+            return x
+
+        runner.reference.model.between = refuse
+        ours = runner.expected.outputs[""].array
+        assert noise._moved == () and noise.measure(ours, lambda run: None) is None
+        assert torch.equal(runner.reference.model.first.weight, kept["first.weight"])
