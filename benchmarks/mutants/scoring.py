@@ -14,6 +14,7 @@ from reprod_align import Report
 import paddle
 
 Cause = Literal["right", "wrong", "none"]
+_LONE = "no counterpart of this"
 
 
 @dataclass
@@ -66,13 +67,14 @@ def judge_cause(message: str, mutation: Mutation) -> Cause:
         return "none"
     if _shows_both_calls(stated, mutation):
         return "right"
-    found = any(re.search(pattern, stated, re.IGNORECASE) for pattern in mutation.words)
-    return "right" if found else "wrong"
+    if any(re.search(pattern, stated, re.IGNORECASE) for pattern in mutation.words):
+        return "right"
+    return "none" if _LONE in message else "wrong"
 
 
 def split_cause(message: str) -> str:
     """Return the sentences of a message after the one that says where and how far."""
-    if "no counterpart of this" in message:  # a parameter that one side lacks tells of itself
+    if _LONE in message:  # a parameter that one side lacks tells of itself
         return message
     return message.partition(". ")[2].strip()
 
