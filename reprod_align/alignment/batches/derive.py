@@ -20,6 +20,7 @@ from reprod_align.alignment.batches.values import (
     mirror,
     nudge,
     shuffle,
+    spread,
 )
 from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Array
@@ -196,7 +197,7 @@ def _name_length(wanted: int, length: int) -> str:
 
 def _change_all_values(few: Given, accepts: Accepts) -> Iterator[Batch]:
     """Yield batches of other values, the last of them in a second call."""
-    moved = _first(_change_values(few, "moved", (mirror, nudge)), accepts)
+    moved = _first(_change_values(few, "moved", (spread, mirror, nudge)), accepts)
     yield from moved
     same = few.make("in a second call")
     again = replace(same, before=(same.inputs,))

@@ -10,9 +10,14 @@ import numpy as np
 _SEED = 20213
 
 
+def spread(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
+    """Return floats mirrored about their mean, far apart; whole numbers moved on along `axis`."""
+    return _change(arrays, batch, axis, -4.0, shuffled=False)
+
+
 def mirror(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:
-    """Return floats mirrored about their mean, twice as wide; whole numbers moved on along `axis`."""
-    return _change(arrays, batch, axis, -2.0, shuffled=False)
+    """Return floats mirrored about their mean; whole numbers moved on along `axis`."""
+    return _change(arrays, batch, axis, -1.0, shuffled=False)
 
 
 def nudge(arrays: Arrays, batch: frozenset[Key], axis: int) -> dict[Key, Array]:

@@ -219,3 +219,16 @@ def test_the_stage_adds_a_check_if_the_given_batch_agrees(factor: int, further: 
         compare_batches(runner, findings, compare_pass(runner, runner.expected, False))
     assert sum("further" in check.what for check in findings.report.checks) == further
     assert not findings.report.findings
+
+
+@pytest.mark.parametrize("faithful", [True, False])
+def test_values_far_apart_show_a_limit_that_the_given_ones_stay_below(faithful: bool) -> None:
+    torch.manual_seed(0)
+    last = paddle.nn.ReLU() if faithful else paddle.nn.ReLU6()
+    report = align(
+        torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU()),
+        paddle.nn.Sequential(paddle.nn.Linear(3, 8), last),
+        (2 * np.random.default_rng(1).normal(size=(4, 3)),),
+    )
+    assert report.passed is faithful and report.checks[0].passed
+    assert faithful or report.findings[0].message.startswith("with the inputs moved")

@@ -1,5 +1,7 @@
 """Other values that a model should take as well."""
 
+from typing import Any
+
 from reprod_align.alignment.batches.values import (
     change_integers,
     change_masks,
@@ -7,6 +9,7 @@ from reprod_align.alignment.batches.values import (
     mirror,
     nudge,
     shuffle,
+    spread,
 )
 
 import numpy as np
@@ -19,10 +22,11 @@ ARRAYS = {"x": FLOATS, "ids": IDS, "mask": MASK, "t": np.array(3)}
 BATCH = frozenset({"x", "ids", "mask"})
 
 
-def test_floats_are_mirrored_about_their_mean_and_spread() -> None:
-    made = mirror(ARRAYS, BATCH, 1)["x"]
+@pytest.mark.parametrize(("change", "times"), [(spread, -4), (mirror, -1), (nudge, 1)])
+def test_floats_move_away_from_their_mean(change: Any, times: float) -> None:
+    made = change(ARRAYS, BATCH, 1)["x"]
     ratio = (made - FLOATS.mean()) / (FLOATS - FLOATS.mean())
-    assert np.allclose(ratio, -2, atol=0.03) and made.dtype == FLOATS.dtype
+    assert np.allclose(ratio / times, 1, atol=0.011) and made.dtype == FLOATS.dtype
 
 
 def test_a_nudge_is_small_and_moves_all() -> None:
