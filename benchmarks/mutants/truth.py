@@ -15,6 +15,7 @@ import paddle
 import torch
 
 Arrays = Mapping[str, np.ndarray]
+_STATISTICS = ("_mean", "_variance")
 _CHANGED = 1e-9  # relative to the largest value
 _LEAST = 1e-4  # of the median of all largest values: a gradient below is zero but for rounding
 
@@ -63,11 +64,12 @@ def collect_lines(subject: Subject, path: Path) -> frozenset[int]:
 
 
 def _fill(model: Any) -> None:
-    for name, tensor in model.state_dict().items():
-        if "float" in str(tensor.dtype):
-            random = np.random.default_rng(zlib.crc32(name.encode()))
-            drawn = random.normal(size=tensor.shape) * 0.2
-            tensor.set_value(np.abs(drawn) + 0.5 if "variance" in name else drawn)
+    """Give parameters and running statistics numbers that follow from their names."""
+    statistics = [(name, it) for name, it in model.named_buffers() if name.endswith(_STATISTICS)]
+    for name, tensor in [*model.named_parameters(), *statistics]:
+        random = np.random.default_rng(zlib.crc32(name.encode()))
+        drawn = random.normal(size=tensor.shape) * 0.2
+        tensor.set_value(np.abs(drawn) + 0.5 if name.endswith("variance") else drawn)
 
 
 def _shapes_of_reference(model: Any, inputs: Any) -> frozenset[tuple[int, ...]]:
