@@ -5,9 +5,11 @@ from dataclasses import dataclass
 
 from reprod_align.base.difference import gap
 from reprod_align.causes.numbers import Floats
+from reprod_align.model.trace import Array
 
 import numpy as np
 
+_CUT = 64.0  # below the largest score of a row: where Paddle's softmax stops
 _NEAR = 1e-7  # relative: Paddle smooths labels in float32
 
 
@@ -77,3 +79,10 @@ def _divisors(shape: tuple[int, ...], rows: int, counted: float) -> Iterator[tup
     yield "summed (reduction='sum')", 1.0
     yield "divided by the batch size", float(shape[0]) if shape else 1.0
     yield "divided by the number of elements", float(np.prod(shape))
+
+
+def reaches_far(scores: Array) -> bool:
+    """Tell whether a row of scores holds one that Paddle's softmax cuts off."""
+    if scores.ndim < 2 or not scores.size or scores.dtype.kind != "f":
+        return False
+    return bool((scores.max(-1) - scores.min(-1) > _CUT).any())

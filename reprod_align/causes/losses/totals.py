@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from reprod_align.causes.losses.sides import LossSides, agree, is_near
+from reprod_align.causes.losses.sides import LossSides, agree, is_near, reaches_far
 
 import numpy as np
 
@@ -19,7 +19,8 @@ def explain_total(sides: LossSides) -> str:
     """Explain one loss as the other plus a constant or a further term, or as a function of it."""
     if agree(sides.ours, sides.theirs):
         apart = sides.actual - sides.expected
-        if not sides.alone or is_near(sides.actual, sides.expected):
+        cut = apart < 0 and reaches_far(sides.scores)  # Paddle's softmax is the reason then
+        if not sides.alone or cut or is_near(sides.actual, sides.expected):
             return ""
         return f"the gradients agree: Paddle's loss is PyTorch's plus the constant {apart:.6g}"
     return _explain_function(sides) or _explain_term(sides)

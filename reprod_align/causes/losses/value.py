@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from reprod_align.api.table import refer_to
 from reprod_align.causes.losses import LossSides, explain_by_gradients
+from reprod_align.causes.losses.sides import reaches_far
 from reprod_align.model.trace import Array
 
 import numpy as np
 
 _CLOSE = 1e-9  # relative: how near a ratio must be to the number that explains it
-_CUT = 64.0  # below the largest score of a row: where Paddle's softmax stops
 
 
 def explain_loss(
@@ -45,7 +45,7 @@ def _explain_ratio(expected: float, actual: float, outputs: Sequence[Array]) -> 
         )
     if _is_close(ratio, np.log(2)) or _is_close(ratio, 1 / np.log(2)):
         return "one side takes the natural logarithm, the other the logarithm to base 2"
-    if actual < expected and any(_reaches_far(output) for output in outputs):
+    if actual < expected and any(reaches_far(output) for output in outputs):
         return (
             "perhaps because some scores are more than 64 below the largest of their row, which "
             f"Paddle's cross_entropy takes as 64 below{refer_to(['softmax-far-below'])}"
@@ -67,10 +67,3 @@ def _counts(outputs: Sequence[Array]) -> Iterator[tuple[int, str]]:
             yield output.size, f"{output.size} (the number of elements)"
             yield rows, f"{rows} (the number of rows)"
             yield output.shape[-1], f"{output.shape[-1]} (the size of the last axis)"
-
-
-def _reaches_far(scores: Array) -> bool:
-    """Tell whether a row of scores holds one that Paddle's softmax cuts off."""
-    if scores.ndim < 2 or not scores.size or scores.dtype.kind != "f":
-        return False
-    return bool((scores.max(-1) - scores.min(-1) > _CUT).any())
