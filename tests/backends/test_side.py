@@ -47,7 +47,7 @@ def test_twins_have_the_same_functions_in_the_same_order(modules):
     for module in modules:
         own = inspect.getmembers(module, inspect.isfunction)
         own = [f for name, f in own if f.__module__ == module.__name__ and name[0] != "_"]
-        own.sort(key=lambda function: function.__code__.co_firstlineno)
+        own.sort(key=lambda function: inspect.unwrap(function).__code__.co_firstlineno)
         listed.append([(f.__name__, list(inspect.signature(f).parameters)) for f in own])
     assert listed[0] == listed[1] and listed[0]
 
