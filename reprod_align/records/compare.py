@@ -16,8 +16,6 @@ from typing import Any
 
 from reprod_align.base.difference import Array, Gap, divide, index_at
 from reprod_align.base.local import Allowance, find_beyond
-from reprod_align.base.predictions import count_flips, is_named_scores
-from reprod_align.base.text import shorten
 from reprod_align.records.diff import (
     INEXACT,
     KINDS,
@@ -217,6 +215,8 @@ def _describe_place(
 
 def _predictions_fault(key: str, expected: Array, actual: Array, rule: Rule) -> str:
     """Return how many predictions flip, if the key is called scores; "" if none does."""
+    from reprod_align.base.predictions import count_flips, is_named_scores
+
     if not (is_named_scores(key, expected) and math.isfinite(rule.max_rel)):
         return ""
     flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
@@ -242,6 +242,8 @@ def _remarks(
     results: tuple[KeyResult, ...], expected: Mapping[str, Array], expect_noise: bool
 ) -> tuple[str, ...]:
     """Return what looks vacuous: floats that agree too well, floats that say nothing."""
+    from reprod_align.base.text import shorten
+
     floats = {
         result.key: result.difference
         for result in results

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reprod_align.base.difference import Gap
-from reprod_align.base.json import to_plain
 from reprod_align.base.local import SPREAD
-from reprod_align.base.text import shorten_lines
 from reprod_align.errors import one_line
 from reprod_align.records.diff import Difference
 
@@ -106,6 +104,8 @@ class KeyResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as text."""
+        from reprod_align.base.json import to_plain  # where it is asked for: an import stays light
+
         measured = {} if self.difference is None else self.difference.to_json()
         own = vars(self) | {"rule": self.rule.name, "local": self.local is not None}
         del own["difference"]
@@ -168,6 +168,8 @@ class Comparison:
 
     def failing(self, unit: str = "key") -> list[str]:
         """Return lines about what failed, the first ten by name; `unit` is what a key is."""
+        from reprod_align.base.text import shorten_lines
+
         if self.first_failure is None:
             return []
         failures = [f"    {one_line(each.key)}: {each.reason}" for each in self.failures]
@@ -183,6 +185,8 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain values that strict JSON can hold; inf and nan as text."""
+        from reprod_align.base.json import to_plain
+
         return {
             "passed": self.passed,
             "reason": self.reason,
