@@ -29,21 +29,24 @@ def find_origin(found: Difference) -> Lines:
         return lines[0], _find_passing(found, found.used) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
         return lines
-    return _find_choice(ours, theirs) or lines[0], _find_choice(theirs, ours) or lines[1]
+    chosen = [
+        (found.take_the_same and _find_maker(one)) or _find_constant(one, other) or one.source
+        for one, other in ((ours, theirs), (theirs, ours))
+    ]
+    return chosen[0], chosen[1]
 
 
 def _source(operation: Operation | None) -> SourceLine | None:
     return None if operation is None else operation.source
 
 
-def _find_choice(operation: Operation, other: Operation) -> SourceLine | None:
-    """Return where a function held as an attribute, or a constant that the other lacks, was set."""
+def _find_maker(operation: Operation) -> SourceLine | None:
+    """Return where the layer or function that a module holds, and that is called, was made."""
     source = operation.source
-    if operation.called.startswith("self."):
-        place = find_assignment(source.file, source.line, operation.called)
-        if place is not None:
-            return replace(place, expression=source.expression)
-    return _find_constant(operation, other)
+    if not operation.called.startswith("self."):
+        return None
+    place = find_assignment(source.file, source.line, operation.called)
+    return None if place is None else replace(place, expression=source.expression)
 
 
 def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:

@@ -50,6 +50,8 @@ class Difference:
     """Paddle's call that gave the wrong value, where it is one of the reference's"""
     position: int = 0
     """of the wrong value among the inputs of `used`"""
+    take_the_same: bool = False
+    """both calls take the same values, all of them"""
 
 
 def find_difference(
@@ -107,6 +109,7 @@ class _Search:
         made = None if at is None else self._theirs[at]
         place = _position(consumers[1], wrong)
         due = self._maker_of_ours(expected)
+        due = due if due is None else due.whole or due
         if due is not None and not self._is_made(due):
             lacking = KnownValues(due.inputs, self._relative).knows(wrong)
             how: How = "lacking" if lacking else "value"
@@ -179,15 +182,16 @@ class _Search:
         how: How = "layout" if self._is_layout(theirs) else "call"
         due = KnownValues(ours.outputs, self._relative)
         both_last = last and any(due.knows(value) for value in expected)
-        sure = both_last or _name(ours) == _name(theirs) or self._take_the_same(ours, theirs)
-        return Difference(how, ours, theirs, sure)
+        same = self._take_the_same(ours, theirs)
+        shapes = [[one.shape for one in call.outputs] for call in (ours, theirs)]
+        alone = same and shapes[0] == shapes[1] and not self._is_layout(ours)
+        sure = both_last or _name(ours) == _name(theirs) or alone
+        return Difference(how, ours, theirs, sure, take_the_same=same)
 
     def _take_the_same(self, ours: Operation, theirs: Operation) -> bool:
-        """Tell whether two calls take the same values, all of them, and give tensors of one shape."""
+        """Tell whether two calls take the same values, all of them."""
         taken = KnownValues(ours.inputs, self._relative)
-        alike = len(ours.inputs) == len(theirs.inputs) and all(map(taken.find_equal, theirs.inputs))
-        shapes = [[one.shape for one in call.outputs] for call in (ours, theirs)]
-        return alike and shapes[0] == shapes[1] and not self._is_layout(ours)
+        return len(ours.inputs) == len(theirs.inputs) and all(map(taken.find_equal, theirs.inputs))
 
     def _find_exchanged(
         self, ours: Operation, theirs: Operation

@@ -27,7 +27,7 @@ def find_assignment(file: str, line: int, name: str) -> SourceLine | None:
     if name.startswith("self.") and name.count(".") == 1:
         owner = _innermost(file, line, (ast.ClassDef,))
         return None if owner is None else _place(file, _find_attribute(owner, name[5:]))
-    found = [node for node in _assignments(function, _is_name(name)) if node.lineno < line]
+    found = [node for node in _assignments(function, _is_name(name)) if node.end_lineno < line]
     return _place(file, max(found, key=lambda node: node.lineno, default=None))
 
 
