@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.trace import Array
 
 
 def find_cut(
@@ -26,7 +27,7 @@ def find_cut(
     return None
 
 
-def _results(operations: Sequence[Operation], flowing: bool) -> list:  # type: ignore[type-arg]
+def _results(operations: Sequence[Operation], flowing: bool) -> list[Array]:
     return [made for one in operations if one.differentiable == flowing and one.name != RETURN
             for made in one.outputs]  # fmt: skip
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from reprod_align.alignment.lines.search import Difference
-from reprod_align.alignment.lines.values import are_equal
+from reprod_align.alignment.lines.values import HIDDEN, are_equal
 from reprod_align.causes import explain_forward
 from reprod_align.model.leaf import hide_same_places
 from reprod_align.model.source.operation import Operation
@@ -12,7 +12,6 @@ from reprod_align.model.trace import Array
 import numpy as np
 
 _CLOSE = 1e-9  # relative
-_HIDDEN = -5e3  # a score below takes no part in a softmax
 
 
 def explain_calls(found: Difference) -> str:
@@ -54,7 +53,7 @@ def _name_inputs(call: Operation) -> list[tuple[str, Array]]:
 def _explain(expected: Array, actual: Array, given: Sequence[tuple[str, Array]]) -> str:
     if (
         hide_same_places(expected, actual)
-        or min(it.min(initial=0) for it in (expected, actual)) < _HIDDEN
+        or min(it.min(initial=0) for it in (expected, actual)) < HIDDEN
     ):
         return ""  # a mask by another convention, or scores under one
     names, arrays = [name for name, _ in given], [array for _, array in given]

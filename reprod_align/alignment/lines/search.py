@@ -85,6 +85,7 @@ class _Search:
         self._given = KnownValues((made for one in children for made in one.outputs), relative)
         self._seen: set[int] = set()
         self._foreign: dict[int, bool] = {}
+        self._taken: dict[Operation, KnownValues] = {}
 
     def explain(
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers
@@ -111,7 +112,7 @@ class _Search:
         due = self._maker_of_ours(expected)
         due = due if due is None else due.whole or due
         if due is not None and not self._is_made(due):
-            lacking = KnownValues(due.inputs, self._relative).knows(wrong)
+            lacking = self._taken_by(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
             return Difference(how, due, consumers[1], lacking, consumers[1], made, place)
         if made is not None and self._gives_only(made, expected, wrong):
@@ -188,9 +189,15 @@ class _Search:
         sure = both_last or _name(ours) == _name(theirs) or alone
         return Difference(how, ours, theirs, sure, take_the_same=same)
 
+    def _taken_by(self, operation: Operation) -> KnownValues:
+        """Return what a call of either side takes; every pair of calls asks for it."""
+        if operation not in self._taken:
+            self._taken[operation] = KnownValues(operation.inputs, self._relative)
+        return self._taken[operation]
+
     def _take_the_same(self, ours: Operation, theirs: Operation) -> bool:
         """Tell whether two calls take the same values, all of them."""
-        taken = KnownValues(ours.inputs, self._relative)
+        taken = self._taken_by(ours)
         return len(ours.inputs) == len(theirs.inputs) and all(map(taken.find_equal, theirs.inputs))
 
     def _find_exchanged(
@@ -199,8 +206,8 @@ class _Search:
         """Return the one input that is another of the reference's values, and what is due there."""
         if _name(ours) != _name(theirs) or len(ours.inputs) != len(theirs.inputs):
             return None
-        given = KnownValues(theirs.inputs, self._relative)
-        taken = KnownValues(ours.inputs, self._relative)
+        given = self._taken_by(theirs)
+        taken = self._taken_by(ours)
         wrong = [value for value in theirs.inputs if not taken.knows(value)]
         due = [value for value in ours.inputs if not given.knows(value)]
         if len(wrong) != 1 or len(due) != 1 or not self._known.find_equal(wrong[0]):
@@ -226,7 +233,7 @@ class _Search:
         """Return how much speaks for two calls being counterparts; 0: nothing."""
         if self._is_made(ours):
             return 0.0
-        taken = KnownValues(ours.inputs, self._relative)
+        taken = self._taken_by(ours)
         equal = sum(bool(taken.find_equal(value)) for value in theirs.inputs)
         alike = sum(taken.knows(value) for value in theirs.inputs) - equal
         named = _name(ours) == _name(theirs)
@@ -244,17 +251,17 @@ class _Search:
         """
         if ours.child is not None:
             return all(map(self._given.find_equal, ours.outputs))
-        taken = KnownValues(ours.inputs, self._relative)
+        taken = self._taken_by(ours)
         return all(self._made.find_equal(one) or taken.find_equal(one) for one in ours.outputs)
 
     def _is_layout(self, operation: Operation) -> bool:
         """Tell whether a call only moves elements about."""
-        given = KnownValues(operation.inputs, self._relative)
+        given = self._taken_by(operation)
         return all(given.find_alike(array) for array in operation.outputs)
 
     def _find_other_layout(self, ours: Operation, theirs: Operation, at: int) -> Difference | None:
         """Return the call that laid an input of `theirs` out otherwise than the reference's is."""
-        taken = KnownValues(ours.inputs, self._relative)
+        taken = self._taken_by(ours)
         for value in theirs.inputs:
             if self._known.find_equal(value) or not taken.find_alike(value):
                 continue
@@ -281,7 +288,7 @@ class _Search:
         return at
 
     def _layout_counterpart(self, theirs: Operation) -> Operation | None:
-        given = KnownValues(theirs.inputs, self._relative)
+        given = self._taken_by(theirs)
         for ours in self._ours:
             if ours.child is None and any(given.find_equal(value) for value in ours.inputs):
                 if not self._is_made(ours) and self._is_layout(ours):

@@ -7,7 +7,7 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
-_HIDDEN = -5e3  # a score below takes no part in a softmax
+HIDDEN = -5e3  # a score below takes no part in a softmax
 _LARGEST = 4_000_000  # elements that are sorted to tell an order apart from other numbers
 
 
@@ -100,7 +100,7 @@ def _plain(array: Array) -> Array:
     """
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
-    return np.maximum(array, _HIDDEN) if array.dtype.kind == "f" else array
+    return np.maximum(array, HIDDEN) if array.dtype.kind == "f" else array
 
 
 def _sum(array: Array) -> float:
