@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import RELATIVE_TOLERANCE, Array, blocks, largest
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Array, blocks, magnitude
 
 import numpy as np
 
@@ -54,7 +54,7 @@ def measure_sizes(
     relative: what an outlier may be off. spread: the share of that for a constant with scores added.
     most: the largest finite magnitude, if it is known.
     """
-    most = _find_largest(array) if math.isnan(most) else most
+    most = magnitude(array) if math.isnan(most) else most
     edges = _find_edges(array, most)
     groups = _measure_groups(array, edges) if edges else []
     found: list[Apart] = []
@@ -83,10 +83,6 @@ class _Group:
     low: float
     high: float
     count: int
-
-
-def _find_largest(array: Array) -> float:
-    return max(largest(part) for _, part, _ in blocks(array, array))
 
 
 def _find_edges(array: Array, most: float) -> list[float]:

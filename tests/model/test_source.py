@@ -60,6 +60,10 @@ def test_a_class_and_a_function_of_the_users_are_found() -> None:
 
     found = CODE.find_class(Own)
     assert found is not None and "def method" in found.text
+    Own.patched = test_a_frame_gives_its_line_and_the_expression  # type: ignore[attr-defined]
+    assert CODE.find_class(Own) == found
+    patched = type("Patched", (), {"forward": test_a_frame_gives_its_line_and_the_expression})
+    assert CODE.find_class(patched) is None
     assert CODE.find_class(dict) is None and CODE.find_function(np.sum) is None
 
 

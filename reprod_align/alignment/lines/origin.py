@@ -74,15 +74,15 @@ def _find_buffer(operation: Operation) -> SourceLine | None:
 
 def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
-    made, place = found.made, used.source
-    inside = made is not None and made.source.file == place.file and made.source.line <= place.line
-    after = made.source.line if made is not None and inside else 0
-    words = [] if found.ours is None else [found.ours.name.rpartition(".")[2], found.ours.called]
     if found.how != "lacking":
         return None
+    made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
     if made is not None and not held and not is_same_function(made.source, place):
         return made.source  # what a function of the user's returned
+    inside = made is not None and made.source.file == place.file and made.source.line <= place.line
+    after = made.source.line if made is not None and inside else 0
+    words = [] if found.ours is None else [found.ours.name.rpartition(".")[2], found.ours.called]
     branch = find_branch(place.file, after, place.line, words)
     if branch is not None:
         return branch

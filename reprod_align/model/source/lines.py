@@ -84,9 +84,13 @@ class UserCode:
         return None if frame is None else (line_of(frame), frame)
 
     def find_class(self, kind: type) -> SourceLine | None:
-        """Return a line inside a class of the user's: of its first method. None if it has none."""
-        methods = [self.find_function(value) for value in vars(kind).values()]
-        own = [line for line in methods if line is not None]
+        """Return a line inside a class of the user's: of its first method. None if it has none.
+
+        A function that was put into a class from outside, as packages patch a framework's layers,
+        is not written there.
+        """
+        methods = [value for value in vars(kind).values() if _is_written_in(value, kind)]
+        own = [line for value in methods if (line := self.find_function(value)) is not None]
         return min(own, key=lambda line: line.line, default=None)
 
     def find_function(self, function: object) -> SourceLine | None:
@@ -105,6 +109,11 @@ class UserCode:
                 found = _line_at(frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
             traceback = traceback.tb_next
         return found
+
+
+def _is_written_in(function: object, kind: type) -> bool:
+    code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
+    return code is not None and code.co_qualname.startswith(f"{kind.__qualname__}.")
 
 
 def _is_passed_over(path: str) -> bool:
