@@ -11,7 +11,7 @@ It reads what numpy (1.x and 2.x) and `paddle.save` write, pickle protocols 2 to
 
 import pickletools
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from reprod_align.errors import RecordError, one_line
@@ -38,7 +38,7 @@ def restricted_loads(data: bytes | memoryview, *, where: str) -> object:
     Raises RecordError if the pickle is damaged or asks for anything else.
     """
     try:
-        return _Machine(memoryview(data)).run()
+        return Machine(memoryview(data)).run()
     except Refused as error:
         raise RecordError(f"{where} {error}") from None
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
@@ -46,27 +46,69 @@ def restricted_loads(data: bytes | memoryview, *, where: str) -> object:
         raise RecordError(f"{where} is damaged: {detail}") from error
 
 
-class _Machine:
-    """The stack, the marks and the memo of one pickle; `run` executes it."""
+class Machine:
+    """The stack, the marks and the memo of one pickle; `run` executes it.
 
-    def __init__(self, data: memoryview) -> None:
+    A subclass may know further instructions (`handlers`), and mean something else by a name
+    (`find_name`, `call`) or by an array (`builder`).
+    """
+
+    def __init__(self, data: memoryview, builder: Builder | None = None) -> None:
+        """Take the bytes of the file; `builder`: makes the arrays."""
         self.data = data
         self.position = 0
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
         self.memo: dict[int, Any] = {}
-        self.builder = Builder(budget=2 * len(data))
+        self.builder = builder or Builder(budget=2 * len(data))
+        self.handlers: Mapping[bytes, Callable[[Any], None]] = HANDLERS
 
     def run(self) -> object:
-        if len(self.data) and self.data[0] != 0x80:
-            raise Refused("does not hold a pickle of protocol 2 to 5")
-        while (code := bytes(self.read(1))) != b".":
-            _HANDLERS.get(code, _refuse_instruction)(self)
-        if len(self.stack) != 1 or self.marks:
-            raise Refused("is damaged: its pickle ends in the middle of a value")
+        """Return what the pickle makes. Raises Refused, or what `restricted_loads` turns into it."""
+        made = self.run_next()
         if self.position != len(self.data):
             raise Refused(f"has {len(self.data) - self.position} bytes after its end")
+        return made
+
+    def run_next(self) -> object:
+        """Return what the pickle at the present position makes; more may follow it."""
+        if bytes(self.data[self.position : self.position + 1]) not in (b"\x80", b""):
+            raise Refused("does not hold a pickle of protocol 2 to 5")
+        while (code := bytes(self.read(1))) != b".":
+            self.handlers.get(code, _refuse_instruction)(self)
+        if len(self.stack) != 1 or self.marks:
+            raise Refused("is damaged: its pickle ends in the middle of a value")
         return self.finish(self.stack.pop())
+
+    def find_name(self, module: str, name: str) -> Any:
+        """Return what stands for a function or class that the pickle names. Raises Refused."""
+        known = KNOWN_NAMES.get((module, name))
+        if known is None:
+            raise Refused(f"asks to run {module}.{name}"[:120] + ": refused, nothing was run")
+        return Name(known)
+
+    def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """Return what stands for the function's result; the function itself never runs."""
+        if not isinstance(function, Name):
+            raise Refused("is damaged: its pickle calls something other than a function")
+        if function.name not in REDUCERS:
+            raise Refused(f"asks to run numpy.{function.name}: refused, nothing was run")
+        return REDUCERS[function.name](self.builder, *arguments)
+
+    def set_state(self, target: Any, state: Any) -> Any:
+        """Return the object with its state."""
+        if isinstance(target, Dtype):
+            target.build(state)
+        elif isinstance(target, Pending):
+            target.array = _fill(self, state)
+            return target.array
+        elif not isinstance(
+            target, dict
+        ):  # attributes of an OrderedDict (torch's _metadata): dropped
+            raise Refused(
+                f"sets the state of a {type(target).__name__}, which a record never needs"
+            )
+        return target
 
     def read(self, size: int) -> memoryview:
         """Return the next `size` bytes, uncopied."""
@@ -77,15 +119,18 @@ class _Machine:
         return self.data[start:end]
 
     def number(self, layout: str) -> Any:
+        """Return the next number, packed as `layout` says."""
         return struct.unpack(layout, self.read(struct.calcsize(layout)))[0]
 
     def line(self) -> str:
+        """Return the rest of the line."""
         text = bytearray()
         while (char := bytes(self.read(1))) != b"\n":
             text += char
         return text.decode("ascii", "backslashreplace")
 
     def since_mark(self) -> list[Any]:
+        """Return what was pushed since the last mark."""
         if not self.marks:
             raise Refused("is damaged: its pickle closes a group that it never opened")
         items, self.stack = self.stack, self.marks.pop()
@@ -106,7 +151,7 @@ class _Machine:
 # The instructions.
 
 
-def _refuse_instruction(machine: _Machine) -> None:
+def _refuse_instruction(machine: Machine) -> None:
     at = machine.position - 1
     for op in pickletools.opcodes:
         if op.code == chr(machine.data[at]):
@@ -114,26 +159,26 @@ def _refuse_instruction(machine: _Machine) -> None:
     raise Refused(f"is damaged: byte {at} of its pickle is not an instruction")
 
 
-def _protocol(machine: _Machine) -> None:
+def _protocol(machine: Machine) -> None:
     if not 2 <= machine.number("<B") <= 5:
         raise Refused("does not hold a pickle of protocol 2 to 5")
 
 
-def _frame(machine: _Machine) -> None:
+def _frame(machine: Machine) -> None:
     size = machine.number("<Q")
     if size > len(machine.data) - machine.position:
         raise Refused("is truncated: its pickle announces more bytes than there are")
 
 
-def _constant(value: Any) -> Callable[[_Machine], None]:
+def _constant(value: Any) -> Callable[[Machine], None]:
     return lambda machine: machine.stack.append(value)
 
 
-def _number(layout: str) -> Callable[[_Machine], None]:
+def _number(layout: str) -> Callable[[Machine], None]:
     return lambda machine: machine.stack.append(machine.number(layout))
 
 
-def _sized(layout: str, convert: Callable[[memoryview], Any]) -> Callable[[_Machine], None]:
+def _sized(layout: str, convert: Callable[[memoryview], Any]) -> Callable[[Machine], None]:
     return lambda machine: machine.stack.append(convert(machine.read(machine.number(layout))))
 
 
@@ -145,12 +190,12 @@ def _long(data: memoryview) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
-def _mark(machine: _Machine) -> None:
+def _mark(machine: Machine) -> None:
     machine.marks.append(machine.stack)
     machine.stack = []
 
 
-def _push_tuple(machine: _Machine, items: list[Any]) -> None:
+def _push_tuple(machine: Machine, items: list[Any]) -> None:
     # Arguments of REDUCE and BUILD are tuples of raw parts; a tuple inside a tuple is a value.
     made = tuple(machine.finish(item) if isinstance(item, tuple) else item for item in items)
     if made:
@@ -158,8 +203,8 @@ def _push_tuple(machine: _Machine, items: list[Any]) -> None:
     machine.stack.append(made)
 
 
-def _tuple_of(length: int) -> Callable[[_Machine], None]:
-    def push(machine: _Machine) -> None:
+def _tuple_of(length: int) -> Callable[[Machine], None]:
+    def push(machine: Machine) -> None:
         if len(machine.stack) < length:
             raise Refused("is damaged: its pickle takes a value that is not there")
         items = machine.stack[-length:]
@@ -169,7 +214,7 @@ def _tuple_of(length: int) -> Callable[[_Machine], None]:
     return push
 
 
-def _append(machine: _Machine, items: list[Any]) -> None:
+def _append(machine: Machine, items: list[Any]) -> None:
     target = machine.stack[-1]
     if not isinstance(target, list):
         raise Refused("is damaged: its pickle appends to something other than a list")
@@ -178,7 +223,7 @@ def _append(machine: _Machine, items: list[Any]) -> None:
     machine.builder.place(target, done)
 
 
-def _set_items(machine: _Machine, items: list[Any]) -> None:
+def _set_items(machine: Machine, items: list[Any]) -> None:
     target = machine.stack[-1]
     if not isinstance(target, dict) or len(items) % 2:
         raise Refused("is damaged: its pickle fills something other than a dict")
@@ -190,67 +235,57 @@ def _set_items(machine: _Machine, items: list[Any]) -> None:
     machine.builder.place(target, done[1::2])
 
 
-def _one_item(machine: _Machine) -> None:
+def _one_item(machine: Machine) -> None:
     value = machine.stack.pop()
     _append(machine, [value])
 
 
-def _one_pair(machine: _Machine) -> None:
+def _one_pair(machine: Machine) -> None:
     value, key = machine.stack.pop(), machine.stack.pop()
     _set_items(machine, [key, value])
 
 
-def _put(machine: _Machine, index: int) -> None:
+def _put(machine: Machine, index: int) -> None:
     machine.memo[index] = machine.stack[-1]
 
 
-def _get(machine: _Machine, index: int) -> None:
+def _get(machine: Machine, index: int) -> None:
     value = machine.memo[index]
     built = value.array if isinstance(value, Pending) else None
     machine.stack.append(value if built is None else built)
 
 
-def _push_name(machine: _Machine, module: Any, name: Any) -> None:
+def _push_name(machine: Machine, module: Any, name: Any) -> None:
     if not isinstance(module, str) or not isinstance(name, str):
         raise Refused("is damaged: its pickle names a function by something other than text")
-    known = KNOWN_NAMES.get((module, name))
-    if known is None:
-        raise Refused(f"asks to run {module}.{name}"[:120] + ": refused, nothing was run")
-    machine.stack.append(Name(known))
+    machine.stack.append(machine.find_name(module, name))
 
 
-def _stack_global(machine: _Machine) -> None:
+def _stack_global(machine: Machine) -> None:
     name, module = machine.stack.pop(), machine.stack.pop()
     _push_name(machine, module, name)
 
 
-def _reduce(machine: _Machine) -> None:
+def _reduce(machine: Machine) -> None:
     arguments, function = machine.stack.pop(), machine.stack.pop()
-    if not isinstance(function, Name) or not isinstance(arguments, tuple):
+    if not isinstance(arguments, tuple):
         raise Refused("is damaged: its pickle calls something other than a function")
-    if function.name not in REDUCERS:
-        raise Refused(f"asks to run numpy.{function.name}: refused, nothing was run")
-    machine.stack.append(REDUCERS[function.name](machine.builder, *arguments))
+    machine.stack.append(machine.call(function, arguments))
 
 
-def _build(machine: _Machine) -> None:
-    state, target = machine.stack.pop(), machine.stack[-1]
-    if isinstance(target, Dtype):
-        target.build(state)
-    elif isinstance(target, Pending):
-        target.array = machine.stack[-1] = _fill(machine, state)
-    elif not isinstance(target, dict):  # attributes of an OrderedDict (torch's _metadata): dropped
-        raise Refused(f"sets the state of a {type(target).__name__}, which a record never needs")
+def _build(machine: Machine) -> None:
+    state = machine.stack.pop()
+    machine.stack[-1] = machine.set_state(machine.stack[-1], state)
 
 
-def _fill(machine: _Machine, state: Any) -> npt.NDArray[Any]:
+def _fill(machine: Machine, state: Any) -> npt.NDArray[Any]:
     if not isinstance(state, tuple) or len(state) != 5 or state[0] != 1:
         raise Refused("is damaged: the state of an array in it is not well formed")
     _version, shape, dtype, is_fortran, data = state
     return machine.builder.array(dtype, shape, data, "F" if is_fortran else "C")
 
 
-_BY_NAME: dict[str, Callable[[_Machine], None]] = {
+_BY_NAME: dict[str, Callable[[Machine], None]] = {
     "PROTO": _protocol,
     "FRAME": _frame,
     "NONE": _constant(None),
@@ -291,6 +326,6 @@ _BY_NAME: dict[str, Callable[[_Machine], None]] = {
     "REDUCE": _reduce,
     "BUILD": _build,
 }
-_HANDLERS = {
+HANDLERS = {
     op.code.encode("latin1"): _BY_NAME[op.name] for op in pickletools.opcodes if op.name in _BY_NAME
 }

@@ -1,0 +1,155 @@
+"""Opens checkpoints of either framework, whole or in shards: every tensor is found, none is read yet.
+
+Neither framework is needed, and nothing that a file holds is run.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.records.pickled import Refused
+from reprod_align.weights.reading.paddle_file import read_paddle_file
+from reprod_align.weights.reading.safetensors_file import is_safetensors, read_safetensors
+from reprod_align.weights.reading.torch_file import (
+    is_torch_zip,
+    read_torch_legacy,
+    read_torch_zip,
+)
+from reprod_align.weights.stored import Stored
+
+_LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
+_INDEX = ".index.json"
+_WHOLE = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """What a checkpoint holds."""
+
+    path: Path
+    kind: str
+    """"safetensors", "torch" or "paddle": the format of its files"""
+    content: Mapping[str, object]
+    """name -> Stored; or what a training script wrapped: dicts in dicts, and other values"""
+    metadata: Mapping[str, str]
+    files: tuple[Path, ...]
+
+    @property
+    def framework(self) -> str:
+        """Whose layout the tensors have: "torch" or "paddle"; "" if the format does not tell."""
+        if self.kind != "safetensors":
+            return self.kind
+        return {"pt": "torch", "pd": "paddle", "paddle": "paddle"}.get(
+            self.metadata.get("format", ""), ""
+        )
+
+    @property
+    def tensors(self) -> dict[str, Stored]:
+        """The tensors that stand in it by name, not those inside further dicts."""
+        return {name: held for name, held in self.content.items() if isinstance(held, Stored)}
+
+
+def open_checkpoint(path: Path) -> Checkpoint:
+    """Open a file, the index of a sharded checkpoint, or a folder with either.
+
+    Raises MissingInputError if it is not there, WeightsError if it is damaged, truncated, in an unknown
+    format or without content.
+    """
+    if path.is_dir():
+        path = _find_in_folder(path)
+    if not path.is_file():
+        raise MissingInputError(f"{path} is missing")
+    return _open_shards(path) if path.name.endswith(_INDEX) else _open_file(path)
+
+
+def _find_in_folder(folder: Path) -> Path:
+    indexes = sorted(folder.glob(f"*{_INDEX}"))
+    whole = [folder / name for name in _WHOLE if (folder / name).is_file()]
+    found = indexes or whole
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "neither an index nor a file of weights"
+        raise WeightsError(f"{folder}: expected one checkpoint, got {names}: name the file")
+    return found[0]
+
+
+def _open_file(path: Path) -> Checkpoint:
+    with path.open("rb") as handle:
+        head = handle.read(16)
+    metadata: dict[str, str] = {}
+    content: object
+    with _describe(path):
+        if is_torch_zip(head):
+            kind, content = "torch", read_torch_zip(path)
+        elif head.startswith(_LEGACY):
+            kind, content = "torch", read_torch_legacy(path)
+        elif is_safetensors(head):
+            kind = "safetensors"
+            content, metadata = read_safetensors(path)
+        elif head[:1] == b"\x80":
+            kind, content = "paddle", read_paddle_file(path)
+        else:
+            raise Refused("is not a file of weights: .bin, .pth, .pt, .safetensors or .pdparams")
+    if not isinstance(content, Mapping) or not content:
+        raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
+    named = {str(name): held for name, held in content.items()}
+    return Checkpoint(path, kind, named, metadata, (path,))
+
+
+def _open_shards(path: Path) -> Checkpoint:
+    """Open every file that the index names. Raises WeightsError if they do not hold what it lists."""
+    listed = _read_index(path)
+    shards = {name: _open_shard(path, name) for name in dict.fromkeys(listed.values())}
+    content = {}
+    for name, shard in listed.items():
+        if name not in shards[shard].tensors:
+            raise WeightsError(
+                f"{path.with_name(shard)}: {path.name} promises {name}, which is missing"
+            )
+        content[name] = shards[shard].tensors[name]
+    for shard, held in shards.items():
+        extra = sorted(held.content.keys() - listed.keys())
+        if extra:
+            raise WeightsError(f"{path.with_name(shard)} holds {extra[0]}, which {path.name} lacks")
+    first = next(iter(shards.values()))
+    files = tuple(shard.path for shard in shards.values())
+    return Checkpoint(path, first.kind, content, first.metadata, files)
+
+
+def _read_index(path: Path) -> Mapping[str, str]:
+    with _describe(path):
+        index = json.loads(path.read_text(encoding="utf-8"))
+    listed = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(listed, dict) or not listed:
+        raise WeightsError(f'{path}: expected {{"weight_map": {{"tensor": "file", ...}}}}')
+    for shard in listed.values():
+        if not isinstance(shard, str) or Path(shard).name != shard:
+            raise WeightsError(
+                f"{path}: expected names of files beside it, got {str(shard)[:80]!r}"
+            )
+    return listed
+
+
+def _open_shard(index: Path, name: str) -> Checkpoint:
+    path = index.with_name(name)
+    if not path.is_file():
+        raise MissingInputError(f"{path} is missing: {index.name} lists it")
+    return _open_file(path)
+
+
+@contextmanager
+def _describe(path: Path) -> Iterator[None]:
+    """Turn what a damaged file raises in the block into a WeightsError that names it."""
+    try:
+        yield
+    except Refused as error:
+        raise WeightsError(f"{path} {error}") from None
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError,
+            RecursionError, NotImplementedError, zipfile.BadZipFile) as error:  # fmt: skip
+        detail = str(error)[:120] or type(error).__name__
+        raise WeightsError(f"{path} is damaged: {detail}") from error
+    except OSError as error:
+        raise WeightsError(f"cannot read {path}: {error.strerror or error}") from error

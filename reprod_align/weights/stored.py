@@ -1,0 +1,167 @@
+"""A tensor that lies in a file: its dtype and shape are known, its numbers are read on demand."""
+
+import math
+import mmap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align.errors import WeightsError
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+DTYPES: Final[Mapping[str, str]] = {
+    "bool": "?", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",
+    "uint16": "<u2", "uint32": "<u4", "uint64": "<u8", "float8_e4m3fn": "u1", "float8_e5m2": "u1",
+    "bfloat16": "<u2", "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8",
+    "complex128": "<c16",
+}  # fmt: skip
+"""dtype -> numpy's code for its bits; what numpy lacks goes as unsigned integers"""
+
+_MOST_REPEATED: Final = 2**20  # elements; a tensor that was expanded may be larger than its storage
+
+
+@dataclass(frozen=True)
+class Span:
+    """Bytes of a file."""
+
+    path: Path
+    offset: int
+    size: int
+
+    def read(self, start: int, size: int) -> Array:
+        """Return a copy of `size` bytes from `start` on, (size,) uint8."""
+        found: Array = np.fromfile(self.path, np.uint8, size, offset=self.offset + start)
+        if len(found) != size:
+            raise WeightsError(f"{self.path} is truncated: it was changed while it was read")
+        return found
+
+    def map(self, start: int, size: int) -> Array:
+        """Return the same bytes without reading them, read-only."""
+        if not size:
+            return np.empty(0, np.uint8)
+        return np.memmap(self.path, np.uint8, "r", self.offset + start, (size,))
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """Bytes in memory, where a file holds them in another form."""
+
+    data: bytes
+
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        return len(self.data)
+
+    def read(self, start: int, size: int) -> Array:
+        """Return `size` bytes from `start` on, (size,) uint8."""
+        return np.frombuffer(self.data, np.uint8, size, start)
+
+    map = read
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A dense tensor in a checkpoint. Equal ones are the same numbers of the same file: tied."""
+
+    dtype: str
+    """a key of DTYPES"""
+    shape: tuple[int, ...]
+    source: Span | Held
+    start: int = 0
+    """its first element in the source, in elements"""
+    strides: tuple[int, ...] = ()
+    """in elements; () means row by row"""
+
+    @property
+    def bits(self) -> np.dtype[Any]:
+        """The dtype of what `read` returns."""
+        return np.dtype(DTYPES[self.dtype])
+
+    @property
+    def size(self) -> int:
+        """How many elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes it takes as a dense array."""
+        return self.size * self.bits.itemsize
+
+    def read(self) -> Array:
+        """Return the bits as a dense array of this shape: bfloat16 as uint16, float8 as uint8.
+
+        One copy is made, of this tensor alone. Raises WeightsError if the file was cut meanwhile.
+        """
+        return self._lay(self.source.read(*self._extent()))
+
+    def map(self) -> Array:
+        """Return the same, read-only, as a mapping of the file: pages are read as they are used."""
+        return self._lay(self.source.map(*self._extent()))
+
+    def values(self) -> Array:
+        """Return numbers that numpy computes with: bfloat16 as float32, else as `read`.
+
+        Raises WeightsError for float8, which numpy cannot widen.
+        """
+        if self.dtype.startswith("float8"):
+            raise WeightsError(f"expected a dtype that numpy computes with, got {self.dtype}")
+        bits = self.read()
+        return widen(bits) if self.dtype == "bfloat16" else bits
+
+    def _extent(self) -> tuple[int, int]:
+        """Return where its bytes begin in the source, and how many they span."""
+        length = self.size
+        if self.strides and length:
+            length = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        return self.start * self.bits.itemsize, length * self.bits.itemsize
+
+    def _lay(self, data: Array) -> Array:
+        flat = data.view(self.bits)
+        if not self.strides or not self.size:
+            return flat.reshape(self.shape)
+        steps = tuple(step * self.bits.itemsize for step in self.strides)
+        laid = np.lib.stride_tricks.as_strided(flat, self.shape, steps, writeable=False)
+        return np.ascontiguousarray(laid)
+
+
+def widen(bits: Array) -> Array:
+    """Return bfloat16, given as uint16, as float32."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def find_fault(tensor: Stored) -> str:
+    """Return why a tensor cannot lie where a file says it does, "" if it can."""
+    counts = (*tensor.shape, *tensor.strides, tensor.start)
+    if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
+        return "its shape, strides or offset are not natural numbers"
+    if tensor.strides and len(tensor.strides) != len(tensor.shape):
+        return "it has not as many strides as axes"
+    held = tensor.source.size // tensor.bits.itemsize
+    start, length = (part // tensor.bits.itemsize for part in tensor._extent())
+    if start + length > held:
+        return f"it ends beyond its storage of {held} elements"
+    if tensor.size > max(held, _MOST_REPEATED):
+        return f"its shape {tensor.shape} asks for more memory than its storage explains"
+    return ""
+
+
+def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Tell whether strides in elements are those of an array laid row by row."""
+    expected = 1
+    for length, step in zip(reversed(shape), reversed(strides), strict=True):
+        if length != 1 and step != expected:
+            return False
+        expected *= length
+    return True
+
+
+def map_file(path: Path) -> memoryview:
+    """Return the bytes of a file, mapped; it is closed when nothing refers to them."""
+    with path.open("rb") as handle:
+        return memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))

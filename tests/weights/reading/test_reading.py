@@ -1,0 +1,270 @@
+"""Checkpoints as the frameworks write them: names, dtypes, shapes and bits are theirs."""
+
+import argparse
+import json
+import pickle
+from pathlib import Path
+
+from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.weights.reading import open_checkpoint
+from reprod_align.weights.reading.paddle_file import read_paddle_file
+from reprod_align.weights.reading.safetensors_file import CODES, is_safetensors
+from reprod_align.weights.reading.torch_file import STORAGES, is_torch_zip
+from reprod_align.weights.reading.unpickle import CheckpointMachine, Opaque
+from reprod_align.weights.stored import DTYPES, widen
+
+import numpy as np
+import paddle
+import pytest
+import torch
+from safetensors.torch import save_file
+
+TORCH = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
+         "bfloat16", "float16", "float32", "float64", "complex64", "complex128", "float8_e4m3fn",
+         "float8_e5m2"]  # fmt: skip
+PADDLE = ["bool", "uint8", "int8", "int16", "int32", "int64", "bfloat16", "float16", "float32",
+          "float64", "complex64", "complex128"]  # fmt: skip
+
+
+def torch_tensor(dtype: str) -> torch.Tensor:
+    """Return (3, 4) of random bits; booleans are 0 and 1."""
+    bits = np.random.default_rng(3).integers(0, 256, 3 * 4 * 16, dtype=np.uint8)
+    bits = bits % 2 if dtype == "bool" else bits
+    whole: torch.Tensor = torch.from_numpy(bits).view(getattr(torch, dtype))
+    return whole[:12].reshape(3, 4)
+
+
+def bits_of(tensor: torch.Tensor) -> bytes:
+    return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+@pytest.mark.parametrize("dtype", TORCH)
+@pytest.mark.parametrize("form", ["zip", "legacy", "safetensors"])
+def test_every_dtype_of_torch_is_read_bit_for_bit(tmp_path: Path, dtype: str, form: str):
+    tensor, path = torch_tensor(dtype), tmp_path / "w"
+    if form == "safetensors":
+        if dtype == "complex128":
+            pytest.skip("the format lacks it")
+        save_file({"w": tensor}, path, {"format": "pt"})
+    else:
+        torch.save({"w": tensor}, path, _use_new_zipfile_serialization=form == "zip")
+    found = open_checkpoint(path)
+    stored = found.tensors["w"]
+    assert (stored.dtype, stored.shape, found.framework) == (dtype, (3, 4), "torch")
+    assert stored.read().tobytes() == stored.map().tobytes() == bits_of(tensor)
+
+
+@pytest.mark.parametrize("dtype", PADDLE)
+@pytest.mark.parametrize("protocol", [2, 3, 4])
+def test_every_dtype_of_paddle_is_read_bit_for_bit(tmp_path: Path, dtype: str, protocol: int):
+    path = tmp_path / "w.pdparams"
+    tensor = paddle.to_tensor(np.arange(12.0).reshape(3, 4)).astype(dtype)
+    paddle.save({"w": tensor, "nested": {"v": tensor}}, str(path), protocol=protocol)
+    found = open_checkpoint(path)
+    stored = found.tensors["w"]
+    assert (stored.dtype, stored.shape, found.framework) == (dtype, (3, 4), "paddle")
+    assert stored.read().tobytes() == stored.map().tobytes() == tensor.numpy().tobytes()
+    inner = found.content["nested"]
+    assert isinstance(inner, dict) and inner["v"].read().tobytes() == tensor.numpy().tobytes()
+
+
+def test_what_protocol_2_cuts_is_whole_again(tmp_path: Path):
+    whole = np.arange(10.0).reshape(2, 5)
+    slices = {"w@@.0": whole.reshape(-1)[:6], "w@@.1": whole.reshape(-1)[6:]}
+    info = {"w": {"OriginShape": (2, 5), "slices": ["w@@.0", "w@@.1"]}}
+    (tmp_path / "w").write_bytes(pickle.dumps({**slices, "UnpackBigParamInfor@@": info}, 2))
+    tensors = open_checkpoint(tmp_path / "w").tensors
+    assert list(tensors) == ["w"]
+    assert np.array_equal(tensors["w"].read(), whole)
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy"])
+def test_views_scalars_and_ties(tmp_path: Path, form: str):
+    base = torch.arange(24.0).reshape(4, 6)
+    state = {"t": base.t(), "row": base[1], "block": base[1:3, 2:4], "again": base.t(),
+             "one": torch.tensor(5), "none": torch.zeros(0, 3), "wide": torch.ones(1).expand(7),
+             "p": torch.nn.Parameter(base)}  # fmt: skip
+    torch.save(state, tmp_path / "w", _use_new_zipfile_serialization=form == "zip")
+    tensors = open_checkpoint(tmp_path / "w").tensors
+    for name, tensor in state.items():
+        assert tensors[name].shape == tuple(tensor.shape), name
+        assert np.array_equal(tensors[name].read(), tensor.detach().numpy()), name
+        assert np.array_equal(tensors[name].map(), tensor.detach().numpy()), name
+    assert tensors["t"] == tensors["again"] != tensors["p"]
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy"])
+def test_what_a_training_script_saves_beside_the_weights_is_named_and_never_made(
+    tmp_path: Path, form: str
+):
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3,
+             "args": argparse.Namespace(lr=1.0, names={"a"}, path=Path("x")),
+             "rng": np.random.default_rng(0).bit_generator.state}  # fmt: skip
+    torch.save(state, tmp_path / "w", _use_new_zipfile_serialization=form == "zip")
+    content = open_checkpoint(tmp_path / "w").content
+    assert list(content["model"]) == ["weight", "bias"]
+    assert content["epoch"] == 3
+    assert content["args"].name == "argparse.Namespace"
+
+
+def test_bfloat16_is_widened(tmp_path: Path):
+    tensor = torch.randn(5).bfloat16()
+    torch.save({"w": tensor}, tmp_path / "w")
+    stored = open_checkpoint(tmp_path / "w").tensors["w"]
+    assert np.array_equal(stored.values(), tensor.float().numpy())
+    assert np.array_equal(widen(stored.read()), tensor.float().numpy())
+
+
+def write_shards(folder: Path, kind: str) -> dict[str, np.ndarray]:
+    arrays = {f"w{n}": np.full((2, 3), n, np.float32) for n in range(4)}
+    listed = {}
+    for number in range(2):
+        held = {f"w{n}": arrays[f"w{n}"] for n in (2 * number, 2 * number + 1)}
+        name = f"part-{number}.{kind}"
+        if kind == "safetensors":
+            save_file({k: torch.from_numpy(v) for k, v in held.items()}, folder / name)
+        elif kind == "bin":
+            torch.save({k: torch.from_numpy(v) for k, v in held.items()}, folder / name)
+        else:
+            paddle.save({k: paddle.to_tensor(v) for k, v in held.items()}, str(folder / name))
+        listed.update(dict.fromkeys(held, name))
+    (folder / f"model.{kind}.index.json").write_text(json.dumps({"weight_map": listed}))
+    return arrays
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "bin", "pdparams"])
+def test_shards(tmp_path: Path, kind: str):
+    arrays = write_shards(tmp_path, kind)
+    for path in (tmp_path, tmp_path / f"model.{kind}.index.json"):
+        found = open_checkpoint(path)
+        assert len(found.files) == 2
+        assert {n: s.read().tolist() for n, s in found.tensors.items()} == {
+            name: array.tolist() for name, array in arrays.items()
+        }
+
+
+def test_shards_that_do_not_hold_what_the_index_lists(tmp_path: Path):
+    write_shards(tmp_path, "bin")
+    index = tmp_path / "model.bin.index.json"
+    listed = json.loads(index.read_text())["weight_map"]
+    for change, message in (
+        ({"w9": "part-0.bin"}, "promises w9, which is missing"),
+        ({"w0": "part-1.bin"}, "promises w0"),
+        ({"w0": "part-7.bin"}, "part-7.bin is missing: model.bin.index.json lists it"),
+        ({"w0": "../part-0.bin"}, "expected names of files beside it"),
+    ):
+        index.write_text(json.dumps({"weight_map": listed | change}))
+        with pytest.raises((WeightsError, MissingInputError), match=message):
+            open_checkpoint(index)
+    index.write_text(json.dumps({"weight_map": {k: v for k, v in listed.items() if k != "w0"}}))
+    with pytest.raises(WeightsError, match="holds w0, which model.bin.index.json lacks"):
+        open_checkpoint(index)
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy", "safetensors", "pdparams"])
+def test_a_truncated_file_is_named(tmp_path: Path, form: str):
+    path = tmp_path / "w"
+    state = {"w": torch.randn(40, 40)}
+    if form == "safetensors":
+        save_file(state, path)
+    elif form == "pdparams":
+        paddle.save({"w": paddle.randn([40, 40])}, str(path))
+    else:
+        torch.save(state, path, _use_new_zipfile_serialization=form == "zip")
+    whole = path.read_bytes()
+    for length in (0, 1, 9, 70, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:length])
+        with pytest.raises(WeightsError, match="w (is|holds|does not)"):
+            open_checkpoint(path)
+
+
+@pytest.mark.parametrize("form", ["zip", "legacy", "safetensors", "pdparams"])
+def test_a_damaged_file_is_refused_or_read_but_raises_nothing_else(tmp_path: Path, form: str):
+    path = tmp_path / "w"
+    state = {"w": torch.randn(3, 4), "v": torch.zeros(2)}
+    if form == "safetensors":
+        save_file(state, path)
+    elif form == "pdparams":
+        paddle.save({"w": paddle.randn([3, 4])}, str(path))
+    else:
+        torch.save(state, path, _use_new_zipfile_serialization=form == "zip")
+    whole, source = path.read_bytes(), np.random.default_rng(5)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[source.integers(len(whole))] = source.integers(256)
+        path.write_bytes(damaged)
+        try:
+            for tensor in open_checkpoint(path).tensors.values():
+                assert tensor.read().shape == tensor.shape
+        except WeightsError:
+            pass
+
+
+def test_the_file_changes_while_it_is_read(tmp_path: Path):
+    torch.save({"w": torch.randn(40, 40)}, tmp_path / "w")
+    stored = open_checkpoint(tmp_path / "w").tensors["w"]
+    (tmp_path / "w").write_bytes(b"PK")
+    with pytest.raises(WeightsError, match="truncated"):
+        stored.read()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is not a file of weights"), (b"text", "is not a file of weights"),
+        (pickle.dumps({}, 2), "holds no state dict"), (pickle.dumps([1], 4), "holds no state dict"),
+        (pickle.dumps({"w": print}, 4), "asks to run builtins.print: refused, nothing was run"),
+    ],
+)  # fmt: skip
+def test_other_files_are_refused(tmp_path: Path, content: bytes, message: str):
+    (tmp_path / "w").write_bytes(content)
+    with pytest.raises(WeightsError, match=message):
+        open_checkpoint(tmp_path / "w")
+
+
+def test_other_paths_are_refused(tmp_path: Path):
+    with pytest.raises(MissingInputError, match="missing"):
+        open_checkpoint(tmp_path / "w.bin")
+    with pytest.raises(WeightsError, match="neither an index nor a file of weights"):
+        open_checkpoint(tmp_path)
+    torch.jit.save(torch.jit.script(torch.nn.Linear(1, 1)), tmp_path / "w.pt")
+    with pytest.raises(WeightsError, match="TorchScript"):
+        open_checkpoint(tmp_path / "w.pt")
+
+
+def test_the_tables_of_dtypes():
+    assert set(CODES.values()) == set(DTYPES) - {"complex128"}
+    assert set(STORAGES.values()) <= set(DTYPES)
+    for name, kind in STORAGES.items():
+        if name != "UntypedStorage":
+            assert getattr(torch, name)._dtype == getattr(torch, kind)
+    for name, code in DTYPES.items():
+        assert getattr(torch, name).itemsize == np.dtype(code).itemsize
+
+
+def test_formats_are_told_by_their_first_bytes(tmp_path: Path):
+    heads = {}
+    for name, write in (("safetensors", save_file), ("zip", torch.save)):
+        write({"w": torch.ones(2)}, tmp_path / name)
+        heads[name] = (tmp_path / name).read_bytes()[:16]
+    assert is_safetensors(heads["safetensors"]) and not is_safetensors(heads["zip"])
+    assert is_torch_zip(heads["zip"]) and not is_torch_zip(heads["safetensors"])
+
+
+def test_an_unknown_class_is_opaque_with_what_is_put_into_it():
+    from collections import defaultdict, deque
+
+    made = {"d": deque([1, 2]), "s": {1}, "f": frozenset([2]), "m": defaultdict(list, a=1), "n": 3}
+    found = CheckpointMachine(memoryview(pickle.dumps(made, 4))).run()
+    assert found == {"d": Opaque("collections.deque"), "s": Opaque("set"), "n": 3,
+                     "f": Opaque("frozenset"), "m": Opaque("collections.defaultdict")}  # fmt: skip
+
+
+def test_an_array_of_another_kind_stays_an_array(tmp_path: Path):
+    (tmp_path / "w").write_bytes(pickle.dumps({"w": np.array(["a", "b"])}, 4))
+    found = read_paddle_file(tmp_path / "w")
+    assert isinstance(found, dict) and found["w"].tolist() == ["a", "b"]
