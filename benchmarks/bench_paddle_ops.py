@@ -21,6 +21,14 @@ import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
 from models.pd_fast import FastLinear, contiguous_tensors, faster
+from models.pd_native import (
+    NativeDropout,
+    NativeGELU,
+    NativeLayerNorm,
+    NativeLinear,
+    masked_softmax,
+    native,
+)
 from pipeline.pd import optimizer as pd_optimizer
 from pipeline.pt import optimizer as pt_optimizer
 
@@ -146,9 +154,19 @@ def _whole_number_dropout(x: Tensor) -> Tensor:
 
 
 def _product_with_ones(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return FastLinear.forward(_holding(weight, bias), x)
+
+
+def _native_norm(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    layer = _holding(weight, bias)
+    layer._normalized_shape, layer._epsilon = [D], 1e-12
+    return NativeLayerNorm.forward(layer, x)
+
+
+def _holding(weight: Tensor, bias: Tensor) -> nn.Layer:
     layer = nn.Layer()
     layer.weight, layer.bias = weight, bias
-    return FastLinear.forward(layer, x)
+    return layer
 
 
 @dataclass(frozen=True)
@@ -168,6 +186,7 @@ def operators() -> dict[str, Operator]:
         "plain": F.linear,
         "product with ones *": _product_with_ones,
         "closed form": ClosedLinear.apply,
+        "native": lambda x, w, b: NativeLinear.forward(_holding(w, b), x),
     }
 
     def torch_linear(x: Any, weight: Any, bias: Any) -> Any:
@@ -197,12 +216,17 @@ def operators() -> dict[str, Operator]:
                 "by erf": lambda x: x * (0.5 * (1 + paddle.erf(x * math.sqrt(0.5)))),
                 "closed form": ClosedGELU.apply,
                 "slope in the forward": SlopeFirstGELU.apply,
+                "native": NativeGELU().forward,
             },
             ((B, L, I),),
         ),
         "softmax": Operator(
             lambda x: torch.softmax(x, -1),
-            {"plain *": lambda x: F.softmax(x, -1), "closed form": ClosedSoftmax.apply},
+            {
+                "plain *": lambda x: F.softmax(x, -1),
+                "closed form": ClosedSoftmax.apply,
+                "native, with scale and mask": lambda x: masked_softmax(x, mask, K),
+            },
             ((B, H, L, L),),
         ),
         "layer norm": Operator(
@@ -210,12 +234,17 @@ def operators() -> dict[str, Operator]:
             {
                 "plain *": lambda x, w, b: F.layer_norm(x, D, w, b, 1e-12),
                 "closed form": ClosedLayerNorm.apply,
+                "native": _native_norm,
             },
             ((B, L, D), (D,), (D,)),
         ),
         "dropout": Operator(
             lambda x: torch.dropout(x, 0.1, True),
-            {"plain *": lambda x: F.dropout(x, 0.1), "whole numbers": _whole_number_dropout},
+            {
+                "plain *": lambda x: F.dropout(x, 0.1),
+                "whole numbers": _whole_number_dropout,
+                "native": NativeDropout(0.1).forward,
+            },
             ((B, H, L, L),),
         ),
     }
@@ -314,9 +343,8 @@ def paddle_step(
 def step_candidates() -> dict[str, Timed]:
     """Return PyTorch's step first, then Paddle's candidates, each with one thing more."""
 
-    def fast(model: nn.Layer) -> nn.Layer:
-        faster(model)
-        return model
+    def changed(change: Callable[[nn.Layer], Any]) -> Callable[[nn.Layer], nn.Layer]:
+        return lambda model: (change(model), model)[1]
 
     return {
         "torch": torch_step(False),
@@ -324,7 +352,8 @@ def step_candidates() -> dict[str, Timed]:
         "plain": paddle_step(lambda model: model, nullcontext),
         "to_static": paddle_step(paddle.jit.to_static, nullcontext),
         "contiguous_tensors": paddle_step(lambda model: model, contiguous_tensors),
-        "and faster": paddle_step(fast, contiguous_tensors),
+        "and faster": paddle_step(changed(faster), contiguous_tensors),
+        "native": paddle_step(changed(native), contiguous_tensors),
     }
 
 

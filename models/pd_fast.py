@@ -8,7 +8,7 @@
 docs/performance.md has what each saves and what did not help, measured by benchmarks/bench_paddle_ops.py.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from models.pd_bert import BertEncoder
@@ -16,7 +16,7 @@ from models.pd_bert import BertEncoder
 import paddle
 from paddle import Tensor, nn
 
-__all__ = ["FastBertEncoder", "FastLinear", "contiguous_tensors", "faster"]
+__all__ = ["FastBertEncoder", "FastLinear", "change_classes", "contiguous_tensors", "faster"]
 
 _STRIDES = "FLAGS_use_stride_kernel"
 
@@ -28,10 +28,15 @@ def faster(model: nn.Layer) -> Callable[[], None]:
     hooks and outputs stay, gradients of biases change by rounding alone. Returns the function that
     undoes it.
     """
+    return change_classes(model, _FASTER)
+
+
+def change_classes(model: nn.Layer, classes: Mapping[type, type]) -> Callable[[], None]:
+    """Give every layer of exactly a class in `classes` the other one; return what undoes it."""
     layers = model.sublayers(include_self=True)
-    before = [(layer, type(layer)) for layer in layers if type(layer) in _FASTER]
+    before = [(layer, type(layer)) for layer in layers if type(layer) in classes]
     for layer, plain in before:
-        layer.__class__ = _FASTER[plain]
+        layer.__class__ = classes[plain]
 
     def undo() -> None:
         for layer, plain in before:

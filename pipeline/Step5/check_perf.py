@@ -8,7 +8,7 @@ exit    0 measured, 1 slower than --at-least, 2 could not be measured
 import argparse
 
 from pipeline.run import Run, start
-from pipeline.timing.rounds import SCRIPTS, time_in_turns
+from pipeline.timing.rounds import FAST, time_in_turns
 from pipeline.timing.workload import add_workload, speed_file
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
@@ -29,7 +29,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=_rounds, default=5, help="runs of each side, 2 or more")
     parser.add_argument("--threads", type=int, default=1, help="OMP_NUM_THREADS of both sides")
     parser.add_argument(
-        "--fast", choices=SCRIPTS, action="append", default=[], help="a side to run with --fast"
+        "--fast",
+        choices=FAST,
+        action="append",
+        default=[],
+        help="a side that runs faster; native: paddle, by C++ operators",
     )
     parser.add_argument(
         "--at-least", type=float, default=0.0, metavar="RATIO", help="fail below this ratio"

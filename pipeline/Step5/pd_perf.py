@@ -5,11 +5,14 @@ writes  log_reprod/strict/perf_paddle.json          milliseconds of every phase 
 pair    pt_perf.py                                  the same lines with PyTorch's calls
 """
 
+import argparse
 from contextlib import nullcontext
+from functools import partial
 
 from models.pd_fast import contiguous_tensors, faster
+from models.pd_native import native
 from pipeline.pd.loader import data_loader, load_tokenizer
-from pipeline.pd.model import criterion, load_bert
+from pipeline.pd.model import criterion, load_bert, peak_memory, use_device, wait_for
 from pipeline.pd.optimizer import build_optimizer
 from pipeline.run import Run, start
 from pipeline.timing.workload import (
@@ -24,17 +27,19 @@ from paddlenlp.datasets import MapDataset
 
 
 def main(run: Run) -> None:
-    """Train on random sentences, dropout on, and time it; with --fast, by the layers of pd_fast.py."""
+    """Train on random sentences, dropout on, and time it; with --fast, by pd_fast.py or pd_native.py."""
     model = load_bert(run, "float32")
-    model.train()
+    device = use_device(run.options.device)
+    model.to(device).train()
     data = MapDataset(draw_examples(read_workload(run), model.config))
     batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
     optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
     if run.options.fast:
-        faster(model)
-    watch = Stopwatch()
+        {"layers": faster, "native": native}[run.options.fast](model)
+    watch = Stopwatch(partial(wait_for, device))
+    moved = ({name: rows.to(device) for name, rows in batch.items()} for batch in batches)
     with contiguous_tensors() if run.options.fast else nullcontext():
-        for batch in watch.data(batches):
+        for batch in watch.data(moved):
             labels = batch.pop("labels")  # (B,)
             with watch.phase("forward"):
                 loss = criterion(model(**batch), labels)
@@ -44,8 +49,13 @@ def main(run: Run) -> None:
                 optimizer.step()
                 schedule.step()
                 optimizer.clear_grad()
-    print(save_speed(run, "perf_paddle", watch).line("paddle"))
+    print(save_speed(run, "perf_paddle", watch, peak_memory(device)).line("paddle"))
+
+
+def add_own_options(parser: argparse.ArgumentParser) -> None:
+    """Add the workload's options, and the ways in which Paddle's side can be faster."""
+    add_options(parser, ("layers", "native"))
 
 
 if __name__ == "__main__":
-    start(main, __doc__, add_options)
+    start(main, __doc__, add_own_options)

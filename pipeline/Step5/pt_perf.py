@@ -5,10 +5,12 @@ writes  log_reprod/strict/perf_torch.json           milliseconds of every phase 
 pair    pd_perf.py                                  the same lines with Paddle's calls
 """
 
+import argparse
 from contextlib import nullcontext
+from functools import partial
 
 from pipeline.pt.loader import data_loader, load_tokenizer
-from pipeline.pt.model import criterion, load_bert
+from pipeline.pt.model import criterion, load_bert, peak_memory, use_device, wait_for
 from pipeline.pt.optimizer import build_optimizer
 from pipeline.run import Run, start
 from pipeline.timing.workload import (
@@ -32,15 +34,17 @@ def faster(optimizer: AdamW) -> None:
 def main(run: Run) -> None:
     """Train on random sentences, dropout on, and time it; with --fast, by PyTorch's fused AdamW."""
     model = load_bert(run, "float32")
-    model.train()
+    device = use_device(run.options.device)
+    model.to(device).train()
     data = Dataset.from_list(draw_examples(read_workload(run), model.config))
     batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
     optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
     if run.options.fast:
         faster(optimizer)
-    watch = Stopwatch()
+    watch = Stopwatch(partial(wait_for, device))
+    moved = ({name: rows.to(device) for name, rows in batch.items()} for batch in batches)
     with nullcontext():  # where the Paddle side keeps its tensors contiguous
-        for batch in watch.data(batches):
+        for batch in watch.data(moved):
             labels = batch.pop("labels")  # (B,)
             with watch.phase("forward"):
                 loss = criterion(model(**batch), labels)
@@ -50,8 +54,13 @@ def main(run: Run) -> None:
                 optimizer.step()
                 schedule.step()
                 optimizer.zero_grad()
-    print(save_speed(run, "perf_torch", watch).line("torch"))
+    print(save_speed(run, "perf_torch", watch, peak_memory(device)).line("torch"))
+
+
+def add_own_options(parser: argparse.ArgumentParser) -> None:
+    """Add the workload's options, and the way in which PyTorch's side can be faster."""
+    add_options(parser, ("fused",))
 
 
 if __name__ == "__main__":
-    start(main, __doc__, add_options)
+    start(main, __doc__, add_own_options)

@@ -44,3 +44,14 @@ def use_device(device: str) -> str:
         raise ReprodError("--device gpu: Paddle finds no GPU here")
     paddle.set_device(device)
     return device
+
+
+def wait_for(device: str) -> None:
+    """Return when `device` has done everything that it was given."""
+    if device == "gpu":
+        paddle.device.cuda.synchronize()
+
+
+def peak_memory(device: str) -> int:
+    """Return the most bytes that tensors held on `device`; 0 for the CPU, which does not count them."""
+    return int(paddle.device.cuda.max_memory_allocated()) if device == "gpu" else 0

@@ -40,3 +40,14 @@ def use_device(device: str) -> str:
     if device == "gpu" and not torch.cuda.is_available():
         raise ReprodError("--device gpu: PyTorch finds no GPU here")
     return {"cpu": "cpu", "gpu": "cuda"}[device]
+
+
+def wait_for(device: str) -> None:
+    """Return when `device` has done everything that it was given."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def peak_memory(device: str) -> int:
+    """Return the most bytes that tensors held on `device`; 0 for the CPU, which does not count them."""
+    return torch.cuda.max_memory_allocated() if device == "cuda" else 0

@@ -36,7 +36,8 @@ class SpeedComparison:
         """Raise ReprodError unless all runs timed the same work, at least two rounds of it."""
         if len(self.torch) != len(self.paddle) or len(self.torch) < 2:
             raise ReprodError("an interval needs two rounds or more, each with a run of both sides")
-        runs = {(str(speed.workload), speed.threads) for speed in (*self.torch, *self.paddle)}
+        both = (*self.torch, *self.paddle)
+        runs = {(str(speed.workload), speed.device, speed.threads) for speed in both}
         if len(runs) > 1:
             raise ReprodError(
                 f"not the same work was timed: {' and '.join(map(str, sorted(runs)))}"
@@ -76,15 +77,19 @@ class SpeedComparison:
 
     def _table(self) -> list[str]:
         phases = "".join(f"{phase:>11}" for phase in PHASES)
-        head = f"{'side':13}{'sentences/s':>24}{phases}{'peak MB':>9}   (phases in ms)"
+        head = (
+            f"{'side':15}{'sentences/s':>24}{'tokens/s':>10}{phases}{'peak MB':>9}   (phases in ms)"
+        )
         return [head, self._row("torch", self.torch), self._row("paddle", self.paddle)]
 
     def _row(self, name: str, speeds: Sequence[Speed]) -> str:
         rate = of_ratios([speed.sentences_per_second for speed in speeds])
         phases = [fmean(speed.per_phase()[phase] for speed in speeds) for phase in PHASES]
         cells = "".join(f"{each:11.1f}" for each in phases)
-        label = f"{name}, fast" if speeds[0].fast else name
-        return f"{label:13}{rate.text():>24}{cells}{max(each.peak_mb for each in speeds):9.0f}"
+        label = ", ".join(filter(None, (name, speeds[0].fast)))
+        tokens = rate.value * speeds[0].workload.length
+        peak = max(each.peak_mb for each in speeds)
+        return f"{label:15}{rate.text():>24}{tokens:10.0f}{cells}{peak:9.0f}"
 
     def _ratio_line(self) -> str:
         rounds, work = len(self.torch), self.torch[0].workload

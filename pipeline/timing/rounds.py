@@ -11,6 +11,7 @@ from pipeline.timing.compare import SpeedComparison
 from pipeline.timing.workload import Speed, list_options, load_speed, read_workload
 from reprod_align.errors import ReprodError
 
+FAST = {"torch": ("torch", "fused"), "paddle": ("paddle", "layers"), "native": ("paddle", "native")}
 SCRIPTS = {"torch": "pipeline/Step5/pt_perf.py", "paddle": "pipeline/Step5/pd_perf.py"}
 
 
@@ -27,8 +28,10 @@ def time_side(run: Run, side: str) -> Speed:
     """Run one side's script; ReprodError with its last line if it fails."""
     script = SCRIPTS[side]
     _, _, *options = shlex.split(run.command(script))
-    fast = ["--fast"] if side in run.options.fast else []
-    words = [str(REPOSITORY / script), *options, *list_options(read_workload(run)), *fast]
+    ways = [way for of, way in map(FAST.__getitem__, run.options.fast) if of == side]
+    fast = ["--fast", ways[-1]] if ways else []
+    work = [*list_options(read_workload(run)), "--device", run.options.device]
+    words = [str(REPOSITORY / script), *options, *work, *fast]
     environment = os.environ | {"OMP_NUM_THREADS": str(run.options.threads)}
     done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
     if done.returncode:

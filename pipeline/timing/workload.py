@@ -6,7 +6,7 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from models.bert_config import BertConfig
 from pipeline import settings
 from pipeline.run import Run
 from pipeline.run.command_line import positive
+from pipeline.training.options import DEVICES
 from reprod_align.base.json import write_json
 from reprod_align.errors import ReprodError
 
@@ -41,17 +42,22 @@ class Workload:
 
 @dataclass
 class Stopwatch:
-    """Milliseconds of every phase of every step, first steps included."""
+    """Milliseconds of every phase of every step, first steps included.
 
+    `wait` returns when the device has done what it was given: a GPU's calls return before that.
+    """
+
+    wait: Callable[[], object] = lambda: None
     milliseconds: dict[Phase, list[float]] = field(
         default_factory=lambda: {phase: [] for phase in PHASES}
     )
 
     @contextmanager
     def phase(self, name: Phase) -> Iterator[None]:
-        """Time the block as this step's `name`; a block that only schedules work must wait for it."""
+        """Time the block as this step's `name`, until the device has done its work."""
         start = time.perf_counter()
         yield
+        self.wait()
         self.milliseconds[name].append(1000 * (time.perf_counter() - start))
 
     def data(self, batches: Iterable[Item]) -> Iterator[Item]:
@@ -72,7 +78,8 @@ class Speed:
     """One side's result: the phases of its counted steps, in milliseconds, and its peak memory."""
 
     workload: Workload
-    fast: bool
+    device: str
+    fast: str  # what makes this side faster, "" for the plain one
     threads: str  # OMP_NUM_THREADS, "" where it is not set
     peak_mb: float
     milliseconds: dict[Phase, list[float]]
@@ -83,6 +90,11 @@ class Speed:
         steps = [sum(phases) for phases in zip(*self.milliseconds.values(), strict=True)]
         return 1000 * self.workload.batch_size / median(steps)
 
+    @property
+    def tokens_per_second(self) -> float:
+        """Of the median step; the sentences are not padded."""
+        return self.sentences_per_second * self.workload.length
+
     def per_phase(self) -> dict[Phase, float]:
         """Return the milliseconds of every phase, median over the steps."""
         return {phase: median(self.milliseconds[phase]) for phase in PHASES}
@@ -91,15 +103,16 @@ class Speed:
         """Return the result in one line."""
         phases = ", ".join(f"{phase} {each:.1f} ms" for phase, each in self.per_phase().items())
         return (
-            f"{side}: {self.sentences_per_second:.1f} sentences/s; {phases}; {self.peak_mb:.0f} MB"
+            f"{side}: {self.sentences_per_second:.1f} sentences/s, {self.tokens_per_second:.0f} tokens/s; "
+            f"{phases}; {self.peak_mb:.0f} MB"
         )
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of both perf scripts."""
+def add_options(parser: argparse.ArgumentParser, ways: Sequence[str]) -> None:
+    """Add the options of a perf script; `ways` are those in which its side can be faster."""
     add_workload(parser)
     parser.add_argument(
-        "--fast", action="store_true", help="with what makes this side faster: docs/performance.md"
+        "--fast", choices=ways, default="", help="what makes this side faster: docs/performance.md"
     )
 
 
@@ -108,6 +121,7 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=positive, default=8, help="training steps to time")
     parser.add_argument("--batch-size", type=positive, default=32, help="sentences of a step")
     parser.add_argument("--length", type=positive, default=64, help="tokens of a sentence")
+    parser.add_argument("--device", choices=DEVICES, default="cpu", help="where both sides run")
 
 
 def read_workload(run: Run) -> Workload:
@@ -142,19 +156,27 @@ def draw_examples(workload: Workload, config: BertConfig) -> list[dict[str, Any]
     ]
 
 
-def save_speed(run: Run, name: str, watch: Stopwatch) -> Speed:
-    """Write what the stopwatch measured to log_reprod/strict/`name`.json, and return it."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def save_speed(run: Run, name: str, watch: Stopwatch, peak_bytes: int) -> Speed:
+    """Write what the stopwatch measured to log_reprod/strict/`name`.json, and return it.
+
+    `peak_bytes` is the most memory that the device held; on a CPU the process tells, so 0 will do.
+    """
     counted = {phase: values[WARM_UP:] for phase, values in watch.milliseconds.items()}
     speed = Speed(
         read_workload(run),
+        run.options.device,
         run.options.fast,
         os.environ.get("OMP_NUM_THREADS", ""),
-        peak / (2**20 if sys.platform == "darwin" else 2**10),  # macOS counts bytes, Linux KiB
+        (peak_bytes or _process_peak()) / 2**20,
         counted,
     )
     write_json(speed_file(run, name), speed)
     return speed
+
+
+def _process_peak() -> int:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 2**10  # macOS counts bytes, Linux KiB
 
 
 def load_speed(run: Run, name: str) -> Speed:
@@ -174,9 +196,9 @@ def require_counted(speed: Speed) -> None:
     sizes = (speed.workload.steps, speed.workload.batch_size, speed.workload.length)
     if not all(type(size) is int and size > 0 for size in sizes):
         raise ValueError("steps, batch size and length must be whole numbers above 0")
-    texts = (speed.workload.profile, speed.threads)
-    if not all(isinstance(text, str) for text in texts) or type(speed.fast) is not bool:
-        raise ValueError("its profile, threads or fast is not as the script writes it")
+    texts = (speed.workload.profile, speed.threads, speed.device, speed.fast)
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("its profile, threads, device or fast is not as the script writes it")
     if set(speed.milliseconds) != set(PHASES):
         raise ValueError(f"times of {', '.join(PHASES)} are expected")
     for phase in PHASES:

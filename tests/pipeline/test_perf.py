@@ -222,8 +222,9 @@ def test_a_view_from_before_is_refused_rather_than_misread() -> None:
 def speed(milliseconds: float, backward: float = 5.0, **changes: object) -> Speed:
     phases = {"data": 1.0, "forward": milliseconds, "backward": backward, "optimizer": 2.0}
     spread = {phase: [value, 3 * value, value] for phase, value in phases.items()}
-    values = {"workload": Workload("tiny", 3, 4, 12), "fast": False, "threads": "1", "peak_mb": 9.0}
-    return Speed(**values | {"milliseconds": spread} | changes)
+    values = {"workload": Workload("tiny", 3, 4, 12), "device": "cpu", "fast": "", "threads": "1"}
+    values |= {"peak_mb": 9.0, "milliseconds": spread}
+    return Speed(**values | changes)
 
 
 def test_a_speed_is_of_the_median_step() -> None:
@@ -263,7 +264,7 @@ def test_intervals_cover_what_they_should() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [{"threads": "2"}, {"workload": Workload("tiny", 3, 8, 12)}], ids=["threads", "batch"]
+    "other", [{"threads": "2"}, {"device": "gpu"}, {"workload": Workload("tiny", 3, 8, 12)}]
 )
 def test_unequal_work_is_not_compared(other: dict[str, object]) -> None:
     with pytest.raises(ReprodError, match="not the same work"):
@@ -297,7 +298,7 @@ def test_check_perf_prints_and_writes_the_comparison(perf_home: Path) -> None:
     strict = perf_home / "log_reprod" / "strict"
     printed = (perf_home / "printed.txt").read_text()
     assert printed == (strict / "perf_diff.log").read_text()
-    assert "torch, fast" in printed and "paddle, fast" not in printed
+    assert "torch, fused" in printed and "paddle, " not in printed
     assert "2 rounds of 2 steps, batch 4 x 12, tiny, 1 threads" in printed
     assert "makes the difference" in printed
     found = json.loads((strict / "perf_diff.json").read_text())
@@ -308,7 +309,7 @@ def test_check_perf_prints_and_writes_the_comparison(perf_home: Path) -> None:
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_every_phase_of_every_step_is_written(perf_home: Path, side: str) -> None:
     content = json.loads((perf_home / f"log_reprod/strict/perf_{side}.json").read_text())
-    assert content["fast"] == (side == "torch")
+    assert content["fast"] == {"torch": "fused", "paddle": ""}[side]
     assert content["threads"] == "1" and content["peak_mb"] > 50
     assert list(content["milliseconds"]) == list(PHASES)
     for values in content["milliseconds"].values():
@@ -318,10 +319,13 @@ def test_every_phase_of_every_step_is_written(perf_home: Path, side: str) -> Non
 def test_the_fast_paddle_side_runs(perf_home: Path, tmp_path: Path) -> None:
     for folder in ("weights", "classifier_weights"):
         (tmp_path / folder).symlink_to(perf_home / folder)
-    finished = run_script("pipeline/Step5/pd_perf.py", tmp_path, "--fast", *SMALL)
+    finished = run_script("pipeline/Step5/pd_perf.py", tmp_path, "--fast", "layers", *SMALL)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("paddle: ")
-    assert json.loads((tmp_path / "log_reprod/strict/perf_paddle.json").read_text())["fast"]
+    assert (
+        json.loads((tmp_path / "log_reprod/strict/perf_paddle.json").read_text())["fast"]
+        == "layers"
+    )
 
 
 def test_a_side_that_fails_is_named_in_one_line(perf_home: Path, tmp_path: Path) -> None:
@@ -343,7 +347,7 @@ class FakeRun:
 
     def __init__(self, home: Path, **options: object) -> None:
         self.home, self.profile = home, SimpleNamespace(name="tiny")
-        values = {"steps": 2, "batch_size": 4, "length": 12, "fast": False}
+        values = {"steps": 2, "batch_size": 4, "length": 12, "device": "cpu", "fast": ""}
         self.options = SimpleNamespace(**values | options)
 
     def output(self, name: str) -> Path:
@@ -354,7 +358,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
     run, watch = FakeRun(tmp_path), Stopwatch()
     for phase in PHASES:
         watch.milliseconds[phase] = [9.0] * WARM_UP + [1.0, 2.0]
-    saved = perf.save_speed(run, "perf_torch", watch)
+    saved = perf.save_speed(run, "perf_torch", watch, 0)
     assert saved == load_speed(run, "perf_torch")
     assert saved.milliseconds["forward"] == [1.0, 2.0]  # the first steps are not counted
 
@@ -362,7 +366,7 @@ def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["missing", "{", "{}", "lacks a step"])
 def test_a_damaged_result_is_one_error(damage: str, tmp_path: Path) -> None:
     if damage == "lacks a step":
-        perf.save_speed(FakeRun(tmp_path), "perf_torch", Stopwatch())
+        perf.save_speed(FakeRun(tmp_path), "perf_torch", Stopwatch(), 0)
     elif damage != "missing":
         (tmp_path / "perf_torch.json").write_text(damage)
     with pytest.raises(ReprodError, match="missing or damaged"):
