@@ -18,6 +18,9 @@ from reprod_align.model.trace import Array, Call, Shelf
 
 _PLAIN = (bool, int, float, complex, str, type(None))
 
+_Taken = tuple[list[Array], list[Operation | None]]
+"""copies of the tensors that a call takes, and the operations that gave them"""
+
 
 class OperationRecorder:
     """Records the operations of one run of one side."""
@@ -29,8 +32,9 @@ class OperationRecorder:
         self._fw, self._wanted = framework, wanted
         self._shelf, self._busy = Shelf(), False
         self._open: list[CallKey] = []
-        self._begun: dict[CallKey, tuple[SourceLine, FrameType, list[Array], Any] | None] = {}
+        self._begun: dict[CallKey, tuple[SourceLine, FrameType, _Taken, Any] | None] = {}
         self._returned: tuple[SourceLine, FrameType] | None = None
+        self._made: dict[int, tuple[Any, Operation]] = {}  # tensors stay, so that no id is given twice
 
     @contextmanager
     def on(self) -> Iterator[None]:
@@ -55,20 +59,27 @@ class OperationRecorder:
             return function(*args, **kwargs)
         self._busy = True
         try:
-            inputs = self._arrays((args, kwargs))
-            result = function(*args, **kwargs)
+            inputs = self._taken((args, kwargs))
+            result = self._replace(function(*args, **kwargs))
             changed = args[0] if result is None and args else result  # such as of __setitem__
             self._keep(name, found, place, inputs, changed, (args, kwargs))
         finally:
             self._busy = False
         return result
 
+    def _replace(self, result: Any) -> Any:
+        """Return what stands for the next operation's result: its own, unless another is wanted."""
+        other = self._wanted.instead.get(len(self.operations))
+        if other is None or not self._fw.is_tensor(result):
+            return result
+        return self._fw.constant(other, result)
+
     def _keep(
         self,
         name: str,
         found: tuple[SourceLine, FrameType],
         place: CallKey,
-        inputs: list[Array],
+        inputs: _Taken,
         result: Any,
         given: Any,
         child: CallKey | None = None,
@@ -82,7 +93,7 @@ class OperationRecorder:
             name,
             source,
             place,
-            inputs,
+            inputs[0],
             [self._copy(tensor) for tensor in results],
             differentiable=any(self._fw.carries_gradient(tensor) for tensor in results),
             constants=() if child else list(_constants(given)),
@@ -91,7 +102,10 @@ class OperationRecorder:
             keywords={k: value for k, value in keywords.items() if isinstance(value, _PLAIN)},
             tensors=self._named_tensors(source.expression, frame, given),
             called=_called(source.expression),
+            makers=inputs[1],
         )
+        if name != RETURN:
+            self._made |= {id(tensor): (tensor, operation) for tensor in results}
         self.operations.append(operation)
 
     def _named_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
@@ -105,8 +119,10 @@ class OperationRecorder:
         inner = next((key for key in reversed(self._open) if key[0] in self._wanted.modules), LOSS)
         return inner if inner in self._wanted.calls else None
 
-    def _arrays(self, value: Any) -> list[Array]:
-        return [self._copy(tensor) for tensor in leaves(value, self._fw.is_tensor).values()]
+    def _taken(self, value: Any) -> _Taken:
+        tensors = leaves(value, self._fw.is_tensor).values()
+        makers = [self._made.get(id(tensor), (None, None))[1] for tensor in tensors]
+        return [self._copy(tensor) for tensor in tensors], makers
 
     def _copy(self, tensor: Any) -> Array:
         return self._shelf.keep(self._fw.view(tensor))
@@ -130,15 +146,15 @@ class OperationRecorder:
             found = self.code.find_calling_line()
             with self.paused():
                 self._begun[call.key] = (
-                    None if found is None else (*found, self._arrays(given), given)
+                    None if found is None else (*found, self._taken(given), given)
                 )
 
     def end(self, call: Call, output: Any, passed: Any) -> None:
         """Note that a module returned; output: its own; passed: what goes on."""
         if call.key in self._wanted.calls and self._returned is not None:
             with self.paused():
-                arrays = self._arrays(output)
-                self._keep(RETURN, self._returned, call.key, arrays, output, ((output,), {}))
+                taken = self._taken(output)
+                self._keep(RETURN, self._returned, call.key, taken, output, ((output,), {}))
             self._returned = None
         while self._open and self._open.pop() != call.key:
             pass

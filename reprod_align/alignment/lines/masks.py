@@ -4,14 +4,15 @@ Masks follow conventions (True and False, 1 and 0, 0 and -10000), so they are co
 that they hide; a call in between may hide the right places by other numbers.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.alignment.lines.chain import trace_back
+from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
 
 import numpy as np
 
-_HIDING = -100.0  # added to scores: less than e**-100 of a place is left
+HIDING = -100.0  # added to scores: less than e**-100 of a place is left
 
 
 def find_mask_maker(
@@ -22,49 +23,33 @@ def find_mask_maker(
     operations: of the port, in order. expected: the masks of the reference, one of which is due. The
     last call if all tell the right places apart: its numbers hide nothing, or the others.
     """
-    chain = list(_trace_back(operations, mask))
-    due = [found for one in expected if (found := _find_places(one)) is not None]
+    chain = list(trace_back(operations, mask, len(operations), _may_tell))
+    due = [found for one in expected if (found := find_places(one)) is not None]
     if not chain or not due:
         return None
     for operation in sorted(chain):
-        found = _find_places(operations[operation].outputs[0])
-        if found is not None and not any(_tell_the_same(found, one) for one in due):
+        found = find_places(operations[operation].outputs[0])
+        if found is not None and not any(tell_the_same(found, one) for one in due):
             return operations[operation]
     return operations[max(chain)]
 
 
-def _trace_back(operations: Sequence[Operation], value: Array) -> Iterator[int]:
-    """Yield the numbers of the calls that `value` was made by, the last one first."""
-    waiting, seen = [(value, len(operations))], set[int]()
-    while waiting:
-        wanted, before = waiting.pop()
-        at = next((at for at in range(before - 1, -1, -1) if _gives(operations[at], wanted)), None)
-        if at is not None and at not in seen:
-            seen.add(at)
-            yield at
-            waiting += [(one, at) for one in operations[at].inputs if _find_places(one) is not None
-                        or one.min() == one.max()]  # fmt: skip
+def _may_tell(value: Array) -> bool:
+    return find_places(value) is not None or value.size == 0 or bool(value.min() == value.max())
 
 
-def _gives(operation: Operation, value: Array) -> bool:
-    if operation.name == RETURN or operation.child is not None:
-        return False
-    return any(made.shape == value.shape and np.array_equal(made, value)
-               for made in operation.outputs)  # fmt: skip
-
-
-def _find_places(array: Array) -> Array | None:
+def find_places(array: Array) -> Array | None:
     """Return which of two kinds of places each is; None if the array tells no two kinds apart."""
     if array.size < 2 or array.dtype.kind not in "biuf":
         return None
     values = array.astype(np.float64)
-    low = values <= _HIDING
+    low = values <= HIDING
     if not low.any() and np.unique(values).size == 2:
         low = values == values.min()
     return None if low.all() or not low.any() else np.squeeze(low)
 
 
-def _tell_the_same(found: Array, due: Array) -> bool:
+def tell_the_same(found: Array, due: Array) -> bool:
     """Tell whether two masks tell the same places apart, whichever of them are the hidden ones."""
     try:
         ours, theirs = np.broadcast_arrays(due, found)

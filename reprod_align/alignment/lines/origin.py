@@ -6,6 +6,7 @@ value was passed on that should have been changed.
 
 from dataclasses import replace
 
+from reprod_align.alignment.lines.changes import Change
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
@@ -15,6 +16,8 @@ from reprod_align.model.source.parsing import (
     find_constant,
     is_same_function,
 )
+
+import numpy as np
 
 Lines = tuple[SourceLine | None, SourceLine | None]
 
@@ -34,6 +37,18 @@ def find_origin(found: Difference) -> Lines:
         for one, other in ((ours, theirs), (theirs, ours))
     ]
     return chosen[0], chosen[1]
+
+
+def find_change_line(change: Change) -> SourceLine:
+    """Return the line of a change: of the call, or the statement that passes its result on unchanged."""
+    made, used = change.operation, change.taker
+    if not change.variant.lacking or used is None:
+        return made.source
+    taken = used.inputs[change.position]
+    names = [name for name, at in used.tensors.items() if np.array_equal(used.inputs[at], taken)]
+    places = [find_assignment(used.source.file, used.source.line, name) for name in names]
+    lines = [place for place in places if place is not None]
+    return max(lines, key=lambda place: place.line, default=made.source)
 
 
 def _source(operation: Operation | None) -> SourceLine | None:

@@ -4,12 +4,13 @@ Both sides' calls inside one module are paired by value. The search begins at a 
 (handed to a child, or returned) and goes back through the calls that made it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal
+from typing import Literal
 
 from reprod_align.alignment.lines.composites import write_out
+from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
@@ -21,17 +22,6 @@ How = Literal["call", "layout", "lacking", "extra", "value", "cut", "mask"]
 does not call what PyTorch calls here; extra: Paddle calls what PyTorch does not; value: Paddle uses
 another value; cut: the gradient stops at one of them; mask: a mask that hides other places is made"""
 
-_NAMES: Final[Mapping[str, str]] = {
-    "truediv": "divide", "div": "divide", "rtruediv": "divide", "true_divide": "divide",
-    "sub": "subtract", "rsub": "subtract", "mul": "multiply", "rmul": "multiply", "radd": "add",
-    "permute": "transpose", "swapaxes": "transpose", "T": "transpose", "mT": "transpose", "t": "transpose",
-    "view": "reshape", "flatten": "reshape", "unflatten": "reshape", "cat": "concat",
-    "bmm": "matmul", "mm": "matmul", "rmatmul": "matmul", "to": "cast", "type": "cast", "astype": "cast",
-    "float": "cast", "double": "cast", "long": "cast", "clamp": "clip", "neg": "scale", "rpow": "pow",
-    "expand_as": "expand", "broadcast_to": "expand", "amax": "max", "amin": "min",
-    "less": "less_than", "lt": "less_than", "gt": "greater_than", "le": "less_equal", "ge": "greater_equal",
-    "eq": "equal", "ne": "not_equal", "invert": "logical_not",
-}  # fmt: skip
 Consumers = tuple[Operation | None, Operation | None]
 
 
@@ -186,7 +176,7 @@ class _Search:
         same = self._take_the_same(ours, theirs)
         shapes = [[one.shape for one in call.outputs] for call in (ours, theirs)]
         alone = same and shapes[0] == shapes[1] and not self._is_layout(ours)
-        sure = both_last or _name(ours) == _name(theirs) or alone
+        sure = both_last or name_of(ours) == name_of(theirs) or alone
         return Difference(how, ours, theirs, sure, take_the_same=same)
 
     def _taken_by(self, operation: Operation) -> KnownValues:
@@ -204,7 +194,7 @@ class _Search:
         self, ours: Operation, theirs: Operation
     ) -> tuple[Array, list[Array]] | None:
         """Return the one input that is another of the reference's values, and what is due there."""
-        if _name(ours) != _name(theirs) or len(ours.inputs) != len(theirs.inputs):
+        if name_of(ours) != name_of(theirs) or len(ours.inputs) != len(theirs.inputs):
             return None
         given = self._taken_by(theirs)
         taken = self._taken_by(ours)
@@ -236,7 +226,7 @@ class _Search:
         taken = self._taken_by(ours)
         equal = sum(bool(taken.find_equal(value)) for value in theirs.inputs)
         alike = sum(taken.knows(value) for value in theirs.inputs) - equal
-        named = _name(ours) == _name(theirs)
+        named = name_of(ours) == name_of(theirs)
         if not equal + alike and (theirs.inputs or ours.inputs or not named):
             return 0.0
         shapes = [one.shape for one in ours.outputs] == [one.shape for one in theirs.outputs]
@@ -265,7 +255,7 @@ class _Search:
         for value in theirs.inputs:
             if self._known.find_equal(value) or not taken.find_alike(value):
                 continue
-            same_call = _name(ours) == _name(theirs) and _numbers(ours) == _numbers(theirs)
+            same_call = name_of(ours) == name_of(theirs) and _numbers(ours) == _numbers(theirs)
             same_shape = any(one.shape == value.shape for one in ours.inputs)
             maker = self._maker(value, at)
             if maker is None or not (same_shape or same_call):
@@ -321,12 +311,6 @@ def _is_same(value: Array, made: Array) -> bool:
 def _position(operation: Operation | None, value: Array) -> int:
     inputs = () if operation is None else operation.inputs
     return next((at for at, one in enumerate(inputs) if _is_same(value, one)), -1)
-
-
-def _name(operation: Operation) -> str:
-    """Return what a call does, by one name for both frameworks and for operator and function."""
-    name = operation.name.strip("_")
-    return _NAMES.get(name, name)
 
 
 def _numbers(operation: Operation) -> list[float]:

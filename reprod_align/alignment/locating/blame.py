@@ -7,6 +7,7 @@ does to a gradient. No fault hides another, and no fault is inherited.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reprod_align.alignment.comparing import (
     CODE_ROUNDING,
@@ -22,7 +23,7 @@ from reprod_align.alignment.locating.counterparts import Counterparts, PinnedRun
 from reprod_align.alignment.locating.explain import find_cause
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.forward import find_forward_faults
-from reprod_align.alignment.locating.lines import LineFinder
+from reprod_align.alignment.locating.lines import LineFinder, Lines
 from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
     find_incomparable_layers,
@@ -139,12 +140,15 @@ def _add_fault(
 ) -> None:
     """Add a finding for a fault, unless its place has one already."""
     pairing = runner.pairing
-    found, fault = fault, move_closer(fault, pairing, done.reference)
+    lines = Lines() if _has_finding(findings, fault) else finder.find(fault)
+    fault = move_closer(fault, pairing, done.reference)
+    if lines.place is not None:
+        where = f"it reaches {fault.calls.theirs.path}: {fault.gap.words}"
+        fault = replace(fault, place=lines.place, where=where, kind="mask", expected=None)
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own
-    known = findings.at_stage("forward", fault.stage)
-    if any(f.paddle_name == theirs and is_within(ours, f.torch_name) for f in known):
+    if _has_finding(findings, fault):
         return
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
@@ -152,9 +156,16 @@ def _add_fault(
     cause = find_cause(fault, done.reference, settings, runner.weights)
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
-    lines = finder.find(found)
-    message = ". ".join(filter(None, [text, cause or lines.cause, lines.words]))
+    causes = [cause, lines.cause] if lines.place is None else [lines.cause]
+    message = ". ".join(filter(None, [text, next(filter(None, causes), ""), lines.words]))
     findings.add(fault.stage, ours, theirs, message, fault.gap, (lines.torch, lines.paddle))
+
+
+def _has_finding(findings: Findings, fault: Fault) -> bool:
+    """Tell whether the place of a fault, or what is around it in PyTorch, has a finding already."""
+    ours, theirs = fault.place
+    known = findings.at_stage("forward", fault.stage)
+    return any(f.paddle_name == theirs and is_within(ours, f.torch_name) for f in known)
 
 
 def _meets_frozen(pairing: Pairing, fault: Fault) -> bool:
@@ -172,7 +183,7 @@ def _describe(fault: Fault, pairing: Pairing, run: PinnedRun) -> str:
     if fault.stage == "backward":
         return "the gradient diverges here"
     if fault.kind == "mask":
-        masks = fault.expected is None or is_mask(fault.expected)
+        masks = fault.expected is None or is_mask(fault.expected)  # None: a change of one is proven
         return f"its own code makes another {'mask or index' if masks else 'constant or input'}"
     if not fault.own_code:
         return "its inputs agree and its output does not"

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from reprod_align.alignment.lines.changes import takes_constant
 from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
 from reprod_align.alignment.lines.masks import find_mask_maker
 from reprod_align.alignment.lines.operands import explain_calls
-from reprod_align.alignment.lines.origin import find_origin
+from reprod_align.alignment.lines.origin import find_change_line, find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
-from reprod_align.alignment.lines.words import describe_difference
+from reprod_align.alignment.lines.words import describe_change, describe_difference
+from reprod_align.alignment.locating.changes import Trial
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pins import ReferencePins
@@ -30,6 +32,7 @@ import numpy as np
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
 _WIDEST = 4  # modules around each other whose code is searched
+_ALL = 1_000
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,8 @@ class Lines:
     words: str = ""
     cause: str = ""
     """why the results of the two calls differ, or what they take"""
+    place: tuple[str, str] | None = None
+    """the module in whose code the line stands, where that is known: PyTorch's name and Paddle's"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +64,9 @@ class LineFinder:
     def __init__(self, runner: Runner, training: bool, run: PinnedRun, faults: Iterable[Fault]):
         """run: the port's run on the reference's numbers in which the faults were found."""
         self._runner, self._training, self._run = runner, training, run
+        faults = list(faults)
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
+        self._shown = [fault.calls for fault in faults]
 
     def find(self, fault: Fault) -> Lines:
         """Return the lines of one of the faults; empty ones where its code tells nothing.
@@ -73,11 +80,26 @@ class LineFinder:
         if scope is None or (kinds and pairing.settings_differ(*place)):
             return Lines()
         found = self._search(fault, scope)
+        if not _is_proven(found) and (changed := self._find_change(fault, found)) is not None:
+            return changed
         if found is None or (stock and not self._is_in_user_code(found, place[1])):
             return Lines()
         if not found.is_sure and (stock or find_settings(pairing, *place)):
             return Lines()
         return make_lines(found)
+
+    def _find_change(self, fault: Fault, found: Difference | None) -> Lines | None:
+        """Return the lines of a call that makes a mask or index, changed so that the fault is gone."""
+        if fault.stage == "backward":
+            return None
+        ours, theirs = (trace.operations for trace in self._traces)
+        change = self._trial.find_change(fault, ours, theirs)
+        if change is None:
+            return None
+        path = change.operation.call[0]
+        place = self._run.counterparts.names.get(path, ""), path
+        line = None if found is None or found.ours is None else found.ours.source
+        return Lines(line, find_change_line(change), "", describe_change(change), place)
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
@@ -144,7 +166,7 @@ class LineFinder:
             calls = self._run.counterparts_around(calls)
         return None
 
-    def _keys_around(self, call: Call, trace: Trace, width: int) -> set[CallKey]:
+    def _keys_around(self, call: Call, trace: Trace, width: int = _ALL) -> set[CallKey]:
         """Return a call and up to width - 1 calls of modules with a counterpart around it."""
         modules = self._run.counterparts.names
         paired = set(modules.values()) if trace is self._run.reference else set(modules)
@@ -205,14 +227,24 @@ class LineFinder:
         return found
 
     @cached_property
+    def _trial(self) -> Trial:
+        return Trial(self._runner, self._training, self._run, self._wanted[1])
+
+    @cached_property
+    def _wanted(self) -> tuple[Wanted, Wanted]:
+        """Both sides' calls of the modules at fault, and of all modules around them."""
+        scopes = [scope for scope in self._scopes.values() if scope is not None]
+        scopes += self._shown
+        names = self._run.counterparts.names
+        first = [self._keys_around(scope.ours, self._run.reference) for scope in scopes]
+        second = [self._keys_around(scope.theirs, self._run.port) for scope in scopes]
+        ours = Wanted(frozenset().union(*first), frozenset(names.values()))
+        return ours, Wanted(frozenset().union(*second), frozenset(names))
+
+    @cached_property
     def _traces(self) -> tuple[Trace, Trace]:
         """Both sides' runs, with the calls of the code at fault."""
-        scopes = [scope for scope in self._scopes.values() if scope is not None]
-        names = self._run.counterparts.names
-        first = [self._keys_around(scope.ours, self._run.reference, _WIDEST) for scope in scopes]
-        second = [self._keys_around(scope.theirs, self._run.port, _WIDEST) for scope in scopes]
-        ours = Wanted(frozenset().union(*first), frozenset(names.values()))
-        theirs = Wanted(frozenset().union(*second), frozenset(names))
+        ours, theirs = self._wanted
         pins = ReferencePins(self._run.counterparts, self._run.reference, constants=False)
         try:
             return (
@@ -227,6 +259,16 @@ def make_lines(found: Difference) -> Lines:
     """Return the lines of a difference, and what differs in words."""
     ours, theirs = find_origin(found)
     return Lines(ours, theirs, describe_difference(found), explain_calls(found))
+
+
+def _is_proven(found: Difference | None) -> bool:
+    """Tell whether two calls that stand for each other make the difference, without mask or index."""
+    if found is None or not found.is_sure:
+        return False
+    calls = [call for call in (found.ours, found.theirs) if call is not None]
+    return all(call.differentiable for call in calls) and not (
+        found.theirs is not None and takes_constant(found.theirs)
+    )
 
 
 def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, wraps
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
 from reprod_align.model.recorder import OperationRecorder
@@ -34,6 +34,7 @@ _NO_OPERATION: Final = {
     "__getstate__", "__setstate__", "__cuda_array_interface__", "__array_priority__",
 }  # fmt: skip
 Function = Callable[..., Any]
+_FUNCTIONS: Final = (FunctionType, BuiltinFunctionType)  # some of paddle.tensor are compiled ones
 
 
 @contextmanager
@@ -95,7 +96,7 @@ def _public_functions() -> Iterator[Function]:
         for name, one in vars(module).items() if module is not None else ():
             own = getattr(one, "__module__", None) or ""
             known = own.startswith(("paddle", "reprod_align"))  # ours stand for those that draw
-            if isinstance(one, FunctionType) and known and name[0] != "_":
+            if isinstance(one, _FUNCTIONS) and known and name[0] != "_":
                 yield one
 
 

@@ -24,6 +24,8 @@ class Wanted:
     calls: frozenset[CallKey]
     modules: frozenset[str]
     """the modules with a counterpart: what happens in one of them is no other module's own code"""
+    instead: Mapping[int, Array] = field(default_factory=dict)
+    """what recorded operations give in place of their own result, by their number"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,5 +55,7 @@ class Operation:
     """the variables of `source.expression` that hold an input: which one"""
     called: str = ""
     """what `source.expression` calls, such as "self.activation" """
+    makers: Sequence["Operation | None"] = ()
+    """for each input the operation that gave this very tensor, if it was recorded"""
     whole: "Operation | None" = None
     """of a step inside a function: the call of the function"""
