@@ -34,7 +34,9 @@ class OperationRecorder:
         self._open: list[CallKey] = []
         self._begun: dict[CallKey, tuple[SourceLine, FrameType, _Taken, Any] | None] = {}
         self._returned: tuple[SourceLine, FrameType] | None = None
-        self._made: dict[int, tuple[Any, Operation]] = {}  # tensors stay, so that no id is given twice
+        self._made: dict[
+            int, tuple[Any, Operation]
+        ] = {}  # tensors stay, so that no id is given twice
 
     @contextmanager
     def on(self) -> Iterator[None]:

@@ -47,3 +47,15 @@ def test_functions_operators_indices_and_attributes_are_heard(
         framework.nn.functional.softmax(y, 0)
     framework.ones([2])
     assert heard.names == names
+
+
+def test_what_paddle_tensor_holds_is_heard_by_either_way_to_it() -> None:
+    from paddle import tensor
+    from paddle.nn.layer import transformer
+
+    heard = Names()
+    with paddle_calls.intercept_calls(heard), nullcontext():
+        x = paddle.ones([2, 2])
+        for place in (paddle.tensor, tensor, transformer.tensor, paddle):
+            place.triu(place.matmul(x, x))
+    assert heard.names == ["ones", *["matmul", "triu"] * 4]

@@ -4,8 +4,9 @@ Masks and indices are made by chains of small calls, in another way on each side
 paired call by call. What one change would give is tried in the run instead.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from reprod_align.alignment.lines.chain import trace_back
 from reprod_align.alignment.lines.composites import write_out
@@ -29,8 +30,12 @@ class Change:
     """of the call among all that were recorded"""
     operation: Operation
     variant: Variant
+    end: int
+    """the number of the call that makes the mask or index itself"""
     value: Array
-    """the mask or index that the chain of calls makes"""
+    """that mask or index, unchanged"""
+    is_right: Callable[[Array], bool]
+    """tells whether the reference has such a mask or index too"""
     taker: Operation | None = None
     """the call that takes what another call should have changed"""
     position: int = 0
@@ -53,19 +58,21 @@ def list_changes(
     chain = list(trace_back(theirs, wrong, consumer, accepts=lambda one: _is_part(one, scope)))
     constants = [at for at in chain if _is_constant(theirs[at])]
     written = write_out([one for one in ours if one.name != RETURN])
-    known = KnownValues((value for one in written for value in (*one.inputs, *one.outputs)), _RELATIVE)
+    known = KnownValues(
+        (value for one in written for value in (*one.inputs, *one.outputs)), _RELATIVE
+    )
     ends = list(_find_ends(theirs, [*chain, consumer], constants))
     found = []
     for end in ends:
         value = theirs[end].outputs[0]
-        if _is_right(value, known):
+        if _is_right(known, value):
             continue
         plain = value.size == 0 or value.min() == value.max()
         for at in [end, *trace_back(theirs, value, end + 1, accepts=_is_constant)]:
             if theirs[at].call[0] not in skipped:
-                found += [((bool(plain), rank), -at, _make_change(theirs, at, variant, value))
-                          for rank, variant in _rank(theirs[at], known)]  # fmt: skip
-    return [change for *_, change in sorted(found, key=lambda one: one[:2])][:_MOST]
+                found += [((bool(plain), rank, number, -at), _make_change(theirs, at, variant, end, known))
+                          for number, (rank, variant) in enumerate(_rank(theirs[at], known))]  # fmt: skip
+    return [change for _, change in sorted(found, key=lambda one: one[0])][:_MOST]
 
 
 def takes_constant(operation: Operation) -> bool:
@@ -81,9 +88,7 @@ def _is_part(operation: Operation, scope: CallKey) -> bool:
 
 
 def _is_constant(operation: Operation) -> bool:
-    return (
-        operation.child is None and not operation.differentiable and len(operation.outputs) == 1
-    )
+    return operation.child is None and not operation.differentiable and len(operation.outputs) == 1
 
 
 def _find_ends(
@@ -106,18 +111,20 @@ def _is_same(one: Array, other: Array) -> bool:
 
 
 def _make_change(
-    operations: Sequence[Operation], at: int, variant: Variant, value: Array
+    operations: Sequence[Operation], at: int, variant: Variant, end: int, known: KnownValues
 ) -> Change:
-    operation = operations[at]
+    operation, made = operations[at], operations[at].outputs[0]
+    change = Change(
+        at, operation, variant, end, operations[end].outputs[0], partial(_is_right, known)
+    )
     if variant.operand is not None:
-        return Change(at, operation, variant, value, operation, variant.operand)
-    made = operation.outputs[0]
+        return replace(change, taker=operation, position=variant.operand)
     takers = [(one, position) for one in operations[at + 1 :]
-              for position, taken in enumerate(one.inputs) if taken is made or _is_same(taken, made)]  # fmt: skip
-    return Change(at, operation, variant, value, *takers[0] if takers else ())
+              for position, taken in enumerate(one.inputs) if _is_same(taken, made)]  # fmt: skip
+    return replace(change, taker=takers[0][0], position=takers[0][1]) if takers else change
 
 
-def _is_right(value: Array, known: KnownValues) -> bool:
+def _is_right(known: KnownValues, value: Array) -> bool:
     """Tell whether the reference has this mask or index too, by whatever convention."""
     if value.size < 2 or value.dtype.kind not in "biuf":
         return True

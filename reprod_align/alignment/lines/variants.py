@@ -18,6 +18,7 @@ import numpy as np
 
 _LARGEST = 200_000  # elements
 _CLOSE = 1e-9  # relative
+_SMALL = 16  # a number that may be one too large or too small
 _FEW = 4  # diagonals to either side of the main one; indices that are tried
 
 
@@ -70,27 +71,26 @@ def _numbers(operation: Operation) -> list[float]:
 
 
 def _arithmetic(operation: Operation) -> Iterator[Made]:
-    """Yield both operands under every operator, then with another number."""
-    arrays, numbers = operation.inputs, _numbers(operation)
+    """Yield both operands under every operator, then with another number under their own."""
+    arrays, numbers = [_plain(one) for one in operation.inputs], _numbers(operation)
     if len(arrays) == 2:
-        yield from _combine(*map(_plain, arrays), _OPERATORS)
-    elif len(arrays) == 1:
-        x = _plain(arrays[0])
-        for number in numbers:
-            yield from _combine(x, np.float64(number), _OPERATORS, f" {number:g}")
-        for number in numbers:
-            for other in (number / 2, 2 * number, -number, number + 1, number - 1):
-                yield from _combine(x, np.float64(other), _OPERATORS, f" {other:g}")
+        yield from _combine(arrays[0], arrays[1], _OPERATORS)
+    for number in numbers if len(arrays) == 1 else ():
+        made = list(_combine(arrays[0], np.float64(number), _OPERATORS, f" {number:g}"))
+        yield from made
+        given = operation.outputs[0]
+        own = {sign: _OPERATORS[sign] for sign, (_, value) in zip(_OPERATORS, made, strict=False)
+               if are_equal(given, _keep_kind(value, given), _CLOSE)}  # fmt: skip
+        near = (number + 1, number - 1) if abs(number) <= _SMALL else ()
+        for other in (number / 2, 2 * number, -number, *near):
+            yield from _combine(arrays[0], np.float64(other), own, f" {other:g}")
 
 
 def _combine(
     x: Array, y: Any, operators: Mapping[str, Callable[..., Any]], number: str = ""
 ) -> Iterator[Made]:
-    try:
-        for sign, function in operators.items():
-            yield f"`{sign}{number}`", function(x, y)
-    except ValueError:  # they do not fit: the call is of another kind
-        return
+    if _fits(np.add, [x, np.asarray(y)]):  # otherwise the call is of another kind
+        yield from ((f"`{sign}{number}`", function(x, y)) for sign, function in operators.items())
 
 
 def _comparison(operation: Operation) -> Iterator[Made]:
@@ -156,7 +156,9 @@ def _filling(operation: Operation) -> Iterator[Made]:
     if not given.size or given.dtype.kind not in "biuf" or given.min() != given.max():
         return
     value = given.flat[0]
-    numbers = (value, 0, 1) if given.dtype.kind == "b" else (value, 0, 1, value / 2, 2 * value, -value)
+    numbers = (
+        (value, 0, 1) if given.dtype.kind == "b" else (value, 0, 1, value / 2, 2 * value, -value)
+    )
     for number in dict.fromkeys(float(one) for one in numbers):
         yield f"{number:g}", np.full(given.shape, number).astype(given.dtype)
 

@@ -41,24 +41,35 @@ class Trial:
         changes = list_changes(ours, theirs, consumer, fault.actual, skipped)
         if not changes:
             return None
-        found = (one for one in [*self.proven, *changes] if self._mends(fault, place, one))
-        change = next(found, None)
+        change = self._choose([*self.proven, *changes], fault, place)
         self.proven.extend([change] if change is not None and change not in self.proven else [])
         return change
 
-    def _mends(self, fault: Fault, place: tuple[str, str], change: Change) -> bool:
-        """Tell whether the fault is gone with the change."""
+    def _choose(
+        self, changes: Sequence[Change], fault: Fault, place: tuple[str, str]
+    ) -> Change | None:
+        """Return the first change that mends; rather one that makes a mask as the reference has it."""
+        mending = None
+        for change in changes:
+            made = self._try(change, fault, place)
+            if made is not None and change.is_right(made):
+                return change
+            mending = change if mending is None and made is not None else mending
+        return mending
+
+    def _try(self, change: Change, fault: Fault, place: tuple[str, str]) -> Array | None:
+        """Return the mask or index with the change if the fault is gone with it, else None."""
         wanted = replace(self.wanted, instead={change.number: change.variant.value})
         pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
         try:
-            trace = self.runner.run_port(
-                self.training, "all", pins, backward=False, wanted=wanted
-            )
+            trace = self.runner.run_port(self.training, "all", pins, backward=False, wanted=wanted)
         except ModelFailure:
-            return False
+            return None
         call = trace.by_key().get(fault.calls.theirs.key)
         leaf = None if call is None else getattr(call, place[0]).get(place[1])
-        return leaf is not None and _agrees(fault, leaf.array)
+        if leaf is None or not _agrees(fault, leaf.array) or len(trace.operations) <= change.end:
+            return None
+        return trace.operations[change.end].outputs[0]
 
 
 def _find_wrong(fault: Fault) -> tuple[str, str] | None:

@@ -68,7 +68,8 @@ def _find_places() -> Iterator[tuple[Any, str, Any]]:
     for name in _method_names():
         yield paddle.Tensor, name, inspect.getattr_static(paddle.Tensor, name)
     public = {id(function) for function in _public_functions()}
-    for module in [*map(sys.modules.get, _PUBLIC), *_user_modules()]:
+    held_twice = paddle.tensor  # `paddle.tensor.triu` is an object's, not the module's
+    for module in [*map(sys.modules.get, _PUBLIC), held_twice, *_user_modules()]:
         if module is not None:
             held = [(name, one) for name, one in vars(module).items() if id(one) in public]
             yield from ((module, name, one) for name, one in held)
