@@ -19,7 +19,7 @@ from reprod_align.base.atomic import write_text
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.compare import compare_records
 from reprod_align.records.official import as_text, closing_line
-from reprod_align.records.record import Array, Recorder, load_record
+from reprod_align.records.record import Array, Recorder, load_record, unread_items
 from reprod_align.records.verdict import Comparison, KeyResult
 
 import numpy as np
@@ -77,7 +77,7 @@ class ReprodDiffHelper:
 
 def _flatten(info: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
-    for key, value in info.items():
+    for key, value in unread_items(info):
         name = f"{prefix}{key}"
         inner = {name: value}
         if isinstance(value, Mapping):  # an empty one holds nothing to compare, which fails

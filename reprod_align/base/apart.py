@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import RELATIVE_TOLERANCE, Array, blocks, magnitude
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Array, magnitude, parts
 
 import numpy as np
 
@@ -132,8 +132,8 @@ def _measure_groups(array: Array, edges: Sequence[float]) -> list[_Group]:
 
 def _sizes(array: Array) -> Iterator[Array]:
     """Yield the magnitudes of finite elements that are not zero, block by block."""
-    for _, part, _ in blocks(array, array):
-        sizes = np.abs(part).astype(np.float64).reshape(-1)
+    for _, part in parts(array):
+        sizes = np.abs(part).astype(np.float64)
         yield sizes[np.isfinite(sizes) & (sizes > 0)]
 
 

@@ -1,23 +1,27 @@
 """How far two arrays are apart: one formula for everything that is compared.
 
-|actual - expected|, element by element, in float64 (complex128), in blocks that stay in the cache.
-Integers are exact beyond 2**53 too; texts are 1 apart, or 0. Every verdict is written
-`ok = difference <= tolerance`, so that a NaN fails it.
+|actual - expected|, element by element, in float64 (complex128), in blocks that stay in the cache; an
+array in a mapped file is read block by block. Integers are exact beyond 2**53 too; texts are 1 apart,
+or 0. Every verdict is written `ok = difference <= tolerance`, so that a NaN fails it.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from reprod_align.base.large.mapped import MappedFile
+
 Array = NDArray[Any]
+Span = tuple[int, int]
 
 RELATIVE_TOLERANCE = 1e-9
 """in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
-_BLOCK = 2**14  # elements
+_BLOCK = 2**16  # elements
 
 
 @dataclass(frozen=True)
@@ -91,17 +95,31 @@ def magnitude(array: Array | None) -> float:
     """Return the largest finite |element|; 0 for None and for what holds no floats."""
     if array is None or array.dtype.kind not in "fc":
         return 0.0
-    return max(largest(part) for _, part, _ in blocks(array, array))
+    return max((largest(part) for _, part in parts(array)), default=0.0)
 
 
-def distances(expected: Array, actual: Array) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Yield block by block, in C order: the number of its first element, |a - e|, e and a.
+def distances(
+    expected: Array, actual: Array, span: Span | None = None
+) -> Iterator[tuple[int, Array, Array, Array]]:
+    """Yield block by block, in C order: the number of its first element, |a - e|, e and a; 1-D.
 
     expected, actual: of one shape. |a - e| is float64 (a long double stays one); inf - inf is NaN.
+    The three arrays are good until the next block is asked for.
     """
     subtract = _subtraction(expected.dtype, actual.dtype)
-    for start, ours, theirs in blocks(expected, actual):
-        yield start, *subtract(ours, theirs)
+    if subtract is not _subtract or expected.size <= _BLOCK:
+        for start, ours, theirs in blocks(expected, actual, span):
+            yield start, subtract(ours, theirs), ours, theirs
+        return
+    from reprod_align.base.large.work import borrow
+
+    wide = np.result_type(expected.dtype, actual.dtype, np.float64)
+    with borrow(_BLOCK, wide) as buffer:
+        for start, ours, theirs in blocks(expected, actual, span):
+            apart = buffer[: ours.size]
+            with np.errstate(all="ignore"):
+                np.subtract(theirs, ours, out=apart, dtype=wide)
+            yield start, np.abs(apart, out=apart), ours, theirs
 
 
 def by_place(distance: Array, ours: Array, theirs: Array) -> Array:
@@ -110,29 +128,102 @@ def by_place(distance: Array, ours: Array, theirs: Array) -> Array:
     return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
 
 
-def blocks(expected: Array, actual: Array, start: int = 0) -> Iterator[tuple[int, Array, Array]]:
-    """Yield two arrays of one shape in parts, in C order, each with the number of its first element."""
+def blocks(
+    expected: Array, actual: Array, span: Span | None = None
+) -> Iterator[tuple[int, Array, Array]]:
+    """Yield two arrays of one shape in parts, 1-D in C order, each with the number of its first element.
+
+    Parts are good until the next are asked for. span: from which element to which; None for all.
+    """
     if expected.size <= _BLOCK:
-        yield start, expected, actual
+        yield 0, take(expected, 0, expected.size), take(actual, 0, actual.size)
         return
-    if expected.flags.c_contiguous and actual.flags.c_contiguous:
-        expected, actual = expected.reshape(-1), actual.reshape(-1)
-    row = expected.size // len(expected)
-    if row > 4 * _BLOCK:
-        for number in range(len(expected)):
-            yield from blocks(expected[number], actual[number], start + number * row)
+    for (start, ours), (_, theirs) in zip(parts(expected, span), parts(actual, span), strict=True):
+        yield start, ours, theirs
+
+
+def parts(array: Array, span: Span | None = None) -> Iterator[tuple[int, Array]]:
+    """Yield an array in parts, as `blocks` does. Raises ReprodError if its file is written to."""
+    from reprod_align.base.large.work import borrow, cut
+
+    file, spans = _find_file(array), cut(span or (0, array.size), _BLOCK)
+    if file is None:
+        for start, stop in spans:
+            yield start, _slice(array, start, stop)
         return
-    count = max(1, _BLOCK // row)
-    for number in range(0, len(expected), count):
-        stop = number + count
-        yield start + number * row, expected[number:stop], actual[number:stop]
+    file.require_unchanged()
+    with borrow(min(array.size, _BLOCK), array.dtype) as buffer:
+        read = _reader(file, array)
+        for start, stop in spans:
+            part = buffer[: stop - start]
+            read(part, start)
+            yield start, part
+    file.require_unchanged()
+
+
+def take(array: Array, start: int, stop: int) -> Array:
+    """Return elements number `start` to `stop`, in C order, 1-D; a view where that can be."""
+    file = _find_file(array)
+    if file is None:
+        return _slice(array, start, stop)
+    part: Array = np.empty(stop - start, array.dtype)
+    file.require_unchanged()
+    _reader(file, array)(part, start)
+    file.require_unchanged()
+    return part
+
+
+def _find_file(array: Array) -> "MappedFile | None":
+    if array.base is None:
+        return None
+    from reprod_align.base.large.mapped import find_file
+
+    return find_file(array)
+
+
+def _reader(file: "MappedFile", array: Array) -> Callable[[Array, int], None]:
+    """Return what fills its argument with elements of an array of the file, from a number on."""
+    if array.flags.c_contiguous:
+        first = file.find_offset(array)
+        return lambda part, start: file.read_into(part, first + start * array.itemsize)
+
+    def gather(part: Array, start: int) -> None:
+        file.require_unchanged()
+        part[:] = _slice(array, start, start + part.size)
+
+    return gather
+
+
+def _slice(array: Array, start: int, stop: int) -> Array:
+    if array.flags.c_contiguous or array.ndim < 2:
+        return array.reshape(-1)[start:stop]
+    row = array.size // len(array)
+    first, last = start // row, -(-stop // row)
+    if row <= _BLOCK:
+        return array[first:last].reshape(-1)[start - first * row : stop - first * row]
+    pieces = [
+        _slice(array[at], max(start - at * row, 0), min(stop - at * row, row))
+        for at in range(first, last)
+    ]
+    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def largest(array: Array) -> float:
-    """Return the largest finite magnitude; 0 if there is none."""
+    """Return the largest finite magnitude of an array of numbers; 0 if there is none."""
+    whole = measure_peak(array)
+    if math.isfinite(whole):
+        return whole
     sizes = np.abs(array)
-    whole = float(sizes.max(initial=0.0))
-    return whole if math.isfinite(whole) else float(sizes[np.isfinite(sizes)].max(initial=0.0))
+    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
+
+
+def measure_peak(array: Array) -> float:
+    """Return the largest magnitude of an array of numbers, NaN if it holds one; 0 if it is empty."""
+    if not array.size:
+        return 0.0
+    if array.dtype.kind == "c":
+        array = np.abs(array.astype(np.result_type(array, np.float64)))
+    return max(float(array.max()), -float(array.min()))
 
 
 def divide(difference: float, scale: float) -> float:
@@ -149,33 +240,39 @@ def index_at(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------------- one block
 
-_Subtraction = Callable[[Array, Array], tuple[Array, Array, Array]]
+_Subtraction = Callable[[Array, Array], Array]
 
 
 def _subtraction(ours: np.dtype[Any], theirs: np.dtype[Any]) -> _Subtraction:
-    """Return what turns a block of each dtype into |a - e|, and both as they were compared."""
+    """Return what turns a block of each dtype into |a - e|."""
     kinds = {ours.kind, theirs.kind}
     if not kinds <= set("biufc"):
         return _unequal
     if kinds <= set("iu") and max(ours.itemsize, theirs.itemsize) == 8:
         return _subtract_integers
-    wide = np.result_type(ours, theirs, np.float64)
-
-    def subtract(expected: Array, actual: Array) -> tuple[Array, Array, Array]:
-        e, a = expected.astype(wide, copy=False), actual.astype(wide, copy=False)
-        with np.errstate(all="ignore"):
-            return np.abs(a - e), e, a
-
-    return subtract
+    return _subtract if kinds <= set("iuf") else _subtract_wide
 
 
-def _subtract_integers(ours: Array, theirs: Array) -> tuple[Array, Array, Array]:
+def _subtract(ours: Array, theirs: Array) -> Array:
+    with np.errstate(all="ignore"):
+        wide = np.result_type(ours.dtype, theirs.dtype, np.float64)
+        apart: Array = np.abs(np.subtract(theirs, ours, dtype=wide))
+    return apart
+
+
+def _subtract_wide(ours: Array, theirs: Array) -> Array:
+    """Subtract what numpy subtracts only in one dtype: boolean; or is complex."""
+    wide = np.result_type(ours.dtype, theirs.dtype, np.float64)
+    return _subtract(ours.astype(wide), theirs.astype(wide))
+
+
+def _subtract_integers(ours: Array, theirs: Array) -> Array:
     """Subtract 64-bit integers by halves that a float64 holds exactly: the sum rounds only once."""
-    e, a = ours.astype(np.float64), theirs.astype(np.float64)
     if (ours == theirs).all():
-        return np.zeros(e.shape), e, a
+        return np.zeros(ours.shape)
     high, low = (part(theirs) - part(ours) for part in (_high_half, _low_half))
-    return np.abs(high * 2.0**32 + low), e, a
+    apart: Array = np.abs(high * 2.0**32 + low)
+    return apart
 
 
 def _high_half(array: Array) -> Array:
@@ -186,5 +283,5 @@ def _low_half(array: Array) -> Array:
     return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.float64)
 
 
-def _unequal(ours: Array, theirs: Array) -> tuple[Array, Array, Array]:
-    return np.asarray(ours != theirs, np.float64), ours, theirs
+def _unequal(ours: Array, theirs: Array) -> Array:
+    return np.asarray(ours != theirs, np.float64)

@@ -19,10 +19,10 @@ from reprod_align.base.difference import (
     RELATIVE_TOLERANCE,
     Array,
     Gap,
-    blocks,
     by_place,
     distances,
     gap,
+    parts,
 )
 
 import numpy as np
@@ -104,11 +104,11 @@ class _Places:
         """Return times its allowance, the difference, the allowance and the number of the worst element."""
         worst = (0.0, 0.0, 0.0, 0)
         for start, distance, ours, theirs in distances(self.expected, self.actual):
-            with np.errstate(invalid="ignore"):
-                distance = by_place(distance, ours, theirs).reshape(-1)
+            if not math.isfinite(distance.max()):
+                distance = by_place(distance, ours, theirs)
             at = np.flatnonzero(distance > self.least)
             if at.size:
-                tolerance = self._allow(np.abs(ours.reshape(-1)[at]), start + at)
+                tolerance = self._allow(np.abs(_widen(ours[at])), start + at)
                 with np.errstate(divide="ignore"):
                     times = distance[at] / tolerance
                 most = int(times.argmax())
@@ -120,7 +120,7 @@ class _Places:
         """Return how far large ordinary elements are off as a rule, times _SEEN."""
         apart: list[Array] = []
         for _, distance, ours, _ in distances(self.expected, self.actual):
-            sizes = np.abs(ours)
+            sizes = np.abs(_widen(ours))
             with np.errstate(invalid="ignore"):
                 large = (sizes >= _LARGE * self.sizes.ordinary) & (sizes <= self.sizes.ordinary)
             apart.append(distance[large])
@@ -193,6 +193,11 @@ class _Places:
     def _ordinary_sizes(self) -> Iterator[tuple[int, Array]]:
         """Yield the magnitudes block by block, 0 for what stands apart, with the number of the first."""
         lowest = min((group.low for group in self.sizes.apart), default=np.inf)
-        for start, part, _ in blocks(self.expected, self.expected):
-            sizes = np.abs(part).reshape(-1)
+        for start, part in parts(self.expected):
+            sizes = np.abs(part)
             yield start, np.where(sizes < lowest, sizes, 0.0)
+
+
+def _widen(values: Array) -> Array:
+    """Return values in at least float64: what is allowed is computed in it."""
+    return values.astype(np.result_type(values, np.float64), copy=False)

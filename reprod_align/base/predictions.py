@@ -1,11 +1,12 @@
 """Which class a row of scores chooses, and whether two sides choose another."""
 
 from reprod_align.base.apart import measure_ordinary
-from reprod_align.base.difference import Array
+from reprod_align.base.difference import Array, take
 
 import numpy as np
 
 _NAMES = ("logit", "score", "prob")
+_AT_ONCE = 2**20  # scores
 
 
 def is_named_scores(name: str, array: Array) -> bool:
@@ -25,14 +26,22 @@ def count_flips(expected: Array, actual: Array, tie: float = 0.0) -> int:
     tie: scores that are no further apart, relative to the largest ordinary one, are a tie, which
     rounding may settle either way. NaN is never chosen.
     """
-    ours, theirs = (
-        np.where(np.isnan(scores), -np.inf, scores).reshape(-1, scores.shape[-1])
-        for scores in (expected, actual)
-    )
+    classes, flips = expected.shape[-1], 0
+    least = tie * measure_ordinary(expected) if tie else 0.0
+    step = max(1, _AT_ONCE // classes) * classes
+    for start in range(0, expected.size, step):
+        stop = min(start + step, expected.size)
+        sides = (take(side, start, stop).reshape(-1, classes) for side in (expected, actual))
+        margins = _measure_flips(*sides)
+        flips += int((margins > least).sum()) if tie else len(margins)
+    return flips
+
+
+def _measure_flips(expected: Array, actual: Array) -> Array:
+    """Return how much lower `expected` scores the class that `actual` chooses, for each row that flips."""
+    ours, theirs = (np.where(np.isnan(scores), -np.inf, scores) for scores in (expected, actual))
     chosen = [scores.argmax(axis=-1) for scores in (ours, theirs)]
     rows = np.flatnonzero(chosen[0] != chosen[1])
     with np.errstate(invalid="ignore"):
-        margins = ours[rows, chosen[0][rows]] - ours[rows, chosen[1][rows]]
-    if not tie:
-        return len(rows)
-    return int((margins > tie * measure_ordinary(expected)).sum())
+        margins: Array = ours[rows, chosen[0][rows]] - ours[rows, chosen[1][rows]]
+    return margins

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import Array, Gap, divide, index_at
+from reprod_align.base.difference import Array, Gap, divide, index_at, parts
 from reprod_align.base.local import Allowance, find_beyond
 from reprod_align.records.diff import (
     INEXACT,
@@ -24,7 +24,7 @@ from reprod_align.records.diff import (
     count_nonfinite,
     dtype_kind,
 )
-from reprod_align.records.record import on_host
+from reprod_align.records.record import on_host, unread_items
 from reprod_align.records.verdict import EXACT, Comparison, KeyResult, Rule, official_rule
 
 import numpy as np
@@ -51,8 +51,8 @@ def compare_records(
     arrays, whatever they hold: what cannot be compared fails.
     """
     rule = official_rule(threshold) if rule is None else rule
-    ours = {str(key): _as_array(value) for key, value in expected.items()}
-    theirs = {str(key): _as_array(value) for key, value in actual.items()}
+    ours = {str(key): _as_array(value) for key, value in unread_items(expected)}
+    theirs = {str(key): _as_array(value) for key, value in unread_items(actual)}
     names = [*ours, *sorted(theirs.keys() - ours.keys())]
     results = tuple(_compare_key(name, ours.get(name), theirs.get(name), rule) for name in names)
     return Comparison(results, rule, _remarks(results, ours, expect_noise))
@@ -74,10 +74,12 @@ def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: R
         reason = "missing: only the expected record has it"
     else:
         reason = _kind_fault(expected, actual) or _shape_fault(expected, actual)
-        reason = reason or _content_fault(expected, actual)
+        reason = reason or _emptiness(expected)
         if not reason:
-            measured = _measure(expected, actual, rule)
-            reason = _numbers_fault(measured, expected, actual)
+            found = _measure(expected, actual, rule)
+            reason = _content_fault(found.difference, expected, actual)
+            measured = measured if reason else found
+            reason = reason or _numbers_fault(measured, expected, actual)
             reason = reason or _predictions_fault(key, expected, actual, measured.rule)
     return KeyResult(
         key=key,
@@ -154,10 +156,16 @@ def _shape_fault(expected: Array, actual: Array) -> str:
     return f"the shape differs: expected {expected.shape}, got {actual.shape}{hint}"
 
 
-def _content_fault(expected: Array, actual: Array) -> str:
-    if expected.size == 0:
-        return f"nothing to compare: shape {expected.shape} has no elements"
-    if dtype_kind(expected.dtype) not in INEXACT:
+def _emptiness(expected: Array) -> str:
+    if expected.size:
+        return ""
+    return f"nothing to compare: shape {expected.shape} has no elements"
+
+
+def _content_fault(difference: Difference | None, expected: Array, actual: Array) -> str:
+    """Return what is not finite; a finite difference shows that all is."""
+    assert difference is not None  # both sides can be subtracted
+    if math.isfinite(difference.max_abs):
         return ""
     faults = (_nonfinite("expected", expected), _nonfinite("actual", actual))
     return "; ".join(fault for fault in faults if fault)
@@ -255,7 +263,7 @@ def _remarks(
     same = all(difference.mismatches == 0 for difference in floats.values())
     if expect_noise and same and len(floats) >= _FEW:
         remarks.append("bit-identical floats: were both files written by the same framework?")
-    constant = [key for key in floats if expected[key].min() == expected[key].max()]
+    constant = [key for key in floats if _is_constant(expected[key])]
     zeros = [key for key in constant if expected[key].flat[0] == 0]
     others = [key for key in constant if expected[key].flat[0] != 0]
     if zeros:
@@ -265,3 +273,7 @@ def _remarks(
             f"one value throughout, so little is tested: {shorten(others, _SHOWN_NAMES)}"
         )
     return tuple(remarks)
+
+
+def _is_constant(array: Array) -> bool:
+    return all((part == array.flat[0]).all() for _, part in parts(array))

@@ -1,11 +1,21 @@
 """The difference between two arrays of a record, in numbers."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
-from reprod_align.base.difference import Array, blocks, distances, divide, index_at
+from reprod_align.base.difference import (
+    Array,
+    Span,
+    blocks,
+    distances,
+    divide,
+    index_at,
+    measure_peak,
+    parts,
+)
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -84,32 +94,72 @@ def compare_arrays(expected: Array, actual: Array) -> Difference:
     Nothing is broadcast, transposed or converted: raises ReprodError if the shapes or the kinds
     differ, if there are no elements, or if a record cannot hold the dtype.
     """
+    from reprod_align.base.large.work import map_spans
+
     _require_comparable(expected, actual)
-    total, scale, mismatches = 0.0, 0.0, 0
-    largest, smallest = -1.0, math.inf
-    worst, first = 0, None
-    for start, distance, ours, _ in distances(expected, actual):
-        total += float(distance.sum())
-        at = int(distance.argmax())  # the first NaN, if there is one
-        if not math.isnan(largest) and not distance.flat[at] <= largest:
-            largest, worst = float(distance.flat[at]), start + at
-        smallest = float(np.minimum(smallest, distance.min()))
-        scale = float(np.maximum(scale, np.abs(ours).max())) if ours.dtype.kind in "fc" else 1.0
-        mismatches += int(np.count_nonzero(distance))
-        if first is None and mismatches:
-            first = start + int(np.argmax(distance != 0))
+    whole = _combine(map_spans(partial(_measure, expected, actual), expected.size))
     return Difference(
-        mean_abs=total / expected.size,
-        max_abs=largest,
-        min_abs=smallest,
-        scale=1.0 if expected.dtype.kind == "b" else scale,
-        mismatches=mismatches,
+        mean_abs=float(whole.total) / expected.size,
+        max_abs=whole.largest,
+        min_abs=whole.smallest,
+        scale=whole.scale,
+        mismatches=whole.mismatches,
         size=expected.size,
-        first_index=None if first is None else index_at(first, expected.shape),
-        worst_index=index_at(worst, expected.shape),
-        expected_value=_python_value(expected, worst),
-        actual_value=_python_value(actual, worst),
+        first_index=None if whole.first is None else index_at(whole.first, expected.shape),
+        worst_index=index_at(whole.worst, expected.shape),
+        expected_value=_python_value(expected, whole.worst),
+        actual_value=_python_value(actual, whole.worst),
         _sides=(expected, actual),
+    )
+
+
+class _Part(NamedTuple):
+    """What `Difference` says, of a part of two arrays; places are those in the whole."""
+
+    length: int
+    total: float
+    largest: float
+    worst: int
+    smallest: float
+    scale: float
+    mismatches: int
+    first: int | None
+
+
+def _measure(expected: Array, actual: Array, span: Span) -> _Part:
+    return _combine([_measure_block(*block) for block in distances(expected, actual, span)])
+
+
+def _measure_block(start: int, apart: Array, ours: Array, theirs: Array) -> _Part:
+    worst, unequal = int(apart.argmax()), apart != 0  # the first NaN, if there is one
+    mismatches = int(np.count_nonzero(unequal))
+    return _Part(
+        apart.size,
+        apart.sum(),
+        float(apart[worst]),
+        start + worst,
+        float(apart.min()),
+        measure_peak(ours) if ours.dtype.kind in "iufc" else 1.0,
+        mismatches,
+        start + int(unequal.argmax()) if mismatches else None,
+    )
+
+
+def _combine(found: Sequence[_Part]) -> _Part:
+    """Return one for all parts that `cut` made."""
+    from reprod_align.base.large.work import add_up
+
+    undefined = [one for one in found if math.isnan(one.largest)]
+    worst = max(undefined[:1] or found, key=lambda one: one.largest)  # the first of equals
+    return _Part(
+        sum(one.length for one in found),
+        add_up([(one.length, one.total) for one in found]),
+        worst.largest,
+        worst.worst,
+        float(np.min([one.smallest for one in found])),
+        float(np.max([one.scale for one in found])),
+        sum(one.mismatches for one in found),
+        next((one.first for one in found if one.first is not None), None),
     )
 
 
@@ -119,7 +169,7 @@ def count_nonfinite(array: Array) -> tuple[int, int, tuple[int, ...] | None]:
     `array`: any shape, dtype of kind f or c; the index is None if all elements are finite.
     """
     nans, others, first = 0, 0, None
-    for start, block, _ in blocks(array, array):
+    for start, block in parts(array):
         bad = ~np.isfinite(block)
         if bad.any():
             first = start + int(np.argmax(bad)) if first is None else first

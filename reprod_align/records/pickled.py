@@ -4,6 +4,7 @@ Nothing that a file names is ever called: REDUCERS has a function of ours for ea
 `dtype.__setstate__` trusts its input (forged flags corrupt memory), so dtypes are parsed here.
 """
 
+import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -81,9 +82,10 @@ RAW = (memoryview, Name, Dtype, Pending)  # lives on the stack only, never in th
 class Builder:
     """Makes arrays, and accounts for what a file may cost: memory, and containers in containers."""
 
-    def __init__(self, budget: int) -> None:
-        """Allow `budget` bytes in all."""
+    def __init__(self, budget: int, leave_from: int | None = None) -> None:
+        """Allow `budget` bytes in all; numbers of `leave_from` bytes and more stay in the file's memory."""
         self._budget = budget
+        self._leave_from = math.inf if leave_from is None else leave_from
         self._depths: dict[int, tuple[object, int]] = {}  # id: (container, depth), keeps it alive
         self._sealed: set[int] = set()  # ids of the containers that lie inside another
 
@@ -123,7 +125,8 @@ class Builder:
         self.spend(size)
         if isinstance(data, list):
             return self._object_array(shape, data)
-        return _array(shape, kind, data, order)
+        leave = kind.kind in "iufc" and len(data) >= self._leave_from
+        return _array(shape, kind, data, order, leave)
 
     def _object_array(self, shape: tuple[int, ...], items: list[Any]) -> npt.NDArray[Any]:
         flat = np.empty(len(items), dtype=object)
@@ -141,10 +144,13 @@ def _is_shape(shape: Any) -> bool:
 
 
 def _array(
-    shape: tuple[int, ...], dtype: np.dtype[Any], data: memoryview, order: str
+    shape: tuple[int, ...], dtype: np.dtype[Any], data: memoryview, order: str, leave: bool
 ) -> npt.NDArray[Any]:
     fortran = order == "F"
     view: npt.NDArray[Any] = np.ndarray(shape, dtype, data, order="F" if fortran else "C")
+    if leave:  # any bytes are numbers
+        view.flags.writeable = False
+        return view
     array = view.copy("K")  # out of the file's bytes: writable, aligned
     _require_proper_content(array)
     return array

@@ -6,7 +6,8 @@ Reading one here executes nothing (see safe_pickle).
 
 import ast
 import os
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import ItemsView, Mapping, ValuesView
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ _KINDS = "biufcSU"  # bool, integers, float, complex, bytes, text: what a record
 _MAGIC = b"\x93NUMPY"
 _LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # width of the header's length, by version of the .npy format
 _LONGEST_HEADER = 10_000  # numpy's own limit
+_LARGE = 2**20  # bytes: an array of fewer is not worth a mapped file
 
 
 def save_record(path: str | os.PathLike[str], record: Mapping[str, object]) -> Path:
@@ -44,31 +46,81 @@ def load_record(path: str | os.PathLike[str]) -> dict[str, Array]:
     """Return the record in `path`: {name: array} in the order in which they were added.
 
     Arrays are writable and have a dtype of kind b, i, u, f, c, S or U; plain numbers come back as
-    0-d arrays. Raises MissingInputError if there is no such file, and RecordError, naming the file
-    and the reason, if it is not a record, is damaged, or asks to run code.
+    0-d arrays. Large ones stay in the file until they are asked for: see `Record`. Raises
+    MissingInputError if there is no such file, and RecordError, naming the file and the reason, if it
+    is not a record, is damaged, or asks to run code.
     """
     from reprod_align.records.safe_pickle import restricted_loads  # a Recorder never reads
 
-    data = _read(Path(path))
-    body = _body(data, str(path))
-    wrapped = restricted_loads(body, where=str(path))
+    body = _body(_read(Path(path)), str(path))
+    wrapped = restricted_loads(body, where=str(path), leave_from=_LARGE)
     if not isinstance(wrapped, np.ndarray) or wrapped.dtype != object or wrapped.shape != ():
         raise RecordError(f"{path} is damaged: its content does not match its header")
     content = wrapped[()]
     if not isinstance(content, dict):
         kind = type(content).__name__
         raise RecordError(f"{path} holds a {kind}, not a record (a dict of name: array)")
-    return {
-        _check_loaded_key(key, path): _check_loaded(key, value, path)
+    return Record(
+        (_check_loaded_key(key, path), _check_loaded(key, value, path))
         for key, value in content.items()
-    }
+    )
 
 
-def _read(path: Path) -> bytes:
+class Record(dict[str, Array]):
+    """A loaded record: {name: array}. A large array is read from its file when it is first asked for.
+
+    The file is held open until then. Where it was written to since, ReprodError is raised; a file that
+    was replaced by another (as `save_record` does) stays readable. `compare_records` reads large arrays
+    in parts, and never whole.
+    """
+
+    def __getitem__(self, key: str) -> Array:
+        """Return an array, writable; raises KeyError for an unknown name."""
+        array = super().__getitem__(key)
+        if not array.flags.writeable:
+            from reprod_align.base.large.mapped import copy_array
+
+            array = self[key] = copy_array(array)
+        return array
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Return an array, or `default` for an unknown name."""
+        return self[key] if key in self else default
+
+    def items(self) -> ItemsView[str, Array]:  # type: ignore[override]
+        """Return names and arrays."""
+        return ItemsView(self)
+
+    def values(self) -> ValuesView[Array]:  # type: ignore[override]
+        """Return the arrays."""
+        return ValuesView(self)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Remove an array and return it, or `default` for an unknown name."""
+        if key in self:
+            self[key]
+        return super().pop(key, *default)
+
+    def __reduce__(self) -> Any:
+        """Pickle as what any reader knows, numpy's too."""
+        return OrderedDict, (), None, None, iter(self.items())
+
+
+def unread_items(record: Mapping[str, Any]) -> ItemsView[str, Any]:
+    """Return names and values; those of a `Record` as they lie in its file: read-only, maybe unaligned."""
+    return dict.items(record) if isinstance(record, Record) else record.items()
+
+
+def _read(path: Path) -> memoryview:
+    """Return a file's bytes, mapped if they are many."""
     if path.exists() and not path.is_file():
         raise RecordError(f"{path} is a folder or a device, not a record")
     try:
-        return path.read_bytes()
+        if path.stat().st_size < _LARGE:
+            return memoryview(path.read_bytes())
+        from reprod_align.base.large.mapped import map_file
+
+        return memoryview(map_file(path))
     except FileNotFoundError:
         raise MissingInputError(f"{path} is missing: first run the script that writes it") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
@@ -78,24 +130,25 @@ def _read(path: Path) -> bytes:
         raise RecordError(f"{path} has {size} bytes, more than fit into memory") from error
 
 
-def _body(data: bytes, where: str) -> memoryview:
+def _body(data: memoryview, where: str) -> memoryview:
     """Return what follows the header of a .npy file, if that announces a single object."""
-    version = data[len(_MAGIC)] if len(data) > len(_MAGIC) else 1
     start = len(_MAGIC) + 2
-    if not data:
+    begins = bytes(data[: start + 4])
+    version = begins[len(_MAGIC)] if len(begins) > len(_MAGIC) else 1
+    if not begins:
         raise RecordError(f"{where} is empty (0 bytes): run the script that writes it again")
-    if data[: len(_MAGIC)] != _MAGIC[: len(data)] or version not in _LENGTH_BYTES:
-        kind = "a .npz archive or a torch file" if data[:2] == b"PK" else "not a .npy file"
+    if begins[: len(_MAGIC)] != _MAGIC[: len(begins)] or version not in _LENGTH_BYTES:
+        kind = "a .npz archive or a torch file" if begins[:2] == b"PK" else "not a .npy file"
         raise RecordError(f"{where} is {kind}, not a record: write it with Recorder.save")
     width = _LENGTH_BYTES[version]
-    length = int.from_bytes(data[start : start + width], "little")
+    length = int.from_bytes(begins[start : start + width], "little")
     body = start + width + length
     if len(data) < start + width or len(data) < body:
         raise RecordError(f"{where} is truncated: it ends inside its header")
     if length > _LONGEST_HEADER:
         raise RecordError(f"{where} is damaged: its header is {length} bytes long")
-    _require_object_header(data[start + width : body], where)
-    return memoryview(data)[body:]
+    _require_object_header(bytes(data[start + width : body]), where)
+    return data[body:]
 
 
 def _require_object_header(header: bytes, where: str) -> None:

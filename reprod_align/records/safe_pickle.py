@@ -29,16 +29,19 @@ from reprod_align.records.pickled import (
 import numpy.typing as npt
 
 
-def restricted_loads(data: bytes | memoryview, *, where: str) -> object:
+def restricted_loads(
+    data: bytes | memoryview, *, where: str, leave_from: int | None = None
+) -> object:
     """Return the value pickled in `data`: plain containers, numbers, strings, bytes, numpy arrays.
 
     An OrderedDict comes back as a dict, in its order. Arrays are writable copies with a dtype of
     kind b, i, u, f, c, S, U, or O with such plain values inside. `where` names the file in errors.
-    A `memoryview` of a mapped file is read without another copy of it in memory.
+    A `memoryview` of a mapped file is read without another copy of it in memory; arrays of numbers from
+    `leave_from` bytes on stay in it: they are read-only, and may be unaligned.
     Raises RecordError if the pickle is damaged or asks for anything else.
     """
     try:
-        return Machine(memoryview(data)).run()
+        return Machine(memoryview(data), Builder(2 * len(data), leave_from)).run()
     except Refused as error:
         raise RecordError(f"{where} {error}") from None
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:

@@ -100,7 +100,7 @@ def test_texts_are_equal_or_not() -> None:
     ((_, apart, _, _),) = distances(np.array(["a", "b"]), np.array(["a", "bc"]))
     assert apart.tolist() == [0.0, 1.0]
     ((_, apart, _, _),) = distances(np.array(b"a"), np.array(b"b"))
-    assert apart.tolist() == 1.0
+    assert apart.tolist() == [1.0]
 
 
 def test_floats_against_integers_and_half_precision_are_subtracted_in_float64() -> None:
