@@ -322,7 +322,13 @@ TIMES = dict.fromkeys(PHASES, [1.0, 2.0])
     ],
 )
 def test_speeds(given: dict[str, Any]) -> None:
-    whole = {"workload": Workload("tiny", 2, 2, 8), "fast": False, "threads": "", "peak_mb": 1.0}
+    whole = {
+        "workload": Workload("tiny", 2, 2, 8),
+        "device": "cpu",
+        "fast": "",
+        "threads": "",
+        "peak_mb": 1.0,
+    }
     require_counted(Speed(**whole | {"milliseconds": TIMES}))
     with pytest.raises(ValueError):
         require_counted(Speed(**whole | {"milliseconds": TIMES} | given))
