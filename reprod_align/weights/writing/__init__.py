@@ -1,0 +1,108 @@
+"""Writes checkpoints of either framework, whole or in shards, tensor by tensor; all of it or nothing."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import WeightsError
+from reprod_align.weights.reading import Checkpoint, open_checkpoint
+from reprod_align.weights.writing.entry import Entry, Load
+from reprod_align.weights.writing.paddle_file import write_paddle_file
+from reprod_align.weights.writing.safetensors_file import write_safetensors
+from reprod_align.weights.writing.torch_file import write_torch_zip
+
+INDEX: Final = ".index.json"
+KINDS: Final = {
+    ".bin": "torch", ".pt": "torch", ".pth": "torch", ".ckpt": "torch", ".pdparams": "paddle",
+    ".safetensors": "safetensors",
+}  # fmt: skip
+"""suffix -> format"""
+_FORMATS: Final = {"torch": "pt", "paddle": "pd"}  # what safetensors' metadata calls the frameworks
+
+
+def find_kind(path: Path) -> str:
+    """Return the format that a path's suffix asks for. Raises WeightsError for another suffix."""
+    suffix = Path(path.name.removesuffix(INDEX)).suffix
+    if suffix not in KINDS:
+        raise WeightsError(f"{path}: expected a name that ends with {', '.join(KINDS)} or {INDEX}")
+    return KINDS[suffix]
+
+
+@contextmanager
+def write_checkpoint(
+    path: Path, framework: str, entries: Sequence[Entry], load: Load, shard_size: int
+) -> Iterator[Checkpoint]:
+    """Write a checkpoint, and yield what can be read from it; it gets its names when the block ends well.
+
+    path: a file, or an index, beside which the shards lie. shard_size: bytes of one at most, larger
+    tensors alone. After an exception, or if the process is killed, nothing half-written has a final
+    name. Raises WeightsError for what the format lacks, ReprodError if the disk is full.
+    """
+    if not path.name.endswith(INDEX):
+        with whole_file(path) as handle:
+            yield _write_file(handle, path, framework, entries, load)
+        return
+    shards = split_entries(entries, shard_size)
+    with ExitStack() as stack:
+        index = stack.enter_context(whole_file(path))  # gets its name last
+        handles = {name: stack.enter_context(whole_file(path.with_name(name)))
+                   for name in _name_shards(path, len(shards))}  # fmt: skip
+        written = [_write_file(handle, path, framework, held, load)
+                   for handle, held in zip(handles.values(), shards, strict=True)]  # fmt: skip
+        listed = {e.name: name for name, held in zip(handles, shards, strict=True) for e in held}
+        index.write(_describe_shards(entries, listed, find_kind(path)))
+        content = {name: held for shard in written for name, held in shard.content.items()}
+        files = tuple(shard.path for shard in written)
+        yield Checkpoint(path, written[0].kind, content, written[0].metadata, files)
+        with suppress(FileNotFoundError):
+            path.unlink()  # an old index must not list new shards
+
+
+def _write_file(
+    handle: BinaryIO, path: Path, framework: str, entries: Sequence[Entry], load: Load
+) -> Checkpoint:
+    kind = find_kind(path)
+    if kind == "safetensors":
+        write_safetensors(handle, entries, load, {"format": _FORMATS[framework]})
+    elif kind == "paddle":
+        write_paddle_file(handle, entries, load)
+    else:
+        write_torch_zip(handle, entries, load)
+    handle.flush()
+    os.fsync(handle.fileno())
+    return open_checkpoint(Path(handle.name))
+
+
+def split_entries(entries: Sequence[Entry], size: int) -> list[list[Entry]]:
+    """Return the entries in shards of at most `size` bytes; what is tied lies in the same one."""
+    shards: list[list[Entry]] = [[]]
+    place: dict[str, list[Entry]] = {}
+    filled = 0
+    for entry in entries:
+        if entry.tied_to:
+            place[entry.tied_to].append(entry)
+            continue
+        if shards[-1] and filled + entry.nbytes > size:
+            shards.append([])
+            filled = 0
+        shards[-1].append(entry)
+        place[entry.name] = shards[-1]
+        filled += entry.nbytes
+    return shards
+
+
+def _name_shards(index: Path, count: int) -> list[str]:
+    """Return the names that both communities give shards: model-00001-of-00002.safetensors."""
+    whole = Path(index.name.removesuffix(INDEX))
+    return [f"{whole.stem}-{at:05}-of-{count:05}{whole.suffix}" for at in range(1, count + 1)]
+
+
+def _describe_shards(entries: Sequence[Entry], listed: dict[str, str], kind: str) -> bytes:
+    if kind == "safetensors":
+        listed = {entry.name: listed[entry.name] for entry in entries if not entry.tied_to}
+    total = sum(entry.nbytes for entry in entries if not entry.tied_to)
+    return json.dumps({"metadata": {"total_size": total}, "weight_map": listed}, indent=2).encode()
