@@ -100,6 +100,12 @@ class LocalSide:
         """Return every parameter and buffer by name, in the framework's own layout."""
         return {held.name: keep_copy(self.fw.view(held.tensor)) for held in self._held()}
 
+    def saved_names(self) -> dict[str, str]:
+        """Return what the state dict calls its tensors, each with the model's own name of it."""
+        names = {id(held.tensor): held.name for held in self._held()}
+        saved = self.fw.saved_tensors(self.model)
+        return {name: names.get(id(tensor), "") for name, tensor in saved}
+
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
         if self._state is not None:

@@ -146,6 +146,12 @@ class Side(Protocol):
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""
 
+    def saved_names(self) -> dict[str, str]:
+        """Return what the state dict calls its tensors, each with the model's own name of it.
+
+        The own name is "" where the state dict holds something that the model computes.
+        """
+
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
 

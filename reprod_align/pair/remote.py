@@ -21,7 +21,7 @@ from reprod_align.model.trace import unload
 from reprod_align.pair.file import FRAMEWORKS, Framework, Settings
 from reprod_align.pair.wire import Wire
 
-METHODS: Final = ("describe", "values", "load", "optimizer_settings", "run", "train", "rates",
+METHODS: Final = ("describe", "values", "saved_names", "load", "optimizer_settings", "run", "train", "rates",
                   "find_classes", "find_maker")  # fmt: skip
 PROPERTIES: Final = ("remarks", "asked_float32")
 FUNCTIONS: Final = ("loss", "optimizer", "scheduler")

@@ -89,6 +89,13 @@ def is_persistent(module: nn.Layer, name: str) -> bool:
     return name not in module._non_persistable_buffer_names_set
 
 
+def saved_tensors(model: nn.Layer) -> Iterator[tuple[str, paddle.Tensor]]:
+    """Yield the tensors of the model's state dict, themselves, by the names that it gives them."""
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if is_tensor(tensor):
+            yield name, tensor
+
+
 def has_values(tensor: paddle.Tensor) -> bool:
     """Tell whether the tensor has memory: what an LSTM keeps for its dropout has none on a CPU."""
     return bool(tensor._is_initialized()) and tensor.size > 0

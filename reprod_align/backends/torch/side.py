@@ -67,6 +67,13 @@ def is_persistent(module: nn.Module, name: str) -> bool:
     return name not in module._non_persistent_buffers_set
 
 
+def saved_tensors(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the tensors of the model's state dict, themselves, by the names that it gives them."""
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if is_tensor(tensor):
+            yield name, tensor
+
+
 def has_values(tensor: torch.Tensor) -> bool:
     """Tell whether the tensor has memory."""
     return not tensor.is_meta

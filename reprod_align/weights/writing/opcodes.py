@@ -41,7 +41,9 @@ def name(module: str, what: str) -> bytes:
 
 def data_head(size: int) -> bytes:
     """Return the instruction that pushes `size` bytes, which follow it."""
-    return b"B" + size.to_bytes(4, "little") if size < 2**32 else b"\x8e" + size.to_bytes(8, "little")
+    return (
+        b"B" + size.to_bytes(4, "little") if size < 2**32 else b"\x8e" + size.to_bytes(8, "little")
+    )
 
 
 def keep(index: int) -> bytes:
@@ -52,5 +54,3 @@ def keep(index: int) -> bytes:
 def recall(index: int) -> bytes:
     """Return the instruction that pushes what was remembered."""
     return b"j" + index.to_bytes(4, "little")
-
-

@@ -1,0 +1,174 @@
+"""Converts a checkpoint: finds the map, plans, writes, proves the result by a forward pass."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reprod_align.base.progress import track
+from reprod_align.conversion.choose import choose_state
+from reprod_align.conversion.models import Agreement, Models, Pair, work_with
+from reprod_align.conversion.plan import Expected, Loader, Plan, Row, make_plan
+from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.errors import ReprodError, WeightsError
+from reprod_align.weights.reading import Checkpoint, open_checkpoint
+from reprod_align.weights.stored import Array, Stored
+from reprod_align.weights.writing import find_kind, write_checkpoint
+
+SHARD_SIZE = 5 * 10**9
+"""bytes of one file of a sharded checkpoint, as Hugging Face's"""
+_OTHER = {"torch": "paddle", "paddle": "torch"}
+_TITLES = {"torch": "PyTorch", "paddle": "Paddle"}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be converted, and how."""
+
+    source: Path
+    target: Path
+    select: str = ""
+    """which state dict of the source, where it holds several"""
+    source_framework: str = ""
+    """"torch" or "paddle"; "" where the file tells"""
+    shard_size: int = SHARD_SIZE
+    dry_run: bool = False
+    check: bool = True
+    """whether the outputs of both models are compared before the file gets its name"""
+
+
+@dataclass
+class Outcome:
+    """What was done."""
+
+    rows: list[Row]
+    map: WeightMap | None = None
+    faults: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    agreement: Agreement | None = None
+    """None: the models were not run"""
+    written: Path | None = None
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.faults and (self.agreement is None or self.agreement.passed)
+
+
+class _Refused(Exception):
+    """The outputs differ: what was written must not get its name."""
+
+
+def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = None) -> Outcome:
+    """Convert a checkpoint from one framework to the other.
+
+    pair: the two models, which yield the map and prove the result. given: a map in place of theirs. One
+    of the two is needed; with a map alone nothing is proven, and `order.check` must be False. Nothing
+    is written if a tensor is missing, left over or misshapen, or if the outputs differ. Raises
+    MissingInputError, WeightsError or ReprodError for what cannot be read, written or decided.
+    """
+    if pair is None and (given is None or (order.check and not order.dry_run)):
+        raise ReprodError(
+            "nothing tells the names or proves the result without the models: give --pair FILE.py, or "
+            "--torch, --paddle and --inputs; if they can't be built, --map FILE with --no-check"
+        )
+    source = open_checkpoint(order.source)
+    before = find_framework(source, order.source_framework, order.target)
+    with ExitStack() as stack:
+        models = stack.enter_context(work_with(pair)) if pair is not None else None
+        prepared = prepare(source, before, order.select, models, given)
+        plan = make_plan(
+            prepared.map,
+            prepared.tensors,
+            _OTHER[before],
+            *prepared.find_expected(models, _OTHER[before]),
+        )
+        outcome = Outcome(plan.rows, prepared.map, [*prepared.faults, *plan.faults])
+        outcome.remarks += prepared.remarks
+        if not outcome.faults and not order.dry_run:
+            _write(order, plan, models if order.check else None, prepared.tensors, outcome)
+        outcome.remarks += models.remarks if models else []
+        return outcome
+
+
+@dataclass
+class Prepared:
+    """The tensors of the source under the names of the model, and the map."""
+
+    before: str
+    """the source's framework"""
+    tensors: Mapping[str, Stored]
+    map: WeightMap
+    faults: list[str]
+    remarks: list[str]
+
+    def find_expected(
+        self, models: Models | None, to: str
+    ) -> tuple[tuple[Expected, Expected], Mapping[str, Array]]:
+        """Return what the models' tensors are, the source's first, and what is the other's own."""
+        if models is None:
+            return ({}, {}), {}
+        own = [name for rule in self.map.rules if not getattr(rule, self.before)
+               for name in getattr(rule, to)]  # fmt: skip
+        expected = models.saved[self.before].expected, models.saved[to].expected
+        return expected, models.own_values(to, own)
+
+
+def prepare(
+    source: Checkpoint, before: str, select: str, models: Models | None, given: WeightMap | None
+) -> Prepared:
+    """Find the state dict in a checkpoint, and the map."""
+    wanted = given.names(before) if given else list(models.saved[before].own) if models else []
+    state = choose_state(source.content, wanted, select)
+    faults = [] if select else [f"left over: {name}, beside {state.label}" for name in state.beside]
+    remarks = [f"taken from {state.label!r}"] if state.label else []
+    if given is not None:
+        return Prepared(before, state.tensors, given, faults, remarks)
+    assert models is not None
+    if before == "torch":
+        models.load(before, state.tensors)  # the forward passes that settle doubts run on these
+    else:
+        models.stir("torch")
+    found, lacking = models.derive()
+    return Prepared(before, state.tensors, found, [*lacking, *faults], remarks)
+
+
+def find_framework(source: Checkpoint, told: str, target: Path) -> str:
+    """Return the framework of a checkpoint. Raises WeightsError if the target is of the same one."""
+    kind = find_kind(target)
+    likely = {"torch": "paddle", "paddle": "torch"}.get(kind, "torch")
+    before = told or source.framework or likely
+    if kind == before:
+        title = _TITLES[before]
+        raise WeightsError(
+            f"{source.path} holds {title} weights, and {target.name} is a {title} file too: "
+            "there is nothing to convert"
+        )
+    return before
+
+
+def _write(
+    order: Order,
+    plan: Plan,
+    models: Models | None,
+    tensors: Mapping[str, Stored],
+    outcome: Outcome,
+) -> None:
+    """Write the file; it gets its name once the outputs of both models agree."""
+    load, bar = Loader(plan), iter(track(plan.entries, "converting"))
+
+    def load_next(name: str) -> Array:
+        next(bar, None)
+        return load(name)
+
+    with suppress(_Refused):
+        with write_checkpoint(
+            order.target, plan.to, plan.entries, load_next, order.shard_size
+        ) as written:
+            if models is not None:
+                models.load(_OTHER[plan.to], tensors)
+                models.load(plan.to, written.tensors)
+                outcome.agreement = models.compare()
+                if not outcome.agreement.passed:
+                    raise _Refused
+        outcome.written = order.target

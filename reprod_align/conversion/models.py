@@ -1,0 +1,125 @@
+"""The two models at work: they yield the map, and prove the converted weights by a forward pass."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+
+from reprod_align.alignment.comparing import compare_outputs
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.noise import Noise
+from reprod_align.alignment.pair_models import pair_models
+from reprod_align.alignment.runner import Runner
+from reprod_align.conversion.derive import derive_map, describe_state
+from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.trace import Array
+from reprod_align.weights.stored import Stored
+
+import numpy as np
+
+_SEED = 20213
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two sides, inputs for both, and what the user says of their names."""
+
+    torch: Side
+    paddle: Side
+    inputs: Inputs
+    name_map: Mapping[str, str] | None = None
+
+    def side(self, framework: str) -> Side:
+        """Return one side."""
+        return self.torch if framework == "torch" else self.paddle
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the outputs of the two models are apart, each with its own file's weights."""
+
+    relative: float
+    passed: bool
+    words: str = ""
+    """where they are furthest apart, or why the port does not run"""
+
+
+class Models:
+    """A pair in float64. Made by `work_with`, which gives both models back as they came."""
+
+    def __init__(self, pair: Pair) -> None:
+        """Note what the two state dicts hold, before anything is changed."""
+        self.pair = pair
+        self.saved = {name: describe_state(pair.side(name)) for name in ("torch", "paddle")}
+        self._runner: Runner | None = None
+        self.remarks: list[str] = []
+
+    def own_values(self, framework: str, names: list[str]) -> dict[str, Array]:
+        """Return what a model itself holds under these names of its state dict."""
+        saved = self.saved[framework]
+        held = self.pair.side(framework).values()
+        return {name: held[saved.own[name]] for name in names if saved.own.get(name)}
+
+    def load(self, framework: str, tensors: Mapping[str, Stored]) -> None:
+        """Give a model the tensors of a file, one at a time; names that it lacks are passed over."""
+        saved, side = self.saved[framework], self.pair.side(framework)
+        for name, tensor in tensors.items():
+            own = saved.own.get(name)
+            if own and saved.info.tensors[own].shape == tensor.shape:
+                side.load({own: tensor.values()})
+
+    def stir(self, framework: str) -> None:
+        """Move constant weights (biases of 0, norms of 1) off their constants: these hide faults."""
+        side, saved = self.pair.side(framework), self.saved[framework]
+        source = np.random.default_rng(_SEED)
+        for name, array in side.values().items():
+            tensor = saved.info.tensors[name]
+            constant = array.size > 0 and bool((array == array.flat[0]).all())
+            if tensor.is_float and tensor.is_persistent and array.dtype.kind == "f" and constant:
+                noise = source.uniform(0.01, 0.1, array.shape)
+                side.load({name: array * (1 + noise) + 0.1 * noise})
+
+    def derive(self) -> tuple[WeightMap, list[str]]:
+        """Pair the models as `align` does, with the weights that PyTorch's has now; return the map.
+
+        Beside it: the tensors without a counterpart. Raises ModelFailure if PyTorch's model fails.
+        """
+        return derive_map(self._pair().pairing, self.saved["torch"], self.saved["paddle"])
+
+    def compare(self) -> Agreement:
+        """Run both models with the weights that they have now; say how far they are apart."""
+        runner = replace(self._pair(), weights=self.pair.torch.values())
+        try:
+            expected = runner.run_reference(False, keep="outputs")
+            actual = runner.run_port(False, "outputs", backward=False)
+        except ModelFailure as error:
+            return Agreement(np.inf, False, str(error))
+        gaps = compare_outputs(runner.pairing, expected, actual, Noise(runner, False))
+        if not gaps:
+            return Agreement(np.inf, False, "no output of one has a counterpart in the other")
+        worst = max((found for _, found in gaps), key=lambda found: found.exceed)
+        passed = all(found.ok for _, found in gaps)
+        return Agreement(worst.relative, passed, worst.words)
+
+    def _pair(self) -> Runner:
+        if self._runner is None:
+            findings = Findings()
+            pair = self.pair
+            self._runner = pair_models(
+                pair.torch, pair.paddle, pair.inputs, "float64", pair.name_map, True, findings
+            )
+            self.remarks += findings.report.remarks
+        return self._runner
+
+
+@contextmanager
+def work_with(pair: Pair) -> Iterator[Models]:
+    """Bring both models to float64, also where they ask for float32; afterwards they are as before."""
+    models = Models(pair)
+    with ExitStack() as stack:
+        stack.enter_context(warnings.catch_warnings())
+        warnings.simplefilter("ignore")  # of libraries about themselves
+        stack.enter_context(pair.torch.working("float64", throughout=True))
+        stack.enter_context(pair.paddle.working("float64", throughout=True))
+        yield models

@@ -1,0 +1,253 @@
+"""What a conversion will do, tensor by tensor, and what is wrong with it. No numbers are read yet."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from reprod_align.conversion.rule import Rule, Shape, find_shapes
+from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.errors import WeightsError
+from reprod_align.weights.stored import Array, Stored
+from reprod_align.weights.writing.entry import Entry
+
+import numpy as np
+
+Expected = Mapping[str, tuple[Shape, bool]]
+"""name -> the shape that the model has, and whether it holds floats"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One tensor of the result, or one that is left out."""
+
+    torch: str
+    paddle: str
+    dtype: str
+    torch_shape: str
+    paddle_shape: str
+    words: str
+
+    HEADERS = ("PyTorch", "Paddle", "dtype", "PyTorch shape", "Paddle shape", "what happens")
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what stands under HEADERS."""
+        return (
+            self.torch,
+            self.paddle,
+            self.dtype,
+            self.torch_shape,
+            self.paddle_shape,
+            self.words,
+        )
+
+
+@dataclass
+class Plan:
+    """The tensors to be written, and from what."""
+
+    to: str
+    """"torch" or "paddle": whose layout is written"""
+    entries: list[Entry] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    """what is missing, left over or misshapen; nothing is written while there is any"""
+    made: dict[str, tuple[Rule, tuple[Stored, ...], int]] = field(default_factory=dict)
+    """name of an entry -> its rule, the tensors that it takes, and which of its results it is"""
+    own: dict[str, Array] = field(default_factory=dict)
+    """name of an entry -> what the model that is written for has there itself"""
+
+
+def make_plan(
+    found: WeightMap,
+    source: Mapping[str, Stored],
+    to: str,
+    expected: tuple[Expected, Expected] = ({}, {}),
+    own: Mapping[str, Array] | None = None,
+) -> Plan:
+    """Return the plan of converting `source` to the framework `to` by a map.
+
+    expected: what the models' tensors are, of the source's side and of the other, if there are models.
+    own: the tensors that the model which is written for makes itself.
+    """
+    planner = _Planner(found, source, to, expected, own or {})
+    for rule in found.rules:
+        planner.add(rule)
+    planner.add_ties()
+    planner.note_left_over()
+    return planner.plan
+
+
+class _Planner:
+    def __init__(
+        self,
+        found: WeightMap,
+        source: Mapping[str, Stored],
+        to: str,
+        expected: tuple[Expected, Expected],
+        own: Mapping[str, Array],
+    ) -> None:
+        self.map, self.source, self.own = found, source, own
+        self.plan, self.used = Plan(to), set[str]()
+        self.before = "torch" if to == "paddle" else "paddle"
+        self.expected, self.expected_after = expected
+        self.second: dict[str, list[str]] = {}
+        for name, first in found.tied(self.before).items():
+            self.second.setdefault(first, []).append(name)
+
+    def add(self, rule: Rule) -> None:
+        """Plan one rule."""
+        sources, results = getattr(rule, self.before), getattr(rule, self.plan.to)
+        if not results:
+            self.leave_out(rule, sources)
+        elif not sources:
+            self.make_own(rule, results[0])
+        else:
+            taken = [self.take(name) for name in sources]
+            missing = [name for name, held in zip(sources, taken, strict=True) if held is None]
+            self.plan.faults += [f"missing: {n}, for {' + '.join(results)}" for n in missing]
+            if not missing:
+                self.convert(rule, sources, results, tuple(filter(None, taken)))
+
+    def take(self, name: str) -> Stored | None:
+        """Return the source's tensor under any of its names; None if it is missing."""
+        names = [other for other in (name, *self.second.get(name, ())) if other in self.source]
+        self.used.update(names)
+        for other in names[1:]:
+            if not _are_equal(self.source[names[0]], self.source[other]):
+                text = (
+                    f"untied: {names[0]} and {other} are one tensor in the model, and differ here"
+                )
+                self.plan.faults.append(text)
+        return self.source[names[0]] if names else None
+
+    def convert(
+        self, rule: Rule, sources: Sequence[str], results: Sequence[str], taken: tuple[Stored, ...]
+    ) -> None:
+        """Plan a rule whose tensors are all there."""
+        before = [tensor.shape for tensor in taken]
+        misshapen = [*_compare_shapes(sources, before, self.expected),
+                     *_compare_kinds(sources, taken, self.expected)]  # fmt: skip
+        dtypes = {tensor.dtype for tensor in taken}
+        if len(dtypes) > 1:
+            misshapen.append(f"wrong dtype: {' + '.join(sources)} are {', '.join(sorted(dtypes))}")
+        after: list[Shape] = []
+        if not misshapen:
+            try:
+                after = find_shapes(rule, before, self.plan.to)
+                misshapen += _compare_shapes(results, after, self.expected_after)
+            except WeightsError as error:
+                misshapen.append(f"misshapen: {error}")
+        self.plan.faults += misshapen
+        if misshapen:
+            return
+        for at, (name, shape) in enumerate(zip(results, after, strict=True)):
+            if name in self.plan.made:
+                self.compare_twin(name, rule, taken)
+                continue
+            self.plan.entries.append(Entry(name, taken[0].dtype, shape))
+            self.plan.made[name] = rule, taken, at
+        both = (before, after) if self.plan.to == "paddle" else (after, before)
+        ours, theirs = (" + ".join(map(str, shapes)) for shapes in both)
+        self.note(rule, taken[0].dtype, ours, theirs, rule.words)
+
+    def compare_twin(self, name: str, rule: Rule, taken: tuple[Stored, ...]) -> None:
+        """Require that two tensors of the source, which are one in the other model, are equal."""
+        other, before, _ = self.plan.made[name]
+        if not all(map(_are_equal, before, taken)):
+            names = " and ".join(" + ".join(getattr(one, self.before)) for one in (other, rule))
+            text = f"untied: {names} differ, and {name} is one tensor in the other model"
+            self.plan.faults.append(text)
+
+    def leave_out(self, rule: Rule, sources: Sequence[str]) -> None:
+        """Plan to leave a tensor out."""
+        for name in sources:
+            held = self.take(name)
+            if held is not None:
+                shape = str(held.shape)
+                self.note(rule, held.dtype, shape, shape, "left out: the other model has none")
+
+    def make_own(self, rule: Rule, name: str) -> None:
+        """Plan to write what the model has itself; without a model it is left to it."""
+        array = self.own.get(name)
+        if array is None:
+            self.note(rule, "", "", "", "left to the model itself")
+            return
+        self.plan.entries.append(Entry(name, str(array.dtype), array.shape))
+        self.plan.own[name] = array
+        shape = str(array.shape)
+        self.note(rule, str(array.dtype), shape, shape, "the model's own")
+
+    def note(self, rule: Rule, dtype: str, ours: str, theirs: str, words: str) -> None:
+        """Add a row."""
+        names = " + ".join(rule.torch), " + ".join(rule.paddle)
+        shapes = ours if rule.torch else "", theirs if rule.paddle else ""
+        self.plan.rows.append(Row(*names, dtype, *shapes, words))
+
+    def add_ties(self) -> None:
+        """Plan the second names of what is written."""
+        entries = {entry.name: entry for entry in self.plan.entries}
+        for name, first in self.map.tied(self.plan.to).items():
+            if first in entries:
+                held = entries[first]
+                self.plan.entries.append(Entry(name, held.dtype, held.shape, first))
+
+    def note_left_over(self) -> None:
+        """Find fault with every tensor of the source that no rule takes."""
+        for name in sorted(self.source.keys() - self.used):
+            self.plan.faults.append(
+                f"left over: {name} {self.source[name].shape}, which no rule takes"
+            )
+
+
+def _compare_shapes(
+    names: Sequence[str], shapes: Sequence[Shape], expected: Expected
+) -> Iterator[str]:
+    for name, shape in zip(names, shapes, strict=True):
+        if name in expected and expected[name][0] != shape:
+            yield f"misshapen: {name} is {shape}, the model has {expected[name][0]}"
+
+
+def _compare_kinds(
+    names: Sequence[str], tensors: Sequence[Stored], expected: Expected
+) -> Iterator[str]:
+    for name, tensor in zip(names, tensors, strict=True):
+        is_float = "float" in tensor.dtype
+        if name in expected and expected[name][1] != is_float:
+            yield f"wrong dtype: {name} is {tensor.dtype}, the model's holds " + (
+                "floats" if expected[name][1] else "integers"
+            )
+
+
+def _are_equal(first: Stored, second: Stored) -> bool:
+    """Tell whether two tensors hold the same bits."""
+    if first == second:
+        return True
+    alike = (first.dtype, first.shape) == (second.dtype, second.shape)
+    return alike and bool(np.array_equal(_bits(first), _bits(second)))
+
+
+def _bits(tensor: Stored) -> Array:
+    return tensor.read().reshape(-1).view(np.uint8)
+
+
+class Loader:
+    """Gives the tensors of a plan their numbers, one rule in memory at a time."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Take the plan."""
+        self.plan = plan
+        self._last: tuple[object, list[Array]] = (None, [])
+
+    def __call__(self, name: str) -> Array:
+        """Return the bits of an entry, a dense array of its shape."""
+        if name in self.plan.own:
+            return self.plan.own[name]
+        rule, taken, at = self.plan.made[name]
+        if self._last[0] is not rule:
+            self._last = None, []  # gone before the next is read
+            arrays = [tensor.read() for tensor in taken]
+            made = rule.to_paddle(arrays) if self.plan.to == "paddle" else rule.to_torch(arrays)
+            self._last = rule, made
+        found = self._last[1][at]
+        if at == len(self._last[1]) - 1:
+            self._last = None, []
+        return found

@@ -1,0 +1,128 @@
+"""The map of a conversion: all rules, and which names are second names. A file to keep, edit and give back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align.base.atomic import write_text
+from reprod_align.conversion.rule import Rule
+from reprod_align.errors import MissingInputError, WeightsError
+
+_FORMAT: Final = 1
+_SIDES: Final = ("torch", "paddle")
+_FLAGS: Final = ("transposed", "parts", "turned", "groups", "torch_shapes", "paddle_shapes")
+_KEYS: Final = {*_SIDES, *_FLAGS}
+
+
+@dataclass(frozen=True)
+class WeightMap:
+    """Which tensors of two models hold the same numbers."""
+
+    rules: tuple[Rule, ...]
+    torch_tied: Mapping[str, str] = field(default_factory=dict)
+    """second name of a tensor -> the name that stands in the rules"""
+    paddle_tied: Mapping[str, str] = field(default_factory=dict)
+
+    def names(self, framework: str) -> list[str]:
+        """Return the names of one side's tensors, second names last."""
+        of_rules = [name for rule in self.rules for name in getattr(rule, framework)]
+        return list(dict.fromkeys([*of_rules, *self.tied(framework)]))
+
+    def tied(self, framework: str) -> Mapping[str, str]:
+        """Return one side's second names."""
+        return self.torch_tied if framework == "torch" else self.paddle_tied
+
+
+def write_map(path: Path, found: WeightMap) -> None:
+    """Write the map as JSON, one rule a line."""
+    rules = ",\n".join(f"  {json.dumps(_describe(rule))}" for rule in found.rules)
+    tied = json.dumps({"torch": dict(found.torch_tied), "paddle": dict(found.paddle_tied)})
+    write_text(path, f'{{"format": {_FORMAT},\n "tied": {tied},\n "rules": [\n{rules}\n]}}\n')
+
+
+def read_map(path: Path) -> WeightMap:
+    """Read a map. Raises MissingInputError, or WeightsError naming what is wrong in it."""
+    if not path.is_file():
+        raise MissingInputError(f"{path} is missing")
+    try:
+        made = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise WeightsError(f"{path} cannot be read as JSON: {error}") from error
+    if not isinstance(made, dict) or made.get("format") != _FORMAT:
+        raise WeightsError(
+            f'{path}: expected a map of convert, a JSON object with "format": {_FORMAT}'
+        )
+    rules, tied = made.get("rules"), made.get("tied", {})
+    if not isinstance(rules, list) or not rules:
+        raise WeightsError(f'{path}: expected a list of rules under "rules"')
+    if not isinstance(tied, dict) or not all(_is_names(tied.get(side, {})) for side in _SIDES):
+        raise WeightsError(f'{path}: "tied" must be {{"torch": {{second: first}}, "paddle": ...}}')
+    read = tuple(_read_rule(path, number, rule) for number, rule in enumerate(rules, 1))
+    return WeightMap(read, tied.get("torch", {}), tied.get("paddle", {}))
+
+
+def _describe(rule: Rule) -> dict[str, Any]:
+    """Return a rule as JSON has it, without what it leaves at its default."""
+    made: dict[str, Any] = {side: _shorten(getattr(rule, side)) for side in _SIDES}
+    if any(rule.transposed):
+        made["transposed"] = True if all(rule.transposed) else list(rule.transposed)
+    plain = Rule((), ())
+    for name in _FLAGS[1:]:
+        value = getattr(rule, name)
+        if value != getattr(plain, name):
+            made[name] = value
+    return made
+
+
+def _shorten(names: tuple[str, ...]) -> str | list[str]:
+    return names[0] if len(names) == 1 else list(names)
+
+
+def _read_rule(path: Path, number: int, made: Any) -> Rule:
+    def refuse(what: str) -> WeightsError:
+        return WeightsError(f"{path}: rule {number} ({json.dumps(made)[:120]}): {what}")
+
+    if not isinstance(made, dict) or _SIDES[0] not in made or _SIDES[1] not in made:
+        raise refuse('expected {"torch": name or names, "paddle": name or names, ...}')
+    unknown = sorted(made.keys() - _KEYS)
+    if unknown:
+        raise refuse(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(_KEYS))}")
+    torch, paddle = (_names(made[side]) for side in _SIDES)
+    transposed = made.get("transposed", False)
+    turns = [transposed] * len(paddle or ()) if isinstance(transposed, bool) else transposed
+    parts, groups, turned = made.get("parts", []), made.get("groups", 1), made.get("turned", False)
+    shapes = [made.get(f"{side}_shapes", []) for side in _SIDES]
+    if torch is None or paddle is None or not (torch or paddle):
+        raise refuse("names must be texts")
+    if not _are(turns, bool) or len(turns) != len(paddle) or not isinstance(turned, bool):
+        raise refuse('"transposed" must be true, false, or one of them for each Paddle tensor')
+    if not _are(parts, int) or any(part < 1 for part in parts) or type(groups) is not int:
+        raise refuse('"parts" must be whole numbers above 0, "groups" one')
+    several = max(len(torch), len(paddle))
+    if len(parts) != (several if several > 1 else 0) or (len(torch) > 1 and len(paddle) > 1):
+        raise refuse('one tensor against several needs "parts", their lengths or shares')
+    if groups < 1 or any(part % groups for part in parts if groups > 1):
+        raise refuse('"groups" must divide every part')
+    if not all(_are(kept, list) and all(_are(shape, int) for shape in kept) for kept in shapes):
+        raise refuse("shapes must be lists of whole numbers, one for each tensor")
+    if bool(shapes[0]) != bool(shapes[1]) or (
+        shapes[0] and [len(kept) for kept in shapes] != [len(torch), len(paddle)]
+    ):
+        raise refuse("give a shape for each tensor of both sides, or for none")
+    kept = tuple(tuple(tuple(shape) for shape in side) for side in shapes)
+    return Rule(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1])
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    names = [value] if isinstance(value, str) else value
+    return tuple(names) if _are(names, str) else None
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(type(value) is kind for value in values)
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(name, str) for name in value.values())
