@@ -25,7 +25,7 @@ def add_differing_weights(
         for name, expected in pair.to_paddle(torch).items():
             apart = gap(expected, paddle[name], _CONVERTED)
             if not apart.ok and not _fits_another_way(pair, torch, paddle[name]):
-                cause = _find_cause(name, expected, paddle)
+                cause = find_cause(name, expected, paddle)
                 text = cause or f"the weight differs; {apart.words}"
                 findings.add("weights", " + ".join(pair.torch), name, text, apart)
     findings.check("weights", "weights as they came", 0.0, not findings.report.findings)
@@ -39,8 +39,8 @@ def _fits_another_way(pair: TensorPair, torch: Weights, actual: Array) -> bool:
     return any(_equal(lay(whole), actual) for (lay,) in pair.choices)
 
 
-def _find_cause(name: str, expected: Array, paddle: Weights) -> str:
-    """Return what was done to the weight, where something known was; "" otherwise."""
+def find_cause(name: str, expected: Array, paddle: Weights) -> str:
+    """Return what was done to Paddle's weight `name`, where something known was; "" otherwise."""
     actual = paddle[name]
     if not actual.any():
         return "the weight is all zeros in Paddle: it was not converted"

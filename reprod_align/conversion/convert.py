@@ -1,14 +1,17 @@
 """Converts a checkpoint: finds the map, plans, writes, proves the result by a forward pass."""
 
-from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from reprod_align.base.json import as_json
 from reprod_align.base.progress import track
+from reprod_align.base.text import count, table
 from reprod_align.conversion.choose import choose_state
 from reprod_align.conversion.models import Agreement, Models, Pair, work_with
-from reprod_align.conversion.plan import Expected, Loader, Plan, Row, make_plan
+from reprod_align.conversion.plan import Loader, Plan, Row, make_plan
+from reprod_align.conversion.verify import list_departures, list_differences
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
@@ -48,11 +51,31 @@ class Outcome:
     agreement: Agreement | None = None
     """None: the models were not run"""
     written: Path | None = None
+    amount: str = ""
+    """how much was written, in words"""
 
     @property
     def passed(self) -> bool:
         """Whether nothing is wrong."""
         return not self.faults and (self.agreement is None or self.agreement.passed)
+
+    def summary(self) -> str:
+        """Return one row a tensor, what is wrong, and the figure of the forward pass."""
+        lines = table([Row.HEADERS, *(row.cells() for row in self.rows)])
+        if self.faults:
+            lines += ["", f"{count(len(self.faults), 'fault')}:"]
+            lines += [f"  - {fault}" for fault in self.faults]
+        lines += [f"remark: {remark}" for remark in self.remarks]
+        if self.agreement is not None:
+            lines.append(self.agreement.summary())
+        if self.written is not None:
+            lines.append(f"wrote {self.written}: {self.amount}")
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Return the same as strict JSON."""
+        names = "rows", "faults", "remarks", "agreement", "written"
+        return as_json({"passed": self.passed} | {name: getattr(self, name) for name in names})
 
 
 class _Refused(Exception):
@@ -74,21 +97,45 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
         )
     source = open_checkpoint(order.source)
     before = find_framework(source, order.source_framework, order.target)
-    with ExitStack() as stack:
-        models = stack.enter_context(work_with(pair)) if pair is not None else None
+    with _work_with(pair) as models:
         prepared = prepare(source, before, order.select, models, given)
-        plan = make_plan(
-            prepared.map,
-            prepared.tensors,
-            _OTHER[before],
-            *prepared.find_expected(models, _OTHER[before]),
-        )
+        plan = prepared.plan(models)
         outcome = Outcome(plan.rows, prepared.map, [*prepared.faults, *plan.faults])
-        outcome.remarks += prepared.remarks
         if not outcome.faults and not order.dry_run:
             _write(order, plan, models if order.check else None, prepared.tensors, outcome)
-        outcome.remarks += models.remarks if models else []
+        if models and given and outcome.agreement and not outcome.agreement.passed:
+            outcome.faults += list_departures(given, models.derive()[0])
+        outcome.remarks += [*prepared.remarks, *(models.remarks if models else [])]
         return outcome
+
+
+def verify(order: Order, pair: Pair | None = None, given: WeightMap | None = None) -> Outcome:
+    """Compare `order.target`, which was converted before, with `order.source`; name each difference.
+
+    The arguments and errors are those of `convert`; nothing is written.
+    """
+    if pair is None and given is None:
+        raise ReprodError("nothing tells the names: give --pair FILE.py or --map FILE")
+    files = open_checkpoint(order.source), open_checkpoint(order.target)
+    before = find_framework(files[0], order.source_framework, order.target)
+    torch, paddle = files if before == "torch" else files[::-1]
+    with _work_with(pair) as models:
+        prepared = prepare(torch, "torch", order.select, models, given)
+        plan = prepared.plan(models)
+        state = choose_state(paddle.content, prepared.map.names("paddle"), order.select)
+        differences = list(list_differences(plan, state.tensors))
+        outcome = Outcome(plan.rows, prepared.map, [*prepared.faults, *plan.faults, *differences])
+        outcome.remarks += prepared.remarks
+        if models and order.check and not outcome.faults:
+            models.load("paddle", state.tensors)
+            outcome.agreement = models.compare()
+        return outcome
+
+
+@contextmanager
+def _work_with(pair: Pair | None) -> Iterator[Models | None]:
+    with ExitStack() as stack:
+        yield stack.enter_context(work_with(pair)) if pair is not None else None
 
 
 @dataclass
@@ -102,16 +149,15 @@ class Prepared:
     faults: list[str]
     remarks: list[str]
 
-    def find_expected(
-        self, models: Models | None, to: str
-    ) -> tuple[tuple[Expected, Expected], Mapping[str, Array]]:
-        """Return what the models' tensors are, the source's first, and what is the other's own."""
+    def plan(self, models: Models | None) -> Plan:
+        """Return the plan of converting the tensors to the other framework."""
+        to = _OTHER[self.before]
         if models is None:
-            return ({}, {}), {}
+            return make_plan(self.map, self.tensors, to)
         own = [name for rule in self.map.rules if not getattr(rule, self.before)
                for name in getattr(rule, to)]  # fmt: skip
         expected = models.saved[self.before].expected, models.saved[to].expected
-        return expected, models.own_values(to, own)
+        return make_plan(self.map, self.tensors, to, expected, models.own_values(to, own))
 
 
 def prepare(
@@ -172,3 +218,5 @@ def _write(
                 if not outcome.agreement.passed:
                     raise _Refused
         outcome.written = order.target
+        size = sum(entry.nbytes for entry in plan.entries if not entry.tied_to)
+        outcome.amount = f"{count(len(plan.entries), 'tensor')}, {size / 1e6:,.1f} MB"

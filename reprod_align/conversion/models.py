@@ -44,6 +44,15 @@ class Agreement:
     words: str = ""
     """where they are furthest apart, or why the port does not run"""
 
+    def summary(self) -> str:
+        """Return it as a sentence."""
+        if self.passed:
+            return f"the outputs of both models agree to {self.relative:.1e} (float64, relative)"
+        apart = f" by {self.relative:.1e} (float64, relative)" if np.isfinite(self.relative) else ""
+        return (
+            f"the outputs of the models differ{apart}: {self.words}. reprod-align pair says where"
+        )
+
 
 class Models:
     """A pair in float64. Made by `work_with`, which gives both models back as they came."""

@@ -112,7 +112,7 @@ class _Planner:
         names = [other for other in (name, *self.second.get(name, ())) if other in self.source]
         self.used.update(names)
         for other in names[1:]:
-            if not _are_equal(self.source[names[0]], self.source[other]):
+            if not are_equal(self.source[names[0]], self.source[other]):
                 text = (
                     f"untied: {names[0]} and {other} are one tensor in the model, and differ here"
                 )
@@ -152,7 +152,7 @@ class _Planner:
     def compare_twin(self, name: str, rule: Rule, taken: tuple[Stored, ...]) -> None:
         """Require that two tensors of the source, which are one in the other model, are equal."""
         other, before, _ = self.plan.made[name]
-        if not all(map(_are_equal, before, taken)):
+        if not all(map(are_equal, before, taken)):
             names = " and ".join(" + ".join(getattr(one, self.before)) for one in (other, rule))
             text = f"untied: {names} differ, and {name} is one tensor in the other model"
             self.plan.faults.append(text)
@@ -217,7 +217,7 @@ def _compare_kinds(
             )
 
 
-def _are_equal(first: Stored, second: Stored) -> bool:
+def are_equal(first: Stored, second: Stored) -> bool:
     """Tell whether two tensors hold the same bits."""
     if first == second:
         return True

@@ -1,4 +1,4 @@
-"""The map of a conversion: all rules, and which names are second names. A file to keep, edit and give back."""
+"""The map of a conversion: all rules, and the second names; a file to keep, edit and give back."""
 
 import json
 from collections.abc import Mapping

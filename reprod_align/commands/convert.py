@@ -1,0 +1,122 @@
+"""Converts weights between PyTorch and Paddle, tensor by tensor, and proves the result.
+
+SRC   .bin, .pt, .pth (torch.save), .safetensors, .pdparams, the index of a sharded checkpoint
+      (*.index.json) or a folder with either; wrapped state dicts and prefixes are seen through
+DST   a name that ends likewise; *.index.json writes shards beside it
+
+Which tensor becomes which, and how, follows from the two models, as `reprod-align pair` pairs them: give
+its file with --pair, or --torch, --paddle and --inputs. Nothing is written if a tensor is missing, left
+over or misshapen, or if the two models' outputs differ in float64. --save-map writes the map as a file
+that can be edited and given back with --map, in place of the models' own or, with --no-check, without
+any models. A map made with a small model of an architecture fits a large one of as many layers.
+
+exit 0 converted (or, with --verify, equal), 1 faults were found, 2 it cannot be done
+"""
+
+import re
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from reprod_align.base.progress import tell
+from reprod_align.commands.user_file import print_result, run_user_code
+from reprod_align.conversion.convert import SHARD_SIZE, Order, convert, verify
+from reprod_align.conversion.models import Pair
+from reprod_align.conversion.weight_map import read_map, write_map
+from reprod_align.errors import ReprodError
+from reprod_align.model.inputs import check_inputs
+from reprod_align.pair.call import call_named
+from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.sides import paddle_side, torch_side
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add = parser.add_argument
+    add("source", type=Path, metavar="SRC")
+    add("target", type=Path, metavar="DST")
+    add(
+        "--pair",
+        type=Path,
+        metavar="FILE.py",
+        help="defines torch_model(), paddle_model(), inputs()",
+    )
+    for name, title in (("torch", "the PyTorch model"), ("paddle", "the Paddle model"),
+                        ("inputs", "a dict or tuple of arrays")):  # fmt: skip
+        add(f"--{name}", metavar="MODULE:CALL", help=f"makes {title}, in place of --pair")
+    add("--map", type=Path, metavar="FILE", help="use this map in place of the models' own")
+    add("--save-map", type=Path, metavar="FILE", help="write the map")
+    add(
+        "--select",
+        default="",
+        metavar="NAME",
+        help="which state dict or prefix of SRC: ema, model.module",
+    )
+    add("--from", dest="framework", choices=("torch", "paddle"), default="",
+        help="whose weights SRC holds, where a .safetensors file does not tell")  # fmt: skip
+    add("--shard-size", type=_read_size, default=SHARD_SIZE, metavar="N",
+        help="bytes of a shard at most: 500M, 5G (default 5G)")  # fmt: skip
+    add("--dry-run", action="store_true", help="show the rows and the faults, write nothing")
+    add(
+        "--verify",
+        action="store_true",
+        help="compare DST, converted before, with SRC; write nothing",
+    )
+    add("--no-check", action="store_true", help="do not run the models: if they can't be built")
+    add("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: Namespace) -> int:
+    """Print the rows and what was found; return 0 if nothing is wrong."""
+    order = Order(
+        options.source,
+        options.target,
+        options.select,
+        options.framework,
+        options.shard_size,
+        options.dry_run,
+        not options.no_check,
+    )
+    given = read_map(options.map) if options.map else None
+    work = verify if options.verify else convert
+    with run_user_code(options.pair or Path(".")):
+        tell("making the models")
+        try:
+            with _make_pair(options) as pair:
+                outcome = work(order, pair, given)
+        finally:
+            tell("")
+    if options.save_map and outcome.map:
+        write_map(options.save_map, outcome.map)
+    print_result(outcome, options.json)
+    return 0 if outcome.passed else 1
+
+
+@contextmanager
+def _make_pair(options: Namespace) -> Iterator[Pair | None]:
+    """Yield the models that the options name, None if they name none."""
+    named = [options.torch, options.paddle, options.inputs]
+    if options.pair and any(named):
+        raise ReprodError("give --pair, or --torch, --paddle and --inputs, not both")
+    if options.pair:
+        with open_file(options.pair, PairFile) as file:
+            sides = file.side("torch"), file.side("paddle")
+            yield Pair(*sides, file.inputs(), file.settings().get("name_map"))
+    elif any(named):
+        if not all(named):
+            raise ReprodError("--torch, --paddle and --inputs go together: give all three")
+        torch, paddle, inputs = map(call_named, named)
+        check_inputs(inputs)
+        yield Pair(torch_side(torch), paddle_side(paddle), inputs)
+    else:
+        yield None
+
+
+def _read_size(words: str) -> int:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)B?", words.strip().upper())
+    if found is None or float(found[1]) <= 0:
+        raise ArgumentTypeError(f"expected a size such as 500M or 5G, got {words!r}")
+    return int(float(found[1]) * _UNITS[found[2]])
