@@ -39,7 +39,7 @@ def choose_state(content: Mapping[str, object], wanted: Collection[str], select:
     groups = list(_groups(content, ""))
     states = [state for group in groups for state in _prefixed(group, wanted)]
     if select:
-        chosen = [state for state in states if state.label == select]
+        chosen = [s for s in states if s.label == select and _count(s, wanted)]
         chosen = chosen or [s for s in states if s.label.startswith(f"{select}.")]
     else:
         chosen = [state for state in states if not _is_copy(state.label, states)]

@@ -12,7 +12,7 @@ from reprod_align.conversion.choose import choose_state
 from reprod_align.conversion.models import Agreement, Models, Pair, work_with
 from reprod_align.conversion.plan import Loader, Plan, Row, make_plan
 from reprod_align.conversion.verify import list_departures, list_differences
-from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.conversion.weight_map import WeightMap, keep_counters
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 from reprod_align.weights.stored import Array, Stored
@@ -100,7 +100,8 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
     with _work_with(pair) as models:
         prepared = prepare(source, before, order.select, models, given)
         plan = prepared.plan(models)
-        outcome = Outcome(plan.rows, prepared.map, [*prepared.faults, *plan.faults])
+        kept = keep_counters(prepared.map, plan.counters)
+        outcome = Outcome(plan.rows, kept, [*prepared.faults, *plan.faults])
         if not outcome.faults and not order.dry_run:
             _write(order, plan, models if order.check else None, prepared.tensors, outcome)
         if models and given and outcome.agreement and not outcome.agreement.passed:
@@ -120,15 +121,15 @@ def verify(order: Order, pair: Pair | None = None, given: WeightMap | None = Non
     before = find_framework(files[0], order.source_framework, order.target)
     torch, paddle = files if before == "torch" else files[::-1]
     with _work_with(pair) as models:
-        prepared = prepare(torch, "torch", order.select, models, given)
+        select = (order.select, "") if before == "torch" else ("", order.select)
+        prepared = prepare(torch, "torch", select[0], models, given)
         plan = prepared.plan(models)
-        state = choose_state(paddle.content, prepared.map.names("paddle"), order.select)
+        state = choose_state(paddle.content, prepared.map.names("paddle"), select[1])
         differences = list(list_differences(plan, state.tensors))
         outcome = Outcome(plan.rows, prepared.map, [*prepared.faults, *plan.faults, *differences])
         outcome.remarks += prepared.remarks
         if models and order.check and not outcome.faults:
-            models.load("paddle", state.tensors)
-            outcome.agreement = models.compare()
+            outcome.agreement = models.compare(prepared.tensors, state.tensors)
         return outcome
 
 
@@ -212,11 +213,10 @@ def _write(
             order.target, plan.to, plan.entries, load_next, order.shard_size
         ) as written:
             if models is not None:
-                models.load(_OTHER[plan.to], tensors)
-                models.load(plan.to, written.tensors)
-                outcome.agreement = models.compare()
+                sides = tensors, written.tensors
+                outcome.agreement = models.compare(*sides[:: 1 if plan.to == "paddle" else -1])
                 if not outcome.agreement.passed:
                     raise _Refused
         outcome.written = order.target
         size = sum(entry.nbytes for entry in plan.entries if not entry.tied_to)
-        outcome.amount = f"{count(len(plan.entries), 'tensor')}, {size / 1e6:,.1f} MB"
+        outcome.amount = f"{count(len(plan.entries), 'tensor')}, {size:,} bytes"

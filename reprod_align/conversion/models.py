@@ -96,9 +96,12 @@ class Models:
         """
         return derive_map(self._pair().pairing, self.saved["torch"], self.saved["paddle"])
 
-    def compare(self) -> Agreement:
-        """Run both models with the weights that they have now; say how far they are apart."""
-        runner = replace(self._pair(), weights=self.pair.torch.values())
+    def compare(self, torch: Mapping[str, Stored], paddle: Mapping[str, Stored]) -> Agreement:
+        """Run each model with its own file's weights; say how far they are apart."""
+        paired = self._pair()  # first: it gives both models weights of its own
+        self.load("torch", torch)
+        self.load("paddle", paddle)
+        runner = replace(paired, weights=self.pair.torch.values())
         try:
             expected = runner.run_reference(False, keep="outputs")
             actual = runner.run_port(False, "outputs", backward=False)

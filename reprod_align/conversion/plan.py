@@ -52,6 +52,8 @@ class Plan:
     """what is missing, left over or misshapen; nothing is written while there is any"""
     made: dict[str, tuple[Rule, tuple[Stored, ...], int]] = field(default_factory=dict)
     """name of an entry -> its rule, the tensors that it takes, and which of its results it is"""
+    counters: dict[str, int] = field(default_factory=dict)
+    """what the counters hold that are left out"""
     own: dict[str, Array] = field(default_factory=dict)
     """name of an entry -> what the model that is written for has there itself"""
 
@@ -164,10 +166,12 @@ class _Planner:
             if held is not None:
                 shape = str(held.shape)
                 self.note(rule, held.dtype, shape, shape, "left out: the other model has none")
+                if held.dtype == "int64" and not held.shape:
+                    self.plan.counters[name] = int(held.read())
 
     def make_own(self, rule: Rule, name: str) -> None:
         """Plan to write what the model has itself; without a model it is left to it."""
-        array = self.own.get(name)
+        array = self.own.get(name) if rule.value is None else np.array(rule.value)
         if array is None:
             self.note(rule, "", "", "", "left to the model itself")
             return

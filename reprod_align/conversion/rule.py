@@ -41,6 +41,8 @@ class Rule:
     torch_shapes: tuple[Shape, ...] = ()
     """of PyTorch's tensors, where the result hangs on them; () otherwise"""
     paddle_shapes: tuple[Shape, ...] = ()
+    value: int | None = None
+    """of a counter that one side lacks: what it was, so that the way back has it"""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,8 @@ from reprod_align.errors import MissingInputError, WeightsError
 
 _FORMAT: Final = 1
 _SIDES: Final = ("torch", "paddle")
-_FLAGS: Final = ("transposed", "parts", "turned", "groups", "torch_shapes", "paddle_shapes")
+_FLAGS: Final = ("transposed", "parts", "turned", "groups", "torch_shapes", "paddle_shapes",
+                 "value")  # fmt: skip
 _KEYS: Final = {*_SIDES, *_FLAGS}
 
 
@@ -33,6 +34,12 @@ class WeightMap:
     def tied(self, framework: str) -> Mapping[str, str]:
         """Return one side's second names."""
         return self.torch_tied if framework == "torch" else self.paddle_tied
+
+
+def keep_counters(found: WeightMap, counters: Mapping[str, int]) -> WeightMap:
+    """Return the map with what the counters hold that are left out."""
+    rules = (replace(rule, value=counters.get(rule.names[0], rule.value)) for rule in found.rules)
+    return replace(found, rules=tuple(rules))
 
 
 def write_map(path: Path, found: WeightMap) -> None:
@@ -111,8 +118,11 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
         shapes[0] and [len(kept) for kept in shapes] != [len(torch), len(paddle)]
     ):
         raise refuse("give a shape for each tensor of both sides, or for none")
+    value = made.get("value")
+    if value is not None and (type(value) is not int or len(torch) + len(paddle) != 1):
+        raise refuse('"value" is the whole number that a counter without a counterpart holds')
     kept = tuple(tuple(tuple(shape) for shape in side) for side in shapes)
-    return Rule(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1])
+    return Rule(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1], value)
 
 
 def _names(value: Any) -> tuple[str, ...] | None:

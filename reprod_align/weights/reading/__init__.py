@@ -43,7 +43,7 @@ class Checkpoint:
         """Whose layout the tensors have: "torch" or "paddle"; "" if the format does not tell."""
         if self.kind != "safetensors":
             return self.kind
-        return {"pt": "torch", "pd": "paddle", "paddle": "paddle"}.get(
+        return {"pt": "torch", "pd": "paddle", "np": "paddle"}.get(
             self.metadata.get("format", ""), ""
         )
 

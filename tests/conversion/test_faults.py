@@ -1,0 +1,148 @@
+"""Each fault of a conversion, planted into the source, the result or the map, is named."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from reprod_align.conversion.convert import Order, convert, verify
+from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
+from reprod_align.errors import ReprodError, WeightsError
+from tests.conversion.pairs import make_pair, make_state
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+State = dict[str, torch.Tensor]
+Arrays = dict[str, np.ndarray]
+
+
+def swap(state: State, first: str, second: str) -> None:
+    state[first], state[second] = state[second], state[first]
+
+
+IN_SOURCE: dict[str, tuple[str, Callable[[State], object], str]] = {
+    "missing": ("Linear", lambda s: s.pop("0.bias"), "missing: 0.bias, for 0.bias"),
+    "extra": ("Linear", lambda s: s.update(more=torch.ones(2)), r"left over: more \(2,\)"),
+    "misshapen": ("Linear", lambda s: s.update({"1.weight": s["1.weight"].t()}),
+                  r"misshapen: 1.weight is \(8, 3\), the model has \(3, 8\)"),
+    "dtype": ("Linear", lambda s: s.update({"0.bias": s["0.bias"].long()}),
+              "wrong dtype: 0.bias is int64, the model's holds floats"),
+    "parts of different dtypes": ("three to qkv",
+                                  lambda s: s.update({"k_proj.bias": s["k_proj.bias"].half()}),
+                                  "wrong dtype: q_proj.bias .* are float16, float32"),
+    "untied": ("tied", lambda s: s.update({"head.weight": s["head.weight"] + 1}),
+               "untied: embedding.weight and head.weight are one tensor in the model"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", IN_SOURCE)
+def test_a_fault_in_the_source_is_listed_and_nothing_is_written(tmp_path: Path, fault: str):
+    kind, plant, message = IN_SOURCE[fault]
+    state = make_state(kind, torch.float32)
+    plant(state)
+    torch.save(state, tmp_path / "a.bin")
+    done = convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"), make_pair(kind))
+    assert len(done.faults) == 1
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(done.faults[0])
+    assert not done.passed and done.written is None
+    assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
+
+
+IN_RESULT: dict[str, tuple[str, Callable[[Arrays], object], str]] = {
+    "missing": ("Linear", lambda s: s.pop("0.bias"), r"missing: 0.bias \(8,\)"),
+    "extra": ("Linear", lambda s: s.update(more=np.ones(2)), r"left over: more \(2,\)"),
+    "transposed, square": ("Linear", lambda s: s.update({"0.weight": s["0.weight"].T.copy()}),
+                           "differs: 0.weight: not transposed"),
+    "transposed": ("Linear", lambda s: s.update({"1.weight": s["1.weight"].T.copy()}),
+                   r"misshapen: 1.weight is \(3, 8\), expected \(8, 3\): not transposed"),
+    "swapped": ("qkv to three", lambda s: swap(s, "q_proj.weight", "k_proj.weight"),
+                "differs: q_proj.weight: the values that belong here are in k_proj.weight"),
+    "dtype": ("Linear", lambda s: s.update({"0.bias": s["0.bias"].astype("float16")}),
+              "wrong dtype: 0.bias is float16, expected float32"),
+    "untied": ("LSTM", lambda s: s.update({"net.0.cell_fw.bias_ih": s["net.0.cell_fw.bias_ih"] + 1}),
+               "untied: net.0.cell_fw.bias_ih and net.bias_ih_l0 are one tensor"),
+    "gates": ("LSTM", lambda s: s.update({n: np.roll(s["net.weight_hh_l0"], 6, 0) for n in
+                                          ("net.weight_hh_l0", "net.0.cell_fw.weight_hh")}),
+              r"differs: net.weight_hh_l0: its 4 blocks \(gates"),
+    "zeros": ("Linear", lambda s: s.update({"0.bias": 0 * s["0.bias"]}), "all zeros .* not converted"),
+    "scaled": ("Linear", lambda s: s.update({"0.bias": 2 * s["0.bias"]}), "is 2 times PyTorch's"),
+    "one element": ("Linear", lambda s: s["0.bias"].__setitem__(3, 9.0), "1 of 8 elements are others"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", IN_RESULT)
+def test_a_fault_in_what_was_converted_before_is_named(tmp_path: Path, fault: str):
+    kind, plant, message = IN_RESULT[fault]
+    source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
+    torch.save(make_state(kind, torch.float32), source)
+    found = convert(Order(source, there), make_pair(kind)).map
+    order = Order(source, there, check=False)
+    assert verify(order, None, found).faults == []
+    assert verify(Order(source, there), make_pair(kind)).passed
+    state = paddle.load(str(there), return_numpy=True)
+    plant(state)
+    paddle.save({name: paddle.to_tensor(array) for name, array in state.items()}, str(there))
+    faults = verify(order, None, found).faults
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(faults[0] if faults else "nothing was found")
+    back = Order(there, source, check=False)  # the same, the other way round
+    assert verify(back, None, found).faults == faults
+
+
+def test_a_truncated_result_is_named(tmp_path: Path):
+    source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
+    torch.save(make_state("Linear", torch.float32), source)
+    found = convert(Order(source, there), make_pair("Linear")).map
+    there.write_bytes(there.read_bytes()[:-20])
+    with pytest.raises(WeightsError, match="b.pdparams is truncated"):
+        verify(Order(source, there), None, found)
+
+
+def change_map(path: Path, found: WeightMap, *changes: tuple[str, str]) -> WeightMap:
+    write_map(path, found)
+    text = path.read_text()
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    path.write_text(text)
+    return read_map(path)
+
+
+def test_a_map_that_swaps_or_does_not_transpose_is_caught_by_the_forward_pass(tmp_path: Path):
+    source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
+    torch.save(make_state("qkv to three", torch.float32), source)
+    pair = make_pair("qkv to three")
+    found = convert(Order(source, there), pair).map
+    assert found is not None
+    there.unlink()
+    swapped = change_map(tmp_path / "m", found, ('"q_proj.weight", "k_proj.weight"',
+                                                 '"k_proj.weight", "q_proj.weight"'))  # fmt: skip
+    plain = change_map(tmp_path / "m", found, (', "transposed": true', ""))
+    for wrong in (swapped, plain):
+        done = convert(Order(source, there), pair, wrong)
+        assert not done.passed and done.agreement is not None and not there.exists()
+        assert "the outputs of the models differ" in done.summary()
+        assert len(done.faults) == 1 and "the map says qkv_proj.weight ->" in done.faults[0]
+
+
+def test_a_port_with_a_fault_gets_no_file(tmp_path: Path):
+    torch.save(make_state("GRU", torch.float32), tmp_path / "a.bin")
+    pair = make_pair("GRU")
+    pair.paddle.model.net.time_major = True  # type: ignore[attr-defined]
+    done = convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"), pair)
+    assert not done.passed and not (tmp_path / "b.pdparams").exists()
+
+
+def test_what_cannot_be_done_is_said(tmp_path: Path):
+    torch.save(make_state("Linear", torch.float32), tmp_path / "a.bin")
+    pair = make_pair("Linear")
+    with pytest.raises(WeightsError, match="PyTorch weights, and b.pth is a PyTorch file too"):
+        convert(Order(tmp_path / "a.bin", tmp_path / "b.pth"), pair)
+    with pytest.raises(WeightsError, match=r"expected a name that ends with \.bin"):
+        convert(Order(tmp_path / "a.bin", tmp_path / "b.npz"), pair)
+    with pytest.raises(ReprodError, match="--map FILE with --no-check"):
+        convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"))
+    with pytest.raises(ReprodError, match="give --pair FILE.py or --map FILE"):
+        verify(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"))

@@ -1,0 +1,161 @@
+"""Rules are exact inverses, whatever the shapes; maps survive their file and refuse what is wrong."""
+
+import json
+from pathlib import Path
+
+from reprod_align.conversion.derive import derive_map, describe_state
+from reprod_align.conversion.models import work_with
+from reprod_align.conversion.plan import Loader, make_plan
+from reprod_align.conversion.rule import Rule, find_shapes, make_rule
+from reprod_align.conversion.verify import list_departures
+from reprod_align.conversion.weight_map import WeightMap, keep_counters, read_map, write_map
+from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.model.layout import Lay, find_lays
+from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.weights.stored import Held, Stored
+from tests.conversion.pairs import make_pair
+
+import numpy as np
+import pytest
+
+Shapes = list[tuple[int, ...]]
+
+
+def one(torch: tuple[int, ...], paddle: tuple[int, ...], axes: tuple[str, str]) -> TensorPair:
+    return TensorPair(("t",), ("p",), (find_lays(torch, paddle, *axes)[0],))
+
+
+PAIRS: dict[str, tuple[TensorPair, Shapes, Shapes]] = {
+    "as it is": (one((3, 4), (3, 4), ("", "")), [(3, 4)], [(3, 4)]),
+    "transposed": (one((3, 4), (4, 3), ("oi", "io")), [(3, 4)], [(4, 3)]),
+    "one row": (one((1, 4), (4, 1), ("oi", "io")), [(1, 4)], [(4, 1)]),
+    "a convolution as a Linear": (one((5, 3, 1, 1), (3, 5), ("oi", "io")), [(5, 3, 1, 1)], [(3, 5)]),
+    "patches": (one((5, 3, 2, 2), (12, 5), ("oi", "io")), [(5, 3, 2, 2)], [(12, 5)]),
+    "flat": (one((2, 3), (6,), ("", "")), [(2, 3)], [(6,)]),
+    "merged heads": (one((4, 2, 3), (4, 6), ("", "")), [(4, 2, 3)], [(4, 6)]),
+    "cut": (TensorPair(("t",), ("q", "k"), (Lay(True, (4, 3)),) * 2, (3, 3)), [(6, 4)], [(4, 3)] * 2),
+    "cut, uneven": (TensorPair(("t",), ("q", "k"), (Lay(True, (4, 6)), Lay(True, (4, 2))), (6, 2)),
+                    [(8, 4)], [(4, 6), (4, 2)]),
+    "cut by heads": (TensorPair(("t",), ("q", "k"), (Lay(False, (6, 4)),) * 2, (6, 6), groups=3),
+                     [(12, 4)], [(6, 4)] * 2),
+    "joined": (TensorPair(("q", "k"), ("p",), (Lay(True, (4, 6)),), (3, 3)), [(3, 4)] * 2, [(4, 6)]),
+    "joined, turned": (TensorPair(("q", "k"), ("p",), (Lay(True, (4, 6)),), (3, 3), turned=True),
+                       [(4, 3)] * 2, [(4, 6)]),
+    "cut, turned": (TensorPair(("t",), ("q", "k"), (Lay(True, (4, 3)),) * 2, (3, 3), turned=True),
+                    [(4, 6)], [(4, 3)] * 2),
+    "biases": (TensorPair(("t",), ("q", "k", "v"), (Lay(False, (2,)),) * 3, (2, 2, 2)), [(6,)], [(2,)] * 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAIRS)
+@pytest.mark.parametrize("dtype", ["u2", "f4", "f8"])
+def test_a_rule_does_what_align_loads_and_back(tmp_path: Path, case: str, dtype: str):
+    pair, ours, theirs = PAIRS[case]
+    rule = make_rule(pair, ours, theirs)
+    source = np.random.default_rng(1)
+    arrays = [source.integers(0, 60000, shape).astype(dtype) for shape in ours]
+    expected = pair.to_paddle(dict(zip(pair.torch, arrays, strict=True)))
+    made = rule.to_paddle(arrays)
+    for array, name, shape in zip(made, pair.paddle, theirs, strict=True):
+        assert array.shape == shape and array.dtype == dtype
+        assert array.tobytes() == expected[name].tobytes()
+    back = rule.to_torch(made)
+    for array, given in zip(back, arrays, strict=True):
+        assert array.shape == given.shape and array.tobytes() == given.tobytes()
+    assert find_shapes(rule, ours, "paddle") == theirs
+    assert find_shapes(rule, theirs, "torch") == ours
+    write_map(tmp_path / "map", WeightMap((rule,), {"second": "t"}))
+    assert read_map(tmp_path / "map") == WeightMap((rule,), {"second": "t"}, {})
+
+
+def test_a_rule_of_a_small_model_fits_a_large_one_where_shapes_do_not_matter():
+    small, ours, theirs = PAIRS["cut"]
+    rule = make_rule(small, ours, theirs)
+    assert find_shapes(rule, [(60, 7)], "paddle") == [(7, 30)] * 2
+    with pytest.raises(WeightsError, match="61 rows can't be cut into 2 equal parts"):
+        find_shapes(rule, [(61, 7)], "paddle")
+    for case in ("cut, uneven", "cut by heads", "merged heads"):
+        pair, ours, theirs = PAIRS[case]
+        larger = [(2 * shape[0], *shape[1:]) for shape in ours]
+        with pytest.raises(WeightsError, match="the map holds for models of that shape alone"):
+            find_shapes(make_rule(pair, ours, theirs), larger, "paddle")
+
+
+def test_what_a_rule_refuses():
+    turned = Rule(("t",), ("p",), (True,))
+    with pytest.raises(WeightsError, match="only a matrix can be transposed"):
+        turned.to_paddle([np.zeros((2, 2, 2))])
+    joined = Rule(("q", "k"), ("p",), (False,), (1, 1))
+    with pytest.raises(WeightsError, match="different dtypes: float32, float64"):
+        joined.to_paddle([np.zeros(2, "f4"), np.zeros(2)])
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"torch": "a"}, 'expected {"torch": name or names'),
+        ({"torch": "a", "paddle": 3}, "names must be texts"),
+        ({"torch": [], "paddle": []}, "names must be texts"),
+        ({"torch": "a", "paddle": "b", "transpose": True}, "'transpose' is unknown; known: groups"),
+        ({"torch": "a", "paddle": "b", "transposed": "yes"}, '"transposed" must be true, false'),
+        ({"torch": "a", "paddle": ["b", "c"]}, "needs \"parts\""),
+        ({"torch": "a", "paddle": ["b", "c"], "parts": [0, 1]}, "whole numbers above 0"),
+        ({"torch": "a", "paddle": ["b", "c"], "parts": [2, 3], "groups": 2}, "divide every part"),
+        ({"torch": "a", "paddle": "b", "torch_shapes": [[2]]}, "both sides"),
+        ({"torch": "a", "paddle": "b", "value": 3}, "a counter without a counterpart"),
+        ([], "expected"),
+    ],
+)  # fmt: skip
+def test_a_wrong_rule_is_named(tmp_path: Path, rule: object, message: str):
+    good = {"torch": "x", "paddle": "x"}
+    (tmp_path / "map").write_text(json.dumps({"format": 1, "rules": [good, rule]}))
+    with pytest.raises(WeightsError) as raised:
+        read_map(tmp_path / "map")
+    assert "rule 2" in str(raised.value) and message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read as JSON"), ("[]", 'with "format": 1'), ('{"a": "b"}', 'with "format": 1'),
+        ('{"format": 1, "rules": []}', "expected a list of rules"),
+        ('{"format": 1, "rules": [1], "tied": {"torch": [1]}}', '"tied" must be'),
+    ],
+)  # fmt: skip
+def test_a_wrong_map_is_named(tmp_path: Path, text: str, message: str):
+    (tmp_path / "map").write_text(text)
+    with pytest.raises(WeightsError, match=message):
+        read_map(tmp_path / "map")
+    with pytest.raises(MissingInputError):
+        read_map(tmp_path / "other")
+
+
+def test_counters_and_departures():
+    found = WeightMap((Rule(("n",), ()), Rule(("a",), ("b",), (True,))))
+    kept = keep_counters(found, {"n": 7})
+    assert kept.rules[0].value == 7 and kept.rules[1] == found.rules[1]
+    other = WeightMap((Rule(("a",), ("b",), (False,)),))
+    assert list(list_departures(other, found)) == [
+        "the map says a -> b (as it is), the models a -> b (transposed)"
+    ]
+
+
+def test_a_plan_reads_one_rule_at_a_time():
+    held = Stored("float32", (2, 3), Held(np.arange(6, dtype="f4").tobytes()))
+    found = WeightMap((Rule(("a",), ("b",), (True,)), Rule((), ("own",))), {}, {"b2": "b"})
+    plan = make_plan(found, {"a": held}, "paddle", own={"own": np.array([1, 2])})
+    assert [(e.name, e.shape, e.tied_to) for e in plan.entries] == [
+        ("b", (3, 2), ""), ("own", (2,), ""), ("b2", (3, 2), "b")]  # fmt: skip
+    load = Loader(plan)
+    assert load("b").tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert load("own").tolist() == [1, 2]
+
+
+def test_what_a_pair_yields():
+    with work_with(make_pair("three to qkv")) as models:
+        found, lacking = models.derive()
+        saved = describe_state(models.pair.torch)
+        again = derive_map(models._pair().pairing, saved, describe_state(models.pair.paddle))
+    assert lacking == [] and again[0] == found
+    assert set(found.names("torch")) == set(saved.names)
+    assert {rule.words for rule in found.rules} == {"transposed, 3 joined", "3 joined"}
