@@ -79,7 +79,7 @@ class Rule:
         self._check(arrays, self.paddle, self.paddle_shapes)
         shapes = self._inner_shapes()
         straight = [
-            _unlay(array, turned, shape)
+            _unlay(array, turned, shape, bool(self.parts))
             for array, turned, shape in zip(arrays, self.transposed, shapes, strict=True)
         ]
         parts = self._cut(self._join(straight), len(self.torch))
@@ -157,18 +157,20 @@ def _turn(array: Array, turned: bool) -> Array:
 
 
 def _lay(array: Array, turned: bool, shape: Shape | None) -> Array:
-    """Return the array as Paddle keeps it, dense."""
+    """Return the array as Paddle keeps it; a transposed matrix is a view, laid when it is written."""
+    if shape is None:
+        return array.T if turned else array
     laid = transpose(_as_matrix(array)) if turned else np.ascontiguousarray(array)
-    return laid if shape is None else laid.reshape(shape)
+    return laid.reshape(shape)
 
 
-def _unlay(array: Array, turned: bool, shape: Shape | None) -> Array:
+def _unlay(array: Array, turned: bool, shape: Shape | None, is_part: bool) -> Array:
     """Return what `_lay` was given; shape: its own, None where a matrix was."""
     if not turned:
         return array if shape is None else array.reshape(shape)
-    flat = array if shape is None else array.reshape(prod(_matrix(shape)[1:]), -1)
-    made = transpose(flat)
-    return made if shape is None else made.reshape(shape)
+    if shape is None:
+        return transpose(array) if is_part else array.T
+    return transpose(array.reshape(prod(_matrix(shape)[1:]), -1)).reshape(shape)
 
 
 def _as_matrix(array: Array) -> Array:

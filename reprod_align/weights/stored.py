@@ -33,11 +33,19 @@ class Span:
     offset: int
     size: int
 
-    def read(self, start: int, size: int) -> Array:
-        """Return a copy of `size` bytes from `start` on, (size,) uint8."""
-        found: Array = np.fromfile(self.path, np.uint8, size, offset=self.offset + start)
-        if len(found) != size:
-            raise WeightsError(f"{self.path} is truncated: it was changed while it was read")
+    def read(self, start: int, size: int, room: Array | None = None) -> Array:
+        """Return a copy of `size` bytes from `start` on, (size,) uint8; `room`: memory to use."""
+        found = np.empty(size, np.uint8) if room is None else room[:size]
+        with self.path.open("rb", buffering=0) as handle:
+            handle.seek(self.offset + start)
+            done = 0
+            while done < size:  # a single call reads 2 GiB at most
+                length = handle.readinto(found[done:].data)
+                if not length:
+                    raise WeightsError(
+                        f"{self.path} is truncated: it was changed while it was read"
+                    )
+                done += length
         return found
 
     def map(self, start: int, size: int) -> Array:
@@ -58,7 +66,7 @@ class Held:
         """How many bytes."""
         return len(self.data)
 
-    def read(self, start: int, size: int) -> Array:
+    def read(self, start: int, size: int, room: Array | None = None) -> Array:
         """Return `size` bytes from `start` on, (size,) uint8."""
         return np.frombuffer(self.data, np.uint8, size, start)
 
@@ -93,12 +101,18 @@ class Stored:
         """How many bytes it takes as a dense array."""
         return self.size * self.bits.itemsize
 
-    def read(self) -> Array:
+    def read(self, room: Array | None = None) -> Array:
         """Return the bits as a dense array of this shape: bfloat16 as uint16, float8 as uint8.
 
-        One copy is made, of this tensor alone. Raises WeightsError if the file was cut meanwhile.
+        room: memory to use, uint8, of `span` bytes at least; what is read there next replaces it.
+        Raises WeightsError if the file was cut meanwhile.
         """
-        return self._lay(self.source.read(*self._extent()))
+        return self._lay(self.source.read(*self._extent(), room))
+
+    @property
+    def span(self) -> int:
+        """How many bytes it spans in its source."""
+        return self._extent()[1]
 
     def map(self) -> Array:
         """Return the same, read-only, as a mapping of the file: pages are read as they are used."""

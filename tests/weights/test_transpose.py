@@ -1,6 +1,6 @@
 """The transposition of large matrices."""
 
-from reprod_align.weights.transpose import transpose
+from reprod_align.weights.transpose import copy_tiles, transpose
 
 import numpy as np
 import pytest
@@ -13,4 +13,7 @@ def test_it_is_numpys(shape: tuple[int, int], dtype: str):
     for given in (matrix, matrix.T, matrix[::-1]):
         made = transpose(given)
         assert made.flags.c_contiguous and made.dtype == given.dtype
+        again = np.empty_like(made)
+        copy_tiles(again, given.T)
+        assert np.array_equal(again, made)
         assert made.shape == given.T.shape and np.array_equal(made, given.T)

@@ -1,11 +1,10 @@
 """Writes checkpoints of either framework, whole or in shards, tensor by tensor; all of it or nothing."""
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import WeightsError
@@ -13,6 +12,7 @@ from reprod_align.weights.reading import Checkpoint, open_checkpoint
 from reprod_align.weights.writing.entry import Entry, Load
 from reprod_align.weights.writing.paddle_file import write_paddle_file
 from reprod_align.weights.writing.safetensors_file import write_safetensors
+from reprod_align.weights.writing.syncing import SyncedFile
 from reprod_align.weights.writing.torch_file import write_torch_zip
 
 INDEX: Final = ".index.json"
@@ -66,14 +66,14 @@ def _write_file(
     handle: BinaryIO, path: Path, framework: str, entries: Sequence[Entry], load: Load
 ) -> Checkpoint:
     kind = find_kind(path)
-    if kind == "safetensors":
-        write_safetensors(handle, entries, load, {"format": _FORMATS[framework]})
-    elif kind == "paddle":
-        write_paddle_file(handle, entries, load)
-    else:
-        write_torch_zip(handle, entries, load)
-    handle.flush()
-    os.fsync(handle.fileno())
+    with SyncedFile(handle) as synced:
+        file = cast(BinaryIO, synced)
+        if kind == "safetensors":
+            write_safetensors(file, entries, load, {"format": _FORMATS[framework]})
+        elif kind == "paddle":
+            write_paddle_file(file, entries, load)
+        else:
+            write_torch_zip(file, entries, load)
     return open_checkpoint(Path(handle.name))
 
 

@@ -1,12 +1,16 @@
 """What is to be written: a tensor's name, dtype and shape; its bits come when their turn has come."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from reprod_align.weights.stored import DTYPES, Array
+from reprod_align.weights.transpose import copy_tiles
 
 import numpy as np
+
+_STRIP: Final = 2**22  # bytes: small enough to be written from the cache
 
 
 @dataclass(frozen=True)
@@ -27,9 +31,21 @@ class Entry:
 
 
 Load = Callable[[str], Array]
-"""name of an entry -> its bits, a dense array of its shape"""
+"""name of an entry -> its bits, of its shape; good until the next call"""
 
 
-def dense_bytes(array: Array) -> memoryview:
-    """Return the bytes of a dense array, uncopied."""
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+def dense_chunks(array: Array) -> Iterator[memoryview]:
+    """Yield the bytes of an array, row by row of its axes; a transposed matrix strip by strip.
+
+    A strip is good until the next one.
+    """
+    turned = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
+    if not turned:
+        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        return
+    height = max(1, _STRIP // (array.shape[1] * array.itemsize))
+    strip = np.empty((min(height, len(array)), array.shape[1]), array.dtype)
+    for top in range(0, len(array), height):
+        part = array[top : top + height]
+        copy_tiles(strip[: len(part)], part)
+        yield strip[: len(part)].reshape(-1).view(np.uint8).data

@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 from reprod_align.errors import WeightsError
 from reprod_align.weights.stored import DTYPES
-from reprod_align.weights.writing.entry import Entry, Load, dense_bytes
+from reprod_align.weights.writing.entry import Entry, Load, dense_chunks
 from reprod_align.weights.writing.opcodes import (
     BUILD,
     EMPTY_DICT,
@@ -58,7 +58,7 @@ def _write_array(handle: BinaryIO, entry: Entry, load: Load) -> None:
     """Write an array as numpy pickles it: made empty, then given version, shape, dtype, order, data."""
     state = MARK + number(1) + numbers(entry.shape) + _dtype(entry.dtype) + FALSE
     handle.write(_EMPTY + state + data_head(entry.nbytes))
-    handle.write(dense_bytes(load(entry.name)))
+    handle.writelines(dense_chunks(load(entry.name)))
     handle.write(TUPLE + BUILD)
 
 

@@ -6,7 +6,7 @@ from typing import Any, BinaryIO
 
 from reprod_align.errors import WeightsError
 from reprod_align.weights.reading.safetensors_file import CODES
-from reprod_align.weights.writing.entry import Entry, Load, dense_bytes
+from reprod_align.weights.writing.entry import Entry, Load, dense_chunks
 
 _CODE = {dtype: code for code, dtype in CODES.items()}
 
@@ -19,7 +19,7 @@ def write_safetensors(
     header = _header(stored, metadata)
     handle.write(len(header).to_bytes(8, "little") + header)
     for entry in stored:
-        handle.write(dense_bytes(load(entry.name)))
+        handle.writelines(dense_chunks(load(entry.name)))
 
 
 def _header(entries: Iterable[Entry], metadata: dict[str, str]) -> bytes:

@@ -2,12 +2,12 @@
 
 import secrets
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import BinaryIO, Final
 
 from reprod_align.weights.reading.torch_file import STORAGES
-from reprod_align.weights.writing.entry import Entry, Load, dense_bytes
+from reprod_align.weights.writing.entry import Entry, Load, dense_chunks
 from reprod_align.weights.writing.opcodes import (
     EMPTY_DICT,
     EMPTY_TUPLE,
@@ -38,23 +38,23 @@ def write_torch_zip(handle: BinaryIO, entries: Sequence[Entry], load: Load) -> N
     stored = [entry for entry in entries if not entry.tied_to]
     keys = {entry.name: str(at) for at, entry in enumerate(stored)}
     with zipfile.ZipFile(handle, "w", zipfile.ZIP_STORED) as archive:
-        _write(archive, "data.pkl", _pickle(entries, keys))
-        _write(archive, "byteorder", b"little")
+        _write(archive, "data.pkl", [_pickle(entries, keys)])
+        _write(archive, "byteorder", [b"little"])
         for entry in stored:
-            _write(archive, f"data/{keys[entry.name]}", dense_bytes(load(entry.name)))
-        _write(archive, "version", b"3\n")
-        _write(archive, ".data/serialization_id", secrets.token_hex(20).encode())
+            _write(archive, f"data/{keys[entry.name]}", dense_chunks(load(entry.name)))
+        _write(archive, "version", [b"3\n"])
+        _write(archive, ".data/serialization_id", [secrets.token_hex(20).encode()])
 
 
-def _write(archive: zipfile.ZipFile, inside: str, content: bytes | memoryview) -> None:
+def _write(archive: zipfile.ZipFile, inside: str, content: Iterable[bytes | memoryview]) -> None:
     """Write one entry whose content begins at a multiple of _ALIGNMENT."""
     info = zipfile.ZipInfo(f"{_ROOT}/{inside}")
     assert archive.fp is not None
     begins = archive.fp.tell() + _HEAD + len(info.filename)
     info.extra = _padding(-(begins + 4) % _ALIGNMENT)
-    info.file_size = len(content)
     with archive.open(info, "w", force_zip64=True) as entry:
-        entry.write(content)
+        for part in content:
+            entry.write(part)
 
 
 def _padding(size: int) -> bytes:

@@ -12,10 +12,11 @@ from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.stored import DTYPES, Array
 from reprod_align.weights.writing import find_kind, split_entries, write_checkpoint
-from reprod_align.weights.writing.entry import Entry, dense_bytes
+from reprod_align.weights.writing.entry import Entry, dense_chunks
 from reprod_align.weights.writing.opcodes import data_head, number
 from reprod_align.weights.writing.paddle_file import write_paddle_file
 from reprod_align.weights.writing.safetensors_file import write_safetensors
+from reprod_align.weights.writing.syncing import SyncedFile
 from reprod_align.weights.writing.torch_file import write_torch_zip
 from tests.conftest import run_python
 
@@ -132,8 +133,37 @@ def test_numbers_of_any_size(value: int):
 def test_entries_and_bytes():
     assert Entry("w", "bfloat16", (3, 5)).nbytes == 30
     turned = np.arange(6, dtype=np.int16).reshape(2, 3).T
-    assert bytes(dense_bytes(turned)) == turned.tobytes()
-    assert len(dense_bytes(np.empty((0, 3)))) == 0
+    assert b"".join(dense_chunks(turned)) == turned.tobytes()
+    assert b"".join(dense_chunks(np.empty((0, 3)))) == b""
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (700, 300), (1, 9), (9, 1), (5000, 900)])
+def test_a_transposed_matrix_is_laid_strip_by_strip(shape: tuple[int, int]):
+    matrix = np.random.default_rng(0).integers(0, 60000, shape).astype(np.float32).T
+    data = b"".join(bytes(chunk) for chunk in dense_chunks(matrix))
+    assert data == matrix.tobytes()
+
+
+def test_a_file_is_synced_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+    monkeypatch.setattr("reprod_align.weights.writing.syncing._AT_ONCE", 10)
+    monkeypatch.setattr("os.fdatasync", asked.append)
+    with (tmp_path / "w").open("wb") as handle, SyncedFile(handle) as synced:
+        for _ in range(50):
+            synced.write(b"0123456")
+        assert synced.tell() == 350
+    assert asked and (tmp_path / "w").read_bytes() == 50 * b"0123456"
+
+
+def test_a_full_disk_ends_the_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(number: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("reprod_align.weights.writing.syncing._AT_ONCE", 10)
+    monkeypatch.setattr("os.fdatasync", fail)
+    with (tmp_path / "w").open("wb") as handle, pytest.raises(OSError, match="No space"):
+        with SyncedFile(handle) as synced:
+            synced.write(b"0123456789a")
 
 
 def test_the_writers_need_a_handle_alone(tmp_path: Path):
