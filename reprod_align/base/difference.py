@@ -6,9 +6,9 @@ or 0. Every verdict is written `ok = difference <= tolerance`, so that a NaN fai
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,19 +76,66 @@ def gap(
         return Gap(math.inf, 0.0, 0.0, words)
     if expected.size == 0:
         return Gap(0.0, 0.0, 0.0, "no elements")
-    difference, scale, at = -1.0, 0.0, 0
-    for start, distance, ours, theirs in distances(expected, actual):
-        position = int(distance.argmax())  # of NaN, if there is one
-        if not math.isfinite(distance.flat[position]):
-            distance = by_place(distance, ours, theirs)
-            position = int(distance.argmax())
-        scale = max(scale, largest(ours))
-        if distance.flat[position] > difference:
-            difference, at = float(distance.flat[position]), start + position
+    found = combine_worst(find_worst(expected, actual))
+    return make_gap(expected, actual, found, relative, floor)
+
+
+class Worst(NamedTuple):
+    """Where two arrays are furthest apart, NaN and infinities settled by place."""
+
+    difference: float
+    at: int
+    """number of the element in C order; the first of equals"""
+    scale: float
+    """max |expected|, over finite elements"""
+    settled: bool
+    """whether something is not finite"""
+    length: float = 0.0
+    """L2 norm of the difference, if it was asked for"""
+
+
+def find_worst(
+    expected: Array, actual: Array, span: Span | None = None, with_length: bool = False
+) -> Iterator[Worst]:
+    """Yield the worst place of each block."""
+    for start, apart, ours, theirs in distances(expected, actual, span):
+        at = int(apart.argmax())  # of NaN, if there is one
+        settled = not math.isfinite(apart[at])
+        if settled:
+            apart = by_place(apart, ours, theirs)
+            at = int(apart.argmax())
+        difference = float(apart[at])
+        length = measure_length(apart, difference) if with_length else 0.0
+        yield Worst(difference, start + at, largest(ours), settled, length)
+
+
+def combine_worst(found: Iterable[Worst]) -> Worst:
+    """Return one for all parts, given in order."""
+    parts = list(found)
+    worst = max(parts, key=lambda one: one.difference)
+    return worst._replace(
+        scale=max(one.scale for one in parts),
+        settled=any(one.settled for one in parts),
+        length=math.hypot(*(one.length for one in parts)),
+    )
+
+
+def make_gap(expected: Array, actual: Array, found: Worst, relative: float, floor: float) -> Gap:
+    """Return the gap between two arrays of which the worst place is known."""
     inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
-    tolerance = relative * scale + floor if inexact else 0.0
-    worst = at, expected.shape, expected.flat[at], actual.flat[at]
-    return Gap(difference, tolerance, scale, worst=worst)
+    tolerance = relative * found.scale + floor if inexact else 0.0
+    worst = found.at, expected.shape, expected.flat[found.at], actual.flat[found.at]
+    return Gap(found.difference, tolerance, found.scale, worst=worst)
+
+
+def measure_length(sizes: Array, largest: float) -> float:
+    """Return the L2 norm of magnitudes; scaled where squares of very large or small ones would get lost."""
+    if not 0 < largest < math.inf:
+        return largest
+    if 1e-140 < largest < 1e140:
+        return math.sqrt(np.einsum("i,i->", sizes, sizes))
+    scaled = np.divide(sizes, largest)
+    return largest * math.sqrt(np.einsum("i,i->", scaled, scaled))
 
 
 def magnitude(array: Array | None) -> float:

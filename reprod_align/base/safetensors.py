@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
 
+_NUMBERS = re.compile("([UIF])([0-9]+)")
 _CODES = {"b": "BOOL", "u": "U", "i": "I", "f": "F"}
 
 
@@ -48,15 +50,40 @@ def _header(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-len(text) % 8)
 
 
-def read_tensors(path: str | os.PathLike[str]) -> tuple[dict[str, Array], dict[str, str]]:
-    """Return the arrays and the metadata of a file. Raises ReprodError if it is damaged."""
+def read_tensors(
+    path: str | os.PathLike[str], leave_from: int | None = None
+) -> tuple[dict[str, Array], dict[str, str]]:
+    """Return the arrays and the metadata of a file. Raises ReprodError if it is damaged.
+
+    Numbers of `leave_from` bytes and more stay in the file, mapped: they are read-only, and may be
+    unaligned.
+    """
     try:
         from safetensors import safe_open
     except ImportError as error:
         raise ReprodError("safetensors cannot be imported: pip install safetensors") from error
     try:
-        with safe_open(path, framework="np") as handle:
-            arrays = {name: handle.get_tensor(name) for name in handle.keys()}
-            return arrays, handle.metadata() or {}
+        with safe_open(path, framework="np") as handle:  # it checks the header
+            left = {} if leave_from is None else _map_large(path, leave_from)
+            small = [name for name in handle.keys() if name not in left]
+            return left | {name: handle.get_tensor(name) for name in small}, handle.metadata() or {}
     except Exception as error:  # its own, and numpy's for dtypes that numpy lacks
         raise ReprodError(f"{path} is damaged or not a .safetensors file ({error})") from error
+
+
+def _map_large(path: str | os.PathLike[str], leave_from: int) -> dict[str, Array]:
+    """Return the arrays of numbers from `leave_from` bytes on, as they lie in the file."""
+    if os.stat(path).st_size < leave_from:
+        return {}
+    from reprod_align.base.large.mapped import map_file
+
+    file = map_file(path)
+    begin = 8 + int.from_bytes(file[:8], "little")
+    found: dict[str, Array] = {}
+    for name, entry in json.loads(file[8:begin]).items():
+        if name != "__metadata__" and (code := _NUMBERS.fullmatch(entry["dtype"])):
+            kind = np.dtype(f"<{code[1].lower()}{int(code[2]) // 8}")
+            first, end = (begin + offset for offset in entry["data_offsets"])
+            if end - first >= leave_from:
+                found[name] = np.ndarray(entry["shape"], kind, memoryview(file)[first:end])
+    return found

@@ -103,10 +103,10 @@ class KeyResult:
         return self.passed and measured is not None and not measured.max_rel <= self.rule.max_rel
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as plain values; inf and nan as text."""
+        """Return the result as plain values; inf and nan as text. `ulp` is measured where the key failed."""
         from reprod_align.base.json import to_plain  # where it is asked for: an import stays light
 
-        measured = {} if self.difference is None else self.difference.to_json()
+        measured = {} if self.difference is None else self.difference.to_json(not self.passed)
         own = vars(self) | {"rule": self.rule.name, "local": self.local is not None}
         del own["difference"]
         plain: dict[str, Any] = to_plain(own | measured)

@@ -36,6 +36,7 @@ _DTYPES = {
     "float16", "float32", "float64", *_STORED,
 }  # fmt: skip
 _MOST_ELEMENTS = 1 << 62
+_LARGE = 2**20  # bytes: what is smaller is not worth a mapped file
 
 
 @dataclass(frozen=True)
@@ -106,12 +107,15 @@ def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
 
 
 def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
-    """Read a trace. Raises MissingInputError if it is missing, ReprodError if it is damaged or foreign."""
+    """Read a trace; large tensors stay in the file, read-only.
+
+    Raises MissingInputError if it is missing, ReprodError if it is damaged or foreign.
+    """
     if not Path(path).exists():
         raise MissingInputError(f"{path} is missing")
     if not Path(path).is_file():
         raise ReprodError(f"{path} is not a file")
-    arrays, metadata = read_tensors(path)
+    arrays, metadata = read_tensors(path, leave_from=_LARGE)
     try:
         return _trace(_content(metadata), arrays)
     except _Unfit as error:

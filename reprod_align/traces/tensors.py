@@ -11,8 +11,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from reprod_align.base.apart import measure_sizes
-from reprod_align.base.difference import blocks, by_place, distances, divide
-from reprod_align.base.local import SPREAD, Allowance, judge
+from reprod_align.base.difference import (
+    Span,
+    Worst,
+    combine_worst,
+    divide,
+    find_worst,
+    make_gap,
+    measure_length,
+    measure_peak,
+    parts,
+)
+from reprod_align.base.large.work import borrow, map_spans
+from reprod_align.base.local import SPREAD, Allowance, find_beyond
 from reprod_align.traces.file import Array, TraceTensor
 from reprod_align.traces.sketch import (
     Vector,
@@ -114,8 +125,12 @@ def _measure_whole(
     expected: TraceTensor, actual: TraceTensor, scale: float, floor: float, allowance: Allowance
 ) -> Measured:
     ours, theirs, limit = _in_torch_layout(expected), _in_torch_layout(actual), allowance.relative
-    apart, found = _distance(ours, theirs), judge(ours, theirs, allowance)
-    nans = _count_nan(ours) if apart < math.inf else 0
+    if not ours.size:
+        return Measured(0.0, limit, False, True)
+    worst = _find_worst(ours, theirs)
+    apart, found = worst.length, make_gap(ours, theirs, worst, limit, allowance.floor)
+    found = find_beyond(ours, theirs, allowance, found) or found
+    nans = _count_nan(ours) if worst.settled and apart < math.inf else 0
     passed = apart <= limit * scale + floor and found.ok and not 0 < ours.size == nans
     words = "" if found.ok else found.words
     if passed and apart > limit * scale:
@@ -174,39 +189,57 @@ def _precision(dtype: str) -> str:
     return name if name in LIMITS else ""
 
 
-def _distance(expected: Array, actual: Array) -> float:
-    """Return the L2 norm of the difference; inf unless NaN and infinities stand in the same places."""
-    lengths = []
-    for _, apart, ours, theirs in distances(expected, actual):
-        finite = np.isfinite(apart).all()
-        lengths.append(_length(apart if finite else by_place(apart, ours, theirs)))
-    return math.hypot(*lengths)
+def _find_worst(expected: Array, actual: Array) -> Worst:
+    """Return where two arrays are furthest apart, and the length of the difference.
+
+    That is inf unless NaN and infinities stand in the same places.
+    """
+
+    def measure(span: Span) -> Worst:
+        return combine_worst(find_worst(expected, actual, span, with_length=True))
+
+    return combine_worst(map_spans(measure, expected.size))
 
 
 def _norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the elements that are finite and do not stand apart as constants."""
     if not tensor.whole:
         return statistics(_to_sketch(tensor))["norm"]
-    apart = measure_sizes(tensor.values).apart if tensor.values.size else ()
+    values = tensor.values
+    most, length = _measure_size(values, math.inf)
+    known = most if values.dtype.kind in "fc" else math.nan
+    apart = measure_sizes(values, most=known).apart if values.size else ()
     cut = min((one.low for one in apart if not one.computed), default=math.inf)
-    lengths = []
-    for _, part, _ in blocks(tensor.values, tensor.values):
-        sizes = np.abs(part.astype(np.result_type(part, np.float64)))
-        usual = sizes < cut  # NaN is not, nor is infinity
-        lengths.append(_length(sizes if usual.all() else sizes[usual]))
-    return math.hypot(*lengths)
+    return length if cut == math.inf else _measure_size(values, cut)[1]
 
 
-def _length(values: Array) -> float:
-    """Return the L2 norm; scaled, since the squares of very large and very small elements get lost."""
-    size = float(np.abs(values).max(initial=0.0))
-    if not 0 < size < math.inf:
-        return size
-    return size * float(np.linalg.norm(np.divide(values, size)))
+def _measure_size(values: Array, cut: float) -> tuple[float, float]:
+    """Return the largest magnitude below `cut`, and the L2 norm of all such elements."""
+
+    def measure(span: Span) -> tuple[float, float]:
+        found = [_measure_block(part, cut) for _, part in parts(values, span)]
+        return max(size for size, _ in found), math.hypot(*(length for _, length in found))
+
+    found = map_spans(measure, values.size)
+    return max(size for size, _ in found), math.hypot(*(length for _, length in found))
+
+
+def _measure_block(part: Array, cut: float) -> tuple[float, float]:
+    """Return the same of one block."""
+    with borrow(part.size, np.dtype(np.float64)) as sizes:
+        np.copyto(sizes, np.abs(part) if part.dtype.kind == "c" else part)
+        np.abs(sizes, out=sizes)
+        most = measure_peak(sizes)
+        if not most < cut:  # NaN is not, nor is infinity
+            sizes = sizes[sizes < cut]
+            most = measure_peak(sizes)
+        return most, measure_length(sizes, most)
 
 
 def _count_nan(array: Array) -> int:
-    return int(np.isnan(array).sum()) if array.dtype.kind in "fc" else 0
+    if array.dtype.kind not in "fc":
+        return 0
+    return sum(int(np.count_nonzero(np.isnan(part))) for _, part in parts(array))
 
 
 def _shape(tensor: TraceTensor) -> tuple[int, ...]:

@@ -3,11 +3,13 @@
 import io
 import logging
 from pathlib import Path
+from typing import Any
 
 from reprod_align import ReprodError, compare_records
 from reprod_align.records.official import write_log
 from tests.records.test_gate import RECORD, messages
 
+import numpy as np
 import pytest
 
 
@@ -45,3 +47,16 @@ def test_a_log_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
         write(tmp_path / "x.log", ["second"])
     assert messages(tmp_path / "x.log")[-1] == "first"
     assert [path.name for path in tmp_path.iterdir()] == ["x.log"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, complex])
+def test_the_mean_of_a_large_array_is_reprod_logs_to_the_last_bit(
+    dtype: Any, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(0)
+    ours, theirs = (random.standard_normal((700, 1001)).astype(dtype) for _ in range(2))
+    pair = {"x": ours}, {"x": theirs}
+    write_log(tmp_path / "x.log", *pair, compare_records(*pair), 1e-6, [])
+    wide = np.result_type(dtype, np.float32)
+    mean = np.abs(ours.astype(wide) - theirs.astype(wide)).mean()
+    assert f"\tmean diff: check passed: False, value: {mean}" in messages(tmp_path / "x.log")
