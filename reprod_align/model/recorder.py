@@ -61,10 +61,11 @@ class OperationRecorder:
             return function(*args, **kwargs)
         self._busy = True
         try:
-            inputs = self._taken((args, kwargs))
+            inputs = self._read((args, kwargs))
             result = self._replace(function(*args, **kwargs))
             changed = args[0] if result is None and args else result  # such as of __setitem__
-            self._keep(name, found, place, inputs, changed, (args, kwargs))
+            if inputs is not None:
+                self._keep(name, found, place, inputs, changed, (args, kwargs))
         finally:
             self._busy = False
         return result
@@ -87,7 +88,8 @@ class OperationRecorder:
         child: CallKey | None = None,
     ) -> None:
         results = leaves(result, self._fw.is_tensor).values()
-        if not results:
+        outputs = self._read(result)
+        if not results or outputs is None:
             return
         source, frame = found
         keywords = given[1] if isinstance(given[1], Mapping) else {}
@@ -96,7 +98,7 @@ class OperationRecorder:
             source,
             place,
             inputs[0],
-            [self._copy(tensor) for tensor in results],
+            outputs[0],
             differentiable=any(self._fw.carries_gradient(tensor) for tensor in results),
             constants=() if child else list(_constants(given)),
             names=_named_constants(source.expression, frame),
@@ -105,10 +107,15 @@ class OperationRecorder:
             tensors=self._named_tensors(source.expression, frame, given),
             called=_called(source.expression),
             makers=inputs[1],
+            caller=self._find_caller(frame),
         )
         if name != RETURN:
             self._made |= {id(tensor): (tensor, operation) for tensor in results}
         self.operations.append(operation)
+
+    def _find_caller(self, frame: FrameType) -> SourceLine | None:
+        above = self.code.find_calling_frame(frame.f_back)
+        return None if above is None else line_of(above)
 
     def _named_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
         """Return the variables in an expression that hold one of the given tensors: which one."""
@@ -120,6 +127,13 @@ class OperationRecorder:
         """Return the wanted call whose own code is running; None if another's is."""
         inner = next((key for key in reversed(self._open) if key[0] in self._wanted.modules), LOSS)
         return inner if inner in self._wanted.calls else None
+
+    def _read(self, value: Any) -> _Taken | None:
+        """Return what is in `value`; None if a tensor holds no numbers, such as one under vmap."""
+        try:
+            return self._taken(value)
+        except RuntimeError:
+            return None
 
     def _taken(self, value: Any) -> _Taken:
         tensors = leaves(value, self._fw.is_tensor).values()

@@ -69,6 +69,35 @@ def test_a_function_put_away_in_a_dict_is_heard_too() -> None:
     assert found[0].source.expression == 'held["act"](x)'
 
 
+def test_a_call_knows_who_made_what_it_takes_and_can_give_something_else() -> None:
+    class Shifted(paddle.nn.Layer):
+        def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+            return self.shift(x) + x
+
+        def shift(self, x: paddle.Tensor) -> paddle.Tensor:
+            return x * 2
+
+    side, calls = paddle_side(Shifted()), frozenset({("", 0)})
+    twice, added, _ = record(side, calls)
+    assert list(added.makers) == [twice, None] and list(twice.makers) == [None]
+    assert twice.caller is not None and twice.caller.expression == "self.shift(x)"
+    wanted = Wanted(calls, CHILDREN, {0: np.zeros((2, 5, 8))})
+    with side.working("float64"):
+        replaced = side.run(X, False, KeyedDraws(1, {}), wanted=wanted).operations
+    assert (replaced[1].outputs[0] == X[0]).all()
+
+
+def test_a_tensor_without_numbers_is_left_out() -> None:
+    import torch
+
+    class Mapped(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.vmap(lambda row: row + 1)(x) * 2
+
+    found = record(torch_side(Mapped()), frozenset({("", 0)}))
+    assert [one.name for one in found] == ["mul", RETURN]
+
+
 @pytest.mark.parametrize("framework", [torch_calls, paddle_calls])
 def test_an_error_in_the_block_puts_all_back(framework: object) -> None:
     from reprod_align.backends.paddle import side

@@ -11,6 +11,7 @@ from reprod_align.model.source.parsing import (
     find_constant,
     find_construction,
     find_forward,
+    names_are_crossed,
 )
 
 import numpy as np
@@ -96,3 +97,12 @@ def test_a_file_that_cannot_be_read_gives_nothing() -> None:
 
 def test_what_is_wanted_is_plain_data() -> None:
     assert LOSS in Wanted(frozenset({LOSS}), frozenset()).calls
+
+
+def test_two_arguments_by_each_others_names_are_crossed(tmp_path: Path) -> None:
+    file = tmp_path / "x.py"
+    file.write_text("def attend(self, q, k, v):\n    return q @ k\n")
+    inside = SourceLine(str(file), 2)
+    for text, crossed in (("f(k, q, v)", True), ("f(q, k, v)", False), ("f(k, k, v)", False)):
+        assert names_are_crossed(SourceLine("y.py", 9, text), inside) is crossed
+    assert not names_are_crossed(SourceLine("y.py", 9, ""), inside)

@@ -2,9 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.search import Difference
-from reprod_align.alignment.lines.values import HIDDEN, are_equal
+from reprod_align.alignment.lines.values import HIDDEN, are_alike, are_equal
+from reprod_align.alignment.lines.variants import vary
 from reprod_align.causes import explain_forward
+from reprod_align.causes.numbers import is_telling
 from reprod_align.model.leaf import hide_same_places
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
@@ -14,29 +17,82 @@ import numpy as np
 _CLOSE = 1e-9  # relative
 
 
-def explain_calls(found: Difference) -> str:
+def explain_calls(found: Difference, relative: float = _CLOSE) -> str:
     """Return why the results of two calls differ, or the values that they take; "" if nothing fits.
 
     The calls are those at which the difference arises: what they take is equal, or one value of
-    each is not, whose cause is then sought.
+    each is not, whose cause is then sought. relative: how far equal values may be apart.
     """
     ours, theirs = found.ours, found.theirs
+    if found.how == "value" and found.made is not None and ours is not None:
+        return _explain_index(ours, found.made, found)
     if ours is None or theirs is None or not found.is_sure:
         return ""
-    apart = list(_pair_unequal(ours.inputs, theirs.inputs))
+    if are_exchanged(ours, theirs):
+        return "the two operands are exchanged: Paddle's first is PyTorch's second"
+    apart = list(_pair_unequal(ours.inputs, theirs.inputs, relative))
     if len(apart) == 1:
         return _explain(*apart[0], [])
     if apart or len(ours.outputs) != 1 or len(theirs.outputs) != 1:
         return ""
-    return _explain(ours.outputs[0], theirs.outputs[0], _name_inputs(ours))
+    words = _explain(ours.outputs[0], theirs.outputs[0], _name_inputs(ours))
+    return words or _explain_change(ours.outputs[0], theirs, relative)
 
 
-def _pair_unequal(ours: Sequence[Array], theirs: Sequence[Array]) -> Iterator[tuple[Array, Array]]:
+def are_exchanged(ours: Operation, theirs: Operation) -> bool:
+    """Tell whether each of two calls takes first what the other takes second, but for factors."""
+    if name_of(ours) != name_of(theirs) or len(ours.inputs) != 2 or len(theirs.inputs) != 2:
+        return False
+    first, second = ([_normalise(one) for one in call.inputs] for call in (ours, theirs))
+    straight = [are_alike(*pair, _CLOSE) for pair in zip(first, second, strict=True)]
+    crossed = [are_alike(*pair, _CLOSE) for pair in zip(first, second[::-1], strict=True)]
+    return all(crossed) and not any(straight)
+
+
+def _normalise(array: Array) -> Array:
+    largest = np.abs(array).max(initial=0.0) if array.dtype.kind == "f" else 0.0
+    return array / largest if largest else array
+
+
+def _explain_change(due: Array, theirs: Operation, relative: float) -> str:
+    """Return which one change of Paddle's call gives what PyTorch's gives."""
+    if not is_telling(due) or are_equal(due, theirs.outputs[0], relative):
+        return ""
+    changes = (one for one in vary(theirs) if not one.lacking)
+    found = next((one for one in changes if are_equal(due, one.value, relative)), None)
+    return "" if found is None else f"{found.words} gives PyTorch's numbers"
+
+
+def _explain_index(ours: Operation, made: Operation, found: Difference) -> str:
+    """Explain two of the values that one call returns, taken for each other."""
+    wrong = (
+        found.used.inputs[found.position]
+        if found.used is not None and found.position >= 0
+        else None
+    )
+    theirs = [at for at, one in enumerate(made.outputs) if one is wrong or _is_equal(one, wrong)]
+    due = [at for at, one in enumerate(made.outputs)
+           if any(_is_equal(one, other) for other in (*ours.inputs, *ours.outputs))]  # fmt: skip
+    if len(made.outputs) < 2 or not theirs or not due or set(theirs) & set(due):
+        return ""
+    name = made.called or made.name
+    return f"Paddle takes index {theirs[0]} of what {name} returns, PyTorch index {due[0]}"
+
+
+def _is_equal(one: Array, other: Array | None) -> bool:
+    return other is not None and are_equal(one, other, _CLOSE)
+
+
+def _pair_unequal(
+    ours: Sequence[Array], theirs: Sequence[Array], relative: float
+) -> Iterator[tuple[Array, Array]]:
     """Yield the inputs of one shape that are left over when equal ones are paired."""
     left = [array for array in ours if array.dtype.kind == "f"]
     rest = []
     for array in (one for one in theirs if one.dtype.kind == "f"):
-        equal = next((at for at, other in enumerate(left) if are_equal(other, array, _CLOSE)), None)
+        equal = next(
+            (at for at, other in enumerate(left) if are_equal(other, array, relative)), None
+        )
         if equal is None:
             rest.append(array)
         else:

@@ -4,10 +4,14 @@ That is where a constant of the call was set, where the function that it calls w
 value was passed on that should have been changed.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.lines.changes import Change
+from reprod_align.alignment.lines.operands import are_exchanged
 from reprod_align.alignment.lines.search import Difference
+from reprod_align.causes.functions import FUNCTIONS
+from reprod_align.causes.numbers import fits
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.source.parsing import (
@@ -15,6 +19,7 @@ from reprod_align.model.source.parsing import (
     find_branch,
     find_constant,
     is_same_function,
+    names_are_crossed,
 )
 
 import numpy as np
@@ -32,11 +37,31 @@ def find_origin(found: Difference) -> Lines:
         return lines[0], _find_passing(found, found.used) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
         return lines
+    if are_exchanged(ours, theirs):
+        return lines[0], _find_exchange(theirs) or lines[1]
+    chosen_there = found.take_the_same and not _is_set_otherwise(ours, theirs)
     chosen = [
-        (found.take_the_same and _find_maker(one)) or _find_constant(one, other) or one.source
+        (chosen_there and _find_maker(one)) or _find_constant(one, other) or one.source
         for one, other in ((ours, theirs), (theirs, ours))
     ]
     return chosen[0], chosen[1]
+
+
+def _is_set_otherwise(ours: Operation, theirs: Operation) -> bool:
+    """Tell whether Paddle's function is the right one with other arguments, by what it would give."""
+    if len(theirs.inputs) != 1 or len(ours.outputs) != 1 or ours.outputs[0].dtype.kind != "f":
+        return False
+    name = theirs.name.replace("_", "")
+    alike = [one for word, one in FUNCTIONS.items() if word.lower().startswith(f"{name} ")]
+    return any(fits(ours.outputs[0], one, theirs.inputs[0]) for one in alike)
+
+
+def _find_exchange(operation: Operation) -> SourceLine | None:
+    """Return the call around that exchanges two arguments: names of two parameters, crosswise."""
+    caller = operation.caller
+    if caller is None or not names_are_crossed(caller, operation.source):
+        return None
+    return caller
 
 
 def find_change_line(change: Change) -> SourceLine:
@@ -89,10 +114,10 @@ def _find_buffer(operation: Operation) -> SourceLine | None:
 
 def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
-    if found.how != "lacking":
-        return None
     made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
+    if found.how != "lacking":
+        return None if made is None else _find_choice(made, place, held)
     if made is not None and not held and not is_same_function(made.source, place):
         return made.source  # what a function of the user's returned
     inside = made is not None and made.source.file == place.file and made.source.line <= place.line
@@ -103,6 +128,14 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
         return branch
     lines = [find_assignment(place.file, place.line, name) for name in held]
     return next((line for line in lines if line is not None and line.line > after), None)
+
+
+def _find_choice(made: Operation, place: SourceLine, held: Sequence[str]) -> SourceLine | None:
+    """Return the statement that takes one of the values that a call returned: `x = outputs[0]`."""
+    if len(made.outputs) < 2 or made.source.file != place.file:
+        return None
+    lines = [find_assignment(place.file, place.line, name) for name in held]
+    return next((line for line in lines if line is not None and line.line > made.source.line), None)
 
 
 def _is_in(value: object, other: Operation) -> bool:

@@ -31,6 +31,10 @@ import numpy as np
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
+_ROUNDED = 2e-6
+"""how far float32 inside, such as that of rotary tables, may move a value"""
+_BESIDE = 1e-4
+"""times a fault: what is apart by less did not make it"""
 _WIDEST = 4  # modules around each other whose code is searched
 _ALL = 1_000
 
@@ -86,7 +90,7 @@ class LineFinder:
             return Lines()
         if not found.is_sure and (stock or find_settings(pairing, *place)):
             return Lines()
-        return make_lines(found)
+        return make_lines(found, self._closeness(fault))
 
     def _find_change(self, fault: Fault, found: Difference | None) -> Lines | None:
         """Return the lines of a call that makes a mask or index, changed so that the fault is gone."""
@@ -113,7 +117,7 @@ class LineFinder:
 
     def _search(self, fault: Fault, scope: CallPair) -> Difference | None:
         """Return the first difference in the code of the scope, or in the code around it."""
-        relative, first = _RELATIVE[self._runner.dtype], None
+        relative, first = self._closeness(fault), None
         for width in range(1, _WIDEST + 1):
             ours = _inside(
                 self._traces[0], self._keys_around(scope.ours, self._run.reference, width)
@@ -128,6 +132,11 @@ class LineFinder:
                 return found
             first = first or found
         return first
+
+    def _closeness(self, fault: Fault) -> float:
+        """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
+        large = _BESIDE * fault.gap.relative if np.isfinite(fault.gap.relative) else 1.0
+        return max(_RELATIVE[self._runner.dtype], min(_ROUNDED, large))
 
     def _compare(
         self,
@@ -255,10 +264,13 @@ class LineFinder:
             return Trace(), Trace()
 
 
-def make_lines(found: Difference) -> Lines:
-    """Return the lines of a difference, and what differs in words."""
+def make_lines(found: Difference, relative: float = _RELATIVE["float64"]) -> Lines:
+    """Return the lines of a difference, and what differs in words.
+
+    relative: how far equal values may be apart.
+    """
     ours, theirs = find_origin(found)
-    return Lines(ours, theirs, describe_difference(found), explain_calls(found))
+    return Lines(ours, theirs, describe_difference(found), explain_calls(found, relative))
 
 
 def _is_proven(found: Difference | None) -> bool:

@@ -57,5 +57,7 @@ class Operation:
     """what `source.expression` calls, such as "self.activation" """
     makers: Sequence["Operation | None"] = ()
     """for each input the operation that gave this very tensor, if it was recorded"""
+    caller: SourceLine | None = None
+    """the user's line that called the function in which the call stands"""
     whole: "Operation | None" = None
     """of a step inside a function: the call of the function"""

@@ -96,6 +96,27 @@ def is_same_function(one: SourceLine, other: SourceLine) -> bool:
     return one.file == other.file and places[0] is places[1]
 
 
+def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
+    """Tell whether a call hands over two variables by the names of each other's parameter.
+
+    inside: a line in the function that is called.
+    """
+    function, call = _innermost(inside.file, inside.line, _FUNCTIONS), _parse_expression(caller)
+    if function is None or not isinstance(call, ast.Call):
+        return False
+    given = [arg.id if isinstance(arg, ast.Name) else "" for arg in call.args]
+    names = [arg.arg for arg in function.args.args]
+    names = names[1:] if names[:1] == ["self"] else names
+    handed = {(name, other) for name, other in zip(names, given, strict=False) if name != other}
+    return any((other, name) in handed for name, other in handed)
+
+
+def _parse_expression(source: SourceLine) -> ast.AST | None:
+    tree = _parse_text(source.expression)
+    body = tree.body if tree is not None else []
+    return body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
+
+
 def find_constant(source: SourceLine, value: object) -> SourceLine:
     """Return the line of an expression of several lines in which a constant stands; its own if none."""
     tree, last = _parse(source.file), max(source.line, source.last_line)

@@ -1,6 +1,6 @@
 """The cause of a difference between two calls, from what they take and give."""
 
-from reprod_align.alignment.lines.operands import explain_calls
+from reprod_align.alignment.lines.operands import are_exchanged, explain_calls
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
@@ -49,3 +49,29 @@ def test_masks_by_other_conventions_explain_nothing() -> None:
     masks = [np.where(hidden, value, 0.0) for value in (-1e4, -1e30)]
     ours, theirs = (call("add", [X, mask], X + mask) for mask in masks)
     assert explained(ours, theirs) == ""
+
+
+def test_one_change_of_the_call_is_the_cause_where_it_gives_what_is_due() -> None:
+    spectra = [np.fft.fft(X).real, np.fft.fft2(X).real]
+    assert explained(call("fft2", [X], spectra[0]), call("fft2", [X], spectra[1])) == ""
+    ours, theirs = call("cumsum", [X], X.cumsum(2)), call("cumsum", [X], X.cumsum(1))
+    words = "cumsum over axis 2 in place of cumsum over axis 1 gives PyTorch's numbers"
+    assert explained(ours, theirs) == words
+    assert explained(call("other", [W], W), theirs) == ""
+
+
+def test_exchanged_operands_are_named_but_for_factors() -> None:
+    ours = call("matmul", [X, W], X @ W)
+    theirs = call("matmul", [W / 2, X.swapaxes(1, 2)], W @ X / 2)
+    assert are_exchanged(ours, theirs) and not are_exchanged(ours, ours)
+    assert "the two operands are exchanged" in explained(ours, theirs)
+
+
+def test_another_one_of_the_values_that_a_call_returns_is_named() -> None:
+    pooled = X[:, 0]
+    made = call("encoder", [W], X, pooled)
+    used = call("dropout", [X], X)
+    due = call("dropout", [pooled], pooled)
+    found = Difference("value", due, used, True, used, made)
+    assert explain_calls(found) == "Paddle takes index 0 of what encoder returns, PyTorch index 1"
+    assert explain_calls(Difference("value", used, used, True, used, made)) == ""
