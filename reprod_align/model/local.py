@@ -140,10 +140,10 @@ class LocalSide:
 
     # ------------------------------------------------------------------ its source
 
-    def find_classes(self, path: str) -> list[SourceLine]:
-        """Return a line inside a module's class and inside each base class, where they are the user's."""
+    def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:
+        """Return lines in a module's class and in its base classes; see `Side.find_classes`."""
         module = dict(self.fw.modules(self.model)).get(path)
-        found = (self._code.find_class(base) for base in type(module).__mro__)
+        found = (self._code.find_class(base, anywhere) for base in type(module).__mro__)
         return [line for line in found if line is not None]
 
     def find_maker(self, what: str) -> SourceLine | None:

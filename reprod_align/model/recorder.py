@@ -4,15 +4,17 @@ Recorded only where a difference has been found: every tensor that goes in or co
 """
 
 import ast
+import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
+from reprod_align.base.naming import parent
 from reprod_align.base.tree import leaves
-from reprod_align.model.source.lines import SourceLine, UserCode, line_of
+from reprod_align.model.source.lines import SourceLine, UserCode, is_own, line_of, skip_own
 from reprod_align.model.source.operation import LOSS, RETURN, CallKey, Operation, Wanted
 from reprod_align.model.trace import Array, Call, Shelf
 
@@ -20,6 +22,16 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 
 _Taken = tuple[list[Array], list[Operation | None]]
 """copies of the tensors that a call takes, and the operations that gave them"""
+
+
+class _Place(NamedTuple):
+    """Where a call is written."""
+
+    source: SourceLine
+    frame: FrameType
+    module: str
+    """see `Operation.module`; the next likewise"""
+    user: SourceLine | None
 
 
 class OperationRecorder:
@@ -32,8 +44,12 @@ class OperationRecorder:
         self._fw, self._wanted = framework, wanted
         self._shelf, self._busy = Shelf(), False
         self._open: list[CallKey] = []
-        self._begun: dict[CallKey, tuple[SourceLine, FrameType, _Taken, Any] | None] = {}
-        self._returned: tuple[SourceLine, FrameType] | None = None
+        self._begun: dict[CallKey, tuple[_Place, _Taken, Any] | None] = {}
+        self._returned: _Place | None = None
+        self._base = inspect.getfile(framework.Module)
+        self._layers: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+        self._stock: set[int] = set()
         self._made: dict[
             int, tuple[Any, Operation]
         ] = {}  # tensors stay, so that no id is given twice
@@ -49,6 +65,14 @@ class OperationRecorder:
             finally:
                 sys.settrace(before)
 
+    def know(self, modules: Mapping[str, Any]) -> None:
+        """Take the model's modules, by path."""
+        self._layers = dict(modules)
+        inside = {parent(path) for path in modules}
+        stock = self._wanted.stock & inside
+        self._names = {id(module): path for path, module in modules.items()}
+        self._stock = {one for one, path in self._names.items() if path in stock}
+
     # ---------------------------------------------------------------- functions
 
     def record(
@@ -56,7 +80,7 @@ class OperationRecorder:
     ) -> Any:
         """Make the call, and keep it if the user's code in a wanted module made it."""
         place = None if self._busy else self._place()
-        found = None if place is None else self.code.find_calling_line()
+        found = None if place is None else self._find_place()
         if place is None or found is None:
             return function(*args, **kwargs)
         self._busy = True
@@ -80,7 +104,7 @@ class OperationRecorder:
     def _keep(
         self,
         name: str,
-        found: tuple[SourceLine, FrameType],
+        found: _Place,
         place: CallKey,
         inputs: _Taken,
         result: Any,
@@ -91,7 +115,7 @@ class OperationRecorder:
         outputs = self._read(result)
         if not results or outputs is None:
             return
-        source, frame = found
+        source, frame, module, user = found
         keywords = given[1] if isinstance(given[1], Mapping) else {}
         operation = Operation(
             name,
@@ -108,6 +132,8 @@ class OperationRecorder:
             called=_called(source.expression),
             makers=inputs[1],
             caller=self._find_caller(frame),
+            module=module,
+            user=user,
         )
         if name != RETURN:
             self._made |= {id(tensor): (tensor, operation) for tensor in results}
@@ -119,7 +145,8 @@ class OperationRecorder:
 
     def _named_tensors(self, expression: str, frame: FrameType, given: Any) -> dict[str, int]:
         """Return the variables in an expression that hold one of the given tensors: which one."""
-        places = {id(one): at for at, one in enumerate(leaves(given, self._fw.is_tensor).values())}
+        tensors = [*enumerate(leaves(given, self._fw.is_tensor).values())]
+        places = {id(one): at for at, one in reversed(tensors)}  # the first of equal ones
         held = {name: id(_look_up(name, frame)) for name in _names(expression)}
         return {name: places[one] for name, one in held.items() if one in places}
 
@@ -134,6 +161,28 @@ class OperationRecorder:
             return self._taken(value)
         except RuntimeError:
             return None
+
+    def _find_place(self) -> _Place | None:
+        """Return where the call under way is written: by the user, or in a layer of the framework's."""
+        frame = skip_own(sys._getframe(1))
+        inner: FrameType | None = None
+        while frame is not None and not is_own(frame):
+            holder = id(frame.f_locals.get("self"))
+            stock = holder in self._stock
+            if stock and inner is None and self._is_layer_code(frame):
+                inner, module = frame, self._names[holder]
+            elif not stock and self.code.holds(frame.f_code.co_filename):
+                source = line_of(frame)
+                if inner is not None:
+                    return _Place(line_of(inner), inner, module, source)
+                return _Place(source, frame, self._names.get(holder, ""), None)
+            frame = frame.f_back
+        return None
+
+    def _is_layer_code(self, frame: FrameType) -> bool:
+        """Tell whether a frame is not of what every layer inherits, nor of a container."""
+        file = frame.f_code.co_filename
+        return file != self._base and not file.endswith("container.py")
 
     def _taken(self, value: Any) -> _Taken:
         tensors = leaves(value, self._fw.is_tensor).values()
@@ -159,10 +208,10 @@ class OperationRecorder:
         place = None if self._busy else self._place()
         self._open.append(call.key)
         if place is not None and call.path in self._wanted.modules:
-            found = self.code.find_calling_line()
+            found = self._find_place()
             with self.paused():
                 self._begun[call.key] = (
-                    None if found is None else (*found, self._taken(given), given)
+                    None if found is None else (found, self._taken(given), given)
                 )
 
     def end(self, call: Call, output: Any, passed: Any) -> None:
@@ -177,21 +226,28 @@ class OperationRecorder:
         begun = self._begun.pop(call.key, None)
         place = None if self._busy else self._place()
         if begun is not None and place is not None:
-            source, frame, inputs, given = begun
+            found, inputs, given = begun
             with self.paused():
-                self._keep(call.path, (source, frame), place, inputs, passed, given, call.key)
+                self._keep(call.path, found, place, inputs, passed, given, call.key)
 
     # ---------------------------------------------------------------- return statements
 
     def _trace(self, frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_name != "forward" or not self.code.holds(frame.f_code.co_filename):
-            return None
-        frame.f_trace_lines = False
-        return self._note_return
+        if frame.f_code.co_name == "forward" and self._open and self._is_wanted(frame):
+            frame.f_trace_lines = False
+            return self._note_return
+        return None
+
+    def _is_wanted(self, frame: FrameType) -> bool:
+        """Tell whether a frame is of the forward method of a wanted module."""
+        key, holder = self._open[-1], frame.f_locals.get("self")
+        written = self.code.holds(frame.f_code.co_filename) or id(holder) in self._stock
+        fits = holder is None or holder is self._layers.get(key[0])
+        return key in self._wanted.calls and written and fits
 
     def _note_return(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "return":
-            self._returned = line_of(frame), frame
+            self._returned = self._find_place()
 
 
 def _constants(value: Any) -> Iterator[Any]:

@@ -196,8 +196,11 @@ class Side(Protocol):
     ) -> list[Step]:
         """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
 
-    def find_classes(self, path: str) -> list[SourceLine]:
-        """Return a line inside a module's class and inside each base class, where they are the user's."""
+    def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:
+        """Return a line inside a module's class and inside each base class, where they are the user's.
+
+        anywhere: the framework's too.
+        """
 
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""

@@ -1,6 +1,6 @@
 """Hooks on every module: they record each call, and can put given values in place of the model's."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -71,11 +71,17 @@ class Watch:
         self._inner = None if wanted is None else OperationRecorder(framework, wanted)
         self._listener: Listener[Leaf] = Listener(framework, self._begin, self._end)
         self.trace = Trace(self._listener.calls)
-        self.on = self._listener.on
         if self._inner is not None:
             self.trace.operations = self._inner.operations
         self._shelf = Shelf()
         self._pinned: list[Any] = []
+
+    def on(self, modules: Iterable[tuple[str, Any]]) -> AbstractContextManager[None]:
+        """Hook the modules in the block, given with their paths."""
+        named = dict(modules)
+        if self._inner is not None:
+            self._inner.know(named)
+        return self._listener.on(named.items())
 
     def hear_operations(self) -> AbstractContextManager[None]:
         """Record in the block what the wanted modules' own code calls. Enter it last."""

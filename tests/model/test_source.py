@@ -5,11 +5,11 @@ import sys
 from pathlib import Path
 
 from reprod_align.model.source.lines import SourceLine, UserCode, line_of
+from reprod_align.model.source.making import find_making
 from reprod_align.model.source.operation import LOSS, Wanted
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_constant,
-    find_construction,
     find_forward,
     names_are_crossed,
 )
@@ -79,11 +79,15 @@ def test_assignments_and_constructions_are_read_from_the_file(tmp_path: Path) ->
     assert line(find_assignment(place, 13, "scale")) == 12
     assert line(find_assignment(place, 12, "self.scale")) == 9
     assert find_assignment(place, 13, "missing") is None
-    assert line(find_construction(inside, ["norm"], "LayerNorm")) == 3
-    assert line(find_construction(inside, ["norm"], "LayerNorm", ["eps"])) == 5
-    assert line(find_construction(inside, ["parts", "act"], "GELU")) == 7
-    assert line(find_construction(inside, ["last"], "Linear")) == 8
-    assert find_construction(inside, ["nothing"], "Conv2D") is None
+
+    def made(path: list[str], class_name: str) -> int | None:
+        making = find_making(inside, path, class_name)
+        return None if making is None else line(making.place)
+
+    assert made(["norm"], "make") == 3
+    assert made(["parts", "act"], "GELU") == 7
+    assert made(["last"], "Linear") == 8
+    assert made(["nothing"], "Conv2D") is None
     assert line(find_forward(inside)) == 11
     assert find_constant(SourceLine(place, 3, "", 6), 1e-3).line == 5
     assert find_constant(SourceLine(place, 3, "", 6), 7.0).line == 3
@@ -91,7 +95,7 @@ def test_assignments_and_constructions_are_read_from_the_file(tmp_path: Path) ->
 
 def test_a_file_that_cannot_be_read_gives_nothing() -> None:
     assert find_assignment("/nowhere.py", 3, "x") is None
-    assert find_construction([SourceLine("/nowhere.py", 1)], ["x"], "X") is None
+    assert find_making([SourceLine("/nowhere.py", 1)], ["x"], "X") is None
     assert SourceLine("/nowhere.py", 1).text == ""
 
 

@@ -1,20 +1,24 @@
 """The lines of findings that no call of the forward pass makes: where a layer or an optimizer is made."""
 
-import re
 from collections.abc import Sequence
 
 from reprod_align.alignment.findings import Findings, give_lines
+from reprod_align.alignment.lines.arguments import find_argument, find_makings, list_files
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.naming import parent
+from reprod_align.api import table
+from reprod_align.base.naming import last_part
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.parsing import find_construction, find_forward, find_setting
+from reprod_align.model.source.making import find_making
+from reprod_align.model.source.parsing import find_forward
 from reprod_align.report import Finding
 
 _MADE = {"optimizer": "optimizer", "schedule": "scheduler"}
 """stage -> what is made there by a function of the user's"""
+_TOLD = {"number of heads": "num_heads", "epsilon": "eps", "dropout": "p", "momentum": "momentum"}
+"""words of a cause -> the setting of a layer that they are about"""
 
 
 def add_lines(findings: Findings, runner: Runner) -> None:
@@ -22,7 +26,7 @@ def add_lines(findings: Findings, runner: Runner) -> None:
     pairing = runner.pairing
     for finding in list(findings.report.findings):
         ours = theirs = None
-        settings = find_settings(pairing, finding.torch_name, finding.paddle_name)
+        settings = _list_settings(finding, pairing)
         if finding.torch_line is None:
             ours = _find(finding, runner.reference, pairing.torch, finding.torch_name, settings)
         if finding.paddle_line is None:
@@ -38,6 +42,17 @@ def find_settings(pairing: Pairing, ours: str, theirs: str) -> list[str]:
             if None not in (one.torch_value, one.paddle_value)]  # fmt: skip
 
 
+def _list_settings(finding: Finding, pairing: Pairing) -> list[str]:
+    """Return the settings that the finding is about: those that differ, or the parameter itself."""
+    ours, theirs = finding.torch_name, finding.paddle_name
+    roles = [last_part(name) for name, info in ((ours, pairing.torch), (theirs, pairing.paddle))
+             if name in info.tensors and name not in info.modules]  # fmt: skip
+    if ours in pairing.torch.modules and theirs in pairing.paddle.modules:
+        found = sorted(pairing.compare_settings(ours, theirs), key=lambda one: not one.conclusive)
+        return [*(one.name for one in found), *roles]
+    return roles
+
+
 def _find(
     finding: Finding, side: Side, info: ModelInfo, name: str, settings: Sequence[str]
 ) -> SourceLine | None:
@@ -46,33 +61,41 @@ def _find(
         return side.find_maker(_MADE[finding.stage])
     if finding.stage == "loss":
         return side.find_maker("loss")
-    words = [*re.findall(r"\w+", finding.message), name.rpartition(".")[2]]
-    words += [f"{word}_attr" for word in words] + [f"has_{word}" for word in words]
     tensor = info.tensors.get(name)
     path = tensor.owner if tensor is not None and name not in info.modules else name
+    told = [
+        name for words, name in _TOLD.items() if words in finding.message and path in info.stock
+    ]
+    settings = [*settings, *told]
+    names = list_names(settings, info.modules[path].kind if path in info.modules else "")
+    made = find_argument(side, info, path, names) if names and path in info.modules else None
+    if made is not None:
+        return made
     if path in info.stock or (finding.stage == "weights" and tensor is None):
-        return find_layer(side, info, path, words)
+        return find_layer(side, info, path)
     classes = side.find_classes(path) if path in info.modules else []
     if tensor is not None:  # a parameter that the user's own class makes
-        return find_construction(classes, [tensor.role], "", words) or find_forward(classes)
-    names = {other for name in settings for other in SYNONYMS.get(name, {name})}
-    if names:
-        made = find_setting(classes, names) or find_layer(side, info, path, words)
-        return made or find_forward(classes)
-    return find_forward(classes) or find_layer(side, info, path, words)
+        making = find_making(classes, [tensor.role], "")
+        return making.place if making is not None else find_forward(classes)
+    return find_forward(classes) or find_layer(side, info, path)
 
 
-def find_layer(
-    side: Side, info: ModelInfo, path: str, words: Sequence[str] = ()
-) -> SourceLine | None:
-    """Return where the user's code makes a layer; words: of the settings that matter."""
-    owner = path
-    while owner:
-        owner = parent(owner)
-        classes = side.find_classes(owner)
-        steps = path[len(owner) :].lstrip(".").split(".")
-        kind = info.modules[path].class_name if path in info.modules else ""
-        made = find_construction(classes, steps, kind, words) if classes else None
-        if made is not None:
-            return made
+def list_names(settings: Sequence[str], kind: str) -> list[str]:
+    """Return the names that settings of a kind of layer may have in a constructor."""
+    names: list[str] = []
+    for name in settings:
+        convention, _ = table.conventions().get((kind, name), (None, ""))
+        argument = [] if convention is None else [convention.argument]
+        names += [name, *argument, f"{name}_attr", f"has_{name}", *sorted(SYNONYMS.get(name, ()))]
+    return list(dict.fromkeys(filter(None, names)))
+
+
+def find_layer(side: Side, info: ModelInfo, path: str) -> SourceLine | None:
+    """Return where the user's code makes a layer."""
+    step = next(find_makings(side, info, path), None)
+    while step is not None:
+        owner, making = step
+        if making.file in list_files(side, owner):
+            return making.place
+        step = next(find_makings(side, info, owner), None)
     return None

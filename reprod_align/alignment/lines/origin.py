@@ -17,6 +17,7 @@ from reprod_align.model.source.operation import Operation
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_branch,
+    find_condition,
     find_constant,
     is_same_function,
     names_are_crossed,
@@ -116,6 +117,8 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     """Return the statement that passed the wrong value on to `used`: a dropped call leaves `x = x`."""
     made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
+    if used.user is not None:
+        return find_condition(place.file, place.line, held)
     if found.how != "lacking":
         return None if made is None else _find_choice(made, place, held)
     if made is not None and not held and not is_same_function(made.source, place):

@@ -5,9 +5,10 @@ port gets the reference's numbers, as when the fault was found.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
+from reprod_align.alignment.lines.arguments import find_deciding
 from reprod_align.alignment.lines.changes import takes_constant
 from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
@@ -26,8 +27,6 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, CallKey, Operation, Wanted
 from reprod_align.model.trace import Array, Call, Trace
-
-import numpy as np
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
@@ -86,11 +85,20 @@ class LineFinder:
         found = self._search(fault, scope)
         if not _is_proven(found) and (changed := self._find_change(fault, found)) is not None:
             return changed
+        if found is not None and found.theirs is not None and found.theirs.user is not None:
+            return self._find_deciding(fault, found)
         if found is None or (stock and not self._is_in_user_code(found, place[1])):
             return Lines()
         if not found.is_sure and (stock or find_settings(pairing, *place)):
             return Lines()
-        return make_lines(found, self._closeness(fault))
+        return self._find_deciding(fault, found)
+
+    def _find_deciding(self, fault: Fault, found: Difference) -> Lines:
+        """Return the lines of a difference: of the arguments that decide it, where they are known."""
+        pairing, lines = self._runner.pairing, make_lines(found, self._closeness(fault))
+        ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
+        theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
+        return replace(lines, torch=ours, paddle=theirs)
 
     def _find_change(self, fault: Fault, found: Difference | None) -> Lines | None:
         """Return the lines of a call that makes a mask or index, changed so that the fault is gone."""
@@ -193,8 +201,7 @@ class LineFinder:
             which: Which = "outputs" if calls is scope else "inputs"
             leaves = getattr(fault.calls.ours, which).values()
             due = [leaf.array for leaf in leaves if leaf.array.size == fault.expected.size]
-            theirs = self._climb(calls.theirs, fault.actual) if which == "inputs" else calls.theirs
-            yield _Target((calls.ours.key, theirs.key), [fault.expected, *due], fault.actual)
+            yield _Target((calls.ours.key, calls.theirs.key), [fault.expected, *due], fault.actual)
             return
         found = [*self._handed_on(scope)]
         yield from (target for target, flows in found if flows)
@@ -224,17 +231,6 @@ class LineFinder:
             if at not in paired[1] and due and leaf.differentiable:
                 yield _Target(keys, due, leaf.array), True
 
-    def _climb(self, call: Call, value: Array) -> Call:
-        """Return the outermost of the framework's own containers that only pass the value to `call`."""
-        found = call
-        while call.parent is not None:
-            call = self._run.port.calls[call.parent]
-            held = any(np.array_equal(leaf.array, value) for leaf in call.inputs.values())
-            if not held or call.path not in self._run.counterparts.stock:
-                break
-            found = call if call.path in self._run.counterparts.names else found
-        return found
-
     @cached_property
     def _trial(self) -> Trial:
         return Trial(self._runner, self._training, self._run, self._wanted[1])
@@ -247,8 +243,9 @@ class LineFinder:
         names = self._run.counterparts.names
         first = [self._keys_around(scope.ours, self._run.reference) for scope in scopes]
         second = [self._keys_around(scope.theirs, self._run.port) for scope in scopes]
-        ours = Wanted(frozenset().union(*first), frozenset(names.values()))
-        return ours, Wanted(frozenset().union(*second), frozenset(names))
+        stock = self._runner.pairing.torch.stock, self._runner.pairing.paddle.stock
+        ours = Wanted(frozenset().union(*first), frozenset(names.values()), stock=stock[0])
+        return ours, Wanted(frozenset().union(*second), frozenset(names), stock=stock[1])
 
     @cached_property
     def _traces(self) -> tuple[Trace, Trace]:

@@ -66,14 +66,9 @@ class UserCode:
 
         Frames of ours right at the top, which heard the call, are skipped.
         """
-        heard = True
-        while frame is not None:
-            file = frame.f_code.co_filename
-            own = file.startswith(_OWN)
-            if own and not heard:
-                return None
-            heard = heard and own
-            if not own and self.holds(file):
+        frame = skip_own(frame)
+        while frame is not None and not is_own(frame):
+            if self.holds(frame.f_code.co_filename):
                 return frame
             frame = frame.f_back
         return None
@@ -83,20 +78,20 @@ class UserCode:
         frame = self.find_calling_frame(sys._getframe(skip))
         return None if frame is None else (line_of(frame), frame)
 
-    def find_class(self, kind: type) -> SourceLine | None:
+    def find_class(self, kind: type, anywhere: bool = False) -> SourceLine | None:
         """Return a line inside a class of the user's: of its first method. None if it has none.
 
         A function that was put into a class from outside, as packages patch a framework's layers,
-        is not written there.
+        is not written there. anywhere: the framework's classes too.
         """
         methods = [value for value in vars(kind).values() if _is_written_in(value, kind)]
-        own = [line for value in methods if (line := self.find_function(value)) is not None]
-        return min(own, key=lambda line: line.line, default=None)
+        found = [self.find_function(value, anywhere) for value in methods]
+        return min(filter(None, found), key=lambda line: line.line, default=None)
 
-    def find_function(self, function: object) -> SourceLine | None:
-        """Return where a function of the user's begins."""
+    def find_function(self, function: object, anywhere: bool = False) -> SourceLine | None:
+        """Return where a function of the user's begins; anywhere: the framework's functions too."""
         code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
-        if code is None or not self.holds(code.co_filename):
+        if code is None or not (anywhere or self.holds(code.co_filename)):
             return None
         return SourceLine(code.co_filename, code.co_firstlineno)
 
@@ -122,6 +117,18 @@ def _is_passed_over(path: str) -> bool:
     if installed:
         return inside.split(os.sep)[0] in _HELPERS
     return path.startswith(_STANDARD)
+
+
+def is_own(frame: FrameType) -> bool:
+    """Tell whether a frame is of this package's code."""
+    return frame.f_code.co_filename.startswith(_OWN)
+
+
+def skip_own(frame: FrameType | None) -> FrameType | None:
+    """Return the first frame from `frame` up that is not ours."""
+    while frame is not None and is_own(frame):
+        frame = frame.f_back
+    return frame
 
 
 def line_of(frame: FrameType) -> SourceLine:

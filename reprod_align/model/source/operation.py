@@ -26,6 +26,8 @@ class Wanted:
     """the modules with a counterpart: what happens in one of them is no other module's own code"""
     instead: Mapping[int, Array] = field(default_factory=dict)
     """what recorded operations give in place of their own result, by their number"""
+    stock: frozenset[str] = frozenset()
+    """the modules whose own code is the framework's"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,5 +61,9 @@ class Operation:
     """for each input the operation that gave this very tensor, if it was recorded"""
     caller: SourceLine | None = None
     """the user's line that called the function in which the call stands"""
+    module: str = ""
+    """the module whose code `source` stands in"""
+    user: SourceLine | None = None
+    """where that is a layer of the framework's: the user's line that led there"""
     whole: "Operation | None" = None
     """of a step inside a function: the call of the function"""
