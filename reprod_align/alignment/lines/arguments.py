@@ -14,6 +14,11 @@ from reprod_align.model.source.settings import (
     trace_attribute,
 )
 
+_SIZES = frozenset(
+    {"d_model", "embed_dim", "in_features", "out_features", "hidden_size", "kdim", "vdim"}
+)
+"""parameters that shape the weights: those fit, so that another one is at fault"""
+
 
 def find_argument(
     side: Side, info: ModelInfo, path: str, names: Sequence[str]
@@ -33,9 +38,9 @@ def find_argument(
             break
         owner, making = step
         own = list_files(side, owner)
-        trail = trace_argument(
-            making, trail.parameters, side.find_classes(path, anywhere=True), own
-        )
+        classes, parameters = side.find_classes(path, anywhere=True), trail.parameters
+        ordered = sorted(parameters, key=lambda name: name in _SIZES)
+        trail = trace_argument(making, ordered, classes, own)
         found = _keep_own(trail, own) or found
         path = owner
     return found

@@ -10,7 +10,7 @@ from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.leaf import equal_in_effect
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.operation import RETURN, Operation, Wanted
+from reprod_align.model.source.operation import Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array
 
 
@@ -34,7 +34,7 @@ class Trial:
         ours, theirs: all calls that were recorded.
         """
         place = _find_wrong(fault)
-        consumer = None if place is None else _find_consumer(theirs, fault)
+        consumer = None if place is None else _find_consumer(theirs, fault, place[0])
         if place is None or consumer is None or fault.actual is None:
             return None
         skipped: Collection[str] = self.run.counterparts.stock
@@ -81,12 +81,10 @@ def _find_wrong(fault: Fault) -> tuple[str, str] | None:
     return None
 
 
-def _find_consumer(operations: Sequence[Operation], fault: Fault) -> int | None:
-    """Return the number of the call that takes the wrong value: the child's, or the return."""
-    key = fault.calls.theirs.key
-    found = (at for at, one in enumerate(operations)
-             if one.child == key or (one.name == RETURN and one.call == key))  # fmt: skip
-    return next(found, None)
+def _find_consumer(operations: Sequence[Operation], fault: Fault, which: str) -> int | None:
+    """Return the number of the call that takes the wrong value: the child's, or its return."""
+    found = find_consumer(operations, fault.calls.theirs.key, which)
+    return None if found is None else operations.index(found)
 
 
 def _agrees(fault: Fault, value: Array) -> bool:

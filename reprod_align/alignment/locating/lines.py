@@ -25,7 +25,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import RETURN, CallKey, Operation, Wanted
+from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array, Call, Trace
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
@@ -57,6 +57,7 @@ class _Target:
 
     keys: tuple[CallKey, CallKey]
     """PyTorch's and Paddle's"""
+    which: Which
     expected: Sequence[Array]
     wrong: Array
 
@@ -155,7 +156,10 @@ class LineFinder:
         relative: float,
     ) -> Difference | None:
         for target in self._find_targets(fault, scope):
-            pair = _find_consumer(ours, target.keys[0]), _find_consumer(theirs, target.keys[1])
+            pair = (
+                find_consumer(ours, target.keys[0], target.which),
+                find_consumer(theirs, target.keys[1], target.which),
+            )
             if None not in pair:
                 found = find_difference(ours, theirs, target.expected, target.wrong, pair, relative)
                 if found is not None:
@@ -201,7 +205,9 @@ class LineFinder:
             which: Which = "outputs" if calls is scope else "inputs"
             leaves = getattr(fault.calls.ours, which).values()
             due = [leaf.array for leaf in leaves if leaf.array.size == fault.expected.size]
-            yield _Target((calls.ours.key, calls.theirs.key), [fault.expected, *due], fault.actual)
+            yield _Target(
+                (calls.ours.key, calls.theirs.key), which, [fault.expected, *due], fault.actual
+            )
             return
         found = [*self._handed_on(scope)]
         yield from (target for target, flows in found if flows)
@@ -223,13 +229,13 @@ class LineFinder:
             ours, theirs = calls.leaves(pair, which)
             if not compare(pair, ours.array, theirs.array, rounding_of(calls.ours)).ok:
                 due = [pair.to_port(ours.array), ours.array]
-                yield _Target(keys, due, theirs.array), ours.differentiable
+                yield _Target(keys, which, due, theirs.array), ours.differentiable
         paired = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
         leaves = getattr(calls.ours, which), getattr(calls.theirs, which)
         due = [leaf.array for at, leaf in leaves[0].items() if at not in paired[0]]
         for at, leaf in leaves[1].items():
             if at not in paired[1] and due and leaf.differentiable:
-                yield _Target(keys, due, leaf.array), True
+                yield _Target(keys, which, due, leaf.array), True
 
     @cached_property
     def _trial(self) -> Trial:
@@ -293,9 +299,3 @@ def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:
 
 def _inside(trace: Trace, keys: set[CallKey]) -> list[Operation]:
     return [operation for operation in trace.operations if operation.call in keys]
-
-
-def _find_consumer(operations: Sequence[Operation], key: CallKey) -> Operation | None:
-    found = (one for one in operations
-             if one.child == key or (one.name == RETURN and one.call == key))  # fmt: skip
-    return next(found, None)

@@ -67,3 +67,14 @@ class Operation:
     """where that is a layer of the framework's: the user's line that led there"""
     whole: "Operation | None" = None
     """of a step inside a function: the call of the function"""
+
+
+def find_consumer(operations: Sequence[Operation], key: CallKey, which: str) -> Operation | None:
+    """Return the call of a child that takes its "inputs", or the return statement of its "outputs".
+
+    The other of the two where only that was recorded.
+    """
+    children = [one for one in operations if one.child == key]
+    returns = [one for one in operations if one.name == RETURN and one.call == key]
+    found = [*children, *returns] if which == "inputs" else [*returns, *children]
+    return found[0] if found else None
