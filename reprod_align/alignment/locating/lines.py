@@ -28,6 +28,8 @@ from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array, Call, Trace
 
+import numpy as np
+
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
 _ROUNDED = 2e-6

@@ -12,6 +12,7 @@ from reprod_align.model.source.trees import (
     find_owners,
     name_called,
     parse,
+    parse_text,
     place_of,
 )
 
@@ -77,7 +78,7 @@ def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
 
     inside: a line in the function that is called.
     """
-    function, call = _innermost(inside.file, inside.line, _FUNCTIONS), _parse_expression(caller)
+    function, call = find_innermost(inside.file, inside.line, FUNCTIONS), _parse_expression(caller)
     if function is None or not isinstance(call, ast.Call):
         return False
     given = [arg.id if isinstance(arg, ast.Name) else "" for arg in call.args]
@@ -88,7 +89,7 @@ def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
 
 
 def _parse_expression(source: SourceLine) -> ast.AST | None:
-    tree = _parse_text(source.expression)
+    tree = parse_text(source.expression)
     body = tree.body if tree is not None else []
     return body[0].value if len(body) == 1 and isinstance(body[0], ast.Expr) else None
 

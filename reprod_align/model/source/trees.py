@@ -18,11 +18,12 @@ Test = Callable[[ast.AST], bool]
 
 def parse(file: str) -> ast.Module | None:
     """Return the tree of a file; None if it cannot be read or parsed."""
-    return _parse_text("".join(linecache.getlines(file)))
+    return parse_text("".join(linecache.getlines(file)))
 
 
 @lru_cache(maxsize=64)
-def _parse_text(text: str) -> ast.Module | None:
+def parse_text(text: str) -> ast.Module | None:
+    """Return the tree of a piece of code; None if it cannot be parsed."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
