@@ -15,6 +15,7 @@ from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.store import limit_memory
 from reprod_align.report import Report
 
 import numpy as np
@@ -37,6 +38,7 @@ def align(
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
+    memory: int | None = None,
 ) -> Report:
     """Compare a PyTorch model with its Paddle port, and say where they diverge and why.
 
@@ -47,6 +49,8 @@ def align(
     name_map: {PyTorch name or prefix: Paddle name or prefix}, where names can't be paired without.
     copy_weights: True: the converted PyTorch weights are loaded into the Paddle model first;
     False: the weights that it holds are compared.
+    memory: bytes that this process may take before what is kept goes to temporary files; None: what
+    is free, less a reserve.
 
     Both models are given back as they came. Raises ReprodError if an argument can't be what it
     should be, or if the PyTorch side itself fails.
@@ -55,7 +59,7 @@ def align(
 
     reference = torch_side(torch_model, torch_loss, torch_optimizer, torch_scheduler)
     port = paddle_side(paddle_model, paddle_loss, paddle_optimizer, paddle_scheduler)
-    return compare_sides(reference, port, inputs, steps, name_map, copy_weights)
+    return compare_sides(reference, port, inputs, steps, name_map, copy_weights, memory)
 
 
 def compare_sides(
@@ -65,11 +69,22 @@ def compare_sides(
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
+    memory: int | None = None,
 ) -> Report:
     """Do what `align` does, for two sides that are already made."""
     check_inputs(inputs)
     _check(steps, name_map, copy_weights, reference, port)
+    if memory is not None and (
+        isinstance(memory, bool) or not isinstance(memory, int) or memory < 1
+    ):
+        raise ReprodError(f"memory: expected a number of bytes, got {str(memory)[:50]!r}")
     pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
+    with limit_memory(memory):
+        return _compare(pair)
+
+
+def _compare(pair: Pair) -> Report:
+    reference, port = pair.reference, pair.port
     try:
         report = _judge_in(pair, "float64")
     except ModelFailure as error:

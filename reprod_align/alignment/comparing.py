@@ -74,9 +74,14 @@ class Pass:
         return "train" if self.training else "eval"
 
 
-def compare_pass(runner: Runner, reference: Trace, training: bool) -> Pass:
-    """Run the port as it is, and compare it with a run of the reference in the same mode."""
-    natural = runner.run_port(training, "outputs")
+def compare_pass(
+    runner: Runner, reference: Trace, training: bool, natural: Trace | None = None
+) -> Pass:
+    """Compare the port as it is with a run of the reference in the same mode.
+
+    natural: the port's run, if it was made already.
+    """
+    natural = natural or runner.run_port(training, "outputs")
     noise = Noise(runner, training)
     outputs = compare_outputs(runner.pairing, reference, natural, noise)
     done = Pass(training, reference, natural, outputs, noise)

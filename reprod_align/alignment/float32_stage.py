@@ -27,10 +27,11 @@ def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
 
     done: the pass in float64, which found the outputs equal.
     """
+    runner.put_back()
     try:
         with runner.reference.working("float32"), runner.port.working("float32"):
-            rounded = runner.run_reference(False, keep="outputs")
-            port = runner.run_port(False, "outputs")
+            rounded = runner.run_reference(False, keep="outputs", backward=False)
+            port = runner.run_port(False, "outputs", backward=False)
     except ModelFailure as error:
         findings.remark(f"not compared in float32: {error}")
         return

@@ -13,7 +13,7 @@ from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
 from reprod_align.alignment.loss_stage import compare_losses
-from reprod_align.alignment.pair_models import pair_models
+from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.statistics_check import compare_statistics
@@ -49,9 +49,10 @@ class Pair:
     copy_weights: bool
 
 
-def judge(pair: Pair, dtype: str) -> Report:
+def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
     """Run all stages and return the report. Both sides must be in their working state.
 
+    put_back: leave both sides with PyTorch's weights, in which a training step may have moved them.
     Raises ReprodError if nothing can be compared, ModelFailure if the PyTorch side fails.
     """
     findings = Findings()
@@ -63,6 +64,8 @@ def judge(pair: Pair, dtype: str) -> Report:
         _compare_mode(runner, findings, training=False)
         if pair.reference.loss is not None:
             compare_losses(runner, findings)
+        if not runner.draws_shared:
+            runner = share_draws(runner)
         _compare_mode(runner, findings, training=True)
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
@@ -71,13 +74,17 @@ def judge(pair: Pair, dtype: str) -> Report:
     add_leftovers(runner, findings)
     _compare_settings(runner.pairing, findings)
     add_lines(findings, runner)
+    if put_back:
+        runner.put_back()
     return _conclude(runner, findings)
 
 
 def _compare_mode(runner: Runner, findings: Findings, training: bool) -> None:
     """Compare one forward and backward pass, in eval or in train mode."""
-    reference = runner.run_reference(True) if training else runner.expected
-    done = compare_pass(runner, reference, training)
+    reference, natural = runner.made.pop(training, (None, None))
+    if reference is None:
+        reference = runner.run_reference(True) if training else runner.expected
+    done = compare_pass(runner, reference, training, natural)
     outputs = [found for _, found in done.outputs]
     findings.check_gaps("forward", f"outputs, {done.mode} mode", outputs, done.outputs_ok)
     if done.gradients:

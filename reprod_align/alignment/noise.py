@@ -111,18 +111,21 @@ class Noise:
         """The reference's run in float32; None if there is none."""
         if self._runner.dtype != "float64":
             return None
+        self._runner.put_back(self._runner.reference)
         with suppress(ModelFailure), self._runner.reference.working("float32"):
             return self._runner.run_reference(self._training)
         return None
 
     def _run_moved(self, seed: int, inputs: Inputs) -> Trace:
         runner = self._runner
+        runner.put_back(runner.reference)
         try:
             for name, moved in shake(runner.weights, _epsilon(runner.dtype), seed):
                 runner.reference.load({name: moved})
             return runner.run_reference(self._training, inputs=inputs)
         finally:
-            runner.reference.load(runner.weights)
+            runner.moved.add(runner.reference.name)
+            runner.put_back(runner.reference)
 
 
 def _measure_moves(

@@ -1,6 +1,6 @@
 """Pairs the tensors, modules and outputs of two sides at work, trying where names do not tell."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.findings import Findings
@@ -37,21 +37,59 @@ def pair_models(
     Unless copy_weights, each weight of the port that differs from PyTorch's gives a finding.
     Raises ReprodError if PyTorch's model returns no tensor, ModelFailure if it fails.
     """
-    weights, described = reference.values(), reference.describe()
+    weights, described = reference.given(), reference.describe()
     first, eval_backward = _run_first(reference, inputs, findings)
-    held = port.values()
+    held, model = port.given(), port.describe()
     torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
-    paddle = collect_evidence(port.describe(), _order_of_port(port, inputs), held, "Paddle")
-    pairing = make_pairing(match_models(torch, paddle, name_map), torch, paddle)
-    runner = Runner(reference, port, inputs, dtype, pairing, weights, held, first, eval_backward)
-    runner.load_port()
-    runner = try_alternatives(runner, torch, paddle, findings)
+
+    def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:
+        paddle = collect_evidence(model, order, held, "Paddle")
+        pairing = make_pairing(match_models(torch, paddle, name_map), torch, paddle)
+        return Runner(
+            reference, port, inputs, dtype, pairing, weights, held, first, eval_backward
+        ), paddle
+
+    runner, paddle, natural = _pair_at_once(pair_in)
+    if natural is None:
+        port.load(held)
+        runner, paddle = pair_in(_order_of_port(port, inputs))
+        runner.load_port()
+    tried = try_alternatives(runner, torch, paddle, findings)
+    natural = natural if tried is runner else None
     if not copy_weights:
-        add_differing_weights(runner.pairing.match, weights, held, findings)
-    runner = _pair_by_value(runner, torch, paddle, findings)
-    runner = _share_draws(runner)
+        add_differing_weights(tried.pairing.match, weights, held, findings)
+    runner = _pair_by_value(tried, torch, paddle, findings, natural)
+    draws = first.drawn if natural is None else first.drawn or natural.drawn
+    if draws or not eval_backward:
+        runner, natural = share_draws(runner), None
     findings.report.pairs = runner.pairing.modules
-    return _run_again(runner)
+    runner = _run_again(runner)
+    if natural is not None:
+        runner.made[False] = runner.expected, natural
+    return runner
+
+
+PairIn = Callable[[Sequence[str]], tuple[Runner, Evidence]]
+"""pairs the two models; given the port's modules in calling order"""
+
+
+def _pair_at_once(pair_in: PairIn) -> tuple[Runner, Evidence, Trace | None]:
+    """Pair by names alone, and return the port's run on PyTorch's weights if that was right.
+
+    It is where every tensor has a counterpart, and the order of that run's calls changes nothing.
+    """
+    runner, paddle = pair_in([])
+    found = runner.pairing.match
+    if found.torch_left or found.paddle_left or found.doubts or found.layouts:
+        return runner, paddle, None
+    runner.load_port()
+    try:
+        natural = runner.run_port(False, "outputs")
+    except ModelFailure:
+        return runner, paddle, None
+    again, paddle = pair_in(_modules_called(natural))
+    same = again.pairing.match == found and again.pairing.loaded == runner.pairing.loaded
+    return again, paddle, natural if same else None
 
 
 def _run_first(reference: Side, inputs: Inputs, findings: Findings) -> tuple[Trace, bool]:
@@ -93,10 +131,19 @@ def _order_of_port(port: Side, inputs: Inputs) -> list[str]:
         return []
 
 
-def _pair_by_value(runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings) -> Runner:
-    """Pair outputs, and modules without tensors, by what comes out of them in eval mode."""
+def _pair_by_value(
+    runner: Runner,
+    torch: Evidence,
+    paddle: Evidence,
+    findings: Findings,
+    natural: Trace | None,
+) -> Runner:
+    """Pair outputs, and modules without tensors, by what comes out of them in eval mode.
+
+    natural: the port's run there if it was made already.
+    """
     try:
-        port = runner.run_port(False, "outputs", backward=False)
+        port = natural or runner.run_port(False, "outputs", backward=False)
     except ModelFailure:
         return runner
     modules = dict(runner.pairing.modules)
@@ -111,14 +158,20 @@ def _pair_by_value(runner: Runner, torch: Evidence, paddle: Evidence, findings: 
     return replace(runner, pairing=pairing)
 
 
-def _share_draws(runner: Runner) -> Runner:
-    """Tell random draws apart only by modules that hold the same draws on both sides."""
+def share_draws(runner: Runner) -> Runner:
+    """Tell random draws apart only by modules that hold the same draws on both sides, in train mode.
+
+    The two runs that tell are made only once, if they draw as they would anyway.
+    """
+    runner = replace(runner, draws_shared=True)
     try:
-        ours = runner.run_reference(True, keep="none").drawn
-        theirs = runner.run_port(True, "none").drawn
+        ours, theirs = runner.run_reference(True), runner.run_port(True, "outputs")
     except ModelFailure:
         return runner
-    places = keep_common_places(runner.pairing.places, ours, theirs)
+    places = keep_common_places(runner.pairing.places, ours.drawn, theirs.drawn)
+    if places == runner.pairing.places:
+        runner.made[True] = ours, theirs
+        return runner
     return replace(runner, pairing=replace(runner.pairing, places=places))
 
 

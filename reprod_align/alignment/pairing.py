@@ -18,7 +18,8 @@ from reprod_align.model.leaf import LeafPair
 from reprod_align.model.projection import pair_outputs
 from reprod_align.model.settings import FUSED_SIZES
 from reprod_align.model.side import ModelInfo
-from reprod_align.model.trace import Array, Trace, keep_copy
+from reprod_align.model.store import keep_copy
+from reprod_align.model.trace import Array, Trace
 
 _ROUNDED = 1e-6  # relative: a constant that went through float32
 

@@ -22,7 +22,7 @@ _AT_ONCE = 2**26  # bytes of weights that are converted before they are loaded
 
 @dataclass(frozen=True)
 class Runner:
-    """Two sides at work, with their pairing. After each run in train mode the weights are put back."""
+    """Two sides at work, with their pairing. Before each run the weights are put back if one moved them."""
 
     reference: Side
     port: Side
@@ -43,8 +43,14 @@ class Runner:
     """whether those calls have just been made"""
     graded: bool = True
     """False: under no_grad"""
+    draws_shared: bool = False
+    """whether the pairing's places for random draws are known to be those of both sides"""
     _drawn: dict[object, Mapping[Any, Any]] = field(default_factory=dict)
     """kind of run -> the random draws of PyTorch's side in it, which Paddle's side repeats"""
+    made: dict[bool, tuple[Trace, Trace]] = field(default_factory=dict)
+    """mode -> the runs of both sides, each from its own inputs, that were made before they are asked for"""
+    moved: set[str] = field(default_factory=set)
+    """the sides whose last run may have changed their tensors"""
 
     def __post_init__(self) -> None:
         """Note the draws of the run that was taken before there was a pairing."""
@@ -59,6 +65,7 @@ class Runner:
         keep: Keep = "all",
         wanted: Wanted | None = None,
         inputs: Inputs | None = None,
+        backward: bool = True,
     ) -> Trace:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
@@ -66,7 +73,8 @@ class Runner:
         sides are given.
         """
         given = self.inputs if inputs is None else inputs
-        objective = None if loss else Projection(only=self._counted(training))
+        objective = None if loss else Projection(only=self._counted(training, backward))
+        self._begin(self.reference, training)
         self._call_before(self.reference, training)
         trace = self.reference.run(
             given,
@@ -79,8 +87,6 @@ class Runner:
             wanted=wanted,
         )
         self._drawn[training, loss] = trace.drawn
-        if training:
-            self.reference.load(self.weights)
         return trace
 
     def run_port(
@@ -94,6 +100,7 @@ class Runner:
     ) -> Trace:
         """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
+        self._begin(self.port, training)
         self._call_before(self.port, training)
         trace = self.port.run(
             self.inputs,
@@ -106,8 +113,6 @@ class Runner:
             graded=self.graded,
             wanted=wanted,
         )
-        if training:
-            self._restore_port()
         return trace
 
     def _call_before(self, side: Side, training: bool) -> None:
@@ -123,60 +128,47 @@ class Runner:
             if side is self.reference:
                 self._drawn["before", number] = trace.drawn
 
-    def _counted(self, training: bool) -> frozenset[str] | None:
+    def _counted(self, training: bool, backward: bool = True) -> frozenset[str] | None:
         """Return PyTorch's outputs that a backward pass begins with; None: all."""
-        backward = training or self.eval_backward
-        return self.pairing.compared_outputs if backward else frozenset()
+        runs_back = backward and (training or self.eval_backward)
+        return self.pairing.compared_outputs if runs_back else frozenset()
 
     def _projection(self, training: bool, backward: bool) -> Projection:
         """Return the scalar of Paddle's outputs that stands for the one of PyTorch's."""
-        only = self._counted(training) if backward else frozenset()
+        only = self._counted(training, backward)
         return Projection(self.expected.outputs, only, tuple(self.pairing.outputs or ()))
 
     # ---------------------------------------------------------------- training
 
     def train_reference(self, steps: int, weights: Mapping[str, Array] | None = None) -> list[Step]:
         """Train PyTorch's side, from `weights` if they are given."""
-        self.reference.load(self.weights if weights is None else weights)
+        self._begin(self.reference, True)
+        if weights is not None:
+            self.reference.load(weights)
         draws = [self._draws_of_reference(_TRAINING_SEED + step) for step in range(steps)]
         objective = None if self.reference.loss is not None else Projection()
-        try:
-            taken = self.reference.train(self.inputs, steps, draws, objective)
-        finally:
-            self.reference.load(self.weights)
+        taken = self.reference.train(self.inputs, steps, draws, objective)
         self._drawn.update({number: step.drawn for number, step in enumerate(taken)})
         return taken
 
     def train_port(self, steps: int, replay: Sequence[Step] | None = None) -> list[Step]:
         """Train Paddle's side; `replay`: with the gradients and learning rates of PyTorch's steps."""
-        self._restore_port()
+        self._begin(self.port, True)
         draws = [self._draws_of_step(step) for step in range(steps)]
         gradients = rates = None
         if replay is not None:
             gradients = [self.pairing.convert(step.gradients) for step in replay]
             rates = [step.rates for step in replay]
         objective = self._training_objective()
-        try:
-            return self.port.train(self.inputs, steps, draws, objective, gradients, rates)
-        finally:
-            self._restore_port()
+        return self.port.train(self.inputs, steps, draws, objective, gradients, rates)
 
     def run_step(self, number: int, tensors: Mapping[str, Array] | None) -> Trace:
         """Run Paddle's side as in training step `number`, from PyTorch's `tensors` (None: the first)."""
-        self._restore_port()
+        self._begin(self.port, True)
         if tensors is not None:
             self.port.load(self.pairing.convert(tensors))
-        try:
-            return self.port.run(
-                self.inputs,
-                True,
-                self._draws_of_step(number),
-                "none",
-                self._training_objective(),
-                anew=True,
-            )
-        finally:
-            self._restore_port()
+        draws, objective = self._draws_of_step(number), self._training_objective()
+        return self.port.run(self.inputs, True, draws, "none", objective, anew=True)
 
     def _training_objective(self) -> Projection | None:
         return None if self.port.loss is not None else Projection(self.expected.outputs)
@@ -217,9 +209,23 @@ class Runner:
         loaded = self.pairing.loaded_names
         return {name: array for name, array in self.held.items() if name not in loaded}
 
-    def _restore_port(self) -> None:
-        self.port.load(self._port_own)
-        self.load_port()
+    def _begin(self, side: Side, training: bool) -> None:
+        """Put the weights back before a run; one in train mode may move them."""
+        self.put_back(side)
+        if training:
+            self.moved.add(side.name)
+
+    def put_back(self, *sides: Side) -> None:
+        """Give sides (both, unless they are named) the tensors from which every run starts."""
+        for side in sides or (self.reference, self.port):
+            if side.name not in self.moved:
+                continue
+            self.moved.remove(side.name)
+            if side is self.reference:
+                self.reference.load(self.weights)
+            else:
+                self.port.load(self._port_own)
+                self.load_port()
 
 
 def shake(weights: Mapping[str, Array], epsilon: float, seed: int) -> Iterator[tuple[str, Array]]:

@@ -12,6 +12,9 @@ paddle_loss, torch_optimizer, paddle_optimizer, torch_scheduler, paddle_schedule
 steps, name_map and copy_weights. A None counts as not given. The file can import modules from its
 own folder.
 
+--memory SIZE (8G, 512M) limits what this process keeps in memory; what is beyond it goes to temporary
+files. Without it, nothing is written while memory is free.
+
 With --torch-python or --paddle-python each side runs in a process of its own. A side without a PATH
 uses this interpreter; this process itself needs only numpy. The file must then load where the other
 framework is missing: import torch and paddle inside the functions, and take the models' classes from
@@ -21,8 +24,9 @@ copy_weights are taken from the PyTorch side.
 exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
+import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from reprod_align.alignment import compare_sides
@@ -38,8 +42,23 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_file_arguments(parser)
     parser.add_argument("--report", type=Path, metavar="PATH.html", help="write a web page too")
+    parser.add_argument(
+        "--memory",
+        type=read_size,
+        metavar="SIZE",
+        help="memory to take, as 8G; then files are used",
+    )
     parser.add_argument("--torch-python", metavar="PATH", help="interpreter that has PyTorch")
     parser.add_argument("--paddle-python", metavar="PATH", help="interpreter that has Paddle")
+
+
+def read_size(text: str) -> int:
+    """Return the bytes that a text names, as "8G" or "512M". Raises ArgumentTypeError for another text."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
+    if size < 1:
+        raise ArgumentTypeError(f"expected a size such as 8G or 512M, got {text[:30]!r}")
+    return size
 
 
 def run(options: Namespace) -> int:
@@ -59,28 +78,35 @@ def judge_pair(options: Namespace) -> Report:
         tell("making the models")
         try:
             if options.torch_python or options.paddle_python:
-                return _judge_apart(options.file, options.torch_python, options.paddle_python)
-            return _judge_here(options.file)
+                pythons = options.torch_python, options.paddle_python
+                return _judge_apart(options.file, *pythons, options.memory)
+            return _judge_here(options.file, options.memory)
         finally:
             tell("")
 
 
-def _judge_here(path: Path) -> Report:
+def _judge_here(path: Path, memory: int | None) -> Report:
     with open_file(path, PairFile) as file:
         sides = announce_work(file.side("torch")), announce_work(file.side("paddle"))
-        report = compare_sides(*sides, file.inputs(), **file.settings())
+        report = compare_sides(*sides, file.inputs(), **file.settings(), memory=memory)
         report.remarks += file.remarks()
         return report
 
 
-def _judge_apart(path: Path, torch_python: str | None, paddle_python: str | None) -> Report:
-    """Compare with each side in a process of its own; this one imports no framework."""
+def _judge_apart(
+    path: Path, torch_python: str | None, paddle_python: str | None, memory: int | None
+) -> Report:
+    """Compare with each side in a process of its own; this one imports no framework.
+
+    Each of the three takes a third of the memory.
+    """
+    share = None if memory is None else memory // 3
     with (
-        RemoteSide(torch_python or sys.executable, path, "torch") as reference,
-        RemoteSide(paddle_python or sys.executable, path, "paddle") as port,
+        RemoteSide(torch_python or sys.executable, path, "torch", share) as reference,
+        RemoteSide(paddle_python or sys.executable, path, "paddle", share) as port,
     ):
         hello = reference.hello
         sides = announce_work(reference), announce_work(port)
-        report = compare_sides(*sides, hello.inputs, **hello.settings)
+        report = compare_sides(*sides, hello.inputs, **hello.settings, memory=share)
         report.remarks += hello.remarks
         return report

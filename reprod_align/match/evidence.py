@@ -3,7 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelInfo, TensorInfo
@@ -48,9 +48,14 @@ class Evidence:
     """the modules in the order in which they were first called"""
     values: Mapping[str, Array]
     """what its tensors hold at present"""
-    prints: Mapping[str, tuple[float, float]]
-    """of its weights: see _fingerprints"""
     owners: Mapping[str, Owner]
+    _prints: dict[str, tuple[float, float] | None] = field(default_factory=dict)
+
+    def fingerprint(self, name: str) -> tuple[float, float] | None:
+        """Return two numbers of a matrix that stay the same when it is transposed; None if constant."""
+        if name not in self._prints:
+            self._prints[name] = _measure_print(self.values[name])
+        return self._prints[name]
 
     def tensor_names(self) -> Iterator[str]:
         """Yield the names of tensors that need a partner: parameters and saved float buffers."""
@@ -89,7 +94,7 @@ def collect_evidence(
     owners = {path: _owner(info, path, tensors, framework) for path, tensors in grouped.items()}
     places = _places(info, order)
     ordered = dict(sorted(owners.items(), key=lambda item: places[item[0]]))
-    return Evidence(info, order, values, _fingerprints(values), ordered)
+    return Evidence(info, order, values, ordered)
 
 
 def open_containers(side: Evidence, other: Evidence) -> Evidence:
@@ -213,11 +218,9 @@ def _linear(owner: Owner, name: str, tensors: dict[str, TensorInfo]) -> Owner:
     return Owner(f"{owner.path}.{name}", "Linear", tensors, axes)
 
 
-def _fingerprints(values: Mapping[str, Array]) -> dict[str, tuple[float, float]]:
-    """Return two numbers of each matrix that stay the same when it is transposed; constant ones none."""
-    return {
-        name: (float(np.abs(array).sum()), float(np.square(array).sum()))
-        for name, array in values.items()
-        if array.ndim >= 2 and array.size >= 4 and array.dtype.kind == "f"
-        and (array != array.flat[0]).any()
-    }  # fmt: skip
+def _measure_print(array: Array) -> tuple[float, float] | None:
+    if array.ndim < 2 or array.size < 4 or array.dtype.kind != "f":
+        return None
+    if not (array != array.flat[0]).any():
+        return None
+    return float(np.abs(array).sum()), float(np.square(array).sum())

@@ -16,6 +16,7 @@ from weakref import ReferenceType, ref
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError, describe_error
+from reprod_align.model.given import Given
 from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
@@ -23,7 +24,8 @@ from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, Tenso
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.state import State
-from reprod_align.model.trace import Array, Trace, keep_copy, unload
+from reprod_align.model.store import keep_copy, keep_own, unload
+from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 
 import numpy as np
@@ -70,6 +72,7 @@ class LocalSide:
         self._used: list[ReferenceType[Any]] = []
         self._code = UserCode(framework.PACKAGES)
         self._state: State | None = None
+        self._came: Mapping[int, Any] = {}
 
     # ------------------------------------------------------------------ its tensors
 
@@ -106,6 +109,11 @@ class LocalSide:
         saved = self.fw.saved_tensors(self.model)
         return {name: names.get(id(tensor), "") for name, tensor in saved}
 
+    def given(self) -> Mapping[str, Array]:
+        """Return every parameter and buffer as it came, in the dtype of work, read when asked for."""
+        came = {held.name: self._came.get(id(held.tensor), held.tensor) for held in self._held()}
+        return Given(self.fw.view, came, self.dtype)
+
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
         if self._state is not None:
@@ -137,6 +145,16 @@ class LocalSide:
         """Return a copy of each parameter's gradient, where it has one."""
         found = ((name, self.fw.gradient(tensor)) for name, tensor in self.parameters())
         return {name: keep_copy(gradient) for name, gradient in found if gradient is not None}
+
+    def _take_gradients(self) -> dict[str, Array]:
+        """Return each parameter's gradient, where it has one; the parameters lose them."""
+        taken: dict[str, Array] = {}
+        for name, parameter in self.parameters():
+            gradient = self.fw.gradient(parameter)
+            self.fw.set_gradient(parameter, None)
+            if gradient is not None:
+                taken[name] = keep_own(gradient)
+        return taken
 
     # ------------------------------------------------------------------ its source
 
@@ -179,13 +197,13 @@ class LocalSide:
             stack.enter_context(_preserve_random_states())
             state = self._keep_state(found)
             stack.callback(state.restore)
-            stack.enter_context(self.fw.change_precision(found.tensors, dtype))
-            before = self.dtype, self.throughout, self._state
-            self.dtype, self.throughout, self._state = dtype, throughout, state
+            came = stack.enter_context(self.fw.change_precision(found.tensors, dtype))
+            before = self.dtype, self.throughout, self._state, self._came
+            self.dtype, self.throughout, self._state, self._came = dtype, throughout, state, came
             try:
                 yield
             finally:
-                self.dtype, self.throughout, self._state = before
+                self.dtype, self.throughout, self._state, self._came = before
 
     def _keep_state(self, found: Reachable) -> State:
         """Return what the model keeps between calls: all but the parameters."""
@@ -258,8 +276,7 @@ class LocalSide:
             if not held.is_parameter
         }
         if take_gradients:
-            watch.trace.gradients = self.gradients()
-            self.set_gradients({})
+            watch.trace.gradients = self._take_gradients()
         return watch.trace
 
     @contextmanager

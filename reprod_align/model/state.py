@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from reprod_align.model.trace import Array, keep_copy
+from reprod_align.model.store import Array, keep_copy
 
 import numpy as np
 

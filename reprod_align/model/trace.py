@@ -3,25 +3,16 @@
 Every array is a copy that nothing writes to, so that one array may stand for several tensors.
 """
 
-import mmap
-import sys
-import tempfile
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakSet
 
 from reprod_align.model.source.operation import Operation
+from reprod_align.model.store import Array
 from reprod_align.traces import calls
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
-_LARGE = 2**20  # bytes; a copy of so many or more lies in a file
-_SMALL = 2**12  # bytes; not worth looking whether the same is kept already
-_mapped: "WeakSet[mmap.mmap]" = WeakSet()
+__all__ = ["Array", "Call", "Leaf", "Trace"]
 
 
 @dataclass
@@ -76,63 +67,3 @@ class Trace:
     def parent_path(self, call: Call) -> str:
         """Return the module in whose forward code the call stands; "" for the model's own."""
         return "" if call.parent is None else self.calls[call.parent].path
-
-
-def keep_copy(array: Array) -> Array:
-    """Return a copy of `array`. A large one lies in a temporary file, mapped, not in memory.
-
-    The file has no name and goes with the array. Where there is no room for it, memory is taken.
-    """
-    if array.nbytes < _LARGE:
-        return np.array(array)
-    whole = np.ascontiguousarray(array)
-    try:
-        with tempfile.TemporaryFile(buffering=0) as file:
-            _write(file, whole.reshape(-1).view(np.uint8))
-            pages = mmap.mmap(file.fileno(), whole.nbytes)
-    except OSError:
-        return np.array(array)
-    _mapped.add(pages)
-    return np.frombuffer(pages, whole.dtype).reshape(whole.shape)
-
-
-def unload() -> None:
-    """Let go of the memory in which arrays of files have been read; they are read again if needed."""
-    if sys.platform == "win32":  # there the system must see to it
-        return
-    for pages in list(_mapped):
-        pages.madvise(mmap.MADV_DONTNEED)
-
-
-def _write(file: Any, data: Array) -> None:
-    """Write all of it: an unbuffered file takes at most 2 GiB at a time."""
-    while data.size:
-        data = data[file.write(data) :]
-
-
-class Shelf:
-    """Keeps copies of arrays, equal ones once: what one module returns, the next one takes."""
-
-    def __init__(self) -> None:
-        """Begin with an empty one."""
-        self._kept: dict[Hashable, list[Array]] = defaultdict(list)
-
-    def keep(self, array: Array) -> Array:
-        """Return a copy of `array`, the same one as before if an equal one was kept."""
-        if array.nbytes < _SMALL:
-            return np.array(array)
-        sample = array.flat[:: array.size // 16].tobytes()
-        alike = self._kept[array.shape, array.dtype.str, sample]
-        for other in alike:
-            if _same_bytes(array, other):
-                return other
-        alike.append(keep_copy(array))
-        return alike[-1]
-
-
-def _same_bytes(array: Array, other: Array) -> bool:
-    """Tell whether two arrays of one shape and dtype are equal to the bit: -0.0 is not 0.0."""
-    ours, theirs = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (array, other))
-    if array.nbytes % 8 == 0:
-        ours, theirs = ours.view(np.uint64), theirs.view(np.uint64)
-    return bool((ours == theirs).all())

@@ -10,7 +10,8 @@ from typing import Any, Literal, Protocol
 from reprod_align.base.tree import leaves, replace
 from reprod_align.model.recorder import OperationRecorder
 from reprod_align.model.source.operation import Wanted
-from reprod_align.model.trace import Array, Call, Leaf, Shelf, Trace
+from reprod_align.model.store import Shelf
+from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.traces.calls import Listener
 
 import numpy as np

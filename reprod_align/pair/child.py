@@ -1,4 +1,4 @@
-"""The other end of a `RemoteSide`: python -m reprod_align.pair.child FILE.py torch|paddle FD."""
+"""The other end of a `RemoteSide`: python -m reprod_align.pair.child FILE.py torch|paddle FD [BYTES]."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.errors import ReprodError
+from reprod_align.model.store import limit_memory
 from reprod_align.pair.blame import locate_error
 from reprod_align.pair.file import Framework, PairFile, open_file
 from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
@@ -34,7 +35,8 @@ class _Served:
         if name == "stop_working":
             return self._working.pop().close()
         found = getattr(self._side, name)
-        return found(*arguments, **options) if name in METHODS else found
+        answer = found(*arguments, **options) if name in METHODS else found
+        return dict(answer) if isinstance(answer, Mapping) else answer
 
     def _start(self, dtype: str | None, throughout: bool) -> None:
         stack = ExitStack()
@@ -72,7 +74,7 @@ def _try(path: Path, function: Callable[[], Any]) -> Any:
 
 if __name__ == "__main__":
     quieten()
-    with without_warnings():
-        file, framework, handle = sys.argv[1:]
+    file, framework, handle, *memory = sys.argv[1:]
+    with without_warnings(), limit_memory(int(memory[0]) if memory else None):
         pipe: "Connection[Any, Any]" = Connection(int(handle))
         main(Path(file), cast(Framework, framework), Wire(pipe))

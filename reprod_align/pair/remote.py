@@ -17,11 +17,12 @@ from typing import IO, Any, Final, Self
 
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs
-from reprod_align.model.trace import unload
+from reprod_align.model.store import unload
 from reprod_align.pair.file import FRAMEWORKS, Framework, Settings
 from reprod_align.pair.wire import Wire
 
-METHODS: Final = ("describe", "values", "saved_names", "load", "optimizer_settings", "run", "train", "rates",
+METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "optimizer_settings", "run",
+                  "train", "rates",
                   "find_classes", "find_maker")  # fmt: skip
 PROPERTIES: Final = ("remarks", "asked_float32")
 FUNCTIONS: Final = ("loss", "optimizer", "scheduler")
@@ -49,8 +50,13 @@ class RemoteSide:
     Each method raises ReprodError if the process is gone, and what the side itself raised.
     """
 
-    def __init__(self, python: str, file: Path, framework: Framework) -> None:
-        """Start the interpreter `python`, which loads `file`; nothing is waited for yet."""
+    def __init__(
+        self, python: str, file: Path, framework: Framework, memory: int | None = None
+    ) -> None:
+        """Start the interpreter `python`, which loads `file`; nothing is waited for yet.
+
+        memory: bytes that it may take before what it keeps goes to files; None: what is free.
+        """
         self._label = f"{FRAMEWORKS[framework]} process ({python})"
         with ExitStack() as stack:  # given up again if the interpreter does not start
             self._said = stack.enter_context(tempfile.TemporaryFile())
@@ -58,7 +64,12 @@ class RemoteSide:
             ours, theirs = Pipe()
             self._wire = Wire(ours)
             with theirs:
-                words = str(file), framework, str(theirs.fileno())
+                words = (
+                    str(file),
+                    framework,
+                    str(theirs.fileno()),
+                    *([str(memory)] if memory else []),
+                )
                 self._process = _start(python, words, theirs.fileno(), folder, self._said)
             self._stack = stack.pop_all()
 

@@ -13,7 +13,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.trace import Array, keep_copy
+from reprod_align.model.store import Array, keep_copy
 
 import numpy as np
 

@@ -150,7 +150,7 @@ def _with_loaded(pair: Pair, port: LocalSide, do: Callable[[], T]) -> T:
 
     def work_in(dtype: str) -> T:
         with pair.reference.working(dtype), port.working(dtype):
-            judge(replace(pair, reference=_without_training(pair.reference)), dtype)
+            judge(replace(pair, reference=_without_training(pair.reference)), dtype, put_back=True)
             return do()
 
     try:

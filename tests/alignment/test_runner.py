@@ -35,6 +35,7 @@ def test_training_leaves_both_sides_as_they_were_and_a_replay_repeats_it() -> No
             assert np.allclose(array, replayed[1].tensors[name], rtol=1e-12), name
         step = runner.run_step(1, taken[0].tensors)
         assert step.loss is not None and np.isclose(step.loss, taken[1].loss, rtol=1e-12)
+        runner.put_back()
         for name, array in runner.port.values().items():
             assert np.array_equal(array, start[name]), name
         for name, array in runner.reference.values().items():

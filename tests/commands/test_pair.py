@@ -66,3 +66,24 @@ def test_what_a_selftest_prints_and_returns(
     assert run(selftest, file) == 1
     assert [side.name for side in given[0][:2]] == ["PyTorch", "Paddle"]
     assert "so nothing was planted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("8G", 2**33), ("512m", 2**29), ("1.5KiB", 1536), ("7", 7)]
+)
+def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
+    assert pair.read_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "G", "0", "-1G", "8 sheep", "1e9"])
+def test_a_size_that_tells_no_bytes_is_refused(
+    file: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(pair, file, f"--memory={text}")
+    assert ended.value.code == 2
+    assert "argument --memory: expected a size such as 8G or 512M" in capsys.readouterr().err
+
+
+def test_a_small_budget_leaves_the_verdict(file: Path) -> None:
+    assert run(pair, file, "--memory", "1M") == 0

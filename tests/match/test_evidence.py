@@ -47,11 +47,11 @@ def test_fingerprints_survive_a_transpose_and_tell_values_apart() -> None:
     weight = numbers(3, 2)
     same, other = ({"fc": ("Linear", {"weight": array})} for array in (weight.T, weight.T + 1))
     ours = make_evidence("PyTorch", {"fc": ("Linear", {"weight": weight})})
-    prints = [side.prints["fc.weight"] for side in (ours, make_evidence("Paddle", same))]
+    prints = [side.fingerprint("fc.weight") for side in (ours, make_evidence("Paddle", same))]
     assert np.allclose(*prints)
-    assert not np.allclose(prints[0], make_evidence("Paddle", other).prints["fc.weight"])
+    assert not np.allclose(prints[0], make_evidence("Paddle", other).fingerprint("fc.weight"))
     constant = {"norm": ("LayerNorm", {"weight": np.ones((2, 2))})}
-    assert make_evidence("PyTorch", constant).prints == {}
+    assert make_evidence("PyTorch", constant).fingerprint("norm.weight") is None
 
 
 def test_an_attention_is_opened_where_the_other_side_has_its_parts() -> None:

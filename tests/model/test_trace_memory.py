@@ -4,7 +4,7 @@ import tempfile
 from multiprocessing import Pipe
 from threading import Thread
 
-from reprod_align.model.trace import Shelf, keep_copy, unload
+from reprod_align.model.store import Shelf, keep_copy, limit_memory, unload
 from reprod_align.pair.wire import Wire
 
 import numpy as np
@@ -43,7 +43,9 @@ def test_transposed_arrays_keep_their_order() -> None:
     "array", [LARGE, LARGE.T, LARGE[::2, ::3]], ids=["plain", "turned", "strided"]
 )
 def test_a_large_array_comes_back_from_its_file(array) -> None:
-    copy = keep_copy(array)
+    with limit_memory(1) as store:
+        copy = keep_copy(array)
+    assert store.written == array.nbytes
     unload()
     assert copy.dtype == array.dtype and np.array_equal(copy, array)
 
@@ -53,7 +55,8 @@ def test_without_room_on_the_disk_memory_is_taken(monkeypatch: pytest.MonkeyPatc
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    assert np.array_equal(keep_copy(LARGE), LARGE)
+    with limit_memory(1):
+        assert np.array_equal(keep_copy(LARGE), LARGE)
 
 
 def test_arrays_of_every_kind_pass_through_a_wire() -> None:

@@ -244,11 +244,13 @@ def own_scheduler(optimizer: Any) -> Any:
 
 
 @contextmanager
-def change_precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Iterator[None]:
+def change_precision(
+    tensors: Iterable[paddle.Tensor], dtype: str | None
+) -> Iterator[dict[int, paddle.Tensor]]:
     """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
 
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
-    each tensor's own dtype and still protects its values.
+    each tensor's own dtype and still protects its values. Yields what they hold, by their ids.
     """
     filled = [tensor for tensor in tensors if has_values(tensor)]
     kept = [(tensor, _twin(tensor), _copy(_grad(tensor))) for tensor in filled]
@@ -259,7 +261,7 @@ def change_precision(tensors: Iterable[paddle.Tensor], dtype: str | None) -> Ite
         for tensor, _, _ in kept:
             _set_grad(tensor, None)
             _share(tensor, _as(tensor, dtype))
-        yield
+        yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         paddle.set_default_dtype(default)
         for tensor, data, grad in kept:

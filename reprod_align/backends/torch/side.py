@@ -207,11 +207,13 @@ def own_scheduler(optimizer: Any) -> Any:
 
 
 @contextmanager
-def change_precision(tensors: Iterable[torch.Tensor], dtype: str | None) -> Iterator[None]:
+def change_precision(
+    tensors: Iterable[torch.Tensor], dtype: str | None
+) -> Iterator[dict[int, torch.Tensor]]:
     """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
 
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
-    each tensor's own dtype and still protects its values.
+    each tensor's own dtype and still protects its values. Yields what they hold, by their ids.
     """
     kept = [(tensor, tensor.data, tensor.grad) for tensor in tensors]
     default = torch.get_default_dtype()
@@ -221,7 +223,7 @@ def change_precision(tensors: Iterable[torch.Tensor], dtype: str | None) -> Iter
         for tensor, data, _ in kept:
             tensor.grad = None
             tensor.data = _as(data, dtype)
-        yield
+        yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         torch.set_default_dtype(default)
         for tensor, data, grad in kept:

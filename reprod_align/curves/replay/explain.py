@@ -14,7 +14,7 @@ from typing import Final
 
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.pair_models import pair_models
+from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.runner import shake
 from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
@@ -132,6 +132,7 @@ class _Case:
         runner = pair_models(*sides, inputs, "float64", names, True, Findings())
         if not runner.pairing.outputs:
             raise ReprodError(f"{file.path}: no Paddle output has the shape of a PyTorch output")
+        runner = share_draws(runner)
         self.swap = Swap(trainings, runner, span.last)
         common = self.swap.share(ours)
         if not span.restored and self.settings.get("copy_weights", True):

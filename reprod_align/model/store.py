@@ -1,0 +1,193 @@
+"""Keeps copies of arrays: in memory while there is room, beyond that in temporary files.
+
+Every array is a copy that nothing writes to, so that one array may stand for several tensors.
+"""
+
+import math
+import mmap
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet, finalize
+
+from reprod_align.model.memory import read_free, read_own
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+_LARGE = 2**20  # bytes; a smaller copy stays in memory
+_SMALL = 2**12  # bytes; not worth looking whether the same is kept already
+_SHARE = 8  # this part of the memory is left for what a model's own run takes
+_LEAST = 2**30  # bytes that stay free on the machine, for all processes
+_MANY_ROWS = 2**10
+_RECENT = 0.25  # seconds for which the figures of the system are taken to hold
+_mapped: "WeakSet[mmap.mmap]" = WeakSet()
+
+
+@dataclass
+class Store:
+    """Counts what is kept of large arrays, and tells whether there is room for more."""
+
+    limit: int
+    """bytes of memory that this process may take before arrays go to files"""
+    kept: int = 0
+    """bytes in memory now"""
+    most: int = 0
+    """bytes in memory when it was most"""
+    written: int = 0
+    """bytes that went to temporary files"""
+    _free: int = 0
+    """bytes that were free when it was last asked for, less what was kept since"""
+    _asked: float = -math.inf
+
+    def has_room(self, size: int) -> bool:
+        """Tell whether an array of so many bytes can be kept in memory."""
+        now = time.monotonic()
+        if now - self._asked > _RECENT:
+            own = read_own() or self.kept
+            self._asked, self._free = now, min(self.limit - own, read_free() - _LEAST)
+        return size <= self._free
+
+    def count(self, array: Array, size: int) -> Array:
+        """Return the array; so many bytes of it count as kept until it is gone."""
+        self.kept += size
+        self._free -= size
+        self.most = max(self.most, self.kept)
+        finalize(array, self._forget, size).atexit = False
+        return array
+
+    def _forget(self, size: int) -> None:
+        self.kept -= size
+
+
+_stores: list[Store] = []
+
+
+def _find_store() -> Store:
+    """Return what counts at present; where no limit is set, this process may take what is free now."""
+    if not _stores:
+        _stores.append(Store(_choose_limit(None)))
+    return _stores[-1]
+
+
+def _choose_limit(memory: int | None) -> int:
+    whole = read_own() + read_free() if memory is None else memory
+    return whole - whole // _SHARE
+
+
+@contextmanager
+def limit_memory(memory: int | None) -> Iterator[Store]:
+    """Let this process take at most `memory` bytes, None: what is free now. Yields what counts them.
+
+    A part of it is left for the models' own runs: only copies that are kept count, and go to files.
+    """
+    store = Store(_choose_limit(memory))
+    _stores.append(store)
+    try:
+        yield store
+    finally:
+        _stores.remove(store)
+
+
+def keep_copy(array: Array) -> Array:
+    """Return a copy of `array`. A large one lies in a file, mapped, if there is no room in memory.
+
+    The file has no name and goes with the array. Where the disk has no room for it, memory is taken.
+    """
+    if array.nbytes < _LARGE:
+        return np.array(array)
+    store = _find_store()
+    if store.has_room(array.nbytes):
+        return store.count(np.array(array), array.nbytes)
+    return _keep_in_file(array, store)
+
+
+def keep_own(array: Array) -> Array:
+    """Return an array that is the caller's alone as `keep_copy` does, uncopied where there is room.
+
+    A large one with few rows that are not zero takes memory for these alone.
+    """
+    if array.nbytes < _LARGE:
+        return array
+    thin = _keep_thin(array)
+    if thin is not None:
+        return thin
+    store = _find_store()
+    return store.count(array, array.nbytes) if store.has_room(0) else _keep_in_file(array, store)
+
+
+def _keep_thin(array: Array) -> Array | None:
+    """Return a copy whose zero rows take no memory, None if half of the rows are not zero.
+
+    Memory that was mapped and never written to reads as zeros and is not there.
+    """
+    if array.ndim != 2 or len(array) < _MANY_ROWS or not array.flags.c_contiguous:
+        return None
+    rows = np.flatnonzero([row.any() for row in array])
+    if 2 * rows.size > len(array):
+        return None
+    whole = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype)
+    copy = _find_store().count(whole, rows.size * array[0].nbytes).reshape(array.shape)
+    copy[rows] = array[rows]
+    return copy
+
+
+def _keep_in_file(array: Array, store: Store) -> Array:
+    whole = np.ascontiguousarray(array)
+    try:
+        with tempfile.TemporaryFile(buffering=0) as file:
+            _write(file, whole.reshape(-1).view(np.uint8))
+            pages = mmap.mmap(file.fileno(), whole.nbytes)
+    except OSError:
+        return store.count(np.array(array), array.nbytes)
+    store.written += whole.nbytes
+    _mapped.add(pages)
+    return np.frombuffer(pages, whole.dtype).reshape(whole.shape)
+
+
+def unload() -> None:
+    """Let go of the memory in which arrays of files have been read; they are read again if needed."""
+    if sys.platform == "win32":  # there the system must see to it
+        return
+    for pages in list(_mapped):
+        pages.madvise(mmap.MADV_DONTNEED)
+
+
+def _write(file: Any, data: Array) -> None:
+    """Write all of it: an unbuffered file takes at most 2 GiB at a time."""
+    while data.size:
+        data = data[file.write(data) :]
+
+
+class Shelf:
+    """Keeps copies of arrays, equal ones once: what one module returns, the next one takes."""
+
+    def __init__(self) -> None:
+        """Begin with an empty one."""
+        self._kept: dict[Hashable, list[Array]] = defaultdict(list)
+
+    def keep(self, array: Array) -> Array:
+        """Return a copy of `array`, the same one as before if an equal one was kept."""
+        if array.nbytes < _SMALL:
+            return np.array(array)
+        sample = array.flat[:: array.size // 16].tobytes()
+        alike = self._kept[array.shape, array.dtype.str, sample]
+        for other in alike:
+            if _same_bytes(array, other):
+                return other
+        alike.append(keep_copy(array))
+        return alike[-1]
+
+
+def _same_bytes(array: Array, other: Array) -> bool:
+    """Tell whether two arrays of one shape and dtype are equal to the bit: -0.0 is not 0.0."""
+    ours, theirs = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (array, other))
+    if array.nbytes % 8 == 0:
+        ours, theirs = ours.view(np.uint64), theirs.view(np.uint64)
+    return bool((ours == theirs).all())
