@@ -6,6 +6,7 @@ Each pair runs in a process of its own, on one thread. There passes and `align` 
 that of the medians. A pass is the forward and backward pass of the PyTorch model and of the Paddle
 model in float64. Memory is the peak of the process' anonymous memory beyond what it holds when both
 models are built, in float32, and have run once; the slope over the parameters is fitted to several depths.
+Times are of the processor, so that others on the machine count less.
 """
 
 import argparse
@@ -165,27 +166,7 @@ def _count_runs(side: Any) -> dict[str, int]:
 
     def count(self: Any, *args: Any, **kwargs: Any) -> Any:
         runs["torch" if self.name == "PyTorch" else "paddle"] += 1
-        began = time.perf_counter()
         made = run(self, *args, **kwargs)
-        if os.environ.get("SHOW_RUNS"):
-            objective = args[4] if len(args) > 4 else kwargs.get("objective")
-            only = getattr(objective, "only", "loss" if objective is None else None)
-            given = (
-                args[0]
-                if not isinstance(args[0], dict)
-                else {k: v.shape for k, v in args[0].items()}
-            )
-            print(
-                self.name,
-                self.dtype,
-                given,
-                "train" if args[1] else "eval",
-                args[3] if len(args) > 3 else kwargs.get("keep"),
-                "forward" if only is not None and not only else "both",
-                "graded" if kwargs.get("graded", True) else "no_grad",
-                f"{time.perf_counter() - began:.2f} s",
-                file=sys.stderr,
-            )
         return made
 
     side.run = count
@@ -219,9 +200,10 @@ def _profile(run: Callable[[], None], path: str | None) -> Callable[[], None]:
 
 
 def _time(run: Callable[[], None]) -> float:
-    began = time.perf_counter()
+    """Return the seconds of processor time that a function takes, of all threads."""
+    began = time.process_time()
     run()
-    return time.perf_counter() - began
+    return time.process_time() - began
 
 
 def _read_memory() -> int:

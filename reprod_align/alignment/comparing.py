@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
@@ -43,7 +43,7 @@ class Pass:
     gradients: Sequence[ParameterGap] = ()
     """empty where the reference allows no backward pass"""
     gradient_noise: Mapping[str, float] | None = None
-    """by PyTorch's names: see `_measure_noise`; None if it was not measured, since all agree"""
+    """by PyTorch's names: see `_measure_noise`; None if it was not measured, since no verdict hangs on it"""
 
     @property
     def outputs_ok(self) -> bool:
@@ -68,6 +68,11 @@ class Pass:
             (found.relative for _, found in self.outputs if found.ok and found.scale), default=0.0
         )
 
+    @cached_property
+    def largest_gradient(self) -> float:
+        """The largest finite element of all the reference's gradients."""
+        return max(map(magnitude, self.reference.gradients.values()), default=0.0)
+
     @property
     def mode(self) -> str:
         """The mode, in a word."""
@@ -88,11 +93,19 @@ def compare_pass(
     if not (training or runner.eval_backward):
         return done
     done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
-    if done.gradients_ok:
+    if all(may_be_noise(done, found) for *_, found in done.gradients if not found.ok):
+        done = judge_all_gradients(runner.pairing, done)
+    if done.gradients_ok:  # they are as large as the model
+        natural.gradients = {}
+    return done
+
+
+def judge_all_gradients(pairing: Pairing, done: Pass) -> Pass:
+    """Return the pass with its gradients compared once more, if they differ, with noise allowed for."""
+    if done.gradients_ok or done.gradient_noise is not None:
         return done
-    moves = runner.pairing.torch.spread(_measure_noise(done))
-    done = replace(done, gradient_noise=moves)
-    return replace(done, gradients=compare_gradients(runner.pairing, done, natural))
+    done = measure_gradient_noise(pairing, done)
+    return replace(done, gradients=compare_gradients(pairing, done, done.natural))
 
 
 def compare_outputs(
@@ -111,14 +124,24 @@ def _find_output(pair: LeafPair, run: Trace) -> Array:
     return pair.to_port(run.outputs[pair.expected].array)
 
 
+def measure_gradient_noise(pairing: Pairing, done: Pass) -> Pass:
+    """Return the pass with what it knows of noise in gradients: it costs a run of the reference."""
+    return replace(done, gradient_noise=pairing.torch.spread(_measure_noise(done)))
+
+
+def may_be_noise(done: Pass, found: Gap) -> bool:
+    """Tell whether a gradient is no further off than any noise that is allowed for."""
+    most = _NOISE * _CALM * done.largest_gradient
+    return found.difference <= found.tolerance + most
+
+
 def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[ParameterGap]:
     """Compare the gradients of all paired parameters in a run of the port, in Paddle's layout.
 
     A gradient that never arrived is zero. What the pass knows of noise is allowed for.
     """
-    gradients, noise = pairing.torch.spread(done.reference.gradients), done.gradient_noise or {}
-    largest = max((magnitude(gradient) for gradient in gradients.values()), default=0.0)
-    least = max(1e-13, PASSED_ON * done.outputs_noise) * largest
+    noise = done.gradient_noise or {}
+    least = max(1e-13, PASSED_ON * done.outputs_noise) * done.largest_gradient
     gaps = []
     for pair in pairing.distinct:
         floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
@@ -162,7 +185,6 @@ def _find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -
 def _measure_noise(done: Pass) -> dict[str, float]:
     """Return how far the reference's gradients move when its weights move by a few ulp."""
     gradients, shaken = done.reference.gradients, done.noise.shaken.gradients
-    largest = max((magnitude(gradient) for gradient in gradients.values()), default=0.0)
     moves = {name: magnitude(shaken[name] - gradient)
              for name, gradient in gradients.items() if name in shaken}  # fmt: skip
-    return {name: move for name, move in moves.items() if move <= _CALM * largest}
+    return {name: move for name, move in moves.items() if move <= _CALM * done.largest_gradient}

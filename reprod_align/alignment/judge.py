@@ -62,6 +62,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
     add_split_ties(runner.pairing, findings)
     try:
         _compare_mode(runner, findings, training=False)
+        _forget_details(runner)
         if pair.reference.loss is not None:
             compare_losses(runner, findings)
         if not runner.draws_shared:
@@ -102,6 +103,15 @@ def _compare_mode(runner: Runner, findings: Findings, training: bool) -> None:
     else:
         _judge_outputs(runner, findings, done)
         compare_batches(runner, findings, done)
+
+
+def _forget_details(runner: Runner) -> None:
+    """Keep of PyTorch's run in eval mode what is asked for after its stage: outputs, and what has no pair."""
+    expected, pairing = runner.expected, runner.pairing
+    left = {other for n in pairing.match.torch_left for other in pairing.torch.other_names(n)}
+    expected.gradients = {n: array for n, array in expected.gradients.items() if n in left}
+    for call in expected.calls[1:]:
+        call.inputs, call.outputs = {}, {}
 
 
 def _is_faint(done: Pass) -> bool:

@@ -70,7 +70,7 @@ class Runner:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
         wanted: modules whose own code is recorded call by call. inputs: in place of those that both
-        sides are given.
+        sides are given. backward: False: forward only, unless the loss is wanted.
         """
         given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training, backward))
@@ -86,7 +86,8 @@ class Runner:
             graded=self.graded,
             wanted=wanted,
         )
-        self._drawn[training, loss] = trace.drawn
+        if backward:
+            self._drawn[training, loss] = trace.drawn
         return trace
 
     def run_port(

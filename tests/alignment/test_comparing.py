@@ -1,6 +1,6 @@
 """One pass of both sides compared."""
 
-from reprod_align.alignment.comparing import compare_gradients, compare_pass
+from reprod_align.alignment.comparing import compare_gradients, compare_pass, judge_all_gradients
 from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 
@@ -13,10 +13,19 @@ def test_a_faithful_port_agrees_in_outputs_and_gradients() -> None:
 
 
 def test_a_wrong_factor_shows_in_outputs_and_gradients() -> None:
-    with at_work(TorchNet(), PaddleNet(lambda x: 1.001 * x)) as (runner, _):
+    for factor in (1.5, 1 + 1e-7):
+        with at_work(TorchNet(), PaddleNet(lambda x, by=factor: by * x)) as (runner, _):
+            done = compare_pass(runner, runner.expected, training=False)
+            assert not done.outputs_ok and not done.gradients_ok
+            small = factor < 1.1  # so small that noise could be the reason: it is measured
+            assert (done.gradient_noise is not None) is small
+            assert judge_all_gradients(runner.pairing, done).gradient_noise is not None
+
+
+def test_gradients_that_agree_are_not_kept() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
         done = compare_pass(runner, runner.expected, training=False)
-    assert not done.outputs_ok and not done.gradients_ok
-    assert done.gradient_noise is not None
+    assert done.gradients_ok and not done.natural.gradients
 
 
 def test_a_gradient_that_never_arrives_is_zero() -> None:

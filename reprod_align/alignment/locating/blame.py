@@ -14,6 +14,7 @@ from reprod_align.alignment.comparing import (
     WHOLE_ROUNDING,
     Pass,
     is_float32_gradient,
+    judge_all_gradients,
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings
@@ -28,7 +29,7 @@ from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
     find_incomparable_layers,
 )
-from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.locating.pins import ReferencePins, differ_in_effect
 from reprod_align.alignment.locating.rounding import (
     is_rounding,
     is_rounding_throughout,
@@ -49,9 +50,10 @@ _NAMED = 3  # layers in one message
 
 def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     """Add a finding for each module at fault; return the port's run on the reference's numbers."""
+    _forget_gradients(done)
     free, given = run_pinned(runner, done)
     if not done.outputs_ok and not findings.report.shares:
-        alone = runner.run_port(done.training, "all")
+        alone = runner.run_port(done.training, "all", backward=False)
         findings.report.shares = split_differences(free, alone)
     faults: list[Fault] = []
     if not done.outputs_ok:
@@ -63,7 +65,9 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     if not done.gradients_ok:
         add_parameter_faults(runner, findings, done, free, given)
     if len(findings.report.findings) == before and not _is_explained(findings, done, faults):
-        _add_unlocated(runner, findings, done)
+        done = _judge_again(runner, done)
+        if not (findings.float32_inside and is_rounding_throughout(done)):
+            _add_unlocated(runner, findings, done)
     return free.port
 
 
@@ -93,6 +97,8 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
     pins = [ReferencePins(counterparts, done.reference, constants) for constants in (False, True)]
     first = runner.run_port(done.training, "all", pins[0])
     free = PinnedRun(done.reference, first, counterparts, done.noise)
+    if not any(differ_in_effect(call, *pins) for call in first.calls):
+        return free, free
     try:
         given = runner.run_port(done.training, "all", pins[1])
     except ModelFailure:  # a mask of the other convention need not fit
@@ -100,14 +106,27 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
     return free, PinnedRun(done.reference, given, counterparts, done.noise)
 
 
+def _judge_again(runner: Runner, done: Pass) -> Pass:
+    """Return the pass with all that is known of noise in its gradients, where any differs."""
+    if done.gradients_ok or done.gradient_noise is not None:
+        return done
+    natural = runner.run_port(done.training, "outputs")
+    return judge_all_gradients(runner.pairing, replace(done, natural=natural))
+
+
+def _forget_gradients(done: Pass) -> None:
+    """Keep of the port's own gradients the one that may be named: all take as much memory as the model."""
+    worst = max(done.gradients, key=lambda one: one[2].relative, default=("", "", None))
+    kept = done.natural.gradients.get(worst[1])
+    done.natural.gradients = {} if kept is None else {worst[1]: kept}
+
+
 def _is_explained(findings: Findings, done: Pass, faults: Sequence[Fault]) -> bool:
     """Tell whether something noted already can stand for a difference without a place of its own.
 
-    That is an earlier finding, a slope at 0, or float32 inside a layer.
+    That is an earlier finding, or a slope at 0.
     """
     if done.outputs_ok and any(fault.kind == "kink" for fault in faults):
-        return True
-    if findings.float32_inside and is_rounding_throughout(done):
         return True
     if done.outputs_ok and findings.at_stage("backward"):
         return True

@@ -262,7 +262,9 @@ class LineFinder:
         pins = ReferencePins(self._run.counterparts, self._run.reference, constants=False)
         try:
             return (
-                self._runner.run_reference(self._training, keep="none", wanted=ours),
+                self._runner.run_reference(
+                    self._training, keep="none", wanted=ours, backward=False
+                ),
                 self._runner.run_port(self._training, "all", pins, backward=False, wanted=theirs),
             )
         except ModelFailure:

@@ -4,9 +4,12 @@ from collections.abc import Sequence
 
 from reprod_align.alignment.comparing import (
     LAYER_ROUNDING,
+    ParameterGap,
     Pass,
     compare_gradients,
     is_float32_gradient,
+    may_be_noise,
+    measure_gradient_noise,
 )
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import PinnedRun
@@ -27,12 +30,15 @@ def add_parameter_faults(
     that agrees in the second run differs because of a mask.
     """
     pairing = runner.pairing
-    gaps = reversed(compare_gradients(pairing, done, free.port))
-    by_mask = {
-        other for _, other, found in compare_gradients(pairing, done, given.port) if found.ok
-    }
+    ports = [free.port] if given is free else [free.port, given.port]
+    found_in = [compare_gradients(pairing, done, port) for port in ports]
+    if done.gradient_noise is None and _hang_on_noise(pairing, findings, done, sum(found_in, [])):
+        done = measure_gradient_noise(pairing, done)
+        found_in = [compare_gradients(pairing, done, port) for port in ports]
+    gaps = found_in[0]
+    by_mask = {other for gaps_given in found_in[1:] for _, other, found in gaps_given if found.ok}
     for name, other, found in sorted(
-        gaps, key=lambda gap: not pairing.is_frozen_on_one_side(*gap[:2])
+        reversed(gaps), key=lambda gap: not pairing.is_frozen_on_one_side(*gap[:2])
     ):
         if found.ok or other in by_mask or name in pairing.untied:
             continue
@@ -54,6 +60,17 @@ def add_parameter_faults(
         elif not text:
             text = f"its gradient differs, although all values at its module agree; {found.words}"
         findings.add("backward", name, other, text, found)
+
+
+def _hang_on_noise(
+    pairing: Pairing, findings: Findings, done: Pass, gaps: Sequence[ParameterGap]
+) -> bool:
+    """Tell whether a gradient differs by no more than noise may make, where nothing was found yet."""
+    known = _places_with_findings(findings, pairing)
+    return any(
+        not found.ok and not {name, parent(name)} & known and may_be_noise(done, found)
+        for name, _, found in gaps
+    )
 
 
 def find_incomparable_layers(pairing: Pairing, run: PinnedRun) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, Which
 from reprod_align.model.leaf import LeafPair, carries_mask, pair_leaves, sum_gradients
 from reprod_align.model.trace import Call, Trace
-from reprod_align.model.watch import Pin
+from reprod_align.model.watch import Pin, Pins
 
 import numpy as np
 
@@ -45,11 +45,29 @@ class ReferencePins:
         pins = {}
         for pair in pairs:
             leaf = leaves[pair.expected]
-            kept = which == "inputs" or carries_mask(leaf.array)
-            if leaf.differentiable or constants or not kept:
+            if (
+                leaf.differentiable
+                or constants
+                or not (which == "inputs" or carries_mask(leaf.array))
+            ):
                 gradient = pair.to_port(gradients[pair.expected])
                 pins[pair.actual] = Pin(pair.to_port(leaf.array), gradient, leaf.differentiable)
         return pins
+
+
+def differ_in_effect(call: Call, first: Pins, second: Pins) -> bool:
+    """Tell whether pins change what a call of a run with the first pins took or gave in another way.
+
+    They do not where the second pin more values, and each is what the call has there anyway.
+    """
+    for which in ("inputs", "outputs"):
+        leaves = getattr(call, which)
+        known, more = getattr(first, which)(call), getattr(second, which)(call)
+        for at in more.keys() - known.keys():
+            given, leaf = more[at].array, leaves[at]
+            if leaf.differentiable or given is None or not np.array_equal(given, leaf.array):
+                return True
+    return False
 
 
 def _pin_copies(call: Call, pairs: Sequence[LeafPair], pins: Mapping[str, Pin]) -> dict[str, Pin]:
