@@ -27,7 +27,8 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
-_FEW = 2  # examples in a further batch: enough to tell a batch from one example, and cheap
+FEW = 2
+"""examples in a further batch: enough to tell a batch from one example, and cheap"""
 _TRIED = 4  # lengths, of sequences and of what turns out to be none
 _LENGTHS = 2  # of them are changed
 _GROWN = 2  # times the given elements: a longer batch has at most so many
@@ -79,7 +80,8 @@ class Given:
 
     def take(self, count: int) -> "Given":
         """Return the first `count` examples."""
-        note = f" (the first {count} examples)" if count < self.count else ""
+        some = "example" if count == 1 else f"{count} examples"
+        note = f" (the first {some})" if count < self.count else ""
         return replace(self, arrays=take_rows(self.arrays, self.batch, count), note=note)
 
     def pack(self) -> Inputs:
@@ -94,13 +96,13 @@ class Given:
         return Batch(words, chosen.pack(), self.note)
 
 
-def derive_batches(inputs: Inputs, accepts: Accepts) -> Iterator[Batch]:
-    """Yield further batches that the reference accepts."""
+def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Iterator[Batch]:
+    """Yield further batches that the reference accepts; most hold at most so many examples."""
     named = isinstance(inputs, Mapping)
     arrays: dict[Key, Array] = {}
     arrays.update(inputs if isinstance(inputs, Mapping) else enumerate(inputs))
     given = Given(arrays, find_batch(arrays), named)
-    few, other_counts = _change_count(given, accepts)
+    few, other_counts = _change_count(given, accepts, examples)
     yield from other_counts
     yield from _change_all_values(few, accepts)
     yield from _change_lengths(few, _count_elements(arrays), accepts)
@@ -120,7 +122,7 @@ def _first(batches: Iterable[Batch], accepts: Accepts) -> list[Batch]:
     return next(([batch] for batch in batches if accepts(batch)), [])
 
 
-def _change_count(given: Given, accepts: Accepts) -> tuple[Given, list[Batch]]:
+def _change_count(given: Given, accepts: Accepts, examples: int) -> tuple[Given, list[Batch]]:
     """Return a few examples, which will do from then on, and a batch of one; of two if one is given."""
     if not given.count:
         return given, []
@@ -129,7 +131,7 @@ def _change_count(given: Given, accepts: Accepts) -> tuple[Given, list[Batch]]:
         return given, _first((given.make("with a second example", two) for two in twos), accepts)
     alone = replace(given.take(1), note="")
     found = _first([alone.make(f"with {ONE_EXAMPLE}")], accepts)
-    return (given.take(min(given.count, _FEW)) if found else given), found
+    return (given.take(min(given.count, examples)) if found else given), found
 
 
 def _add(arrays: Arrays, batch: frozenset[Key], change: Change) -> dict[Key, Array]:

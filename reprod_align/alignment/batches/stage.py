@@ -6,10 +6,10 @@ other values, integers of another dtype, or without gradients.
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from reprod_align.alignment.batches.derive import ONE_EXAMPLE, Batch, derive_batches
+from reprod_align.alignment.batches.derive import FEW, ONE_EXAMPLE, Batch, derive_batches
 from reprod_align.alignment.batches.trials import Trials
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
 from reprod_align.alignment.consequence import describe_effects
@@ -21,6 +21,8 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.report import Finding
 
 _NAMED = 2  # batches in one message
+_SLOW = 2**31
+"""parameters times elements of an example: above it a run of the model takes a tenth of a second"""
 _MORE_ROUNDING = 100.0
 """times the rounding of float32 inside on the given batch: what it may be on another one"""
 _DTYPE = re.compile(r"kernel|data ?type|dtype|promotion|u?int(8|16|32|64)", re.IGNORECASE)
@@ -40,7 +42,7 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
     trials = Trials(runner, done)
     judged = [
         _judge(trials, batch, done, findings)
-        for batch in derive_batches(runner.inputs, trials.accepts)
+        for batch in derive_batches(runner.inputs, trials.accepts, _choose_count(runner))
     ]
     found = [shown for _, several in judged for shown in several]
     if judged:
@@ -49,6 +51,20 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
     if f"with {ONE_EXAMPLE}" in trials.refused:
         findings.remark(f"not compared with {ONE_EXAMPLE}: the PyTorch model does not run on it")
     findings.report.findings += _merge(found)
+
+
+def _choose_count(runner: Runner) -> int:
+    """Return how many examples most further batches hold: one does where a run takes its time.
+
+    Then the batch as given is the one that shows what several examples do to each other.
+    """
+    tensors = runner.pairing.torch.tensors.values()
+    parameters = sum(math.prod(tensor.shape) for tensor in tensors if tensor.is_parameter)
+    given = runner.inputs
+    arrays = list(given.values() if isinstance(given, Mapping) else given)
+    counts = [len(array) for array in arrays if array.ndim]
+    elements = sum(array.size for array in arrays) / max([1, *counts])
+    return FEW if parameters * elements < _SLOW else 1
 
 
 def _merge(found: Sequence[Shown]) -> Iterator[Finding]:

@@ -100,6 +100,12 @@ def test_not_all_examples_is_said() -> None:
     assert made["with the inputs moved"].note == " (the first 2 examples)"
 
 
+def test_one_example_does_where_runs_take_time() -> None:
+    made = {batch.words: batch for batch in derive_batches((IDS,), lambda batch: True, 1)}
+    assert {shapes(batch)[0] for batch in made.values()} == {(1, 6), (1, 3), (1, 12)}
+    assert made[LONGER].note == " (the first example)" and made[SECOND].before
+
+
 def test_one_example_gets_a_second_one() -> None:
     batch = derive((IDS[:1],))["with a second example"]
     assert shapes(batch) == [(2, 6)] and (batch.inputs[0][0] != batch.inputs[0][1]).any()
