@@ -37,9 +37,9 @@ def pair_models(
     Unless copy_weights, each weight of the port that differs from PyTorch's gives a finding.
     Raises ReprodError if PyTorch's model returns no tensor, ModelFailure if it fails.
     """
-    weights, described = reference.given(), reference.describe()
+    weights, described = reference.read_given(), reference.describe()
     first, eval_backward = _run_first(reference, inputs, findings)
-    held, model = port.given(), port.describe()
+    held, model = port.read_given(), port.describe()
     torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
 
     def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:

@@ -16,7 +16,6 @@ from weakref import ReferenceType, ref
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError, describe_error
-from reprod_align.model.given import Given
 from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
@@ -25,6 +24,7 @@ from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.state import State
 from reprod_align.model.store import keep_copy, keep_own, unload
+from reprod_align.model.store.given import Given
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 
@@ -109,7 +109,7 @@ class LocalSide:
         saved = self.fw.saved_tensors(self.model)
         return {name: names.get(id(tensor), "") for name, tensor in saved}
 
-    def given(self) -> Mapping[str, Array]:
+    def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came, in the dtype of work, read when asked for."""
         came = {held.name: self._came.get(id(held.tensor), held.tensor) for held in self._held()}
         return Given(self.fw.view, came, self.dtype)

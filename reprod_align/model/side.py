@@ -152,7 +152,7 @@ class Side(Protocol):
         The own name is "" where the state dict holds something that the model computes.
         """
 
-    def given(self) -> Mapping[str, Array]:
+    def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came, in the dtype of work: read when asked for."""
 
     def load(self, values: Mapping[str, Array]) -> None:

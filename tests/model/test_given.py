@@ -1,6 +1,6 @@
 """A model's tensors as they came, while work goes on in copies of them."""
 
-from reprod_align.model.given import Given
+from reprod_align.model.store.given import Given
 from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
@@ -15,7 +15,7 @@ import torch
 def test_what_came_is_read_in_the_dtype_of_work_whatever_was_loaded_since(side) -> None:
     came = side.values()
     with side.working("float64"):
-        given = side.given()
+        given = side.read_given()
         side.load({name: array + 1 for name, array in came.items()})
         assert list(given) == list(came) and len(given) == 2 and "weight" in given
         for name, array in given.items():

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.model import memory
+from reprod_align.model.store import memory
 
 import pytest
 

@@ -57,6 +57,11 @@ class _SharedDraws(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self._draws = draws
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Tell PyTorch not to import its compiler at the first operator, which takes two seconds."""
+        return False
+
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Given | None = None
     ) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet, finalize
 
-from reprod_align.model.memory import read_free, read_own
+from reprod_align.model.store.memory import read_free, read_own
 
 import numpy as np
 from numpy.typing import NDArray
