@@ -10,7 +10,7 @@ pair    pt_train.py                                 the same lines with PyTorch'
 
 from pathlib import Path
 
-from pipeline.pd.learner import build_learner
+from pipeline.pd.learner import build_learner, contiguous_tensors
 from pipeline.pd.model import criterion, load_bert
 from pipeline.pd.optimizer import clip_gradients
 from pipeline.pd.processes import join_processes
@@ -34,7 +34,7 @@ def main(run: Run) -> None:
     With --randomness native each side shuffles and drops out by itself.
     """
     remove_training_records(run, "paddle")
-    with join_processes(run.options.device) as processes:  # one, unless a launcher started more
+    with contiguous_tensors(), join_processes(run.options.device) as processes:
         options = read_options(run)
         data = load_sentences(run, options, processes)
         for dtype in options.dtypes:
