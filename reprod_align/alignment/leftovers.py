@@ -28,13 +28,10 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
     If both sides have such parameters and all numbers agree, the two hold the same in a form that
     could not be paired: that is a remark.
     """
-    pairing, found = runner.pairing, runner.pairing.match
-    ours = [pairing.torch.tensors[name] for name in found.torch_left]
-    theirs = [pairing.paddle.tensors[name] for name in found.paddle_left]
-    used = _with_gradient(ours, pairing.torch.spread(runner.expected.gradients))
-    extra = _with_gradient(theirs, _gradients_of_port(runner) if theirs else {})
-    idle = [t.name for t in ours if t not in used]
-    idle += [f"{t.name} (Paddle)" for t in theirs if t not in extra]
+    pairing = runner.pairing
+    left, (used, extra) = _list_left(pairing), _find_used(runner, *_gradients(runner))
+    idle = [t.name for t in left[0] if t not in used]
+    idle += [f"{t.name} (Paddle)" for t in left[1] if t not in extra]
     if idle:
         findings.remark(
             f"without a counterpart, and without effect on the outputs: {', '.join(idle)}"
@@ -46,6 +43,40 @@ def add_leftovers(runner: Runner, findings: Findings) -> None:
         findings.put_first(_one_per_module(pairing, [_missing(t, pairing) for t in used]))
     else:
         findings.put_first(_one_per_module(pairing, [_extra(t, pairing) for t in extra]))
+
+
+def find_idle(runner: Runner) -> tuple[list[str], list[str]]:
+    """Return the parameters without a counterpart that the outputs do not depend on, of each side.
+
+    Where a side gives no gradients, nothing is known of its parameters.
+    """
+    gradients = _gradients(runner)
+    left, used = _list_left(runner.pairing), _find_used(runner, *gradients)
+    idle = [[t.name for t in tensors if known and t.is_parameter and t not in needed]
+            for known, tensors, needed in zip(gradients, left, used, strict=True)]  # fmt: skip
+    return idle[0], idle[1]
+
+
+def _list_left(pairing: Pairing) -> tuple[list[TensorInfo], list[TensorInfo]]:
+    """Return the tensors of each side that found no counterpart."""
+    found = pairing.match
+    ours = [pairing.torch.tensors[name] for name in found.torch_left]
+    return ours, [pairing.paddle.tensors[name] for name in found.paddle_left]
+
+
+def _gradients(runner: Runner) -> tuple[Mapping[str, Array], Mapping[str, Array]]:
+    """Return the gradients of each side's parameters; Paddle's only if some have no counterpart."""
+    left = runner.pairing.match.paddle_left
+    ours = runner.pairing.torch.spread(runner.expected.gradients)
+    return ours, _gradients_of_port(runner) if left else {}
+
+
+def _find_used(
+    runner: Runner, ours: Mapping[str, Array], theirs: Mapping[str, Array]
+) -> tuple[list[TensorInfo], list[TensorInfo]]:
+    """Return the tensors without a counterpart that have a gradient."""
+    left = _list_left(runner.pairing)
+    return _with_gradient(left[0], ours), _with_gradient(left[1], theirs)
 
 
 def _gradients_of_port(runner: Runner) -> Mapping[str, Array]:

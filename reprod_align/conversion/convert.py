@@ -149,6 +149,8 @@ class Prepared:
     map: WeightMap
     faults: list[str]
     remarks: list[str]
+    lacking: frozenset[str] = frozenset()
+    """tensors without a counterpart, which are among the faults"""
 
     def plan(self, models: Models | None) -> Plan:
         """Return the plan of converting the tensors to the other framework."""
@@ -158,7 +160,8 @@ class Prepared:
         own = [name for rule in self.map.rules if not getattr(rule, self.before)
                for name in getattr(rule, to)]  # fmt: skip
         expected = models.saved[self.before].expected, models.saved[to].expected
-        return make_plan(self.map, self.tensors, to, expected, models.own_values(to, own))
+        source = {name: held for name, held in self.tensors.items() if name not in self.lacking}
+        return make_plan(self.map, source, to, expected, models.own_values(to, own))
 
 
 def prepare(
@@ -177,7 +180,8 @@ def prepare(
     else:
         models.stir("torch")
     found, lacking = models.derive()
-    return Prepared(before, state.tensors, found, [*lacking, *faults], remarks)
+    faults = [*lacking.values(), *faults]
+    return Prepared(before, state.tensors, found, faults, remarks, frozenset(lacking))
 
 
 def find_framework(source: Checkpoint, told: str, target: Path) -> str:

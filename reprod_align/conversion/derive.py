@@ -1,6 +1,6 @@
 """From the pairing of two models to the map of their weights, under the names of their state dicts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from reprod_align.alignment.pairing import Pairing
@@ -59,18 +59,27 @@ def describe_state(side: Side) -> Saved:
     return Saved(info, own, first, tied)
 
 
-def derive_map(pairing: Pairing, torch: Saved, paddle: Saved) -> tuple[WeightMap, list[str]]:
-    """Return the map, and what it lacks: tensors of the state dicts that have no counterpart."""
+def derive_map(
+    pairing: Pairing,
+    torch: Saved,
+    paddle: Saved,
+    idle: tuple[Collection[str], Collection[str]] = ((), ()),
+) -> tuple[WeightMap, dict[str, str]]:
+    """Return the map, and what it lacks: the tensors of the state dicts without a counterpart, in words.
+
+    idle: PyTorch's and Paddle's tensors that need none, since the outputs do not depend on them.
+    """
     rules = list(dict.fromkeys(_pair_rules(pairing, torch, paddle)))
     paired = {name for rule in rules if rule.torch and rule.paddle for name in rule.names}
     rules = [rule for rule in rules if (rule.torch and rule.paddle) or not paired & {*rule.names}]
-    for side, at in ((torch, "torch"), (paddle, "paddle")):
+    for side, at, unused in ((torch, "torch", idle[0]), (paddle, "paddle", idle[1])):
         known = {name for rule in rules for name in getattr(rule, at)}
         for name in side.names:
-            if name not in known and _is_dispensable(side, name):
+            if name not in known and (side.own[name] in unused or _is_dispensable(side, name)):
                 rules.append(Rule((name,), ()) if at == "torch" else Rule((), (name,)))
     found = WeightMap(tuple(rules), torch.tied, paddle.tied)
-    return found, [*_lacking(found, torch, "torch"), *_lacking(found, paddle, "paddle")]
+    lacking = [*_list_lacking(found, torch, "torch"), *_list_lacking(found, paddle, "paddle")]
+    return found, dict(lacking)
 
 
 def _pair_rules(pairing: Pairing, torch: Saved, paddle: Saved) -> Iterator[Rule]:
@@ -98,13 +107,10 @@ def _is_dispensable(side: Saved, name: str) -> bool:
     return tensor.role == _COUNTER or not (tensor.is_float or tensor.is_parameter)
 
 
-def _lacking(found: WeightMap, side: Saved, framework: str) -> Iterator[str]:
+def _list_lacking(found: WeightMap, side: Saved, framework: str) -> Iterator[tuple[str, str]]:
     known = {name for rule in found.rules for name in getattr(rule, framework)}
     title = {"torch": "PyTorch", "paddle": "Paddle"}[framework]
     for name in side.names:
-        if name in known:
-            continue
-        if not side.own[name]:
-            yield f"{title}'s {name} is computed by its state_dict: it has no counterpart"
-        else:
-            yield f"{title}'s {name} {side.shapes[name]} has no counterpart in the other model"
+        if name not in known:
+            shape = side.shapes.get(name, "which its state_dict computes")
+            yield name, f"without a counterpart: {title}'s {name} {shape}"

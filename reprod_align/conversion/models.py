@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from reprod_align.alignment.comparing import compare_outputs
 from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.leftovers import find_idle
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.runner import Runner
@@ -50,7 +51,8 @@ class Agreement:
             return f"the outputs of both models agree to {self.relative:.1e} (float64, relative)"
         apart = f" by {self.relative:.1e} (float64, relative)" if np.isfinite(self.relative) else ""
         return (
-            f"the outputs of the models differ{apart}: {self.words}. reprod-align pair says where"
+            f"the outputs of the models differ{apart}: {self.words}. "
+            "reprod-align pair says where; --no-check writes the file all the same"
         )
 
 
@@ -89,12 +91,19 @@ class Models:
                 noise = source.uniform(0.01, 0.1, array.shape)
                 side.load({name: array * (1 + noise) + 0.1 * noise})
 
-    def derive(self) -> tuple[WeightMap, list[str]]:
+    def derive(self) -> tuple[WeightMap, dict[str, str]]:
         """Pair the models as `align` does, with the weights that PyTorch's has now; return the map.
 
         Beside it: the tensors without a counterpart. Raises ModelFailure if PyTorch's model fails.
         """
-        return derive_map(self._pair().pairing, self.saved["torch"], self.saved["paddle"])
+        runner = self._pair()
+        ours, theirs = find_idle(runner)
+        if ours or theirs:
+            names = ", ".join([*ours, *(f"{name} (Paddle)" for name in theirs)])
+            text = f"left out, since the outputs do not depend on it and it has no counterpart: {names}"
+            self.remarks.append(text)
+        sides = self.saved["torch"], self.saved["paddle"]
+        return derive_map(runner.pairing, *sides, (ours, theirs))
 
     def compare(self, torch: Mapping[str, Stored], paddle: Mapping[str, Stored]) -> Agreement:
         """Run each model with its own file's weights; say how far they are apart."""

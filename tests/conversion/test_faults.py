@@ -4,8 +4,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reprod_align.conversion.convert import Order, convert, verify
+from reprod_align.conversion.models import Pair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError, WeightsError
+from reprod_align.pair.sides import paddle_side, torch_side
 from tests.conversion.pairs import make_pair, make_state
 
 import numpy as np
@@ -133,6 +135,48 @@ def test_a_port_with_a_fault_gets_no_file(tmp_path: Path):
     pair.paddle.model.net.time_major = True  # type: ignore[attr-defined]
     done = convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"), pair)
     assert not done.passed and not (tmp_path / "b.pdparams").exists()
+
+
+class Pooled(torch.nn.Module):
+    """A layer that the other model lacks; `used`: whether the output depends on it."""
+
+    def __init__(self, used: bool) -> None:
+        super().__init__()
+        self.fc, self.pooler, self.used = torch.nn.Linear(8, 8), torch.nn.Linear(8, 3), used
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found = self.fc(x)
+        return found + self.pooler(found).sum() if self.used else found
+
+
+class Plain(paddle.nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = paddle.nn.Linear(8, 8)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.fc(x)
+
+
+def test_a_layer_without_a_counterpart_is_left_out_only_if_the_outputs_do_not_depend_on_it(
+    tmp_path: Path,
+):
+    source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
+    for used in (True, False):
+        model = Pooled(used)
+        torch.save(model.state_dict(), source)
+        pair = Pair(torch_side(model), paddle_side(Plain()), (np.ones((2, 8)),))
+        done = convert(Order(source, there), pair)
+        assert done.passed is not used and there.exists() is not used
+        if used:
+            assert done.faults == ["without a counterpart: PyTorch's pooler.weight (3, 8)",
+                                   "without a counterpart: PyTorch's pooler.bias (3,)"]  # fmt: skip
+        else:
+            assert "left out, since the outputs do not depend on it" in done.remarks[0]
+    back = convert(Order(there, tmp_path / "c.bin"), pair)
+    assert back.passed
+    read = torch.load(tmp_path / "c.bin", weights_only=True)
+    assert torch.equal(read["pooler.weight"], model.pooler.weight)  # the model's own
 
 
 def test_what_cannot_be_done_is_said(tmp_path: Path):

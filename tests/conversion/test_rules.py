@@ -156,6 +156,6 @@ def test_what_a_pair_yields():
         found, lacking = models.derive()
         saved = describe_state(models.pair.torch)
         again = derive_map(models._pair().pairing, saved, describe_state(models.pair.paddle))
-    assert lacking == [] and again[0] == found
+    assert lacking == {} and again[0] == found
     assert set(found.names("torch")) == set(saved.names)
     assert {rule.words for rule in found.rules} == {"transposed, 3 joined", "3 joined"}

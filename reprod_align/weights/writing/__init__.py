@@ -66,7 +66,8 @@ def _write_file(
     handle: BinaryIO, path: Path, framework: str, entries: Sequence[Entry], load: Load
 ) -> Checkpoint:
     kind = find_kind(path)
-    with SyncedFile(handle) as synced:
+    size = sum(entry.nbytes for entry in entries if not entry.tied_to)
+    with SyncedFile(handle, size) as synced:
         file = cast(BinaryIO, synced)
         if kind == "safetensors":
             write_safetensors(file, entries, load, {"format": _FORMATS[framework]})

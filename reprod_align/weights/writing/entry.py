@@ -35,17 +35,18 @@ Load = Callable[[str], Array]
 
 
 def dense_chunks(array: Array) -> Iterator[memoryview]:
-    """Yield the bytes of an array, row by row of its axes; a transposed matrix strip by strip.
+    """Yield the bytes of an array, row by row of its axes, in parts with memory of their own.
 
-    A strip is good until the next one.
+    A transposed matrix is laid strip by strip. The array may change once its last part is taken.
     """
     turned = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
-    if not turned:
-        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-        return
-    height = max(1, _STRIP // (array.shape[1] * array.itemsize))
-    strip = np.empty((min(height, len(array)), array.shape[1]), array.dtype)
-    for top in range(0, len(array), height):
-        part = array[top : top + height]
-        copy_tiles(strip[: len(part)], part)
-        yield strip[: len(part)].reshape(-1).view(np.uint8).data
+    rows = array if turned else np.ascontiguousarray(array).reshape(-1, 1)
+    height = max(1, _STRIP // (rows.shape[1] * array.itemsize))
+    for top in range(0, len(rows), height):
+        part = rows[top : top + height]
+        strip = np.empty(part.shape, array.dtype)
+        if turned:
+            copy_tiles(strip, part)
+        else:
+            strip[:] = part
+        yield strip.reshape(-1).view(np.uint8).data

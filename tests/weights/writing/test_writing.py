@@ -155,6 +155,23 @@ def test_a_file_is_synced_while_it_is_written(tmp_path: Path, monkeypatch: pytes
     assert asked and (tmp_path / "w").read_bytes() == 50 * b"0123456"
 
 
+def test_room_is_reserved_where_the_file_system_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for code in (95, 22):  # EOPNOTSUPP, EINVAL
+
+        def refuse(*words: int, code: int = code) -> None:
+            raise OSError(code, "planted")
+
+        monkeypatch.setattr("os.posix_fallocate", refuse)
+        with (tmp_path / "w").open("wb") as handle, SyncedFile(handle, 9) as synced:
+            synced.write(b"abc")
+        assert (tmp_path / "w").read_bytes() == b"abc"
+    monkeypatch.undo()
+    with (tmp_path / "w").open("wb") as handle, pytest.raises(OSError, match="[Nn]o space|large"):
+        SyncedFile(handle, 2**60)
+
+
 def test_a_full_disk_ends_the_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     def fail(number: int) -> None:
         raise OSError(28, "No space left on device")
