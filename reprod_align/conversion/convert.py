@@ -28,7 +28,8 @@ _TITLES = {"torch": "PyTorch", "paddle": "Paddle"}
 class Order:
     """What is to be converted, and how."""
 
-    source: Path
+    source: Path | Checkpoint
+    """a checkpoint that is open already may have other names than its file"""
     target: Path
     select: str = ""
     """which state dict of the source, where it holds several"""
@@ -38,6 +39,10 @@ class Order:
     dry_run: bool = False
     check: bool = True
     """whether the outputs of both models are compared before the file gets its name"""
+
+    def open_source(self) -> Checkpoint:
+        """Return the source, its tensors unread."""
+        return self.source if isinstance(self.source, Checkpoint) else open_checkpoint(self.source)
 
 
 @dataclass
@@ -95,7 +100,7 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
             "nothing tells the names or proves the result without the models: give --pair FILE.py, or "
             "--torch, --paddle and --inputs; if they can't be built, --map FILE with --no-check"
         )
-    source = open_checkpoint(order.source)
+    source = order.open_source()
     before = find_framework(source, order.source_framework, order.target)
     with _work_with(pair) as models:
         prepared = prepare(source, before, order.select, models, given)
@@ -117,7 +122,7 @@ def verify(order: Order, pair: Pair | None = None, given: WeightMap | None = Non
     """
     if pair is None and given is None:
         raise ReprodError("nothing tells the names: give --pair FILE.py or --map FILE")
-    files = open_checkpoint(order.source), open_checkpoint(order.target)
+    files = order.open_source(), open_checkpoint(order.target)
     before = find_framework(files[0], order.source_framework, order.target)
     torch, paddle = files if before == "torch" else files[::-1]
     with _work_with(pair) as models:
