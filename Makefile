@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example api-table setup setup-dev test test-cpus suite lint lock doctor clean
+.PHONY: align example api-table setup setup-dev test test-cpus suite bench lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -34,6 +34,9 @@ test-cpus: setup-dev  ## the numeric tests as on another CPU, with two threads
 suite: setup-dev  ## the longer checks: every planted bug and correct pair, and the tests of selftest
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)
 	$(BIN)/python -m pytest -m longer
+
+bench: setup-dev  ## measure the figures of docs/benchmarks.md; ROWS="start compare:memory" chooses, ROWS=all takes every one
+	$(BIN)/python -m benchmarks.figures $(ROWS)
 
 lint: setup-dev  ## style, types, the direction of imports, and the picture of them
 	$(BIN)/ruff check .

@@ -51,10 +51,36 @@ def compare_records(
     arrays, whatever they hold: what cannot be compared fails.
     """
     rule = official_rule(threshold) if rule is None else rule
+    return _compare(expected, actual, rule, expect_noise, {})
+
+
+def compare_again(
+    known: Comparison,
+    expected: Mapping[str, npt.ArrayLike],
+    actual: Mapping[str, npt.ArrayLike],
+    rule: Rule,
+    *,
+    expect_noise: bool = False,
+) -> Comparison:
+    """Return the verdict on the same two records under another rule, by what was measured for `known`."""
+    measured = {one.key: one.difference for one in known.results if one.difference is not None}
+    return _compare(expected, actual, rule, expect_noise, measured)
+
+
+def _compare(
+    expected: Mapping[str, npt.ArrayLike],
+    actual: Mapping[str, npt.ArrayLike],
+    rule: Rule,
+    expect_noise: bool,
+    known: Mapping[str, Difference],
+) -> Comparison:
     ours = {str(key): _as_array(value) for key, value in unread_items(expected)}
     theirs = {str(key): _as_array(value) for key, value in unread_items(actual)}
     names = [*ours, *sorted(theirs.keys() - ours.keys())]
-    results = tuple(_compare_key(name, ours.get(name), theirs.get(name), rule) for name in names)
+    results = tuple(
+        _compare_key(name, ours.get(name), theirs.get(name), rule, known.get(name))
+        for name in names
+    )
     return Comparison(results, rule, _remarks(results, ours, expect_noise))
 
 
@@ -66,7 +92,9 @@ def _as_array(value: object) -> Array:
         return np.empty((), dtype=object)
 
 
-def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: Rule) -> KeyResult:
+def _compare_key(
+    key: str, expected: Array | None, actual: Array | None, rule: Rule, known: Difference | None
+) -> KeyResult:
     measured = _Measured(rule)
     if expected is None:
         reason = "extra: only the actual record has it"
@@ -76,7 +104,7 @@ def _compare_key(key: str, expected: Array | None, actual: Array | None, rule: R
         reason = _kind_fault(expected, actual) or _shape_fault(expected, actual)
         reason = reason or _emptiness(expected)
         if not reason:
-            found = _measure(expected, actual, rule)
+            found = _measure(known or compare_arrays(expected, actual), expected, actual, rule)
             reason = _content_fault(found.difference, expected, actual)
             measured = measured if reason else found
             reason = reason or _numbers_fault(measured, expected, actual)
@@ -124,9 +152,8 @@ class _Measured:
         return max(*(_exceed(*pair) for pair in times), own)
 
 
-def _measure(expected: Array, actual: Array, rule: Rule) -> _Measured:
-    """Compare two arrays of equal shape and kind of dtype, not empty and finite."""
-    difference = compare_arrays(expected, actual)
+def _measure(difference: Difference, expected: Array, actual: Array, rule: Rule) -> _Measured:
+    """Return what the rule has to judge of two arrays of equal shape and kind of dtype, not empty."""
     if dtype_kind(expected.dtype) not in INEXACT:
         return _Measured(EXACT, difference, None, EXACT.tolerance(difference.scale))
     whole = rule.tolerance(difference.scale)

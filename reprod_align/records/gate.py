@@ -10,7 +10,7 @@ from typing import Any
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, one_line
-from reprod_align.records.compare import compare_records
+from reprod_align.records.compare import compare_again, compare_records
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record, unread_items
 from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule
@@ -124,7 +124,10 @@ def _compare(gate: Gate) -> _Verdict:
     _require_same_step(gate, twins)
     noise = gate.expect_noise
     official = compare_records(*records, gate.threshold, expect_noise=noise)
-    strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise)
+    if twins is records:
+        strict = compare_again(official, *twins, gate.strict_rule, expect_noise=noise)
+    else:
+        strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise)
     return _Verdict(records, official, strict)
 
 

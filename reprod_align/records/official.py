@@ -12,10 +12,9 @@ from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from reprod_align.base.atomic import write_text
-from reprod_align.base.difference import Array, Span, blocks
-from reprod_align.base.large.work import add_up, map_spans
+from reprod_align.base.difference import Array, take
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.records.diff import INEXACT, dtype_kind
+from reprod_align.records.diff import INEXACT, Difference, dtype_kind
 from reprod_align.records.verdict import Comparison, KeyResult
 
 import numpy as np
@@ -24,6 +23,7 @@ Statistics = dict[str, Any]
 
 _HIDDEN = math.inf  # the mean shown for a key that fails by a rule reprod_log doesn't have
 _LARGEST = sys.float_info.max
+_LARGE = 2**20  # elements
 
 
 def write_log(
@@ -92,7 +92,7 @@ def _statistics(
     """Return reprod_log's numbers for a key, changed where they would contradict our verdict."""
     if result.difference is None:
         return _repeat(_HIDDEN)
-    mean = _measure_mean(expected[result.key], actual[result.key])
+    mean = _measure_mean(result.difference, expected[result.key], actual[result.key])
     if result.passed and not mean <= threshold:
         mean = result.difference.mean_abs  # float64, where theirs was rounded
     if not result.passed and not mean > threshold:
@@ -100,20 +100,16 @@ def _statistics(
     return _repeat(mean)
 
 
-def _measure_mean(expected: Array, actual: Array) -> Any:
-    """Return the mean difference as reprod_log does, in the arrays' own precision, to the last bit."""
+def _measure_mean(difference: Difference, expected: Array, actual: Array) -> Any:
+    """Return the mean difference as reprod_log does, in the arrays' own precision.
 
-    def add(span: Span) -> tuple[int, Any]:
-        sums = []
-        for _, *sides in blocks(expected, actual, span):
-            ours, theirs = _make_subtractable(*sides)
-            with np.errstate(all="ignore"):
-                sums.append((ours.size, np.abs(ours - theirs).sum()))
-        return span[1] - span[0], add_up(sums)
-
+    To the last bit, unless that would take time: a large array's is rounded from our float64.
+    """
+    count = difference.size if difference.size <= _LARGE else 1
+    ours, theirs = _make_subtractable(*(take(side, 0, count) for side in (expected, actual)))
     with np.errstate(all="ignore"):
-        total = add_up(map_spans(add, expected.size))
-        return total.dtype.type(total / expected.size)
+        mean = np.abs(ours - theirs).mean()
+        return mean if count == difference.size else mean.dtype.type(difference.mean_abs)
 
 
 def _make_subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:

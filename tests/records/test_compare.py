@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align import STRICT, Rule
-from reprod_align.records.compare import compare_records
+from reprod_align.records.compare import compare_again, compare_records
 
 import numpy as np
 import pytest
@@ -112,3 +112,19 @@ def test_flipped_predictions_fail() -> None:
     other = tie.copy()
     other[0, 1] += 2e-12
     assert compare_records({"logits": tie}, {"logits": other}, rule=STRICT).passed
+
+
+def test_comparing_again_is_comparing_under_the_other_rule() -> None:
+    random = np.random.default_rng(0)
+    expected = {name: random.standard_normal(50) for name in ("same", "near", "far", "odd", "nan")}
+    actual = expected | {
+        "near": expected["near"] * (1 + 1e-8),
+        "far": expected["far"] + 1.0,
+        "odd": np.ones(3),
+        "nan": np.full(50, np.nan),
+        "more": np.ones(2),
+    }
+    first = compare_records(expected, actual)
+    again = compare_again(first, expected, actual, STRICT)
+    assert again.to_json() == compare_records(expected, actual, rule=STRICT).to_json()
+    assert [one.passed for one in again.results] == [True, False, False, False, False, False]

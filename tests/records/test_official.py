@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import ReprodError, compare_records
+from reprod_align.records import official
 from reprod_align.records.official import write_log
 from tests.records.test_gate import RECORD, messages
 
@@ -50,13 +51,18 @@ def test_a_log_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, complex])
-def test_the_mean_of_a_large_array_is_reprod_logs_to_the_last_bit(
-    dtype: Any, tmp_path: Path
+@pytest.mark.parametrize("limit", [2**20, 100])
+def test_the_mean_of_a_large_array_is_reprod_logs(
+    limit: int, dtype: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(official, "_LARGE", limit)
     random = np.random.default_rng(0)
     ours, theirs = (random.standard_normal((700, 1001)).astype(dtype) for _ in range(2))
     pair = {"x": ours}, {"x": theirs}
     write_log(tmp_path / "x.log", *pair, compare_records(*pair), 1e-6, [])
     wide = np.result_type(dtype, np.float32)
     mean = np.abs(ours.astype(wide) - theirs.astype(wide)).mean()
-    assert f"\tmean diff: check passed: False, value: {mean}" in messages(tmp_path / "x.log")
+    (line,) = [line for line in messages(tmp_path / "x.log") if line.startswith("\tmean")]
+    shown = line.removeprefix("\tmean diff: check passed: False, value: ")
+    assert float(shown) == pytest.approx(mean, rel=0 if limit > ours.size else 1e-6)
+    assert shown == f"{mean.dtype.type(shown)}"
