@@ -63,13 +63,13 @@ class Models:
         """Note what the two state dicts hold, before anything is changed."""
         self.pair = pair
         self.saved = {name: describe_state(pair.side(name)) for name in ("torch", "paddle")}
+        self._came_with = {name: pair.side(name).values() for name in self.saved}
         self._runner: Runner | None = None
         self.remarks: list[str] = []
 
     def own_values(self, framework: str, names: list[str]) -> dict[str, Array]:
-        """Return what a model itself holds under these names of its state dict."""
-        saved = self.saved[framework]
-        held = self.pair.side(framework).values()
+        """Return what a model came with under these names of its state dict."""
+        saved, held = self.saved[framework], self._came_with[framework]
         return {name: held[saved.own[name]] for name in names if saved.own.get(name)}
 
     def load(self, framework: str, tensors: Mapping[str, Stored]) -> None:
