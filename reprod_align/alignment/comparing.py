@@ -178,8 +178,11 @@ def is_float32_gradient(
 
 def _find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -> Array:
     """Return the gradient of Paddle's parameter `other` in a run of the reference; zeros if none came."""
-    zeros = {name: np.zeros(pairing.torch.tensors[name].shape) for name in pair.torch}
-    return pair.to_paddle({**zeros, **pairing.torch.spread(run.gradients)})[other]
+    known: dict[str, Array] = {}
+    for name in pair.torch:
+        found = pairing.torch.find(run.gradients, name)
+        known[name] = np.zeros(pairing.torch.tensors[name].shape) if found is None else found
+    return pair.to_paddle(known)[other]
 
 
 def _measure_noise(done: Pass) -> dict[str, float]:
