@@ -269,15 +269,16 @@ class LocalSide:
             if scalar is not None and self.fw.carries_gradient(scalar):
                 with self._blame("backward pass", watch):
                     watch.include_pinned(scalar).backward()
-        watch.trace.drawn = draws.drawn
-        watch.trace.buffers = {
+        trace = watch.end()
+        trace.drawn = draws.drawn
+        trace.buffers = {
             held.name: keep_copy(self.fw.view(held.tensor))
             for held in self._held()
             if not held.is_parameter
         }
         if take_gradients:
-            watch.trace.gradients = self._take_gradients()
-        return watch.trace
+            trace.gradients = self._take_gradients()
+        return trace
 
     @contextmanager
     def _blame(self, what: str, watch: Watch | None = None) -> Iterator[None]:

@@ -84,6 +84,12 @@ class Watch:
             self._inner.know(named)
         return self._listener.on(named.items())
 
+    def end(self) -> Trace:
+        """Return the trace and let go of it: hooks in a graph that the model keeps may hold this object."""
+        trace, self._shelf, self._inner, self._pinned = self.trace, Shelf(), None, []
+        del self.trace, self._listener
+        return trace
+
     def hear_operations(self) -> AbstractContextManager[None]:
         """Record in the block what the wanted modules' own code calls. Enter it last."""
         return nullcontext() if self._inner is None else self._inner.on()
