@@ -104,31 +104,48 @@ def _missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
             text = "not paired with its namesake, since the modules that hold them differ"
         return Finding("weights", tensor.name, twin.name, text, np.inf, 0.0)
     text = f"{tensor.shape}: the Paddle model has no counterpart of this parameter"
-    text += _explain_bias(tensor, found.owners.get(tensor.owner, ""), "Paddle")
+    owner = _find_owner(tensor, pairing)
+    text += _explain_bias(tensor, owner, pairing)
     if found.paddle_left:
         text += f"; left in Paddle: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
-    owner = found.owners.get(tensor.owner, "")
     return Finding("weights", tensor.name, owner, text, np.inf, 0.0)
 
 
-def _explain_bias(tensor: TensorInfo, other: str, side: str) -> str:
-    """Say that a layer is made without its bias on one side; other: its name there, "" if it has none."""
-    if tensor.role != "bias" or not other:
+def _find_owner(tensor: TensorInfo, pairing: Pairing) -> str:
+    """Return Paddle's module that should hold the counterpart, or the first known one around it.
+
+    Of several, which hold the parts of what PyTorch has in one, the one that lacks its part.
+    """
+    found, paddle = pairing.match, pairing.paddle
+    beside = [theirs for pair in found.pairs for theirs in pair.paddle
+              if tensor.owner in {parent(name) for name in pair.torch}]  # fmt: skip
+    owners = list(dict.fromkeys(map(parent, beside)))
+    lacking = [owner for owner in owners if f"{owner}.{tensor.role}" not in paddle.tensors]
+    path = tensor.owner
+    while path and not (lacking or owners) and path not in found.owners:
+        if path in paddle.modules:
+            return path
+        path = parent(path)
+    return next(iter([*lacking, *owners]), found.owners.get(path, ""))
+
+
+def _explain_bias(tensor: TensorInfo, other: str, pairing: Pairing) -> str:
+    """Say that a Paddle layer is made without its bias."""
+    if tensor.role != "bias" or not other or f"{other}.bias" in pairing.paddle.tensors:
         return ""
-    way = (
-        "with bias_attr=False"
-        if side == "Paddle"
-        else "with bias=False: set bias_attr=False in Paddle"
-    )
-    return f"; {other} is made without a bias in {side} ({way})"
+    if pairing.paddle.modules[other].kind:
+        return f"; {other} is made without a bias in Paddle (with bias_attr=False)"
+    return ""
 
 
 def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
     """Return the finding for a parameter that PyTorch's model lacks."""
     owners = {theirs: ours for ours, theirs in pairing.match.owners.items()}
     text = f"{tensor.shape}: the PyTorch model has no counterpart of this Paddle parameter"
-    text += _explain_bias(tensor, owners.get(tensor.owner, ""), "PyTorch")
-    return Finding("weights", owners.get(tensor.owner, ""), tensor.name, text, np.inf, 0.0)
+    other = owners.get(tensor.owner, "")
+    if tensor.role == "bias" and other:
+        text += f"; {other} is made without a bias in PyTorch (bias=False: set bias_attr=False in Paddle)"
+    return Finding("weights", other, tensor.name, text, np.inf, 0.0)
 
 
 def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Finding]:

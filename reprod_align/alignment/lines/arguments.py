@@ -21,16 +21,16 @@ _SIZES = frozenset(
 
 
 def find_argument(
-    side: Side, info: ModelInfo, path: str, names: Sequence[str]
+    side: Side, info: ModelInfo, path: str, names: Sequence[str], handed: bool = False
 ) -> SourceLine | None:
     """Return where the user's code sets a module; None if nothing tells.
 
     names: of an attribute of the module or of a parameter of its constructor, one of which is right.
     The value is followed out of constructors of the framework's and of the user's as long as it is
-    handed in as it is.
+    handed in as it is. handed: the names are of parameters alone.
     """
     classes, own = side.find_classes(path, anywhere=True), list_files(side, path)
-    trail = trace_attribute(classes, names, own)
+    trail = Trail(None, tuple(names)) if handed else trace_attribute(classes, names, own)
     found = _keep_own(trail, own)
     while trail is not None and trail.parameters:
         step = next(find_makings(side, info, path), None)

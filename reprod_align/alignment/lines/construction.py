@@ -7,12 +7,13 @@ from reprod_align.alignment.lines.arguments import find_argument, find_makings, 
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.api import table
-from reprod_align.base.naming import last_part
+from reprod_align.base.naming import last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.making import find_making
+from reprod_align.model.source.making import find_choice, find_guard, find_making
 from reprod_align.model.source.parsing import find_forward
+from reprod_align.model.source.settings import read_attributes
 from reprod_align.report import Finding
 
 _MADE = {"optimizer": "optimizer", "schedule": "scheduler"}
@@ -30,7 +31,9 @@ def add_lines(findings: Findings, runner: Runner) -> None:
         if finding.torch_line is None:
             ours = _find(finding, runner.reference, pairing.torch, finding.torch_name, settings)
         if finding.paddle_line is None:
-            theirs = _find(finding, runner.port, pairing.paddle, finding.paddle_name, settings)
+            theirs = _find_choice(finding, runner) or _find(
+                finding, runner.port, pairing.paddle, finding.paddle_name, settings
+            )
         findings.replace(finding, give_lines(finding, ours, theirs))
 
 
@@ -40,6 +43,39 @@ def find_settings(pairing: Pairing, ours: str, theirs: str) -> list[str]:
         return []
     return [one.name for one in pairing.compare_settings(ours, theirs)
             if None not in (one.torch_value, one.paddle_value)]  # fmt: skip
+
+
+def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
+    """Return what makes Paddle's code choose another layer than PyTorch's, or leave one out."""
+    if finding.stage != "weights":
+        return None
+    pairing, side, info = runner.pairing, runner.port, runner.pairing.paddle
+    ours, theirs = finding.torch_name, finding.paddle_name
+    known = {other: name for name, other in pairing.modules.items()}
+    path = theirs if theirs in info.modules else parent(theirs)
+    while path:
+        other = pairing.torch.modules.get(known.get(path, path))
+        for owner, making in find_makings(side, info, path):
+            if other is not None and other.class_name != info.modules[path].class_name:
+                line = find_choice(making, other.class_name)
+                if line is not None:
+                    return _find_chooser(side, info, owner, line)
+        path = parent(path)
+    path = parent(ours)
+    while path and pairing.modules.get(parent(path), parent(path)) not in info.modules:
+        path = parent(path)
+    owner = pairing.modules.get(parent(path), parent(path))
+    missing = path and f"{owner}.{last_part(path)}".lstrip(".") not in info.modules
+    line = find_guard(side.find_classes(owner), last_part(path)) if missing else None
+    return None if line is None else _find_chooser(side, info, owner, line)
+
+
+def _find_chooser(side: Side, info: ModelInfo, owner: str, condition: SourceLine) -> SourceLine:
+    """Return the argument that a condition asks for, or the condition itself if it is a negation."""
+    if "!=" in condition.expression or "not " in condition.expression:
+        return condition
+    names = read_attributes(condition)
+    return (names and find_argument(side, info, owner, names, handed=True)) or condition
 
 
 def _list_settings(finding: Finding, pairing: Pairing) -> list[str]:

@@ -38,10 +38,11 @@ from reprod_align.alignment.locating.rounding import (
 from reprod_align.alignment.locating.shares import split_differences
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
 from reprod_align.causes.draws import explain_draws
-from reprod_align.model.leaf import is_mask
+from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Trace
 
@@ -67,7 +68,7 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     if len(findings.report.findings) == before and not _is_explained(findings, done, faults):
         done = _judge_again(runner, done)
         if not (findings.float32_inside and is_rounding_throughout(done)):
-            _add_unlocated(runner, findings, done)
+            _add_unlocated(runner, findings, done, free)
     return free.port
 
 
@@ -213,7 +214,7 @@ def _describe(fault: Fault, pairing: Pairing, run: PinnedRun) -> str:
     return "its children agree and its own code does not"
 
 
-def _add_unlocated(runner: Runner, findings: Findings, done: Pass) -> None:
+def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRun) -> None:
     """Add a finding for a difference that no single place makes."""
     mode = " in train mode" if done.training else ""
     if not done.outputs:
@@ -224,11 +225,14 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass) -> None:
         text = f"no output can be compared: shapes {ours} in PyTorch, {theirs} in Paddle"
         findings.add("forward", "", "", text)
     elif not done.outputs_ok:
-        worst = max((found for _, found in done.outputs), key=lambda g: g.relative)
+        pair, worst = max(done.outputs, key=lambda output: output[1].relative)
         small = outputs_are_float32(done, CODE_ROUNDING)
         if not (small and note_rounding_as_a_whole(runner, findings, "the model", worst)):
-            text = f"the outputs differ{mode}, but no single module makes the difference: {worst.words}"
-            findings.add("forward", "", "", text, worst)
+            text = _describe_exchange(done, pair) or "but no single module makes the difference"
+            text = f"the outputs differ{mode}, {text}: {worst.words}"
+            lines = _find_own_lines(runner, done, run, pair, worst)
+            text = ". ".join(filter(None, [text, lines.cause, lines.words]))
+            findings.add("forward", "", "", text, worst, (lines.torch, lines.paddle))
     else:
         wrong = [gradient for gradient in done.gradients if not gradient[2].ok]
         name, other, worst = max(wrong, key=lambda g: g[2].relative)
@@ -237,3 +241,30 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass) -> None:
         if not (small and note_rounding_as_a_whole(runner, findings, name, worst)):
             text = f"the gradient differs{mode}: {worst.words}"
             findings.add("backward", name, other, text, worst)
+
+
+def _describe_exchange(done: Pass, pair: LeafPair) -> str:
+    """Say that an output is another one of PyTorch's; "" if it is not."""
+    actual = done.natural.outputs[pair.actual].array
+    for name, leaf in done.reference.outputs.items():
+        if (
+            name != pair.expected
+            and leaf.array.shape == actual.shape
+            and gap(leaf.array, actual).ok
+        ):
+            return f"since they are exchanged: output {pair.actual} is PyTorch's output {name}"
+    return ""
+
+
+def _find_own_lines(
+    runner: Runner, done: Pass, run: PinnedRun, pair: LeafPair, found: Gap
+) -> Lines:
+    """Return the lines in the model's own code that make another output."""
+    calls = next((one for one in run.calls if one.theirs.parent is None), None)
+    if calls is None or pair.actual not in calls.theirs.outputs:
+        return Lines()
+    expected = pair.to_port(done.reference.outputs[pair.expected].array)
+    actual = calls.theirs.outputs[pair.actual].array
+    fault = Fault("forward", calls.paths, found, "its output", calls.theirs.finished, calls, True,
+                  expected, actual)  # fmt: skip
+    return LineFinder(runner, done.training, run, [fault]).find(fault)

@@ -75,6 +75,21 @@ def find_choice(making: Making, class_name: str) -> SourceLine | None:
     return place_of(making.file, max(found, key=lambda node: node.lineno).test) if found else None
 
 
+def find_guard(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
+    """Return the condition under which a class makes what it holds as self.name; None if always."""
+    for file, owner in find_owners(classes):
+        made = find_attribute(owner, name)
+        found = [
+            node
+            for node in ast.walk(owner)
+            if isinstance(node, ast.If) and any(made is inner for inner in ast.walk(node))
+        ]
+        if made is not None:
+            inner = max(found, key=lambda node: node.lineno, default=None)
+            return place_of(file, inner.test) if inner is not None else None
+    return None
+
+
 def _is_made_elsewhere(choice: ast.If | ast.IfExp, made: ast.AST, class_name: str) -> bool:
     """Tell whether the branch that does not hold `made` makes a `class_name`."""
     branches = [part if isinstance(part, list) else [part] for part in (choice.body, choice.orelse)]

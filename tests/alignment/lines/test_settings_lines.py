@@ -24,10 +24,10 @@ FAULTS = {
     "function of an own class": ('act="gelu",\n            mix', 'act="relu",\n            mix'),
     "default of an own class": ("eps: float = 1e-6", "eps: float = 1e-3"),
     "rate in an own class": ("nn.Dropout(dropout)", "nn.Dropout(0.5)"),
-    #"layer by its name": ('mix="gate"', 'mix="conv"'),
-    #"condition that chooses a layer": ('if mix == "gate"', 'if mix != "gate"'),
-    #"part of a fused parameter": ("self.k = nn.Linear(d, d)", "self.k = nn.Linear(d, d, bias_attr=False)"),
-    #"outputs exchanged": ("return y @ y.t(), y.t() @ y", "return y.t() @ y, y @ y.t()"),
+    "layer by its name": ('mix="gate"', 'mix="conv"'),
+    "condition that chooses a layer": ('if mix == "gate"', 'if mix != "gate"'),
+    "part of a fused parameter": ("self.k = nn.Linear(d, d)", "self.k = nn.Linear(d, d, bias_attr=False)"),
+    "outputs exchanged": ("return y @ y.t(), y.t() @ y", "return y.t() @ y, y @ y.t()"),
 }  # fmt: skip
 
 
