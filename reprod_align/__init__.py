@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         official_rule,
     )
     from reprod_align.report import Finding, Report
+    from reprod_align.sections import align_sections
 
 __all__ = [
     "Comparison",
@@ -44,6 +45,7 @@ __all__ = [
     "Rule",
     "STRICT",
     "align",
+    "align_sections",
     "check",
     "compare_arrays",
     "compare_records",
@@ -63,6 +65,7 @@ _HOMES = {
     "records.record": "Recorder load_record save_record",
     "records.verdict": "Comparison EXACT Rule STRICT official_rule",
     "report": "Finding Report",
+    "sections": "align_sections",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 

@@ -73,23 +73,25 @@ def compare_sides(
 ) -> Report:
     """Do what `align` does, for two sides that are already made."""
     check_inputs(inputs)
-    _check(steps, name_map, copy_weights, reference, port)
+    check_arguments(steps, name_map, copy_weights, reference, port)
     if memory is not None and (
         isinstance(memory, bool) or not isinstance(memory, int) or memory < 1
     ):
         raise ReprodError(f"memory: expected a number of bytes, got {str(memory)[:50]!r}")
     pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
     with limit_memory(memory):
-        return _compare(pair)
+        report = judge_in_float64(pair)
+    note_rounded(report)
+    return report
 
 
-def _compare(pair: Pair) -> Report:
-    reference, port = pair.reference, pair.port
+def judge_in_float64(pair: Pair) -> Report:
+    """Judge a pair in float64 as far as it runs there, and tell float32 inside from faults."""
     try:
         report = _judge_in(pair, "float64")
     except ModelFailure as error:
         return _judge_otherwise(pair, error)
-    if report.verdict != "faithful" and (reference.asked_float32 or port.asked_float32):
+    if report.verdict != "faithful" and (pair.reference.asked_float32 or pair.port.asked_float32):
         return _without_float32(pair, report)
     return report
 
@@ -132,16 +134,20 @@ def _without_float32(pair: Pair, mixed: Report) -> Report:
         return wide
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
     found = (place for one in mixed.findings for place in (one.place, *one.places))
-    places = list(dict.fromkeys(found))
-    if places:
-        named = shorten(places, _NAMED)
-        wide.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}; "
-                            "with float64 in its place everything agrees")  # fmt: skip
+    wide.rounded = list(dict.fromkeys(found))
     wide.verdict = "agrees to float32"
     return wide
 
 
-def _check(
+def note_rounded(report: Report) -> None:
+    """Remark on the places where float32 inside is all that differs, if there are any."""
+    if report.rounded:
+        named = shorten(report.rounded, _NAMED)
+        report.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}; "
+                              "with float64 in its place everything agrees")  # fmt: skip
+
+
+def check_arguments(
     steps: object, name_map: object, copy_weights: object, reference: Side, port: Side
 ) -> None:
     """Raise ReprodError for arguments that can't be meant."""

@@ -47,6 +47,10 @@ class Pair:
     """of training"""
     name_map: Mapping[str, str] | None
     copy_weights: bool
+    modules: Mapping[str, str] | None = None
+    """that are known to stand for each other: PyTorch's name -> Paddle's"""
+    further: bool = True
+    """whether further batches are derived from the inputs"""
 
 
 def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
@@ -57,11 +61,20 @@ def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
     """
     findings = Findings()
     runner = pair_models(
-        pair.reference, pair.port, pair.inputs, dtype, pair.name_map, pair.copy_weights, findings
+        pair.reference,
+        pair.port,
+        pair.inputs,
+        dtype,
+        pair.name_map,
+        pair.copy_weights,
+        findings,
+        pair.modules,
     )
     add_split_ties(runner.pairing, findings)
     try:
-        _compare_mode(runner, findings, training=False)
+        done = _compare_mode(runner, findings, training=False)
+        if pair.further:
+            compare_batches(runner, findings, done)
         _forget_details(runner)
         if pair.reference.loss is not None:
             compare_losses(runner, findings)
@@ -73,14 +86,14 @@ def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
     except ModelFailure as error:
         _note_failure(runner, findings, error)
     add_leftovers(runner, findings)
-    _compare_settings(runner.pairing, findings)
+    add_settings(runner.pairing, findings)
     add_lines(findings, runner)
     if put_back:
         runner.put_back()
     return _conclude(runner, findings)
 
 
-def _compare_mode(runner: Runner, findings: Findings, training: bool) -> None:
+def _compare_mode(runner: Runner, findings: Findings, training: bool) -> Pass:
     """Compare one forward and backward pass, in eval or in train mode."""
     reference, natural = runner.made.pop(training, (None, None))
     if reference is None:
@@ -102,7 +115,7 @@ def _compare_mode(runner: Runner, findings: Findings, training: bool) -> None:
         compare_statistics(runner, findings, reference, port)
     else:
         _judge_outputs(runner, findings, done)
-        compare_batches(runner, findings, done)
+    return done
 
 
 def _forget_details(runner: Runner) -> None:
@@ -161,7 +174,7 @@ def _require_predictions(findings: Findings, done: Pass) -> None:
         findings.add("forward", "", "", f"{text}, although every number is within its tolerance")
 
 
-def _compare_settings(pairing: Pairing, findings: Findings) -> None:
+def add_settings(pairing: Pairing, findings: Findings) -> None:
     """Add settings that differ to the finding of their module; remark on them if it has none."""
     for ours, theirs in pairing.modules.items():
         differences = pairing.compare_settings(ours, theirs)

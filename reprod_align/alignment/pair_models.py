@@ -31,10 +31,12 @@ def pair_models(
     name_map: Mapping[str, str] | None,
     copy_weights: bool,
     findings: Findings,
+    modules: Mapping[str, str] | None = None,
 ) -> Runner:
     """Pair the two sides, which are in their working state, and load the weights into the port.
 
-    Unless copy_weights, each weight of the port that differs from PyTorch's gives a finding.
+    modules: those known to stand for each other, PyTorch's name -> Paddle's. Unless copy_weights,
+    each weight of the port that differs from PyTorch's gives a finding.
     Raises ReprodError if PyTorch's model returns no tensor, ModelFailure if it fails.
     """
     weights, described = reference.read_given(), reference.describe()
@@ -44,7 +46,8 @@ def pair_models(
 
     def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:
         paddle = collect_evidence(model, order, held, "Paddle")
-        pairing = make_pairing(match_models(torch, paddle, name_map), torch, paddle)
+        match = replace(match_models(torch, paddle, name_map), modules=modules or {})
+        pairing = make_pairing(match, torch, paddle)
         return Runner(
             reference, port, inputs, dtype, pairing, weights, held, first, eval_backward
         ), paddle

@@ -21,6 +21,10 @@ framework is missing: import torch and paddle inside the functions, and take the
 modules that the functions import. Each process loads the file once; inputs, steps, name_map and
 copy_weights are taken from the PyTorch side.
 
+With --sections the models may be larger than memory: torch_model and paddle_model then make models
+whose weights are not loaded, `torch_weights` says where they lie (safetensors, .bin, .pth; a file, or a
+folder with a sharded checkpoint), and `paddle_weights`, if it is given, where Paddle's own lie.
+
 exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
@@ -28,14 +32,17 @@ import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
+from typing import Any
 
 from reprod_align.alignment import compare_sides
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
+from reprod_align.errors import ReprodError
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
 from reprod_align.report import Report
+from reprod_align.sections import SECTION_SIZE, align_sections
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -47,6 +54,11 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=read_size,
         metavar="SIZE",
         help="memory to take, as 8G; then files are used",
+    )
+    parser.add_argument("--sections", type=int, nargs="?", const=SECTION_SIZE, metavar="PARAMETERS",
+                        help=f"one section at a time, of so many parameters ({SECTION_SIZE:,})")  # fmt: skip
+    parser.add_argument(
+        "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
     parser.add_argument("--torch-python", metavar="PATH", help="interpreter that has PyTorch")
     parser.add_argument("--paddle-python", metavar="PATH", help="interpreter that has Paddle")
@@ -77,6 +89,8 @@ def judge_pair(options: Namespace) -> Report:
     with run_user_code(options.file):
         tell("making the models")
         try:
+            if options.sections is not None:
+                return _judge_sections(options)
             if options.torch_python or options.paddle_python:
                 pythons = options.torch_python, options.paddle_python
                 return _judge_apart(options.file, *pythons, options.memory)
@@ -89,6 +103,34 @@ def _judge_here(path: Path, memory: int | None) -> Report:
     with open_file(path, PairFile) as file:
         sides = announce_work(file.side("torch")), announce_work(file.side("paddle"))
         report = compare_sides(*sides, file.inputs(), **file.settings(), memory=memory)
+        report.remarks += file.remarks()
+        return report
+
+
+def _judge_sections(options: Namespace) -> Report:
+    """Compare one section at a time."""
+    if options.torch_python or options.paddle_python:
+        raise ReprodError("--sections runs both sides in this process: leave the interpreters out")
+    with open_file(options.file, PairFile) as file:
+        settings: dict[str, Any] = {**file.settings()}
+        weights, own = file.weights("torch"), file.weights("paddle")
+        if weights is None:
+            raise ReprodError(f"{options.file}: --sections needs torch_weights, a path")
+        if settings.pop("copy_weights", own is None) is not (own is None):
+            raise ReprodError(
+                f"{options.file}: paddle_weights and copy_weights = False go together: give both or neither"
+            )
+        settings |= file.find_functions("torch") | file.find_functions("paddle")
+        report = align_sections(
+            file.find_maker("torch"),
+            file.find_maker("paddle"),
+            file.inputs(),
+            weights,
+            own,
+            section_size=options.sections,
+            state=options.state,
+            **settings,
+        )
         report.remarks += file.remarks()
         return report
 

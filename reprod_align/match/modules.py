@@ -15,7 +15,8 @@ import numpy as np
 def pair_modules(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, str]:
     """Return every module that has a counterpart: PyTorch's name -> Paddle's, each named once."""
     owners, above = _owners(found, torch, paddle), _children(torch.info)
-    pairs = {"": "", **{path: target for path, target in owners if path not in above}}
+    leaves = {path: target for path, target in owners if path not in above}
+    pairs = {"": "", **leaves, **found.modules}
     _by_content(pairs, torch, paddle)
     taken = set(pairs.values())
     for path, target in owners:  # what holds other modules too

@@ -50,6 +50,8 @@ class Match:
     pairs: list[TensorPair] = field(default_factory=list)
     owners: dict[str, str] = field(default_factory=dict)
     """modules that hold tensors: PyTorch's name -> Paddle's"""
+    modules: Mapping[str, str] = field(default_factory=dict)
+    """further modules that are known to stand for each other"""
     torch_left: list[str] = field(default_factory=list)
     paddle_left: list[str] = field(default_factory=list)
     doubts: list[tuple[tuple[str, ...], ...]] = field(default_factory=list)

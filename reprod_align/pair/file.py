@@ -41,9 +41,11 @@ _RULES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "name_map": ("a dict from name to name", _is_name_map),
     "copy_weights": ("True or False", lambda value: isinstance(value, bool)),
 }
+_WEIGHTS: Final = ("torch_weights", "paddle_weights")
 _NAMES: Final = (
     *(f"{framework}_{function}" for framework in FRAMEWORKS for function in _FUNCTIONS),
     *("inputs", "INPUTS"),
+    *_WEIGHTS,
     *_RULES,
 )
 
@@ -58,15 +60,33 @@ class PairFile:
         """Keep what was loaded from `path`."""
         self.path, self._module = path, module
 
+    def find_maker(self, framework: Framework) -> Callable[..., Any]:
+        """Return the function that makes one side's model."""
+        that = f"that returns the {FRAMEWORKS[framework]} model"
+        return self.require_function(f"{framework}_model", that)
+
+    def find_functions(self, framework: Framework) -> dict[str, Callable[..., Any] | None]:
+        """Return one side's loss, optimizer and scheduler, by their names in the file."""
+        names = [f"{framework}_{name}" for name in _FUNCTIONS[1:]]
+        return {name: self.find_function(name, 1) for name in names}
+
+    def weights(self, framework: Framework) -> Path | None:
+        """Return where one side's weights lie, None if the file does not say."""
+        name = f"{framework}_weights"
+        found = getattr(self._module, name, None)
+        if found is None:
+            return None
+        if not isinstance(found, (str, Path)):
+            raise ReprodError(f"{self.path}: {name} must be a path, not {str(found)[:100]!r}")
+        return self.path.resolve().parent / found
+
     def side(self, framework: Framework) -> LocalSide:
         """Return one side of the pair, its model made."""
-        made = self.call_function(
-            f"{framework}_model", f"that returns the {FRAMEWORKS[framework]} model"
-        )
-        functions = [self.find_function(f"{framework}_{name}", 1) for name in _FUNCTIONS[1:]]
+        made = self.find_maker(framework)()
+        functions = self.find_functions(framework)
         with _name_file(self.path):
             make = sides.torch_side if framework == "torch" else sides.paddle_side
-            return make(made, *functions)
+            return make(made, *functions.values())
 
     def inputs(self) -> Inputs:
         """Return the arrays that both models are given."""
@@ -104,10 +124,14 @@ class PairFile:
 
     def call_function(self, name: str, that: str) -> Any:
         """Return what the function of the file returns; `that` says what it should, for the error."""
+        return self.require_function(name, that)()
+
+    def require_function(self, name: str, that: str) -> Callable[..., Any]:
+        """Return the function of the file, which takes no arguments."""
         function = self.find_function(name, 0)
         if function is None:
             raise ReprodError(f"{self.path} defines no function {name}() {that}")
-        return function()
+        return function
 
     def find_function(self, name: str, arguments: int) -> Callable[..., Any] | None:
         """Return the named function, None if the file has none. Raises ReprodError for another value."""

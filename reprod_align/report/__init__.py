@@ -111,6 +111,8 @@ class Report:
     """what the differences mean for predictions and the loss, in words"""
     shares: list[ModuleShare] = field(default_factory=list)
     """if the outputs differ: how each module came to differ, in calling order"""
+    rounded: list[str] = field(default_factory=list)
+    """where float32 inside is all that differs"""
 
     @property
     def passed(self) -> bool:

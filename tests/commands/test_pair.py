@@ -8,6 +8,7 @@ from reprod_align.errors import ReprodError
 from tests.commands.asked import run
 
 import pytest
+import torch
 
 FILE = """
 import numpy as np
@@ -87,3 +88,22 @@ def test_a_size_that_tells_no_bytes_is_refused(
 
 def test_a_small_budget_leaves_the_verdict(file: Path) -> None:
     assert run(pair, file, "--memory", "1M") == 0
+
+
+def test_sections_are_judged_with_the_weights_of_a_file(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ReprodError, match="--sections needs torch_weights"):
+        run(pair, file, "--sections")
+    weights = {"0.weight": torch.ones(2, 3), "0.bias": torch.zeros(2)}
+    torch.save(weights, tmp_path / "weights.bin")
+    file.write_text(f"torch_weights = 'weights.bin'\n{FILE}")
+    state = tmp_path / "state.json"
+    assert run(pair, file, "--sections", "10", "--state", state) == 0
+    assert state.is_file()
+    assert "by section" in capsys.readouterr().out
+    file.write_text(f"torch_weights = 'weights.bin'\ncopy_weights = False\n{FILE}")
+    with pytest.raises(ReprodError, match="go together"):
+        run(pair, file, "--sections")
+    with pytest.raises(ReprodError, match="leave the interpreters out"):
+        run(pair, file, "--sections", "--torch-python", "python")

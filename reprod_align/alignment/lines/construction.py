@@ -29,12 +29,18 @@ def add_lines(findings: Findings, runner: Runner) -> None:
         ours = theirs = None
         settings = _list_settings(finding, pairing)
         if finding.torch_line is None:
-            ours = _find(finding, runner.reference, pairing.torch, finding.torch_name, settings)
+            ours = find_torch_line(finding, runner.reference, pairing)
         if finding.paddle_line is None:
             theirs = _find_choice(finding, runner) or _find(
                 finding, runner.port, pairing.paddle, finding.paddle_name, settings
             )
         findings.replace(finding, give_lines(finding, ours, theirs))
+
+
+def find_torch_line(finding: Finding, side: Side, pairing: Pairing) -> SourceLine | None:
+    """Return PyTorch's line of a finding that no call of the forward pass makes."""
+    settings = _list_settings(finding, pairing)
+    return _find(finding, side, pairing.torch, finding.torch_name, settings)
 
 
 def find_settings(pairing: Pairing, ours: str, theirs: str) -> list[str]:

@@ -75,8 +75,8 @@ def saved_tensors(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Tell whether the tensor has memory."""
-    return not tensor.is_meta
+    """Tell whether the tensor has memory: one that was expanded from nothing has none."""
+    return not tensor.is_meta and (tensor.numel() < 2 or any(tensor.stride()))
 
 
 def view(tensor: torch.Tensor) -> Array:
@@ -215,7 +215,8 @@ def change_precision(
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
     each tensor's own dtype and still protects its values. Yields what they hold, by their ids.
     """
-    kept = [(tensor, tensor.data, tensor.grad) for tensor in tensors]
+    filled = [tensor for tensor in tensors if has_values(tensor)]
+    kept = [(tensor, tensor.data, tensor.grad) for tensor in filled]
     default = torch.get_default_dtype()
     try:
         if dtype is not None:

@@ -1,0 +1,84 @@
+"""`align` for models larger than memory: one section of both models at a time.
+
+Both models are made without memory. Each is run once as a whole, with the weights of one section in
+memory at a time; what crosses the sections' borders is kept. Then `align`'s own engine judges the
+pair once for each piece, with the piece's sections real and the others replaced by stand-ins, which
+return what the sections returned and pass differences on.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from reprod_align.alignment import Function, check_arguments
+from reprod_align.errors import ReprodError
+from reprod_align.model.inputs import check_inputs
+from reprod_align.model.side import Inputs
+from reprod_align.report import Report
+from reprod_align.sections.judging import Task, judge_sections
+from reprod_align.sections.models import Maker, build_model, divide_pair
+from reprod_align.sections.state_file import StateFile, take_fingerprint
+from reprod_align.weights.reading import open_checkpoint
+
+SECTION_SIZE = 70_000_000
+"""parameters of a piece: in float64, about 4 GB for both sides (docs/align.md)"""
+
+
+def align_sections(
+    torch_model: Maker,
+    paddle_model: Maker,
+    inputs: Inputs,
+    torch_weights: Path,
+    paddle_weights: Path | None = None,
+    torch_loss: Function | None = None,
+    paddle_loss: Function | None = None,
+    torch_optimizer: Function | None = None,
+    paddle_optimizer: Function | None = None,
+    torch_scheduler: Function | None = None,
+    paddle_scheduler: Function | None = None,
+    steps: int = 3,
+    name_map: Mapping[str, str] | None = None,
+    section_size: int = SECTION_SIZE,
+    state: Path | None = None,
+) -> Report:
+    """Compare a PyTorch model with its Paddle port as `align` does, one section at a time.
+
+    torch_model, paddle_model: functions that make the models; they are made without memory, so
+    that a function must not load weights. torch_weights: a file of weights, or a folder with the
+    parts of one: safetensors, `.bin`, `.pth`. paddle_weights: Paddle's own weights, to be compared;
+    None: PyTorch's are converted. section_size: parameters of a section and of the sections that
+    are judged together; a layer that is larger is a section of its own. state: a file that keeps what
+    is done, so that an interrupted run goes on from there. The rest: as for `align`.
+
+    Raises ReprodError if an argument can't be what it should be, WeightsError if a file can't be
+    read or does not fit its model, ModelFailure if the PyTorch side itself fails.
+    """
+    from reprod_align.backends.paddle import unfilled as paddle_unfilled
+    from reprod_align.backends.torch import unfilled as torch_unfilled
+    from reprod_align.pair.sides import paddle_side, torch_side
+
+    check_inputs(inputs)
+    if type(section_size) is not int or section_size < 1:
+        raise ReprodError(f"section_size: expected a whole number above 0, got {section_size!r}")
+    reference = torch_side(
+        build_model(torch_model, torch_unfilled), torch_loss, torch_optimizer, torch_scheduler
+    )
+    port = paddle_side(
+        build_model(paddle_model, paddle_unfilled), paddle_loss, paddle_optimizer, paddle_scheduler
+    )
+    copy_weights = paddle_weights is None
+    check_arguments(steps, name_map, copy_weights, reference, port)
+    ours = open_checkpoint(torch_weights)
+    theirs = None if paddle_weights is None else open_checkpoint(paddle_weights)
+    files = [*ours.files, *(theirs.files if theirs else ())]
+    settings = (section_size, steps, name_map)
+    print_ = take_fingerprint(files, inputs, (reference, port), settings) if state else ""
+    pair = divide_pair(
+        reference,
+        port,
+        ours.tensors,
+        None if theirs is None else theirs.tensors,
+        section_size,
+        name_map,
+    )
+    task = Task(pair, inputs, steps, name_map or {}, copy_weights)
+    return judge_sections(task, StateFile(state, print_))

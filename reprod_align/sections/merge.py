@@ -1,0 +1,101 @@
+"""Makes one report of those on the pieces of a model."""
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from reprod_align.base.naming import is_within
+from reprod_align.report import STAGES, Check, Finding, Report
+from reprod_align.report.grouping import group_findings
+
+BY_SECTION = " by section, "
+_ROUNDED = "agrees to float32 only"
+_FIGURE = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
+_OF_A_PIECE = ("never called as a module", "no parameter gets a gradient")
+"""remarks on what is true of a piece and need not be true of the model"""
+
+
+def merge_reports(reports: Sequence[Report]) -> Report:
+    """Return the report on the whole: every place once, each check at its worst.
+
+    reports: on the pieces, in the order in which the model calls them.
+    """
+    merged = Report()
+    judged = [one for one in reports if one.verdict == "diverges"] or reports
+    merged.findings = group_findings(_sort(_join_findings(judged)))
+    merged.checks = _join_checks(_name_check(check) for one in reports for check in one.checks)
+    merged.remarks = _join_remarks(reports, judged)
+    merged.pairs = {name: other for one in reports for name, other in one.pairs.items()}
+    merged.consequences = list(dict.fromkeys(text for one in judged for text in one.consequences))
+    merged.shares = next((one.shares for one in judged if one.shares), [])
+    merged.rounded = list(dict.fromkeys(place for one in judged for place in one.rounded))
+    if merged.findings:
+        merged.verdict = "diverges"
+    elif any(one.verdict != "faithful" for one in reports):
+        merged.verdict = "agrees to float32"
+    return merged
+
+
+def _join_findings(reports: Sequence[Report]) -> list[Finding]:
+    """Return the findings; what stands outside the sections is found in every piece, and said once.
+
+    Those of the backward pass are in its order: the last piece's first.
+    """
+    forward = [f for one in reports for f in one.findings if f.stage != "backward"]
+    backward = [f for one in reversed(reports) for f in one.findings if f.stage == "backward"]
+    found: dict[object, Finding] = {}
+    for finding in (*forward, *backward):
+        found.setdefault((finding.stage, finding.torch_name, finding.paddle_name), finding)
+    return [one for one in found.values() if not _follows(one, forward)]
+
+
+def _follows(finding: Finding, forward: Sequence[Finding]) -> bool:
+    """Tell whether a fault of the backward pass follows from one of the forward pass at its place."""
+    return finding.stage == "backward" and any(
+        one.stage == "forward"
+        and one.paddle_name == finding.paddle_name
+        and is_within(finding.torch_name, one.torch_name)
+        for one in forward
+    )
+
+
+def _sort(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: STAGES.index(finding.stage))
+
+
+def _name_check(check: Check) -> Check:
+    """Return a check of a section; outputs are what the whole models make of what the section did."""
+    return replace(check, what=check.what.replace(", ", BY_SECTION, 1))
+
+
+def _join_checks(checks: Iterable[Check]) -> list[Check]:
+    """Return one check of each kind, the worst, which passes if all do."""
+    found: dict[object, Check] = {}
+    for check in checks:
+        key = check.stage, _FIGURE.sub("#", check.what)
+        known = found.setdefault(key, check)
+        worse = max(known, check, key=_rank)
+        found[key] = replace(worse, passed=known.passed and check.passed)
+    return [*found.values()]
+
+
+def _rank(check: Check) -> tuple[bool, float]:
+    """Return what is larger for the worse of two checks: in float32, what is further beyond its noise."""
+    relative = check.relative / check.noise if check.noise else check.relative
+    return not check.passed, math.inf if math.isnan(relative) else relative
+
+
+def _join_remarks(reports: Sequence[Report], judged: Sequence[Report]) -> list[str]:
+    """Return the remarks once each; those on what a piece lacks only if every piece lacks it.
+
+    judged: the reports that decide. What the others say of float32 is left out.
+    """
+    remarks = dict.fromkeys(text for one in reports for text in one.remarks)
+    kept = {text for one in judged for text in one.remarks}
+    return [
+        text
+        for text in remarks
+        if (not text.startswith(_OF_A_PIECE) or all(text in one.remarks for one in reports))
+        and (text in kept or not text.startswith(_ROUNDED))
+    ]

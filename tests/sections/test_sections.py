@@ -1,0 +1,91 @@
+"""`align_sections` says what `align` says."""
+
+from pathlib import Path
+from typing import Any
+
+from reprod_align import ReprodError, align_sections
+from reprod_align.errors import WeightsError
+from reprod_align.sections import SECTION_SIZE
+from tests.sections.small import (
+    IDS,
+    LIMIT,
+    PaddleNet,
+    TorchNet,
+    judge_in_memory,
+    judge_in_sections,
+    places,
+    write_weights,
+)
+
+import pytest
+
+
+def causes(report: Any) -> list[str]:
+    """Return what follows the numbers in each message."""
+    return sorted(finding.message.partition(". ")[2] for finding in report.findings)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_faithful_pair_is_faithful_in_sections(tmp_path: Path, tied: bool) -> None:
+    whole, divided = judge_in_memory(tied=tied), judge_in_sections(tmp_path, tied=tied)
+    assert (whole.verdict, divided.verdict) == ("faithful", "faithful"), str(divided)
+    assert all(check.passed for check in divided.checks)
+    assert set(divided.remarks) <= set(whole.remarks)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["layer", "refused", "code", "backward", "embedding", "between", "mask", "order"],
+)
+def test_a_fault_is_found_where_it_is_in_memory(tmp_path: Path, fault: str) -> None:
+    whole, divided = judge_in_memory(fault), judge_in_sections(tmp_path, fault)
+    assert whole.verdict == divided.verdict == "diverges"
+    assert places(divided) == places(whole), f"{divided}\n\n{whole}"
+    assert causes(divided) == causes(whole)
+
+
+def test_a_tie_that_the_port_lacks_is_found(tmp_path: Path) -> None:
+    whole = judge_in_memory(tied=True, split=True)
+    divided = judge_in_sections(tmp_path, tied=True, split=True)
+    assert places(divided) == places(whole) != []
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_call_that_pytorch_lacks_is_found(tmp_path: Path, tied: bool) -> None:
+    """PyTorch's line is then that of the call before, which in memory is another section's."""
+    whole, divided = judge_in_memory("head", tied), judge_in_sections(tmp_path, "head", tied)
+    for ours, theirs in zip(whole.findings, divided.findings, strict=True):
+        assert (ours.stage, ours.place) == (theirs.stage, theirs.place)
+        assert (ours.message, ours.paddle_line) == (theirs.message, theirs.paddle_line)
+
+
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = write_weights(tmp_path, tied=True)  # no head.weight
+    with pytest.raises(WeightsError, match=r"missing head\.weight"):
+        align_sections(TorchNet, PaddleNet, IDS, path, section_size=LIMIT)
+
+
+def test_damaged_weights_are_refused(tmp_path: Path) -> None:
+    path = write_weights(tmp_path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(WeightsError, match="truncated"):
+        align_sections(TorchNet, PaddleNet, IDS, path)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"torch_model": TorchNet()}, "a function that makes the model"),
+        ({"section_size": 0}, "section_size: expected a whole number above 0"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    tmp_path: Path, options: dict[str, Any], words: str
+) -> None:
+    given: dict[str, Any] = {"torch_model": TorchNet, "paddle_model": PaddleNet} | options
+    with pytest.raises(ReprodError, match=words):
+        align_sections(inputs=IDS, torch_weights=write_weights(tmp_path), **given)
+
+
+def test_a_section_is_a_layer_by_default_too() -> None:
+    assert SECTION_SIZE > LIMIT
