@@ -11,6 +11,7 @@ from reprod_align.model.source.parsing import (
     find_assignment,
     find_constant,
     find_forward,
+    is_plain_assignment,
     names_are_crossed,
 )
 
@@ -110,3 +111,9 @@ def test_two_arguments_by_each_others_names_are_crossed(tmp_path: Path) -> None:
     for text, crossed in (("f(k, q, v)", True), ("f(q, k, v)", False), ("f(k, k, v)", False)):
         assert names_are_crossed(SourceLine("y.py", 9, text), inside) is crossed
     assert not names_are_crossed(SourceLine("y.py", 9, ""), inside)
+
+
+def test_a_statement_that_only_renames_or_chooses_is_told_from_one_that_computes() -> None:
+    for text, plain in (("x = y[1]", True), ("x = self.y", True), ("x = y[-1][0]", True),
+                        ("x = f(y)", False), ("x = y + 1", False), ("x = y[at]", False), ("", False)):  # fmt: skip
+        assert is_plain_assignment(SourceLine("y.py", 1, text)) is plain

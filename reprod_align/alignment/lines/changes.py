@@ -62,17 +62,18 @@ def list_changes(
         (value for one in written for value in (*one.inputs, *one.outputs)), _RELATIVE
     )
     ends = list(_find_ends(theirs, [*chain, consumer], constants))
-    found = []
+    found: dict[tuple[int, int], tuple[tuple[bool, int, int, int], Change]] = {}
     for end in ends:
         value = theirs[end].outputs[0]
         if _is_right(known, value):
             continue
-        plain = value.size == 0 or value.min() == value.max()
+        plain = bool(value.size == 0 or value.min() == value.max())
         for at in [end, *trace_back(theirs, value, end + 1, accepts=_is_constant)]:
-            if theirs[at].call[0] not in skipped:
-                found += [((bool(plain), rank, number, -at), _make_change(theirs, at, variant, end, known))
-                          for number, (rank, variant) in enumerate(_rank(theirs[at], known))]  # fmt: skip
-    return [change for _, change in sorted(found, key=lambda one: one[0])][:_MOST]
+            for number, (rank, variant) in enumerate(_rank(theirs[at], known)):
+                if theirs[at].call[0] not in skipped:
+                    change = _make_change(theirs, at, variant, end, known)
+                    found.setdefault((at, number), ((plain, rank, number, -at), change))
+    return [change for _, change in sorted(found.values(), key=lambda one: one[0])][:_MOST]
 
 
 def takes_constant(operation: Operation) -> bool:

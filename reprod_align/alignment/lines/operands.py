@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.search import Difference
-from reprod_align.alignment.lines.values import HIDDEN, are_alike, are_equal
+from reprod_align.alignment.lines.values import HIDDEN, are_alike, are_equal, tells
 from reprod_align.alignment.lines.variants import vary
 from reprod_align.causes import explain_forward
-from reprod_align.causes.numbers import is_telling
 from reprod_align.model.leaf import hide_same_places
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
@@ -31,9 +30,12 @@ def explain_calls(found: Difference, relative: float = _CLOSE) -> str:
     if are_exchanged(ours, theirs):
         return "the two operands are exchanged: Paddle's first is PyTorch's second"
     apart = list(_pair_unequal(ours.inputs, theirs.inputs, relative))
+    alone = len(ours.outputs) == len(theirs.outputs) == 1
+    if apart and alone and (words := _explain_change(ours.outputs[0], theirs, relative)):
+        return words
     if len(apart) == 1:
         return _explain(*apart[0], [])
-    if apart or len(ours.outputs) != 1 or len(theirs.outputs) != 1:
+    if apart or not alone:
         return ""
     words = _explain(ours.outputs[0], theirs.outputs[0], _name_inputs(ours))
     return words or _explain_change(ours.outputs[0], theirs, relative)
@@ -56,7 +58,7 @@ def _normalise(array: Array) -> Array:
 
 def _explain_change(due: Array, theirs: Operation, relative: float) -> str:
     """Return which one change of Paddle's call gives what PyTorch's gives."""
-    if not is_telling(due) or are_equal(due, theirs.outputs[0], relative):
+    if not tells(due) or are_equal(due, theirs.outputs[0], relative):
         return ""
     changes = (one for one in vary(theirs) if not one.lacking)
     found = next((one for one in changes if are_equal(due, one.value, relative)), None)

@@ -13,12 +13,13 @@ from reprod_align.alignment.lines.search import Difference
 from reprod_align.causes.functions import FUNCTIONS
 from reprod_align.causes.numbers import fits
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Operation
+from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.source.parsing import (
     find_assignment,
     find_branch,
     find_condition,
     find_constant,
+    is_plain_assignment,
     is_same_function,
     names_are_crossed,
 )
@@ -68,6 +69,8 @@ def _find_exchange(operation: Operation) -> SourceLine | None:
 def find_change_line(change: Change) -> SourceLine:
     """Return the line of a change: of the call, or the statement that passes its result on unchanged."""
     made, used = change.operation, change.taker
+    if change.variant.held:
+        return _find_buffer(made) or made.source
     if not change.variant.lacking or used is None:
         return made.source
     taken = used.inputs[change.position]
@@ -130,15 +133,17 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     if branch is not None:
         return branch
     lines = [find_assignment(place.file, place.line, name) for name in held]
-    return next((line for line in lines if line is not None and line.line > after), None)
+    first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
+    return next((line for line in lines if line is not None and line.line > first), None)
 
 
 def _find_choice(made: Operation, place: SourceLine, held: Sequence[str]) -> SourceLine | None:
-    """Return the statement that takes one of the values that a call returned: `x = outputs[0]`."""
-    if len(made.outputs) < 2 or made.source.file != place.file:
+    """Return the statement that only chooses or renames a value: `x = outputs[0]`, `x = y`."""
+    if made.source.file != place.file:
         return None
     lines = [find_assignment(place.file, place.line, name) for name in held]
-    return next((line for line in lines if line is not None and line.line > made.source.line), None)
+    found = (line for line in lines if line is not None and line.line > made.source.line)
+    return next((line for line in found if is_plain_assignment(line)), None)
 
 
 def _is_in(value: object, other: Operation) -> bool:

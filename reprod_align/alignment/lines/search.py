@@ -11,7 +11,8 @@ from typing import Literal
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.names import name_of
-from reprod_align.alignment.lines.values import KnownValues
+from reprod_align.alignment.lines.values import KnownValues, tells
+from reprod_align.alignment.lines.variants import vary
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
 
@@ -104,10 +105,32 @@ class _Search:
         if due is not None and not self._is_made(due):
             lacking = self._taken_by(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
-            return Difference(how, due, consumers[1], lacking, consumers[1], made, place)
+            taker = self._find_taker(wrong, at, consumers[1])
+            if (
+                taker is not consumers[1] and taker is not None
+            ):  # the value goes through another file
+                earlier = self._maker(wrong, self._theirs.index(taker))
+                made = made if earlier is None else self._theirs[earlier]
+                place = _position(taker, wrong)
+            return Difference(how, due, taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected, wrong):
             return Difference("extra", consumers[0], made, True)
+        while at is not None and any(_is_same(wrong, one) for one in self._theirs[at].inputs):
+            taker, at = self._theirs[at], self._maker(wrong, at)  # such as a dropout in eval mode
+            made = None if at is None else self._theirs[at]
+            consumers, place = (consumers[0], taker), _position(taker, wrong)
         return Difference("value", *consumers, True, consumers[1], made, place)
+
+    def _find_taker(
+        self, wrong: Array, at: int | None, consumer: Operation | None
+    ) -> Operation | None:
+        """Return the call that takes a wrong value in the file that made it, else its consumer."""
+        made = None if at is None else self._theirs[at]
+        if made is None or consumer is None or made.source.file == consumer.source.file:
+            return consumer
+        found = (one for one in self._theirs if one.source.file == made.source.file
+                 and any(_is_same(wrong, value) for value in one.inputs))  # fmt: skip
+        return next(found, consumer)
 
     def _gives_only(self, made: Operation, expected: Sequence[Array], wrong: Array) -> bool:
         """Tell whether a call of the port's makes the wrong value of the one that is due."""
@@ -160,6 +183,8 @@ class _Search:
         theirs = self._theirs[at]
         ours = self._counterpart(theirs)
         last = any(_is_same(wrong, made) for made in theirs.outputs)
+        if ours is None and (meant := self._find_meant(theirs)) is not None:
+            return Difference("call", meant, theirs, True)
         if ours is None:
             return Difference(
                 "extra", None, theirs, last and self._gives_only(theirs, expected, wrong)
@@ -169,7 +194,8 @@ class _Search:
             return moved
         exchanged = self._find_exchanged(ours, theirs)
         if exchanged is not None:
-            return self._explain_other_value(*exchanged, (ours, theirs))
+            wrong, taker = self._follow_layouts(exchanged[0], at)
+            return self._explain_other_value(wrong, exchanged[1], (ours, taker))
         how: How = "layout" if self._is_layout(theirs) else "call"
         due = KnownValues(ours.outputs, self._relative)
         both_last = last and any(due.knows(value) for value in expected)
@@ -200,9 +226,29 @@ class _Search:
         taken = self._taken_by(ours)
         wrong = [value for value in theirs.inputs if not taken.knows(value)]
         due = [value for value in ours.inputs if not given.knows(value)]
-        if len(wrong) != 1 or len(due) != 1 or not self._known.find_equal(wrong[0]):
+        if len(wrong) != 1 or len(due) != 1 or not self._known.knows(wrong[0]):
             return None
         return wrong[0], due
+
+    def _follow_layouts(self, value: Array, at: int) -> tuple[Array, Operation]:
+        """Return the value as the reference has it, before it is laid out, and the call that takes it."""
+        taker = self._theirs[at]
+        while not self._known.find_equal(value):
+            maker = self._maker(value, at)
+            moved = None if maker is None else self._theirs[maker]
+            if moved is None or maker is None or not moved.inputs or not self._is_layout(moved):
+                break
+            value, taker, at = moved.inputs[0], moved, maker
+        return value, taker
+
+    def _find_meant(self, theirs: Operation) -> Operation | None:
+        """Return the reference's call that gives what one change of the port's call would give."""
+        for variant in vary(theirs):
+            if not variant.lacking and tells(variant.value):
+                found = self._maker_of_ours([variant.value])
+                if found is not None and not self._is_made(found):
+                    return found
+        return None
 
     def _counterpart(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that stands for the port's: it takes the same values."""

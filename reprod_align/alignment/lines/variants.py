@@ -33,6 +33,8 @@ class Variant:
     """the call is as it should be, and another is missing: on its result, or on what it takes"""
     operand: int | None = None
     """on which of its inputs"""
+    held: bool = False
+    """the change is in a tensor that a module holds, and that the call takes"""
 
 
 Made = tuple[str, Array]
@@ -53,6 +55,7 @@ def vary(operation: Operation) -> Iterator[Variant]:
             named = [words for words in own if words.partition(" ")[0] == name_of(operation)]
             yield from (Variant(f"{words} in place of {(named or own)[0]}", made)
                         for words, made in makers if own and words not in own)  # fmt: skip
+        yield from _exchange_held(operation)
         yield from _drop(operation)
         yield from _complete(operation)
         yield from _follow(given)
@@ -114,14 +117,9 @@ def _over_axes(operation: Operation) -> Iterator[Made]:
     for name, function in alike.items():
         for axis in range(x.ndim) if x.size else ():
             made = np.asarray(function(x, axis=axis))
-            if made.size == operation.outputs[0].size and made.ndim < x.ndim:
-                made = made.reshape(shape) if _is_fit(made.shape, shape) else made
+            if made.ndim < x.ndim == len(shape):
+                made = np.expand_dims(made, axis)
             yield f"{name} over axis {axis}", made
-
-
-def _is_fit(shape: Sequence[int], other: Sequence[int]) -> bool:
-    """Tell whether two shapes differ only in axes of length 1."""
-    return [size for size in shape if size > 1] == [size for size in other if size > 1]
 
 
 def _over_several(operation: Operation) -> Iterator[Made]:
@@ -197,6 +195,18 @@ def _places(operation: Operation) -> Iterator[Made]:
                 part = x.take(range(at, at + shape[axis]), axis)
                 if part.shape == shape:
                     yield f"a slice from {at} of axis {axis}", part
+
+
+def _exchange_held(operation: Operation) -> Iterator[Variant]:
+    """Yield the triangles that a mask which a module holds may be meant to be."""
+    given = operation.outputs[0]
+    held = any(name.startswith("self.") for name in operation.tensors)
+    if not held or any(operation.makers) or given.ndim < 2 or given.dtype.kind not in "biuf":
+        return
+    ones = np.ones(given.shape, given.dtype)
+    for name, made in (("lower", np.tril(ones)), ("upper", np.triu(ones))):
+        yield Variant(f"the {name} triangle of ones", made, held=True)
+    yield Variant("all of it exchanged, 1 minus it", 1 - _plain(given), held=True)
 
 
 def _drop(operation: Operation) -> Iterator[Variant]:

@@ -13,6 +13,8 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.operation import Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array
 
+_MOST_RUNS = 64  # of the port, for all faults of one pass
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -25,6 +27,8 @@ class Trial:
     """as in the run that recorded the calls"""
     proven: list[Change] = field(default_factory=list)
     """changes that made earlier faults go away"""
+    runs: list[Change] = field(default_factory=list)
+    """what was tried, for all faults"""
 
     def find_change(
         self, fault: Fault, ours: Sequence[Operation], theirs: Sequence[Operation]
@@ -51,6 +55,9 @@ class Trial:
         """Return the first change that mends; rather one that makes a mask as the reference has it."""
         mending = None
         for change in changes:
+            if len(self.runs) >= _MOST_RUNS:
+                break
+            self.runs.append(change)
             made = self._try(change, fault, place)
             if made is not None and change.is_right(made):
                 return change

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from reprod_align.alignment.lines.gradient import find_cut
 from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
-from reprod_align.alignment.lines.values import KnownValues, are_alike, are_equal
+from reprod_align.alignment.lines.values import KnownValues, are_alike, are_equal, tells
 from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, Operation
@@ -113,3 +113,33 @@ def test_masks_of_every_convention_and_scores_under_them_are_equal() -> None:
         assert KnownValues([X + masks[0]], 1e-9).find_equal(X + mask)
     weak = np.where(hidden, -1.0, 0.0)
     assert not are_equal(masks[0], weak, 1e-9) and not are_equal(X + masks[0], X + weak, 1e-9)
+
+
+def test_a_call_without_counterpart_is_held_against_what_one_change_of_it_gives() -> None:
+    """PyTorch writes the norm out; Paddle's takes it over the other axis."""
+    squares, total = X**2, (X**2).sum(1, keepdims=True)
+    root, wrong = np.sqrt(total), np.sqrt((X**2).sum(0, keepdims=True))
+    ours = [call("square", 1, [X], squares), call("sum", 2, [squares], total),
+            call("pow", 3, [total], root), returned(4, root)]  # fmt: skip
+    theirs = [call("norm", 1, [X], wrong), returned(2, wrong)]
+    found = search(ours, theirs)
+    assert found is not None and found.theirs is theirs[0] and found.is_sure
+
+
+def test_another_part_of_what_a_call_returned_is_followed_through_calls_that_change_nothing() -> (
+    None
+):
+    parts = X[:1], X[1:]
+    given = Operation(
+        "encoder", SourceLine("x.py", 1), ("", 0), [X], parts, True, child=("encoder", 0)
+    )
+    ours = [given, call("dropout", 3, [parts[1]], parts[1]), returned(4, parts[1])]
+    theirs = [given, call("dropout", 3, [parts[0]], parts[0]), returned(4, parts[0])]
+    found = search(ours, theirs)
+    assert found is not None and (found.how, found.used, found.made) == ("value", theirs[1], given)
+
+
+def test_arrays_that_can_be_equal_by_chance_tell_nothing() -> None:
+    assert (
+        tells(X) and not tells(np.ones((2, 2))) and not tells(np.arange(4)) and not tells(X[:1, :1])
+    )

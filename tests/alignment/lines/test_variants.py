@@ -67,3 +67,14 @@ def test_one_name_stands_for_both_frameworks() -> None:
         name_of(call(name, [X], X)) for name in ("__rsub__", "sub", "subtract", "cat", "concat")
     ]
     assert names == ["subtract"] * 3 + ["concat"] * 2
+
+
+def test_a_mask_that_a_module_holds_may_be_meant_to_be_another_triangle() -> None:
+    ones = np.ones((4, 4), np.int64)
+    taken = Operation(
+        "__getitem__", SourceLine("", 1), ("", 0), [np.triu(np.ones((6, 6)))], [np.triu(ones)],
+        tensors={"self.bias": 0},
+    )  # fmt: skip
+    held = [one for one in vary(taken) if one.held]
+    assert any((one.value == np.tril(ones)).all() for one in held)
+    assert "the lower triangle of ones" in [one.words for one in held]
