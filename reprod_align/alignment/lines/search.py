@@ -183,7 +183,8 @@ class _Search:
         theirs = self._theirs[at]
         ours = self._counterpart(theirs)
         last = any(_is_same(wrong, made) for made in theirs.outputs)
-        if ours is None and (meant := self._find_meant(theirs)) is not None:
+        other = ours is None or name_of(ours) != name_of(theirs)
+        if other and (meant := self._find_meant(theirs)) is not None:
             return Difference("call", meant, theirs, True)
         if ours is None:
             return Difference(
