@@ -90,7 +90,7 @@ def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
 
 def is_plain_assignment(source: SourceLine) -> bool:
     """Tell whether a statement gives a name to what another name, or a part of it, stands for."""
-    tree = _parse_text(source.expression)
+    tree = parse_text(source.expression)
     node = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     value = node.value if isinstance(node, ast.Assign) else None
     while isinstance(value, ast.Subscript) and isinstance(value.slice, (ast.Constant, ast.UnaryOp)):
