@@ -61,9 +61,10 @@ def find_deciding(
     ]
     if operation.user is not None:
         return find_argument(side, info, operation.module, names)
-    if line.line == operation.source.line or not names:
+    set_here = [name for name in names if line.text.startswith((f"self.{name} =", f"self.{name}:"))]
+    if line.line == operation.source.line or not set_here:
         return line
-    return find_argument(side, info, operation.module, names[:1]) or line
+    return find_argument(side, info, operation.module, set_here) or line
 
 
 def find_makings(side: Side, info: ModelInfo, path: str) -> Iterator[tuple[str, Making]]:
