@@ -73,7 +73,10 @@ def count_cores() -> int:
 def borrow(size: int, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     """Yield an array of `size` elements with any content, from memory that was used before."""
     needed = size * dtype.itemsize
-    buffer = _spare.pop() if _spare else np.empty(0, np.uint8)
+    try:
+        buffer = _spare.pop()  # of several threads that find one left, one alone gets it
+    except IndexError:
+        buffer = np.empty(0, np.uint8)
     if buffer.size < needed:
         buffer = np.empty(needed, np.uint8)
     try:
