@@ -13,6 +13,7 @@ from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.masks import HIDING, find_places, tell_the_same
 from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.alignment.lines.variants import Variant, vary
+from reprod_align.model.leaf import carries_mask
 from reprod_align.model.source.operation import RETURN, CallKey, Operation
 from reprod_align.model.trace import Array
 
@@ -36,6 +37,8 @@ class Change:
     """that mask or index, unchanged"""
     is_right: Callable[[Array], bool]
     """tells whether the reference has such a mask or index too"""
+    hides: bool
+    """whether that is a mask or an index, and no other number that no gradient flows through"""
     taker: Operation | None = None
     """the call that takes what another call should have changed"""
     position: int = 0
@@ -115,9 +118,8 @@ def _make_change(
     operations: Sequence[Operation], at: int, variant: Variant, end: int, known: KnownValues
 ) -> Change:
     operation, made = operations[at], operations[at].outputs[0]
-    change = Change(
-        at, operation, variant, end, operations[end].outputs[0], partial(_is_right, known)
-    )
+    value, is_right = operations[end].outputs[0], partial(_is_right, known)
+    change = Change(at, operation, variant, end, value, is_right, carries_mask(value))
     if variant.operand is not None:
         return replace(change, taker=operation, position=variant.operand)
     takers = [(one, position) for one in operations[at + 1 :]

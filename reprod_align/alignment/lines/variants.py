@@ -54,11 +54,17 @@ def vary(operation: Operation) -> Iterator[Variant]:
             own = [words for words, made in makers if are_equal(given, made, _CLOSE)]
             named = [words for words in own if words.partition(" ")[0] == name_of(operation)]
             yield from (Variant(f"{words} in place of {(named or own)[0]}", made)
-                        for words, made in makers if own and words not in own)  # fmt: skip
+                        for words, made in makers
+                        if own and words not in own and not _is_taken(operation, made))  # fmt: skip
         yield from _exchange_held(operation)
         yield from _drop(operation)
         yield from _complete(operation)
         yield from _follow(given)
+
+
+def _is_taken(operation: Operation, made: Array) -> bool:
+    """Tell whether a change gives what the call takes: then the call is one too many, see `_drop`."""
+    return any(one.shape == made.shape and are_equal(one, made, _CLOSE) for one in operation.inputs)
 
 
 def _keep_kind(made: Any, given: Array) -> Array:

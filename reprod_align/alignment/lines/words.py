@@ -29,8 +29,8 @@ def describe_difference(found: Difference) -> str:
 
 
 def describe_change(change: Change) -> str:
-    """Return which change of a call that makes a mask or index makes the difference go away."""
-    kind = "index" if change.value.dtype.kind in "iu" else "mask"
+    """Return which change of a call makes the difference go away."""
+    kind = "index" if change.value.dtype.kind in "iu" else "mask" if change.hides else "value"
     place = _quote(change.operation) or f"`{change.operation.name}`"
     lacking = " (a call is missing)" if change.variant.lacking else ""
     return f"the {kind} comes from {place}: {change.variant.words} gives PyTorch's numbers{lacking}"

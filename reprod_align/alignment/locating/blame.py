@@ -162,9 +162,11 @@ def _add_fault(
     pairing = runner.pairing
     lines = Lines() if _has_finding(findings, fault) else finder.find(fault)
     fault = move_closer(fault, pairing, done.reference)
-    if lines.place is not None:
+    if lines.place is not None and (lines.makes_mask or lines.place != fault.place):
         where = f"it reaches {fault.calls.theirs.path}: {fault.gap.words}"
-        fault = replace(fault, place=lines.place, where=where, kind="mask", expected=None)
+        fault = replace(fault, place=lines.place, where=where)
+        if lines.makes_mask:
+            fault = replace(fault, kind="mask", expected=None)
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own

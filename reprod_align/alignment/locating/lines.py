@@ -51,6 +51,8 @@ class Lines:
     """why the results of the two calls differ, or what they take"""
     place: tuple[str, str] | None = None
     """the module in whose code the line stands, where that is known: PyTorch's name and Paddle's"""
+    makes_mask: bool = False
+    """whether what is made there is a mask or an index"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +116,8 @@ class LineFinder:
         path = change.operation.call[0]
         place = self._run.counterparts.names.get(path, ""), path
         line = None if found is None or found.ours is None else found.ours.source
-        return Lines(line, find_change_line(change), "", describe_change(change), place)
+        cause = describe_change(change)
+        return Lines(line, find_change_line(change), "", cause, place, change.hides)
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
