@@ -94,7 +94,7 @@ def _find_architecture(source: Checkpoint) -> str:
 def _build_twins(architecture: str, config: BertConfig) -> Models:
     if architecture == "BertForPreTraining":
         raise WeightsError("models/pd_bert.py has no next-sentence head: use --target paddlenlp")
-    _set_precision("float64")
+    _set_precision("float32")  # the conversion works in float64, on copies
     return getattr(pt_bert, architecture)(config), getattr(pd_bert, architecture)(config)
 
 
@@ -102,7 +102,7 @@ def _build_paddlenlp_pair(architecture: str, config: BertConfig) -> Models:
     import transformers
     from paddlenlp import transformers as paddlenlp_transformers
 
-    _set_precision("float64")
+    _set_precision("float32")  # the conversion works in float64, on copies
     shape = config.to_dict()
     pt_model = getattr(transformers, architecture)
     pd_model = getattr(paddlenlp_transformers, PADDLENLP_CLASSES.get(architecture, architecture))
