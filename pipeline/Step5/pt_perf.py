@@ -11,7 +11,7 @@ from functools import partial
 
 from pipeline.pt.loader import data_loader, load_tokenizer
 from pipeline.pt.model import criterion, load_bert, peak_memory, use_device, wait_for
-from pipeline.pt.optimizer import build_optimizer
+from pipeline.pt.optimizer import build_optimizer, fuse_updates
 from pipeline.run import Run, start
 from pipeline.timing.workload import (
     Stopwatch,
@@ -22,13 +22,6 @@ from pipeline.timing.workload import (
 )
 
 from datasets import Dataset
-from torch.optim import AdamW
-
-
-def faster(optimizer: AdamW) -> None:
-    """Let AdamW update each group of parameters in one fused operator."""
-    for group in optimizer.param_groups:
-        group["fused"] = True
 
 
 def main(run: Run) -> None:
@@ -40,7 +33,7 @@ def main(run: Run) -> None:
     batches = data_loader(data, load_tokenizer(run), run.options.batch_size)
     optimizer, schedule = build_optimizer(model, run.profile.learning_rate, len(batches))
     if run.options.fast:
-        faster(optimizer)
+        fuse_updates(optimizer)
     watch = Stopwatch(partial(wait_for, device))
     moved = ({name: rows.to(device) for name, rows in batch.items()} for batch in batches)
     with nullcontext():  # where the Paddle side keeps its tensors contiguous

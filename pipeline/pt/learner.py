@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from pipeline.pt.model import use_device
-from pipeline.pt.optimizer import build_optimizer
+from pipeline.pt.optimizer import build_optimizer, fuse_updates
 from pipeline.training.native import NATIVE
 from pipeline.training.options import TrainingOptions
 from pipeline.training.processes import ALONE, Processes
@@ -96,8 +96,7 @@ def build_learner(
     model = model.to(device)
     optimizer, schedule = build_optimizer(model, **options.optimizer_options(steps))
     if device == "cpu" and options.randomness != NATIVE:
-        for group in optimizer.param_groups:
-            group["fused"] = True  # the same update, in a fifth of its time
+        fuse_updates(optimizer)
     scaler = GradScaler(device, enabled=options.amp == "fp16")
     return Learner(model, optimizer, schedule, scaler, options, processes.wrap(model))
 

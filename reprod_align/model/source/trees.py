@@ -33,9 +33,15 @@ def parse_text(text: str) -> ast.Module | None:
 def find_innermost(file: str, line: int, kinds: tuple[type, ...]) -> Any:
     """Return the innermost function or class around a line; None if there is none."""
     tree = parse(file)
-    nodes: list[Any] = [node for node in ast.walk(tree) if isinstance(node, kinds)] if tree else []
+    nodes = _find_nodes(tree, kinds) if tree else ()
     around = [node for node in nodes if _first_line(node) <= line <= (node.end_lineno or 0)]
     return max(around, key=_first_line, default=None)
+
+
+@lru_cache(maxsize=64)
+def _find_nodes(tree: ast.Module, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+    """Return the nodes of these kinds; walking a large file for each line takes long."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, kinds))
 
 
 def find_owners(classes: Sequence[SourceLine]) -> Iterator[tuple[str, ast.ClassDef]]:
