@@ -37,7 +37,7 @@ def test_a_batch_on_which_the_reference_raises_is_refused() -> None:
         assert trials.refused == ["with another width"]
 
 
-@pytest.mark.parametrize("inputs", [X * np.nan, X[:1]], ids=["NaN", "large"])
+@pytest.mark.parametrize("inputs", [X * np.nan, X * 0 + np.inf, X[:1]], ids=["NaN", "inf", "large"])
 def test_a_batch_of_which_the_reference_makes_no_ordinary_numbers_is_refused(inputs: Any) -> None:
     def grow(x):
         return x * 1e6 if len(x) == 1 else x
