@@ -87,7 +87,7 @@ def compare_pass(
     natural: the port's run, if it was made already.
     """
     natural = natural or runner.run_port(training, "outputs")
-    noise = Noise(runner, training)
+    noise = Noise(runner, training, reference)
     outputs = compare_outputs(runner.pairing, reference, natural, noise)
     done = Pass(training, reference, natural, outputs, noise)
     if not (training or runner.eval_backward):

@@ -2,21 +2,27 @@
 
 PyTorch's model is run again with its weights and float inputs moved by a few units in the last place,
 and once in float32. How far a number moves is its noise. It costs three runs, taken only if some
-element is beyond what its own place allows and within what the whole tensor allows.
+element is beyond what its own place allows and within what the whole tensor allows. A run on its own
+numbers, with the constants moved that float32 has rounded, shows what rounding of such constants does
+to a module: it is taken only if a difference is larger than float32 alone makes it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from reprod_align.alignment.runner import SEED, Runner, shake
-from reprod_align.base.difference import Gap, gap
+from reprod_align.base.apart import measure_ordinary
+from reprod_align.base.difference import Gap, divide, gap, magnitude
 from reprod_align.base.local import Allowance, judge
 from reprod_align.model.side import Inputs, ModelFailure
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.watch import Pin
 
 import numpy as np
+from numpy.typing import NDArray
 
 Lookup = Callable[[Trace], Array | None]
 """finds an array of the reference, as the port lays it out, in any run of the reference"""
@@ -25,6 +31,7 @@ _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
 _TIMES32 = 30.0  # what float32 does throughout is more than what it does inside one layer
 _SPREAD32 = 1e-6
+_UNITS = 3.0  # float32 may round a constant that often on the way to where it is used
 
 
 @dataclass(frozen=True)
@@ -61,13 +68,29 @@ class Judge:
             return gap(expected, actual, limit).ok
         return judge(expected, actual, replace(allowance, noise=rounded)).ok
 
+    def measure_constants(self, expected: Array) -> float:
+        """Return how far float32 constants can bring the array, next to its largest ordinary value.
+
+        What is upstream has no part in it: it is the answer of the module that makes the array.
+        """
+        moved = None if self.noise is None else self.noise.find_moved_by_constants(self.find)
+        if moved is None or moved.shape != expected.shape:
+            return 0.0
+        with np.errstate(all="ignore"):
+            answer = _UNITS * divide(magnitude(moved - expected), measure_ordinary(expected))
+        return answer if np.isfinite(answer) else 0.0
+
 
 class Noise:
     """The noise of one kind of run: in eval or in train mode."""
 
-    def __init__(self, runner: Runner, training: bool) -> None:
-        """Measure nothing yet."""
-        self._runner, self._training = runner, training
+    def __init__(self, runner: Runner, training: bool, reference: Trace | None = None) -> None:
+        """Measure nothing yet; reference: PyTorch's run, if answers to constants are to be measured."""
+        self._runner, self._training, self._reference = runner, training, reference
+
+    def find_moved_by_constants(self, find: Lookup) -> Array | None:
+        """Return the array that `find` finds where the reference's float32 constants are moved."""
+        return None if self._answers is None else find(self._answers)
 
     @property
     def is_measured(self) -> bool:
@@ -116,16 +139,75 @@ class Noise:
             return self._runner.run_reference(self._training)
         return None
 
+    @cached_property
+    def _answers(self) -> Trace | None:
+        """The reference's run on its own numbers, with constants moved by float32's unit; None if none is."""
+        constants = dict(_move_constants(self._runner))
+        if self._reference is None or not constants or self._runner.dtype != "float64":
+            return None
+        with suppress(ModelFailure):
+            return self._run_with(constants.items(), pins=_OwnPins(self._reference))
+        return None
+
     def _run_moved(self, seed: int, inputs: Inputs) -> Trace:
+        runner = self._runner
+        moved = shake(runner.weights, _epsilon(runner.dtype), seed)
+        return self._run_with(moved, inputs=inputs)
+
+    def _run_with(self, tensors: Iterable[tuple[str, Array]], **options: Any) -> Trace:
+        """Run the reference with these tensors in place of its own."""
         runner = self._runner
         runner.put_back(runner.reference)
         try:
-            for name, moved in shake(runner.weights, _epsilon(runner.dtype), seed):
+            for name, moved in tensors:
                 runner.reference.load({name: moved})
-            return runner.run_reference(self._training, inputs=inputs)
+            return runner.run_reference(self._training, **options)
         finally:
             runner.moved.add(runner.reference.name)
             runner.put_back(runner.reference)
+
+
+class _OwnPins:
+    """Gives each call of the reference what it had in an earlier run; constants stay as they come."""
+
+    def __init__(self, earlier: Trace) -> None:
+        self._calls = earlier.by_key()
+
+    def inputs(self, call: Call) -> dict[str, Pin]:
+        known = self._calls.get(call.key)
+        return {} if known is None else _pin(known.inputs)
+
+    def outputs(self, call: Call) -> dict[str, Pin]:
+        known = self._calls.get(call.key)
+        return {} if known is None else _pin(known.outputs)
+
+
+def _pin(leaves: Mapping[str, Leaf]) -> dict[str, Pin]:
+    return {
+        at: Pin(leaf.array, leaf.gradient, True)
+        for at, leaf in leaves.items()
+        if leaf.differentiable
+    }
+
+
+def _move_constants(runner: Runner) -> Iterator[tuple[str, Array]]:
+    """Yield the buffers that each side has made itself and float32 has rounded, moved by a unit."""
+    torch, source = runner.pairing.torch, np.random.default_rng(SEED)
+    stored = {other for pair in runner.pairing.loaded for name in pair.torch
+              for other in torch.other_names(name) if torch.tensors[other].is_persistent}  # fmt: skip
+    for name, tensor in torch.tensors.items():
+        if tensor.is_float and not tensor.is_parameter and name not in stored:
+            array = runner.weights[name]
+            narrow = array.astype(np.float32)
+            if array.dtype == np.float64 and (narrow == array).all():
+                signs = source.choice((-1.0, 1.0), array.shape)
+                yield name, array + signs * np.where(_is_rounded(narrow), np.spacing(narrow), 0.0)
+
+
+def _is_rounded(values: NDArray[np.float32]) -> Array:
+    """Tell which numbers are fractions with more than half of float32's digits: others count as exact."""
+    rounded: Array = ((values.view(np.uint32) & 0xFFF) != 0) & (values != np.rint(values))
+    return rounded
 
 
 def _measure_moves(

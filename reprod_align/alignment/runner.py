@@ -66,11 +66,13 @@ class Runner:
         wanted: Wanted | None = None,
         inputs: Inputs | None = None,
         backward: bool = True,
+        pins: Pins = NO_PINS,
     ) -> Trace:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
         wanted: modules whose own code is recorded call by call. inputs: in place of those that both
-        sides are given. backward: False: forward only, unless the loss is wanted.
+        sides are given. backward: False: forward only, unless the loss is wanted. pins: in place of
+        its own values.
         """
         given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training, backward))
@@ -82,6 +84,7 @@ class Runner:
             self._draws_of_reference(SEED),
             keep,
             objective,
+            pins,
             anew=not self.before,
             graded=self.graded,
             wanted=wanted,

@@ -110,3 +110,51 @@ def test_the_frameworks_are_left_as_they_were() -> None:
     assert (paddle._C_ops.cast, paddle._C_ops.full, paddle.to_tensor) == before
     assert torch.ones(1).to(torch.float32).dtype == torch.float32
     assert paddle.ones([1]).astype("float32").dtype == paddle.float32
+
+
+POSITIONS, WIDTH = 300, 16
+
+
+class TorchRotary(torch.nn.Module):
+    """Makes its angles as it runs, from frequencies that float32 has rounded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = torch.nn.Linear(WIDTH, WIDTH)
+        powers = torch.arange(WIDTH, dtype=torch.float32) / WIDTH
+        self.register_buffer("frequencies", 1.0 / 10000**powers, persistent=False)
+
+    def forward(self, x):
+        angles = torch.arange(POSITIONS)[:, None] * self.frequencies
+        return self.first(x) * torch.cos(angles)
+
+
+class PaddleRotary(paddle.nn.Layer):
+    """Has a table of the angles' cosines, made in float32."""
+
+    def __init__(self, base: float = 10000, factor: float = 1.0) -> None:
+        super().__init__()
+        self.first = paddle.nn.Linear(WIDTH, WIDTH)
+        powers = paddle.arange(WIDTH, dtype="float32") / WIDTH
+        angles = paddle.arange(POSITIONS, dtype="float32")[:, None] * (1.0 / base**powers)
+        self.table, self.factor = paddle.cos(angles), factor
+
+    def forward(self, x):
+        return self.first(x) * self.table.astype(x.dtype) * self.factor
+
+
+def compare_rotary(**options):
+    torch.manual_seed(0)
+    rows = np.random.default_rng(5).standard_normal((POSITIONS, WIDTH))
+    return align(TorchRotary(), PaddleRotary(**options), (rows,))
+
+
+def test_a_float32_constant_counts_as_much_as_the_model_answers_to_it() -> None:
+    report = compare_rotary()
+    assert report.verdict == "agrees to float32", str(report)
+    assert max(check.relative for check in report.checks) > 1e-6  # more than float32 alone
+
+
+@pytest.mark.parametrize("fault", [dict(base=10001), dict(factor=1 + 1e-4)])
+def test_a_fault_that_exceeds_the_answer_is_found(fault) -> None:
+    assert compare_rotary(**fault).verdict == "diverges"

@@ -6,6 +6,7 @@ from typing import Any
 from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.noise import Judge, Noise
+from reprod_align.model.trace import Trace
 from reprod_align.report import Report
 from tests.alignment.small import PaddleNet, TorchNet, at_work
 
@@ -172,3 +173,45 @@ def test_a_reference_that_refuses_moved_weights_shows_no_noise() -> None:
         ours = runner.expected.outputs[""].array
         assert noise._moved == () and noise.measure(ours, lambda run: None) is None
         assert torch.equal(runner.reference.model.first.weight, kept["first.weight"])
+
+
+def test_what_is_upstream_has_no_part_in_a_module_s_answer_to_its_constants() -> None:
+    """The code that uses a moved buffer answers, and nothing behind it."""
+    with at_work(TorchTabled(), PaddleNet()) as (runner, _):
+        noise = Noise(runner, False, runner.expected)
+        handed, *given = (measure_answer(noise, runner.expected, *at) for at in PLACES)
+        held = runner.reference.values()["table"]
+    assert 1e-8 < handed < 1e-6 and given == [0, 0, 0]
+    assert np.array_equal(held, TorchTabled().table.numpy())
+
+
+PLACES = (("second", "inputs"), ("first", "outputs"), ("second", "outputs"), ("", "outputs"))
+
+
+def test_constants_that_are_exact_or_stored_are_not_moved() -> None:
+    exact = torch.tensor([0.125, 3.0, 0.0, -1e9, 2.5])
+    with at_work(TorchTabled(exact), PaddleNet()) as (runner, _):
+        noise = Noise(runner, False, runner.expected)
+        assert measure_answer(noise, runner.expected, "second", "inputs") == 0
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        noise = Noise(runner, False, runner.expected)
+        assert measure_answer(noise, runner.expected, "second", "inputs") == 0
+    assert Judge().measure_constants(ROWS) == 0
+
+
+def measure_answer(noise: Noise, reference: Trace, path: str, which: str) -> float:
+    def find(run: Trace) -> np.ndarray:
+        call = next(call for call in run.calls if call.path == path)
+        (leaf,) = getattr(call, which).values()
+        return leaf.array
+
+    return Judge(noise, find).measure_constants(find(reference))
+
+
+class TorchTabled(TorchNet):
+    """Adds a table between its layers, which float32 has rounded."""
+
+    def __init__(self, table: torch.Tensor | None = None) -> None:
+        super().__init__(lambda x: x + self.table)
+        rounded = torch.tensor([0.1, 0.7, 0.3, 1.3, 1.7]) if table is None else table
+        self.register_buffer("table", rounded, persistent=False)

@@ -24,10 +24,13 @@ def may_round(runner: Runner, ours: str, theirs: str) -> bool:
 
 
 def is_rounding(runner: Runner, fault: Fault) -> bool:
-    """Tell whether a fault is float32 rounding inside a layer."""
+    """Tell whether a fault is float32 rounding inside a layer, or of a constant as the layer answers to it."""
+    if fault.kind == "cut" or not may_round(runner, *fault.place):
+        return False
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
-    small = fault.kind != "cut" and fault.gap.relative <= limit
-    return small and may_round(runner, *fault.place) and _is_float32(fault, limit)
+    if limit < fault.gap.relative <= WHOLE_ROUNDING and fault.expected is not None:
+        limit = max(limit, fault.judge.measure_constants(fault.expected))
+    return fault.gap.relative <= limit and _is_float32(fault, limit)
 
 
 def _is_float32(fault: Fault, limit: float) -> bool:
