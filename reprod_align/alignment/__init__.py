@@ -88,22 +88,24 @@ def compare_sides(
 def judge_in_float64(pair: Pair) -> Report:
     """Judge a pair in float64 as far as it runs there, and tell float32 inside from faults."""
     try:
-        report = _judge_in(pair, "float64")
+        report = _judge_in(pair, "float64", places_only=True)
     except ModelFailure as error:
         return _judge_otherwise(pair, error)
-    if report.verdict != "faithful" and (pair.reference.asked_float32 or pair.port.asked_float32):
+    if report.verdict != "faithful" and pair.asked_float32:
         return _without_float32(pair, report)
     return report
 
 
-def _judge_in(pair: Pair, dtype: str, throughout: bool = False) -> Report:
+def _judge_in(
+    pair: Pair, dtype: str, throughout: bool = False, places_only: bool = False
+) -> Report:
     """Compare in `dtype`; throughout: also where the models ask for float32."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors
         stack.enter_context(pair.reference.working(dtype, throughout))
         stack.enter_context(pair.port.working(dtype, throughout))
-        return judge(pair, dtype)
+        return judge(pair, dtype, places_only=places_only)
 
 
 def _judge_otherwise(pair: Pair, error: ModelFailure) -> Report:
@@ -121,14 +123,14 @@ def _judge_otherwise(pair: Pair, error: ModelFailure) -> Report:
 def _without_float32(pair: Pair, mixed: Report) -> Report:
     """Judge a pair that asks for float32 inside once more, with float64 in its place.
 
-    mixed: the report on the models as they are. If that run finds nothing, they differ by rounding.
+    mixed: where the models as they are differ. If that run finds nothing, they differ by rounding.
     """
     try:
         wide = _judge_in(pair, "float64", throughout=True)
     except ModelFailure:
-        return mixed
+        return _judge_in(pair, "float64")
     if wide.port_raised:
-        return mixed
+        return _judge_in(pair, "float64")
     if wide.findings:
         wide.remarks.insert(0, _WIDENED)
         return wide

@@ -18,6 +18,8 @@ class Findings:
     def __init__(self) -> None:
         """Begin with an empty report."""
         self.report = Report()
+        self.places_only = False
+        """whether causes and lines are left out, since the pair is judged once more"""
         self._in_float32: list[str] = []
 
     def add(

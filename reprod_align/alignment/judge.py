@@ -52,11 +52,18 @@ class Pair:
     further: bool = True
     """whether further batches are derived from the inputs"""
 
+    @property
+    def asked_float32(self) -> bool:
+        """Whether either model has asked for float32 while float64 was at work."""
+        return self.reference.asked_float32 or self.port.asked_float32
 
-def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
+
+def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = False) -> Report:
     """Run all stages and return the report. Both sides must be in their working state.
 
     put_back: leave both sides with PyTorch's weights, in which a training step may have moved them.
+    places_only: a pair that asks for float32 inside is judged up to the stage that shows it, without
+    causes and lines.
     Raises ReprodError if nothing can be compared, ModelFailure if the PyTorch side fails.
     """
     findings = Findings()
@@ -71,8 +78,11 @@ def judge(pair: Pair, dtype: str, put_back: bool = False) -> Report:
         pair.modules,
     )
     add_split_ties(runner.pairing, findings)
+    findings.places_only = places_only and pair.asked_float32
     try:
         done = _compare_mode(runner, findings, training=False)
+        if findings.places_only and (findings.report.findings or findings.float32_inside):
+            return _conclude(runner, findings)
         if pair.further:
             compare_batches(runner, findings, done)
         _forget_details(runner)

@@ -158,3 +158,17 @@ def test_a_float32_constant_counts_as_much_as_the_model_answers_to_it() -> None:
 @pytest.mark.parametrize("fault", [dict(base=10001), dict(factor=1 + 1e-4)])
 def test_a_fault_that_exceeds_the_answer_is_found(fault) -> None:
     assert compare_rotary(**fault).verdict == "diverges"
+
+
+def test_a_port_that_needs_its_float32_is_judged_as_it_is_with_causes_and_lines() -> None:
+    class PaddleFirm(PaddleRmsNorm):
+        def forward(self, x):
+            assert x.astype("float32").dtype == paddle.float32
+            return super().forward(x) * 2.0
+
+    port = PaddleNormed()
+    port.norm = PaddleFirm()
+    report = align(TorchNormed(), port, (ROWS,))
+    (first, *_) = report.findings
+    assert first.torch_name == "norm" and "super().forward(x) * 2.0" in first.message
+    assert first.paddle_code == "return super().forward(x) * 2.0" and first.torch_code

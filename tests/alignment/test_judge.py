@@ -39,3 +39,20 @@ def test_a_port_that_raises_is_a_finding_at_the_module_that_raised() -> None:
     report = verdict_on(TorchNet(), PaddleNet(fail))
     assert report.port_raised
     assert "the Paddle model raises ValueError: no such axis" in report.findings[0].message
+
+
+def test_places_alone_are_enough_where_float32_is_asked_for() -> None:
+    def narrow(x: Any) -> Any:
+        return 3 * x.astype("float32").astype("float64")
+
+    reports = []
+    for places_only in (False, True):
+        reference, port = torch_side(TorchNet()), paddle_side(PaddleNet(narrow))
+        with reference.working("float64"), port.working("float64"):
+            pair = Pair(reference, port, (X,), 1, None, True)
+            reports.append(judge(pair, "float64", places_only=places_only))
+        assert pair.asked_float32
+    full, brief = reports
+    assert [found.place for found in brief.findings] == [found.place for found in full.findings]
+    assert full.findings[0].paddle_code and not brief.findings[0].paddle_code
+    assert len(full.checks) > len(brief.checks)

@@ -53,7 +53,7 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     """Add a finding for each module at fault; return the port's run on the reference's numbers."""
     _forget_gradients(done)
     free, given = run_pinned(runner, done)
-    if not done.outputs_ok and not findings.report.shares:
+    if not (done.outputs_ok or findings.report.shares or findings.places_only):
         alone = runner.run_port(done.training, "all", backward=False)
         findings.report.shares = split_differences(free, alone)
     faults: list[Fault] = []
@@ -67,7 +67,7 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
         add_parameter_faults(runner, findings, done, free, given)
     if len(findings.report.findings) == before and not _is_explained(findings, done, faults):
         done = _judge_again(runner, done)
-        if not (findings.float32_inside and is_rounding_throughout(done)):
+        if not _is_explained(findings, done, faults):
             _add_unlocated(runner, findings, done, free)
     return free.port
 
@@ -125,8 +125,10 @@ def _forget_gradients(done: Pass) -> None:
 def _is_explained(findings: Findings, done: Pass, faults: Sequence[Fault]) -> bool:
     """Tell whether something noted already can stand for a difference without a place of its own.
 
-    That is an earlier finding, or a slope at 0.
+    That is an earlier finding, float32 that rounds somewhere, or a slope at 0.
     """
+    if findings.float32_inside and is_rounding_throughout(done):
+        return True
     if done.outputs_ok and any(fault.kind == "kink" for fault in faults):
         return True
     if done.outputs_ok and findings.at_stage("backward"):
@@ -144,7 +146,7 @@ def _add_faults(
         if fault.kind == "kink":
             findings.remark(f"{ours}: its gradient differs where its input is exactly 0, "
                             "where each framework defines the slope in its own way")  # fmt: skip
-        elif is_rounding(runner, fault):
+        elif is_rounding(runner, fault, measured=not findings.places_only):
             findings.note_float32(ours or "the model", fault.gap.relative)
         else:
             _add_fault(runner, findings, done, run, fault, finder)
@@ -160,7 +162,8 @@ def _add_fault(
 ) -> None:
     """Add a finding for a fault, unless its place has one already."""
     pairing = runner.pairing
-    lines = Lines() if _has_finding(findings, fault) else finder.find(fault)
+    leave_out = findings.places_only or _has_finding(findings, fault)
+    lines = Lines() if leave_out else finder.find(fault)
     fault = move_closer(fault, pairing, done.reference)
     if lines.place is not None and (lines.makes_mask or lines.place != fault.place):
         where = f"it reaches {fault.calls.theirs.path}: {fault.gap.words}"
@@ -175,7 +178,9 @@ def _add_fault(
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
     settings = pairing.torch.modules.get(ours)
-    cause = find_cause(fault, done.reference, settings, runner.weights)
+    cause = ""
+    if not findings.places_only:
+        cause = find_cause(fault, done.reference, settings, runner.weights)
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
     causes = [cause, lines.cause] if lines.place is None else [lines.cause]

@@ -23,12 +23,15 @@ def may_round(runner: Runner, ours: str, theirs: str) -> bool:
     return not runner.pairing.settings_differ(ours, theirs)
 
 
-def is_rounding(runner: Runner, fault: Fault) -> bool:
-    """Tell whether a fault is float32 rounding inside a layer, or of a constant as the layer answers to it."""
+def is_rounding(runner: Runner, fault: Fault, measured: bool = True) -> bool:
+    """Tell whether a fault is float32 rounding inside a layer.
+
+    measured: or of a constant, as the layer answers to it, which takes a run of the reference.
+    """
     if fault.kind == "cut" or not may_round(runner, *fault.place):
         return False
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
-    if limit < fault.gap.relative <= WHOLE_ROUNDING and fault.expected is not None:
+    if measured and fault.expected is not None and limit < fault.gap.relative <= WHOLE_ROUNDING:
         limit = max(limit, fault.judge.measure_constants(fault.expected))
     return fault.gap.relative <= limit and _is_float32(fault, limit)
 
