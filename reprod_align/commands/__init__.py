@@ -17,6 +17,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "compare": "compare two records (.npy files)",
     "pair": "judge the pair of models in a Python file",
     "convert": "convert weights between PyTorch and Paddle, and prove the result",
+    "port": "port a PyTorch file to Paddle, and prove the port",
     "selftest": "plant known faults: do the inputs in the pair's file reveal them?",
     "diff": "compare two traces recorded with record_trace",
     "curves": "name the first step at which two training runs diverge, from their logs",

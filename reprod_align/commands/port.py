@@ -1,0 +1,43 @@
+"""Ports a PyTorch file to Paddle and proves the port.
+
+SRC.py   the PyTorch file. It is your own code and runs as such
+OUT      the result folder, which must not exist yet: the port, its weights, the pair file, a report
+
+PaConvert writes the draft. The draft is imported, built with your arguments, given the converted weights
+and compared by `align`. What is found and has a known remedy is applied as an edit, and `align` judges
+again, until the port is faithful or nothing more is known. The report lists each edit with its reason,
+and what is left for a person with its line. `reprod-align pair OUT/pair.py` proves the port again.
+
+exit 0 the port is faithful, 1 something is left, 2 it cannot be done
+"""
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from reprod_align.base.progress import tell
+from reprod_align.commands.user_file import print_result, run_user_code
+from reprod_align.pair.call import call_named
+from reprod_align.porting.port import port
+from reprod_align.porting.source import open_source
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    add = parser.add_argument
+    add("source", type=Path, metavar="SRC.py")
+    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
+    add("--torch", required=True, metavar="MODULE:CALL", help="makes the model; MODULE is SRC.py")
+    add("--inputs", required=True, metavar="MODULE:CALL", help="a dict or tuple of arrays")
+    add("--json", action="store_true", help="print the result as JSON")
+
+
+def run(options: Namespace) -> int:
+    """Print what was done; return 0 if the port is faithful."""
+    with run_user_code(options.source):
+        try:
+            source = open_source(options.source, options.torch)
+            result = port(source, call_named(options.inputs), options.out)
+        finally:
+            tell("")
+    print_result(result, options.json)
+    return 0 if result.passed else 1

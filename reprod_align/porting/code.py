@@ -1,0 +1,142 @@
+"""A source file as text and as a syntax tree, and edits of it that leave every other line as it is."""
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+Node = ast.expr | ast.stmt
+
+
+@dataclass(frozen=True)
+class Edit:
+    """Text that takes the place of the bytes from `start` to `end` of a UTF-8 file."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Code:
+    """A module's source."""
+
+    def __init__(self, text: str) -> None:
+        """Parse `text`. Raises SyntaxError."""
+        self.text = text
+        self.tree = ast.parse(text)
+        self._bytes = text.encode()
+        self._lines = [0]
+        for line in self._bytes.splitlines(keepends=True):
+            self._lines.append(self._lines[-1] + len(line))
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """Every node of the tree, parents first."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
+    def _parents(self) -> dict[ast.AST, ast.AST]:
+        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+
+    def parents(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield what the node stands in, from the inside out."""
+        while node in self._parents:
+            node = self._parents[node]
+            yield node
+
+    def names(self, *names: str) -> Iterator[ast.Name]:
+        """Yield the places at which one of the names is read."""
+        for node in self.nodes:
+            if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Load):
+                yield node
+
+    def calls(self, line: int | None = None) -> Iterator[ast.Call]:
+        """Yield the calls, or those that a line is part of, the innermost last."""
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and (line is None or covers(node, line)):
+                yield node
+
+    def attributes(self, name: str, line: int | None = None) -> Iterator[ast.Attribute]:
+        """Yield the places that read attribute `name`, or those of one line."""
+        for node in self.nodes:
+            if isinstance(node, ast.Attribute) and node.attr == name:
+                if line is None or covers(node, line):
+                    yield node
+
+    def source(self, node: ast.AST) -> str:
+        """Return the text of a node."""
+        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+
+    def replace(self, node: Node | ast.arg | ast.keyword, text: str) -> Edit:
+        """Return the edit that puts `text` in place of a node."""
+        return Edit(*self._span(node), text)
+
+    def remove(self, statement: ast.stmt) -> Edit:
+        """Return the edit that takes a statement out; an emptied block keeps a `pass`."""
+        block = next(
+            held for _, held in ast.iter_fields(next(self.parents(statement)))
+            if isinstance(held, list) and statement in held
+        )  # fmt: skip
+        start, end = self._span(statement)
+        if len(block) == 1:
+            return Edit(start, end, "pass")
+        return Edit(self._lines[statement.lineno - 1], self._lines[_last_line(statement)], "")
+
+    def insert(self, before: ast.stmt, text: str) -> Edit:
+        """Return the edit that puts whole lines before a statement, indented as it is."""
+        decorators = getattr(before, "decorator_list", [])
+        line = min(node.lineno for node in (before, *decorators))
+        at = self._lines[line - 1]
+        indented = "".join(f"{' ' * before.col_offset}{row}".rstrip() + "\n" for row in text.splitlines())  # fmt: skip
+        return Edit(at, at, indented)
+
+    def _span(self, node: Node | ast.arg | ast.keyword) -> tuple[int, int]:
+        start = self._lines[node.lineno - 1] + node.col_offset
+        end = self._lines[_last_line(node) - 1] + (node.end_col_offset or 0)
+        return start, end
+
+    def apply(self, edits: Iterable[Edit]) -> "Code":
+        """Return the code with the edits made; of two that overlap, the first given counts."""
+        made: list[Edit] = []
+        for edit in edits:
+            if all(edit.end <= one.start or edit.start >= one.end for one in made):
+                made.append(edit)
+        content = self._bytes
+        for edit in sorted(made, key=lambda edit: edit.start, reverse=True):
+            content = content[: edit.start] + edit.text.encode() + content[edit.end :]
+        return Code(content.decode())
+
+
+def _last_line(node: Node | ast.arg | ast.keyword) -> int:
+    return node.end_lineno or node.lineno
+
+
+def covers(node: Node, line: int) -> bool:
+    """Tell whether a line is one of the node's."""
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def dotted(node: ast.AST) -> str:
+    """Return "paddle.nn.Linear" for such an expression, "" for another one."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def list_imports(tree: ast.Module) -> dict[str, str]:
+    """Return what a module's imports bind: {"F": "torch.nn.functional", "Tensor": "torch.Tensor"}."""
+    bound: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                bound[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom):
+            before = "." * node.level + (node.module or "")
+            dot = "." if node.module else ""
+            bound |= {
+                alias.asname or alias.name: f"{before}{dot}{alias.name}" for alias in node.names
+            }
+    return bound

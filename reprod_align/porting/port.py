@@ -1,0 +1,122 @@
+"""Ports a file: the draft, the loop, the weights, the folder."""
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from reprod_align.base.progress import tell
+from reprod_align.model.inputs import check_inputs
+from reprod_align.model.side import Inputs
+from reprod_align.porting.attempt import Obstacle, attempt, open_pair
+from reprod_align.porting.code import Code, dotted
+from reprod_align.porting.draft import Draft, find_converter, make_draft
+from reprod_align.porting.folder import require_new, whole_folder
+from reprod_align.porting.loop import Outcome, mend
+from reprod_align.porting.pair_text import name_port, write_pair
+from reprod_align.porting.problem import Problem
+from reprod_align.porting.remedies import REMEDIES
+from reprod_align.porting.report import REPORT, Result
+from reprod_align.porting.source import Source
+from reprod_align.porting.weights import convert_weights
+from reprod_align.report import Finding, Report
+
+_SHOWN = 20  # lines left to a person
+
+
+def port(source: Source, inputs: Inputs, target: Path) -> Result:
+    """Port a PyTorch file to Paddle and write the result folder; return what was done.
+
+    Raises ReprodError if the folder exists, PaConvert is missing or PyTorch's model fails.
+    """
+    require_new(target)
+    find_converter()
+    check_inputs(inputs)
+    tell("writing the draft")
+    text = source.path.read_text(encoding="utf-8")
+    draft = make_draft(f"{name_port(source)}.py", text)
+    with TemporaryDirectory() as folder:
+        bench = Bench(source, inputs, draft, Path(folder))
+        course = mend(Code(draft.text), Code(text), bench, REMEDIES, bench.file)
+        result = Result(source.path.name, source.call, bench.file, draft, course)
+    result.left = list_left(course.outcome, course.code)
+    with whole_folder(target) as made:
+        bench.fill(made, course.code)
+        if course.outcome.report is not None:
+            with open_pair(made, bench.module) as pair:
+                result.weights = convert_weights(pair, made, course.outcome.passed)
+        (made / REPORT).write_text(result.to_markdown(), encoding="utf-8")
+    return result
+
+
+@dataclass
+class Bench:
+    """Where drafts are attempted: each has a folder of its own, so that nothing is kept of the last."""
+
+    source: Source
+    inputs: Inputs
+    draft: Draft
+    folder: Path
+    _attempts: int = field(default=0, init=False)
+
+    @property
+    def module(self) -> str:
+        """The name of the port's module."""
+        return name_port(self.source)
+
+    @property
+    def file(self) -> str:
+        """The name of the port's file."""
+        return f"{self.module}.py"
+
+    def __call__(self, code: Code) -> Outcome:
+        """Return what comes of a draft."""
+        self._attempts += 1
+        folder = self.folder / f"attempt{self._attempts}"
+        folder.mkdir()
+        self.fill(folder, code)
+        try:
+            report = attempt(folder, self.module)
+        except Obstacle as found:
+            return Outcome(None, [found.problem])
+        return Outcome(report, [find_problem(finding, folder / self.file) for finding in report.findings])  # fmt: skip
+
+    def fill(self, folder: Path, code: Code) -> None:
+        """Write the port and its pair file to an empty folder."""
+        (folder / self.file).write_text(code.text, encoding="utf-8")
+        if self.draft.helpers:
+            (folder / "paddle_utils.py").write_text(self.draft.helpers, encoding="utf-8")
+        write_pair(self.source, self.inputs, folder)
+
+
+def find_problem(finding: Finding, path: Path) -> Problem:
+    """Return a finding of `align` as a problem of the draft."""
+    name, _, line = (finding.paddle_line or "").rpartition(":")
+    own = Path(name).name == path.name and line.isdigit()
+    return Problem("align", str(finding), int(line) if own else None, finding.paddle_code, finding)
+
+
+def list_left(outcome: Outcome, code: Code) -> list[str]:
+    """Return what is left for a person: problems, and calls of PyTorch that nothing ran."""
+    left = [_describe(problem) for problem in outcome.problems]
+    named: dict[int, str] = {}
+    for node in code.nodes:
+        name = dotted(node) if isinstance(node, ast.Attribute) else ""
+        if name.startswith("torch."):
+            named.setdefault(node.lineno, name)  # type: ignore[attr-defined]
+    left += [f"line {line}: {name} is not converted" for line, name in sorted(named.items())]
+    return _cut(left)
+
+
+def _cut(texts: Sequence[str]) -> list[str]:
+    more = len(texts) - _SHOWN
+    return [*texts[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
+
+
+def _describe(problem: Problem) -> str:
+    code = f" `{problem.code}`" if problem.code else ""
+    return f"{problem}{code}"
+
+
+__all__ = ["Bench", "Report", "find_problem", "list_left", "port"]

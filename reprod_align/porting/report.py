@@ -1,0 +1,108 @@
+"""What `port` did: the result as text, as JSON and as the report in the result folder."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from reprod_align.base.json import as_json
+from reprod_align.base.text import count
+from reprod_align.porting.draft import Draft
+from reprod_align.porting.loop import Course, Outcome, Step
+
+REPORT = "report.md"
+
+
+@dataclass
+class Result:
+    """The port of one file."""
+
+    source: str
+    """the PyTorch file"""
+    call: str
+    port: str
+    """the port's file name"""
+    draft: Draft
+    course: Course
+    weights: str = ""
+    """what became of the weights, in a sentence"""
+    left: list[str] = field(default_factory=list)
+    """what is left for a person, each with its line"""
+    remarks: list[str] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the port is faithful."""
+        return self.course.outcome.passed
+
+    @property
+    def verdict(self) -> str:
+        """The verdict, in a few words."""
+        return describe(self.course.outcome)
+
+    def summary(self) -> str:
+        """Return the result in a screen of text."""
+        lines = [f"verdict: {self.verdict}", "", f"  draft     {self._describe_draft()}"]
+        lines += [f"  at once   {describe(self.course.first)}"]
+        lines += [f"  edit {at:<4} {step.reason}" for at, step in enumerate(self.course.steps, 1)]
+        if self.weights:
+            lines.append(f"  weights   {self.weights}")
+        if self.left:
+            lines += ["", "left for a person:", *(f"  - {text}" for text in self.left)]
+        if self.remarks:
+            lines += ["", "remarks:", *(f"  - {text}" for text in self.remarks)]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """Return the result as strict JSON."""
+        plain: dict[str, Any] = {
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "source": self.source,
+            "call": self.call,
+            "port": self.port,
+            "at_once": describe(self.course.first),
+            "edits": self.course.steps,
+            "weights": self.weights,
+            "left": self.left,
+            "remarks": self.remarks,
+            "not_converted": self.draft.left,
+        }
+        return as_json(plain)
+
+    def to_markdown(self) -> str:
+        """Return the report of the result folder."""
+        lines = [f"# The port of {self.source}", "", f"Verdict: **{self.verdict}**", ""]
+        lines += [f"- Model: `{self.call}`", f"- Port: `{self.port}`"]
+        lines += [f"- Draft: {self._describe_draft()}. As it came: {describe(self.course.first)}"]
+        lines += [f"- Weights: {self.weights}"] if self.weights else []
+        lines += ["- Prove it again: `reprod-align pair pair.py`"]
+        lines += _write_list("Left for a person", self.left) + _write_list("Remarks", self.remarks)
+        lines += ["", f"## Edits of the draft: {len(self.course.steps)}"]
+        for number, step in enumerate(self.course.steps, 1):
+            lines += _write_step(number, step)
+        if self.course.outcome.report is not None:
+            lines += ["", "## The comparison", "", "```text"]
+            lines += [self.course.outcome.report.summary(), "```"]
+        return "\n".join(lines) + "\n"
+
+    def _describe_draft(self) -> str:
+        left = count(len(self.draft.left), "line")
+        return f"PaConvert: {count(self.draft.calls, 'call')} of PyTorch, {left} not converted"
+
+
+def describe(outcome: Outcome) -> str:
+    """Return what an attempt ended in, in a few words."""
+    if outcome.report is not None:
+        return outcome.report.verdict
+    words = {"import": "does not import", "build": "does not build", "run": "does not run"}
+    return words.get(outcome.problems[0].stage, "not compared")
+
+
+def _write_list(title: str, texts: Sequence[str]) -> list[str]:
+    return ["", f"## {title}", "", *(f"- {text}" for text in texts)] if texts else []
+
+
+def _write_step(number: int, step: Step) -> list[str]:
+    known = f" (`reprod-align api {step.entry}`)" if step.entry else ""
+    lines = ["", f"### {number}. {step.reason}{known}", "", f"Found: {step.problem}", ""]
+    return [*lines, "```diff", step.diff.rstrip("\n"), "```"]

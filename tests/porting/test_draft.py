@@ -1,0 +1,78 @@
+"""The draft: PaConvert is found, run in a process of its own, and its failures are one line."""
+
+import sys
+from pathlib import Path
+
+from reprod_align.errors import ReprodError
+from reprod_align.porting import draft
+from reprod_align.porting.draft import VERSION, find_converter, make_draft, read_draft
+from tests.porting.paconvert import needs_paconvert
+
+import pytest
+
+MARKED = ">>>>>>@torch.jit._overload\nx = paddle.ones([2])\n>>>>>>    y = torch.fx.wrap(x)\n"
+BESIDE = """
+import sys, pathlib
+out = pathlib.Path(sys.argv[4])
+out.parent.mkdir()
+out.write_text("a = 1")
+(out.parent / "paddle_utils.py").write_text("b")
+"""
+
+
+def test_marks_are_taken_off_and_listed() -> None:
+    read = read_draft(MARKED, said="There are 12 Pytorch APIs in this Project:")
+    assert read.text == "@torch.jit._overload\nx = paddle.ones([2])\n    y = torch.fx.wrap(x)\n"
+    assert read.left == ("@torch.jit._overload", "y = torch.fx.wrap(x)") and read.calls == 12
+
+
+def test_without_paconvert_one_line_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ReprodError, match=f"pip install paconvert=={VERSION}"):
+        find_converter()
+
+
+def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Put a stand-in in place of PaConvert."""
+    script = tmp_path / "converter.py"
+    script.write_text(text)
+    monkeypatch.setattr(draft, "find_converter", lambda: [sys.executable, str(script)])
+
+
+def test_what_paconvert_writes_beside_the_draft_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(tmp_path, monkeypatch, BESIDE)
+    made = make_draft("a.py", "")
+    assert (made.text, made.helpers) == ("a = 1\n", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("raise SystemExit('no memory')", "exit code 1: no memory"),
+        ("print('nothing done')", "wrote no draft of a.py: nothing done"),
+        ("import os; os.abort()", "ended with exit code -6"),
+        ("import time; time.sleep(60)", "took longer than 0.5 s"),
+    ],
+)
+def test_its_failures_are_one_line(
+    text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(tmp_path, monkeypatch, text)
+    monkeypatch.setattr(draft, "_PATIENCE", 0.5 if "sleep" in text else 60)
+    with pytest.raises(ReprodError, match=message):
+        make_draft("a.py", "")
+
+
+def test_a_converter_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(draft, "find_converter", lambda: ["/nowhere/paconvert"])
+    with pytest.raises(ReprodError, match="cannot start /nowhere/paconvert"):
+        make_draft("a.py", "")
+
+
+@needs_paconvert
+def test_paconvert_itself() -> None:
+    made = make_draft("a.py", "import torch\n\nx = torch.ones(2, 3)\n")
+    assert "paddle.ones" in made.text and made.calls == 1 and not made.left

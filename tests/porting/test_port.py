@@ -1,0 +1,130 @@
+"""A file is ported: the folder that comes out proves itself, and what is left is told."""
+
+import json
+import sys
+from pathlib import Path
+
+from reprod_align.errors import ReprodError
+from reprod_align.pair.file import PairFile, open_file
+from reprod_align.porting import attempt, pair_text, problem, remedy, report, weights
+from reprod_align.porting.attempt import Obstacle
+from reprod_align.porting.draft import read_draft
+from reprod_align.porting.pair_text import name_port
+from reprod_align.porting.port import port
+from reprod_align.porting.source import Source, open_source
+from tests.porting.drafts import NUMBERS, make_bench
+
+import numpy as np
+import pytest
+
+SOURCE = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.layer, self.factor = torch.nn.Linear(6, 2), factor
+
+    def forward(self, x):
+        return self.layer(x) * self.factor
+"""
+DRAFT = SOURCE.replace("torch", "paddle").replace("paddle.nn.Linear", "paddle.compat.nn.Linear")
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"mine_{tmp_path.name.replace('-', '_')}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(SOURCE)
+    return open_source(path, f"{name}:Net()")
+
+
+def draft_by(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr("reprod_align.porting.port.find_converter", lambda: [])
+    monkeypatch.setattr("reprod_align.porting.port.make_draft", lambda *_: read_draft(text))
+
+
+def test_the_folder_proves_itself(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft_by(monkeypatch, DRAFT)
+    result = port(source, NUMBERS, tmp_path / "out")
+    assert result.passed and result.verdict == "faithful" and not result.left
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == sorted(
+        ["inputs.npz", "pair.py", "report.md", "weights.pdparams", f"{name_port(source)}.py"]
+    )
+    with open_file(tmp_path / "out" / "pair.py", PairFile) as file:
+        torch, paddle = file.side("torch").values(), file.side("paddle").values()
+        np.testing.assert_array_equal(torch["layer.weight"], paddle["layer.weight"])
+        np.testing.assert_array_equal(file.inputs()[0], NUMBERS[0])  # type: ignore[index]
+    sys.modules.pop(name_port(source))
+    told = (tmp_path / "out" / report.REPORT).read_text()
+    assert "Verdict: **faithful**" in told and "outputs, train mode" in told
+    assert json.loads(result.to_json())["at_once"] == "faithful"
+
+
+def test_inputs_by_name_come_back(source: Source, tmp_path: Path) -> None:
+    pair_text.write_pair(source, {"file": np.ones(2), "x y": np.arange(3)}, tmp_path)
+    with open_file(tmp_path / pair_text.PAIR, PairFile) as file:
+        assert {name: array.tolist() for name, array in file.inputs().items()} == {  # type: ignore[union-attr]
+            "file": [1, 1], "x y": [0, 1, 2]
+        }  # fmt: skip
+    with pytest.raises(ReprodError, match="arrays of numbers"):
+        pair_text.write_pair(source, (np.array([None]),), tmp_path)
+
+
+def test_what_is_left_has_its_line(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft_by(
+        monkeypatch, DRAFT.replace("* self.factor", "* self.factor + paddle.nope(x) + torch.x.y")
+    )
+    result = port(source, NUMBERS, tmp_path / "out")
+    assert not result.passed and result.verdict == "does not run"
+    assert "run: line 10: AttributeError: module 'paddle' has no attribute 'nope'" in result.left[0]
+    assert result.left[1] == "line 10: torch.x.y is not converted"
+    assert "## Left for a person" in (tmp_path / "out" / report.REPORT).read_text()
+    assert "left for a person:" in result.summary()
+
+
+@pytest.mark.parametrize(
+    ("draft", "stage", "text", "line"),
+    [
+        ("import paddle\nx = nope", "import", "NameError: name 'nope' is not defined", 2),
+        ("import paddle\nNet = 1 +", "import", "SyntaxError: invalid syntax", 2),
+        ("def Net():\n    raise ValueError('no')", "build", "ValueError: no", 2),
+    ],
+)
+def test_an_obstacle_has_its_stage_and_line(
+    draft: str, stage: str, text: str, line: int, tmp_path: Path
+) -> None:
+    bench = make_bench(tmp_path, SOURCE, DRAFT)
+    folder = tmp_path / "one"
+    folder.mkdir()
+    pair_text.write_pair(bench.source, NUMBERS, folder)
+    (folder / bench.file).write_text(draft)
+    with pytest.raises(Obstacle) as caught:
+        attempt.attempt(folder, bench.module)
+    found: problem.Problem = caught.value.problem
+    assert found.stage == stage and found.text.startswith(text) and found.line == line
+
+
+def test_weights_that_do_not_convert_are_told(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, SOURCE, DRAFT)
+    folder = tmp_path / "two"
+    folder.mkdir()
+    pair_text.write_pair(bench.source, NUMBERS, folder)
+    (folder / bench.file).write_text(DRAFT.replace("* self.factor", "* 2"))
+    with attempt.open_pair(folder, bench.module) as pair:
+        assert "the outputs of the models differ" in weights.convert_weights(pair, folder, True)
+        assert weights.convert_weights(pair, folder, False).startswith(
+            "weights.pdparams: 2 tensors"
+        )
+    assert not [path for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"]
+
+
+def test_an_object_by_its_name() -> None:
+    assert remedy.find_object("math.pi") and remedy.find_object("math.nope") is None
+    assert remedy.find_object("no such thing") is None
