@@ -87,8 +87,8 @@ class Code:
         decorators = getattr(before, "decorator_list", [])
         line = min(node.lineno for node in (before, *decorators))
         at = self._lines[line - 1]
-        indented = "".join(f"{' ' * before.col_offset}{row}".rstrip() + "\n" for row in text.splitlines())  # fmt: skip
-        return Edit(at, at, indented)
+        rows = [f"{' ' * before.col_offset}{row}".rstrip() for row in text.splitlines()]
+        return Edit(at, at, "".join(f"{row}\n" for row in rows))
 
     def _span(self, node: Node | ast.arg | ast.keyword) -> tuple[int, int]:
         start = self._lines[node.lineno - 1] + node.col_offset

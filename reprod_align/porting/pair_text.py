@@ -16,7 +16,7 @@ WEIGHTS: Final = "weights.pdparams"
 INPUTS: Final = "inputs.npz"
 _NAMED: Final = "{name.removeprefix('input '): held[name] for name in held.files}"
 _ORDERED: Final = "tuple(held[name] for name in held.files)"
-_TEXT: Final = '''"""PyTorch's model and its port: `reprod-align pair {pair}` in this folder proves it again."""
+_TEXT: Final = '''"""PyTorch's model and its port: `reprod-align pair {pair}` proves it again."""
 
 import sys
 from pathlib import Path

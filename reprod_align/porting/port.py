@@ -80,7 +80,8 @@ class Bench:
             report = attempt(folder, self.module)
         except Obstacle as found:
             return Outcome(None, [found.problem])
-        return Outcome(report, [find_problem(finding, folder / self.file) for finding in report.findings])  # fmt: skip
+        path = folder / self.file
+        return Outcome(report, [find_problem(finding, path) for finding in report.findings])
 
     def fill(self, folder: Path, code: Code) -> None:
         """Write the port and its pair file to an empty folder."""

@@ -30,7 +30,7 @@ class LostTorchName(Remedy):
 
 
 class LoadingHook(Remedy):
-    """Paddle's layers have no hooks on loading a state dict: a checkpoint's names are changed before loading."""
+    """Paddle's layers have no hooks on loading a state dict: change a checkpoint's names before."""
 
     def propose(self, case: Case) -> Iterable[Edit]:
         """Take the registration out, or what stands for it in an expression."""

@@ -8,7 +8,7 @@ from reprod_align.porting.remedy import Case, Remedy
 
 
 class IndexTransposed(Remedy):
-    """Indexing a transposed tensor by integers past its first axis is wrong in Paddle without contiguous()."""
+    """Integers that index a transposed tensor past its first axis need contiguous() before it in Paddle."""
 
     entry = "index-transposed"
 
