@@ -13,6 +13,7 @@ from pipeline.training.native import NATIVE
 from pipeline.training.native_runs import judge_runs, list_remarks, read_runs
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
+from reprod_align.page.places import PAGE_OR_PICTURE, require_report
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS
 
 
@@ -20,10 +21,9 @@ def main(run: Run) -> int:
     """Judge all seeds found; write the verdict, and print it."""
     options, log = run.options, run.results / NATIVE / "native_diff.log"
     if options.report:
-        from reprod_align.base.web_page import require_kind  # not above: needs matplotlib
-        from reprod_align.significance.plot import write_plot
+        require_report(options.report, PAGE_OR_PICTURE)
+        from reprod_align.significance.plot import write_plot  # not above: needs matplotlib
 
-        require_kind(options.report)
     sides = read_runs(run)
     report = judge_runs(sides, tuple(options.margin or MARGINS), options.alpha)
     remarked = list_remarks(sides)

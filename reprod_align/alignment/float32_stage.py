@@ -7,6 +7,7 @@ activations are large or layers many, and no fixed tolerance knows it beforehand
 from collections.abc import Iterator, Mapping, Sequence
 
 from reprod_align.alignment.comparing import Pass
+from reprod_align.alignment.details.layers import add_float32, add_floor
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary
@@ -36,6 +37,8 @@ def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
         findings.remark(f"not compared in float32: {error}")
         return
     exact = done.reference
+    add_floor(findings, exact, rounded)
+    add_float32(runner, findings, rounded, port)
     gaps = list(_compare_outputs(done.pairs, exact.outputs, rounded.outputs, port.outputs))
     if not gaps:
         return

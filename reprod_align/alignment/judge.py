@@ -7,6 +7,13 @@ from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.batches.stage import compare_batches
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.consequence import describe_effects, describe_flips
+from reprod_align.alignment.details.layers import add_layers
+from reprod_align.alignment.details.picture import add_picture
+from reprod_align.alignment.details.sides import (
+    add_setting_table,
+    add_weights,
+    describe_inputs,
+)
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
@@ -77,6 +84,8 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         findings,
         pair.modules,
     )
+    findings.report.details.inputs = describe_inputs(pair.inputs)
+    add_weights(runner.pairing, findings)
     add_split_ties(runner.pairing, findings)
     findings.places_only = places_only and pair.asked_float32
     try:
@@ -97,6 +106,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         _note_failure(runner, findings, error)
     add_leftovers(runner, findings)
     add_settings(runner.pairing, findings)
+    add_setting_table(runner.pairing, findings)
     add_lines(findings, runner)
     if put_back:
         runner.put_back()
@@ -124,6 +134,8 @@ def _compare_mode(runner: Runner, findings: Findings, training: bool) -> Pass:
     ):  # a fault before a statistic changes it, but not in a run on the reference's numbers
         compare_statistics(runner, findings, reference, port)
     else:
+        add_layers(runner, findings, done)
+        add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
 

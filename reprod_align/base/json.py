@@ -3,9 +3,10 @@
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any
+from types import UnionType
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from reprod_align.base.atomic import write_text
 
@@ -44,3 +45,27 @@ def as_json(value: Any, indent: int = 2, ensure_ascii: bool = True) -> str:
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write `value` as JSON to `path`, whole or not at all; ReprodError if that fails."""
     write_text(path, f"{as_json(value, indent=1)}\n")
+
+
+def from_plain(kind: Any, value: Any) -> Any:
+    """Return a value of the type `kind`, given what `to_plain` made of it and JSON gave back.
+
+    Raises TypeError, ValueError, KeyError or AttributeError if it is something else.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        kept = [one for one in inner if one is not type(None)]
+        return None if value is None else from_plain(kept[0], value)
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return tuple(from_plain(*pair) for pair in zip(inner, value, strict=True))
+    if origin in (list, tuple, Sequence):
+        parts = [from_plain(inner[0], part) for part in value]
+        return parts if origin is list else tuple(parts)
+    if origin is Mapping:
+        return {key: from_plain(inner[1], part) for key, part in value.items()}
+    if hasattr(kind, "_fields"):
+        return kind(*map(from_plain, get_type_hints(kind).values(), value))
+    if is_dataclass(kind):
+        hints, make = get_type_hints(kind), cast(Any, kind)
+        return make(**{name: from_plain(hints[name], part) for name, part in value.items()})
+    return float(value) if kind is float else value

@@ -23,6 +23,7 @@ from reprod_align.curves.band import MULTIPLE, TOLERANCE
 from reprod_align.curves.explanation import Explanation
 from reprod_align.curves.report import CurveReport
 from reprod_align.errors import ReprodError
+from reprod_align.page.places import PAGE_OR_PICTURE, require_report
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -77,10 +78,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print the comparison, draw and explain it where asked; return its exit code."""
     if options.report:
-        from reprod_align.base.web_page import require_kind  # not above: needs matplotlib
-        from reprod_align.curves.plot import write_plot
+        require_report(
+            options.report, PAGE_OR_PICTURE
+        )  # before the logs are read, which may take long
+        from reprod_align.curves.plot import write_plot  # not above: needs matplotlib
 
-        require_kind(options.report)  # before the logs are read, which may take long
     report = _compare(options)
     if not options.json:
         print(report.summary(), flush=True)  # before the explanation, which may fail

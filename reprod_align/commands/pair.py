@@ -38,6 +38,7 @@ from reprod_align.alignment import compare_sides
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
 from reprod_align.errors import ReprodError
+from reprod_align.page.places import require_report
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
@@ -76,11 +77,11 @@ def read_size(text: str) -> int:
 def run(options: Namespace) -> int:
     """Print the report; return 0 if the port is faithful, 1 if not."""
     if options.report:
-        from reprod_align.report.html import write_page  # what it needs may be missing: say so now
+        require_report(options.report)
     report = judge_pair(options)
     print_result(report, options.json)
     if options.report:  # last: if it can't be written, the report is not lost
-        write_page(options.report, report, options.file.name)
+        report.save_html(options.report, options.file.name)
     return 0 if report.passed else 1
 
 

@@ -1,22 +1,29 @@
 """Two training logs drawn: both curves, and their difference beside the noise band."""
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from reprod_align.base import web_page
-from reprod_align.base.web_page import Axes
 from reprod_align.curves.explanation import Explanation
 from reprod_align.curves.log import Array
+from reprod_align.curves.page import choose_curves, make_page
 from reprod_align.curves.report import CurveReport, CurveResult
 from reprod_align.errors import one_line
+from reprod_align.page.places import write_report
+from reprod_align.page.plots import (
+    POINTS,
+    Axes,
+    Figure,
+    MaxNLocator,
+    draw_finite,
+    encode_figure,
+    find_largest,
+    find_starts,
+)
 
 import numpy as np
 
-_MOST_CURVES: Final = 12  # in one picture; those that diverge come first
-_POINTS: Final = 2000  # of one curve: more than a picture has columns
-_LEAST, _MOST = 1e-20, 1e100  # where a difference of exactly 0 is drawn, and what no axis reaches
+_LEAST: Final = 1e-20  # where a difference of exactly 0 is drawn
 
 
 def write_plot(
@@ -26,48 +33,30 @@ def write_plot(
 
     Raises ReprodError for another kind of file, or if it cannot be written.
     """
-    web_page.write_report(path, partial(draw, report), partial(make_page, report, explanation))
+    write_report(path, partial(draw, report), partial(make_page, report, explanation))
 
 
 def draw(report: CurveReport, kind: str) -> bytes:
     """Return the plot as a file of `kind`, "png" or "svg": a row for each curve."""
-    results = _choose(report.results)
-    figure = web_page.Figure(figsize=(11, 3.2 * max(1, len(results))), layout="constrained")
+    results = choose_curves(report)
+    figure = Figure(figsize=(11, 3.2 * max(1, len(results))), layout="constrained")
     rows = figure.subplots(max(1, len(results)), 2, squeeze=False)
     for axes, result in zip(rows, results, strict=False):
         _draw_values(axes[0], result)
         _draw_difference(axes[1], result)
-    return web_page.encode_figure(figure, kind)
-
-
-def make_page(report: CurveReport, explanation: Explanation | None = None) -> str:
-    """Return the web page as text; it needs no network and runs no script."""
-    return web_page.render_page(
-        __package__,
-        title=f"curves: {report.headline}",
-        width="72rem",
-        report=report,
-        explanation=explanation,
-        plot=web_page.data_address(draw(report, "svg")),
-        drawn=len(_choose(report.results)),
-    )
-
-
-def _choose(results: Sequence[CurveResult]) -> list[CurveResult]:
-    compared = [result for result in results if len(result.track.steps)]
-    return sorted(compared, key=lambda result: result.first_step is None)[:_MOST_CURVES]
+    return encode_figure(figure, kind)
 
 
 def _draw_values(axes: Axes, result: CurveResult) -> None:
     track = result.track
-    kept = np.unique(np.linspace(0, len(track.steps) - 1, _POINTS).astype(np.int64))
+    kept = np.unique(np.linspace(0, len(track.steps) - 1, POINTS).astype(np.int64))
     sides = (
         (track.expected, "-", "#0969da", "first log"),
         (track.actual, "--", "#cf222e", "second log"),
     )
     for values, line, color, label in sides:
         line += _dot(track.steps)
-        axes.plot(track.steps[kept], _drawable(values[kept]), line, color=color, label=label)
+        axes.plot(track.steps[kept], draw_finite(values[kept]), line, color=color, label=label)
     _finish(axes, result, one_line(result.name)[:40].replace("$", r"\$"))  # no mathematical markup
 
 
@@ -78,8 +67,8 @@ def _dot(steps: Array) -> str:
 
 def _draw_difference(axes: Axes, result: CurveResult) -> None:
     track = result.track
-    starts = _starts(track.steps)
-    limit, gaps = _largest(track.limit, starts), _largest(track.difference, starts)
+    starts = find_starts(track.steps)
+    limit, gaps = find_largest(track.limit, starts), find_largest(track.difference, starts)
     label = "noise band" if track.measured else "fixed band"
     axes.fill_between(track.steps[starts], _LEAST, limit, color="#d0d7de", label=label)
     line, label = f"-{_dot(track.steps)}", "|difference|"
@@ -94,28 +83,13 @@ def _draw_rounding(axes: Axes, result: CurveResult) -> Array:
     rounding = result.rounding
     if rounding is None:
         return np.empty(0)
-    starts = _starts(rounding.steps)
-    gaps, label = _largest(rounding.gaps, starts), f"first log's {rounding.precision} - float64"
+    starts = find_starts(rounding.steps)
+    gaps, label = find_largest(rounding.gaps, starts), f"first log's {rounding.precision} - float64"
     axes.plot(rounding.steps[starts], gaps, color="#8250df", linewidth=1, label=label)
     if rounding.onset is not None:
         label = f"rounding grows: step {rounding.onset}"
         axes.axvline(rounding.onset, color="#8250df", linestyle="-.", linewidth=1, label=label)
     return gaps
-
-
-def _starts(steps: Array) -> Array:
-    """Return where each of the drawn points begins."""
-    return np.unique(np.linspace(0, len(steps), _POINTS + 1).astype(np.int64))[:-1]
-
-
-def _largest(values: Array, starts: Array) -> Array:
-    """Return the largest value of each drawn point; one that is NaN leaves a hole."""
-    return _drawable(np.maximum.reduceat(np.maximum(values, _LEAST), starts))
-
-
-def _drawable(values: Array) -> Array:
-    """Return `values` with holes where an axis could not reach."""
-    return np.where(np.abs(values) <= _MOST, values, np.nan)
 
 
 def _height(values: Array) -> tuple[float, float]:
@@ -129,5 +103,5 @@ def _finish(axes: Axes, result: CurveResult, label: str) -> None:
     if step is not None:
         axes.axvline(step, color="#bf8700", linestyle=":", label=f"step {step}")
     axes.set(xlabel="step", ylabel=label)
-    axes.xaxis.set_major_locator(web_page.MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(framealpha=0.85, edgecolor="none")

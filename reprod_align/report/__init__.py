@@ -1,6 +1,7 @@
 """What `align` found: a value, and the texts and JSON that are made from it."""
 
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -8,6 +9,7 @@ from typing import Literal
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.json import as_json
 from reprod_align.base.text import count, shorten
+from reprod_align.report.details import Details
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
@@ -113,6 +115,8 @@ class Report:
     """if the outputs differ: how each module came to differ, in calling order"""
     rounded: list[str] = field(default_factory=list)
     """where float32 inside is all that differs"""
+    details: Details = field(default_factory=Details)
+    """every layer, weight and curve, for the web page and the table to paste"""
 
     @property
     def passed(self) -> bool:
@@ -170,6 +174,18 @@ class Report:
     def __str__(self) -> str:
         """Return the summary."""
         return self.summary()
+
+    def save_html(self, path: str | os.PathLike[str], title: str = "align") -> None:
+        """Write the report as one web page, which needs no network.
+
+        Raises ReprodError if the name does not end in .html, the folder does not exist, the page
+        cannot be written, or jinja2 or matplotlib is missing.
+        """
+        from reprod_align.page.places import require_report  # not for a report in text
+        from reprod_align.report.html import write_report
+
+        require_report(path)
+        write_report(path, self, title)
 
     def to_json(self) -> str:
         """Return the report as strict JSON; inf and nan as text."""

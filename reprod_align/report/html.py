@@ -1,80 +1,131 @@
-"""The report as a web page: one file, which needs no network and runs no script."""
+"""The report of `align` as a web page."""
 
 import math
 import os
 from collections.abc import Sequence
 from typing import Final
 
-from reprod_align.base.atomic import write_text
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.web_page import (
-    Figure,
-    MaxNLocator,
-    data_address,
-    encode_figure,
-    render_page,
-)
-from reprod_align.report import STAGES, Check, Report, Stage
+from reprod_align.base.naming import parent
+from reprod_align.base.text import count
+from reprod_align.page.content import Fault, Layer, Line, Page, Table
+from reprod_align.page.environment import describe_run
+from reprod_align.page.render import render_page, write_page
+from reprod_align.report import Check, Finding, ModuleShare, Report
+from reprod_align.report.details import Details
 
-_LEAST: Final = 1e-20  # where a difference of exactly 0 is drawn
-_LARGEST: Final = 1e3  # where inf, nan and what is larger are drawn
-_MARKS: Final = (("passed", "#1a7f37", "o"), ("different", "#cf222e", "X"))
+_WHOLE: Final = "the model"
 
 
-def write_page(path: str | os.PathLike[str], report: Report, title: str) -> None:
+def write_report(path: str | os.PathLike[str], report: Report, title: str) -> None:
     """Write the page, whole or not at all. Raises ReprodError if it cannot be written."""
-    write_text(path, make_page(report, title))
+    write_page(path, make_page(report, title))
 
 
-def make_page(report: Report, title: str) -> str:
+def render_report(report: Report, title: str) -> str:
     """Return the page as text."""
-    rows = [_summarize(report, stage) for stage in STAGES]
-    return render_page(
-        __package__,
-        title=f"{title}: {report.verdict}",
-        width="62rem",
-        name=title,
-        report=report,
-        rows=[row for row in rows if row["checks"] or row["findings"]],
-        plot=_plot(report.checks),
-        tolerance=RELATIVE_TOLERANCE,
+    return render_page(make_page(report, title))
+
+
+def make_page(report: Report, title: str) -> Page:
+    """Return what the page holds."""
+    return Page(
+        title,
+        report.verdict,
+        report.passed,
+        say_verdict(report),
+        faults=list(map(show_fault, report.findings)),
+        meaning=report.consequences,
+        layers=collect_layers(report),
+        limit=RELATIVE_TOLERANCE,
+        picture=report.details.picture,
+        curves=report.details.curves,
+        tables=[_list_checks(report.checks), *_list_details(report.details), _list_pairs(report)],
+        remarks=report.remarks,
+        facts=describe_run(),
     )
 
 
-def _summarize(report: Report, stage: Stage) -> dict[str, object]:
-    """Return what was compared at a stage; `worst` is None where there was nothing to compare."""
-    checks = [check for check in report.checks if check.stage == stage]
-    return {
-        "stage": stage,
-        "checks": len(checks),
-        "failed": sum(not check.passed for check in checks),
-        "findings": sum(finding.stage == stage for finding in report.findings),
-        "worst": max((check.relative for check in checks), key=_height, default=None),
-    }
+def say_verdict(report: Report) -> str:
+    """Return the verdict in one sentence."""
+    found = len(report.findings)
+    if found:
+        return f"{count(found, 'finding')}; the first is where the two models diverge"
+    if not report.passed:
+        return "nothing was compared"
+    return f"{count(len(report.checks), 'comparison')}, all within tolerance"
 
 
-def _plot(checks: Sequence[Check]) -> str:
-    """Return a plot of the checks' relative differences as a data address; "" if there are none.
-
-    Checks go by their numbers, so that nothing of the user's stands in the picture.
-    """
-    if not checks:
-        return ""
-    figure = Figure(figsize=(9, 3), layout="constrained")
-    axes = figure.subplots()
-    for label, color, marker in _MARKS:
-        drawn = {number: _height(check.relative) for number, check in enumerate(checks, 1)
-                 if check.passed == (label == "passed") and check.noise is None}  # fmt: skip
-        axes.scatter(list(drawn), list(drawn.values()), color=color, marker=marker, label=label)
-    limit = f"tolerance {RELATIVE_TOLERANCE:g}"
-    axes.axhline(RELATIVE_TOLERANCE, color="#888", linestyle="--", linewidth=1, label=limit)
-    heights = _LEAST / 3, _LARGEST * 3
-    axes.set(yscale="log", ylim=heights, xlabel="check", ylabel="relative difference")
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    figure.legend(loc="outside right upper", frameon=False)
-    return data_address(encode_figure(figure))
+def show_fault(finding: Finding) -> Fault:
+    """Return a finding as the page shows it."""
+    figures = ""
+    if math.isfinite(finding.difference):
+        figures = f"difference {finding.difference:.3g}, tolerance {finding.tolerance:.3g}"
+    sides = (
+        ("PyTorch", finding.torch_line, finding.torch_code),
+        ("Paddle", finding.paddle_line, finding.paddle_code),
+    )
+    lines = [Line(side, place, code) for side, place, code in sides if place is not None]
+    return Fault(finding.stage, finding.place, finding.message, lines, figures, finding.places,
+                 finding.torch_name)  # fmt: skip
 
 
-def _height(relative: float) -> float:
-    """Return where a difference stands on the logarithmic axis."""
-    return _LARGEST if math.isnan(relative) else min(max(relative, _LEAST), _LARGEST)
+def collect_layers(report: Report) -> list[Layer]:
+    """Return the layers in call order, with their shares and whether a finding is about them."""
+    layers = {layer.torch_name: layer for layer in report.details.layers}
+    for share in report.shares:
+        layer = layers.setdefault(share.torch_name, Layer(share.torch_name, share.paddle_name))
+        _add_share(layer, share)
+    for finding in report.findings:
+        name = finding.torch_name
+        while name and name not in layers:  # a parameter: its module
+            name = parent(name)
+        if name in layers and (name or not finding.torch_name):
+            layers[name].failed = True
+    return list(layers.values())
+
+
+def _add_share(layer: Layer, share: ModuleShare) -> None:
+    """Give a layer the worst of its calls' shares; what its own code hands on counts as its own."""
+    layer.introduced = _larger(layer.introduced, share.introduced)
+    if not share.handed_to:
+        layer.inherited = _larger(layer.inherited, share.inherited)
+
+
+def _larger(known: float | None, other: float) -> float:
+    return other if known is None or not known >= other else known
+
+
+def _list_checks(checks: Sequence[Check]) -> Table:
+    rows = [
+        (one.stage, one.what, f"{one.relative:.1e}", "ok" if one.passed else "DIFFERENT")
+        for one in checks
+    ]
+    failed = frozenset(number for number, one in enumerate(checks) if not one.passed)
+    return Table("Checks", ("stage", "what", "relative difference", "result"), rows, failed)
+
+
+def _list_details(details: Details) -> list[Table]:
+    settings = [
+        (one.torch_name or _WHOLE, one.setting, one.torch_value, one.paddle_value,
+         "changes the numbers" if one.conclusive else "may have no effect here")
+        for one in details.settings
+    ]  # fmt: skip
+    marked = frozenset(at for at, one in enumerate(details.settings) if one.conclusive)
+    weights = [
+        (one.torch_name, one.paddle_name, str(one.shape), one.how or "as it is")
+        for one in details.weights
+    ]
+    left = frozenset(at for at, one in enumerate(details.weights) if one.how == "not paired")
+    inputs = [(name, dtype, str(shape)) for name, dtype, shape in details.inputs]
+    return [
+        Table("Settings that differ", ("module", "setting", "PyTorch", "Paddle", "effect"), settings, marked),
+        Table("Inputs", ("name", "dtype", "shape"), inputs),
+        Table("Weights", ("PyTorch", "Paddle", "shape", "how"), weights, left),
+    ]  # fmt: skip
+
+
+def _list_pairs(report: Report) -> Table:
+    """Return the pairs of modules where no layer shows them: the port did not run."""
+    rows = [(ours or _WHOLE, theirs or _WHOLE) for ours, theirs in report.pairs.items()]
+    return Table("Pairs of modules", ("PyTorch", "Paddle"), [] if report.details.layers else rows)

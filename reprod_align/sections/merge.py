@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from reprod_align.base.naming import is_within
 from reprod_align.report import STAGES, Check, Finding, Report
+from reprod_align.report.details import Details
 from reprod_align.report.grouping import group_findings
 
 BY_SECTION = " by section, "
@@ -30,11 +31,30 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     merged.consequences = list(dict.fromkeys(text for one in judged for text in one.consequences))
     merged.shares = next((one.shares for one in judged if one.shares), [])
     merged.rounded = list(dict.fromkeys(place for one in judged for place in one.rounded))
+    merged.details = _join_details(reports)
     if merged.findings:
         merged.verdict = "diverges"
     elif any(one.verdict != "faithful" for one in reports):
         merged.verdict = "agrees to float32"
     return merged
+
+
+def _join_details(reports: Sequence[Report]) -> Details:
+    """Return every layer, weight and setting once; the picture of the first piece at fault."""
+    every = [one.details for one in reports]
+    failed = [one.details.picture for one in reports if one.findings]
+    return Details(
+        list(
+            {
+                layer.torch_name: layer for one in reversed(every) for layer in reversed(one.layers)
+            }.values()
+        )[::-1],
+        next((picture for picture in failed if picture), None),
+        next((one.curves for one in every if one.curves), []),
+        list(dict.fromkeys(weight for one in every for weight in one.weights)),
+        list(dict.fromkeys(setting for one in every for setting in one.settings)),
+        next((one.inputs for one in every if one.inputs), ()),
+    )
 
 
 def _join_findings(reports: Sequence[Report]) -> list[Finding]:

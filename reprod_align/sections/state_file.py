@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import reprod_align
-from reprod_align.base.json import to_plain, write_json
+from reprod_align.base.json import from_plain, to_plain, write_json
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
-from reprod_align.report import Check, Finding, ModuleShare, Report
+from reprod_align.report import Report
 
 _AT_ONCE = 2**24  # bytes
-_PARTS = {"findings": Finding, "checks": Check, "shares": ModuleShare}
 
 
 class StateFile:
@@ -55,19 +54,8 @@ def _read(path: Path, fingerprint: str) -> dict[str, Any]:
 
 
 def _make_report(plain: Mapping[str, Any]) -> Report:
-    made = dict(plain)
-    for name, kind in _PARTS.items():
-        types = {each.name: str(each.type) for each in fields(kind)}
-        made[name] = [kind(**{key: _revive(value, types[key]) for key, value in one.items()})
-                      for one in plain[name]]  # fmt: skip
-    return Report(**made)
-
-
-def _revive(value: Any, kind: str) -> Any:
-    """Return a number that JSON has no word for, and a tuple in place of a list."""
-    if isinstance(value, list):
-        return tuple(value)
-    return float(value) if isinstance(value, str) and "float" in kind else value
+    made: Report = from_plain(Report, plain)
+    return made
 
 
 def take_fingerprint(

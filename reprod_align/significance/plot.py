@@ -4,8 +4,10 @@ import os
 from functools import partial
 from typing import Final
 
-from reprod_align.base import web_page
-from reprod_align.base.web_page import Axes
+from reprod_align.page.content import Page
+from reprod_align.page.environment import describe_run
+from reprod_align.page.places import write_report
+from reprod_align.page.plots import Axes, Figure, MaxNLocator, encode_figure
 from reprod_align.significance.report import NativeReport, SideResult
 
 _SIDES: Final = (("PyTorch", "#0969da", -0.08), ("Paddle", "#cf222e", 0.08))
@@ -16,27 +18,28 @@ def write_plot(path: str | os.PathLike[str], report: NativeReport) -> None:
 
     Raises ReprodError for another kind of file, or if it cannot be written.
     """
-    web_page.write_report(path, partial(draw, report), partial(make_page, report))
+    write_report(path, partial(draw, report), partial(make_page, report))
 
 
 def draw(report: NativeReport, kind: str) -> bytes:
     """Return the plot as a file of `kind`, "png" or "svg"."""
-    figure = web_page.Figure(figsize=(11, 3.6), layout="constrained")
+    figure = Figure(figsize=(11, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
     _draw_sides(left, report)
     _draw_difference(right, report)
-    return web_page.encode_figure(figure, kind)
+    return encode_figure(figure, kind)
 
 
-def make_page(report: NativeReport) -> str:
-    """Return the web page as text; it needs no network and runs no script."""
-    return web_page.render_page(
-        __package__,
-        title=f"native mode: {report.verdict}",
-        width="72rem",
-        report=report,
-        lines=report.text().splitlines(),
-        plot=web_page.data_address(draw(report, "svg")),
+def make_page(report: NativeReport) -> Page:
+    """Return what the web page holds."""
+    return Page(
+        "native mode",
+        report.verdict,
+        report.verdict == "equivalent",
+        "accuracies of both sides, and their difference beside the margins",
+        plots=[draw(report, "svg")],
+        text=report.text().splitlines(),
+        facts=describe_run(),
     )
 
 
@@ -49,7 +52,7 @@ def _draw_sides(axes: Axes, report: NativeReport) -> None:
         axes.axhline(side.mean, color=color, linewidth=1)
         _draw_interval(axes, side, color)
     axes.set(xlabel="run", ylabel="accuracy", title="accuracies, mean and its interval")
-    axes.xaxis.set_major_locator(web_page.MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(frameon=False)
 
 

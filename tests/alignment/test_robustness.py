@@ -113,9 +113,10 @@ def test_without_stderr(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 def test_a_report_that_cannot_be_written_is_printed_all_the_same(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = Report(checks=[Check("forward", "outputs", 0.0, True)])
-    monkeypatch.setattr(pair_command, "judge_pair", lambda options: done)
-    assert main(["pair", "any.py", "--report", str(tmp_path)]) == 2
+    done, folder = Report(checks=[Check("forward", "outputs", 0.0, True)]), tmp_path / "new"
+    folder.mkdir()
+    monkeypatch.setattr(pair_command, "judge_pair", lambda options: folder.rmdir() or done)
+    assert main(["pair", "any.py", "--report", str(folder / "page.html")]) == 2
     said = capsys.readouterr()
     assert said.out.startswith("verdict: faithful") and said.err.count("\n") == 1
 

@@ -21,7 +21,7 @@ def test_reports(tmp_path: Path, kind: str) -> None:
     if kind == "html":
         text = path.read_text()
         assert "leaves the noise band at step 57" in text and "a$_&lt;b&gt;.jsonl" in text
-        assert "<script" not in text and "http" not in text.replace("http-equiv", "")
+        assert text.count("<script") == 2 and "default-src 'none'" in text
 
 
 def test_a_report_survives_whatever_is_in_the_log(tmp_path: Path) -> None:

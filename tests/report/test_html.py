@@ -1,42 +1,85 @@
-"""The report as a page: complete, escaped, and whole or not at all."""
+"""The page of a report: its findings, its layers with their shares, and its tables."""
 
+import json
+import re
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.report import Check, Finding, Report
-from reprod_align.report.html import make_page, write_page
+from reprod_align.page.content import Figures, Layer
+from reprod_align.report import Check, Finding, ModuleShare, Report
+from reprod_align.report.details import Details, Setting, Weight
+from reprod_align.report.html import collect_layers, make_page, render_report, say_verdict
 
 import pytest
 
 CHECKS = [Check("forward", "outputs, eval mode", 0.5, False), Check("loss", "loss", 0.0, True)]
 HOSTILE = "<script>alert(1)</script>"
+FINDING = Finding("forward", "encoder.1", "encoder.1", HOSTILE, 0.5, 1e-9, "a.py:3", "b.py:4", "one()",
+                  "two()", places=("a.1", "a.<2>"))  # fmt: skip
+
+
+def diverging() -> Report:
+    layers = [
+        Layer(name, name, "Linear", forward=Figures(0.1, 0.2, 0.3))
+        for name in ("", "encoder.0", "encoder.1")
+    ]
+    details = Details(
+        layers, weights=[Weight("w", "v", (2, 3), "transposed"), Weight("x", "", (1,), "not paired")],
+        settings=[Setting("encoder.1", "encoder.1", "eps", "1e-5", "1e-3", True)],
+        inputs=[("ids", "int64", (8, 12))],
+    )  # fmt: skip
+    shares = [
+        ModuleShare("encoder.1", "encoder.1", 0, 0.0, 0.25, 0.0, 0.25),
+        ModuleShare("encoder.1", "encoder.1", 1, 0.0, 0.5, 0.125, 0.5),
+        ModuleShare("", "", 0, 0.0, 0.0625, 9.0, 0.3, "encoder.1"),
+    ]
+    return Report("diverges", [FINDING], ["a remark"], CHECKS, {"": ""}, ["3 of 8 predictions flip"],
+                  shares, details=details)  # fmt: skip
 
 
 def test_the_page_has_every_part_of_the_report() -> None:
-    finding = Finding("forward", "encoder", "encoder", HOSTILE, 0.5, 1e-9)
-    page = make_page(
-        Report("diverges", [finding], ["a remark"], CHECKS, {"": "", "a": "b"}), "my pair"
-    )
-    for part in ("my pair", "diverges", "a remark", "outputs, eval mode", "(the model)", "5.0e-01"):
+    page = render_report(diverging(), "my pair")
+    for part in (
+        "my pair", "diverges", "a remark", "outputs, eval mode", "a.py:3", "one()", "b.py:4", "two()",
+        "3 of 8 predictions flip", "(8, 12)", "transposed", "not paired", "changes the numbers",
+        "difference 0.5, tolerance 1e-09", "a.&lt;2&gt;", "5.0e-01",
+    ):  # fmt: skip
         assert part in page, part
     assert HOSTILE not in page and "&lt;script&gt;" in page
-    assert '<img src="data:image/svg+xml;base64,' in page
     assert page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n")
 
 
-def test_only_stages_that_were_compared_have_a_row() -> None:
-    page = make_page(Report(checks=CHECKS), "my pair")
-    assert "<tr><td>loss</td>" in page and "<tr><td>schedule</td>" not in page
+def test_a_layer_takes_the_worst_share_of_its_calls() -> None:
+    layers = {layer.torch_name: layer for layer in collect_layers(diverging())}
+    assert (layers["encoder.1"].introduced, layers["encoder.1"].inherited) == (0.5, 0.125)
+    assert (layers[""].introduced, layers[""].inherited) == (0.0625, None)
+    assert [name for name, layer in layers.items() if layer.failed] == ["encoder.1"]
 
 
-def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(ReprodError):
-        write_page(tmp_path, Report(checks=CHECKS), "my pair")
-    write_page(tmp_path / "page.html", Report(checks=CHECKS), "my pair")
-    assert (tmp_path / "page.html").read_text().endswith("</html>\n")
+def test_a_finding_about_a_parameter_marks_its_module() -> None:
+    report = diverging()
+    report.findings = [Finding("backward", "encoder.0.weight", "", "differs", 1.0, 0.0)]
+    assert [one.torch_name for one in collect_layers(report) if one.failed] == ["encoder.0"]
 
 
-def test_the_page_lists_every_place_of_a_finding() -> None:
-    finding = Finding("forward", "a.0", "a.0", "differs", 1.0, 0.0, places=("a.1", "a.<2>"))
-    page = make_page(Report(findings=[finding]), "pair.py")
-    assert "a.1, a.&lt;2&gt;" in page
+def test_the_verdict_in_a_sentence() -> None:
+    assert say_verdict(diverging()).startswith("1 finding; the first is")
+    assert say_verdict(Report(checks=CHECKS[1:])) == "1 comparison, all within tolerance"
+    assert say_verdict(Report()) == "nothing was compared"
+
+
+def test_modules_are_listed_where_the_port_did_not_run() -> None:
+    report = Report(checks=CHECKS, pairs={"a": "b"})
+    titles = [table.title for table in make_page(report, "x").tables if table.rows]
+    assert titles == ["Checks", "Pairs of modules"]
+
+
+def test_a_report_saves_itself(tmp_path: Path) -> None:
+    report = diverging()
+    report.save_html(tmp_path / "page.html", "mine")
+    text = (tmp_path / "page.html").read_text()
+    assert len(json.loads(re.findall(r'id="data">(.*?)</script>', text)[0])["tree"]) == 4
+    with pytest.raises(ReprodError, match=r"must end in \.html"):
+        report.save_html(tmp_path / "page.pdf")
+    with pytest.raises(ReprodError, match="make it first"):
+        report.save_html(tmp_path / "new" / "page.html")

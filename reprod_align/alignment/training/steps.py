@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from reprod_align.alignment.audit import compare_optimizers
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_pass
+from reprod_align.alignment.details.sides import add_curves
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.blame import search
 from reprod_align.alignment.runner import Runner
@@ -40,6 +41,7 @@ def compare_training(runner: Runner, findings: Findings, steps: int) -> None:
     all_differences = compare_optimizers(ours, theirs, names)
     differences = leave_to_schedule(all_differences, ours)
     taken, natural = runner.train_reference(steps), runner.train_port(steps)
+    add_curves(findings, taken, natural)
     same_rates = all(difference.setting != "lr" for difference in all_differences)
     first_rates = {v["lr"] for v in theirs.parameters.values()} if same_rates else set()
     rates_ok = compare_rates(runner, findings, taken, natural, first_rates)

@@ -1,0 +1,1 @@
+"""Collects what the report shows beside the findings."""

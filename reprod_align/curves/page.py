@@ -1,0 +1,83 @@
+"""Two compared training logs as a web page."""
+
+from typing import Final
+
+from reprod_align.curves.explanation import Explanation
+from reprod_align.curves.report import CurveReport, CurveResult
+from reprod_align.curves.track import AGREES
+from reprod_align.page.content import CurvePlot, Page, Table
+from reprod_align.page.environment import describe_run
+
+MOST_CURVES: Final = 12  # drawn; those that diverge come first
+
+
+def make_page(report: CurveReport, explanation: Explanation | None = None) -> Page:
+    """Return what the page holds."""
+    logs = (report.reference, report.other)
+    details = [line for result in report.results for line in _describe(result)]
+    return Page(
+        f"{report.reference.source} | {report.other.source}",
+        {0: "agrees", 1: "parts"}.get(report.exit_code, "not compared"),
+        report.passed,
+        report.headline,
+        meaning=report.hints,
+        curves=[draw(result) for result in choose_curves(report)],
+        tables=[_list_curves(report), *([] if explanation is None else [_list_swaps(explanation)])],
+        remarks=[*_note_drawn(report), *details, *report.remarks,
+                 *([] if explanation is None else [explanation.sentence, *explanation.notes])],
+        facts=[*((f"log {at}", f"{log.source} ({log.kind})") for at, log in enumerate(logs, 1)),
+               ("band", report.rule), *describe_run()],
+    )  # fmt: skip
+
+
+def choose_curves(report: CurveReport) -> list[CurveResult]:
+    """Return the curves that are drawn: those that diverge first."""
+    compared = [result for result in report.results if len(result.track.steps)]
+    return sorted(compared, key=lambda result: result.first_step is None)[:MOST_CURVES]
+
+
+def draw(result: CurveResult) -> CurvePlot:
+    """Return one pair of curves, with its band."""
+    track = result.track
+    steps, expected, actual, band = (
+        side.tolist() for side in (track.steps, track.expected, track.actual, track.limit)
+    )
+    return CurvePlot(result.name, steps, expected, actual, band, result.first_step)
+
+
+def _describe(result: CurveResult) -> list[str]:
+    """Return in words what differs in a curve, and how rounding grows in it."""
+    lines = result.lines() if result.verdict != AGREES or result.remarks else []
+    return [
+        *lines,
+        *([] if result.rounding is None else [f"{result.name}: {result.rounding.words}"]),
+    ]
+
+
+def _note_drawn(report: CurveReport) -> list[str]:
+    drawn, every = len(choose_curves(report)), len(report.results)
+    return (
+        [f"{drawn} of {every} curves are drawn, those that diverge first"] if drawn < every else []
+    )
+
+
+def _list_curves(report: CurveReport) -> Table:
+    rows = [
+        (one.name if one.name == one.other_name else f"{one.name} = {one.other_name}",
+         str(len(one.track.steps)), f"{one.largest:.1e}",
+         "" if one.first_step is None else str(one.first_step), one.verdict)
+        for one in report.results
+    ]  # fmt: skip
+    failed = frozenset(at for at, one in enumerate(report.results) if one.verdict != AGREES)
+    headers = ("curve", "steps", "largest difference", "first step outside", "verdict")
+    return Table("Curves", headers, rows, failed)
+
+
+def _list_swaps(explanation: Explanation) -> Table:
+    rows = [(str(row.part), f"{row.left:.1e}", f"{row.made:.1e}") for row in explanation.rows]
+    guilty = frozenset(
+        at for at, row in enumerate(explanation.rows) if row.part in explanation.guilty
+    )
+    headers = ("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone")
+    title = f"Who makes the gap of {explanation.curve} at step {explanation.step}"
+    return Table(title, headers, rows, guilty)

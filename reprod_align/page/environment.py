@@ -1,0 +1,58 @@
+"""What a result was made with: versions, machine, date and command. Imports no framework."""
+
+import os
+import platform
+import shlex
+import sys
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = (
+    "torch",
+    "paddlepaddle",
+    "paddlepaddle-gpu",
+    "numpy",
+    "transformers",
+    "paddlenlp",
+)
+SWITCHES: Final = (
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE",
+    "CUBLAS_WORKSPACE_CONFIG", "FLAGS_cudnn_deterministic", "FLAGS_embedding_deterministic",
+    "ATEN_CPU_CAPABILITY",
+)  # fmt: skip
+"""environment variables that change numbers"""
+
+
+def describe_run() -> list[tuple[str, str]]:
+    """Return names and values: date, command, versions of what is installed, machine, switches."""
+    facts = [
+        ("date", datetime.now().astimezone().isoformat(" ", "seconds")),
+        ("command", _command()),
+    ]
+    facts += [("reprod-align", _own_version()), ("Python", platform.python_version())]
+    facts += [(name, found) for name in PACKAGES if (found := find_version(name))]
+    facts.append(("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"))
+    return facts + [(name, os.environ[name]) for name in SWITCHES if name in os.environ]
+
+
+def find_version(package: str) -> str:
+    """Return the version of an installed package; "" if there is none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _own_version() -> str:
+    from reprod_align import __version__
+
+    return __version__
+
+
+def _command() -> str:
+    program, *words = sys.argv or [""]
+    name = Path(program).name
+    shown = [name] if name == "reprod-align" else ["python", os.path.relpath(program or ".")]
+    return shlex.join([*shown, *words])

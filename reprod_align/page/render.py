@@ -1,0 +1,123 @@
+"""Makes the page: one HTML file that needs no network and in which every text is escaped."""
+
+import json
+import os
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final
+
+from reprod_align.base.atomic import whole_file
+from reprod_align.errors import one_line
+from reprod_align.page import plots
+from reprod_align.page.content import Layer, Page, Table
+from reprod_align.page.tree import flatten_tree
+from reprod_align.page.words import translate
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+from markupsafe import Markup
+
+_SHOWN: Final = 20  # rows of a table; the page shows the others when asked
+_TREE: Final = 3  # with fewer modules a tree tells nothing
+
+
+def write_page(path: str | os.PathLike[str], page: Page) -> None:
+    """Write the page, whole or not at all. Raises ReprodError if it cannot be written."""
+    data = render_page(page).encode()
+    with whole_file(path) as handle:
+        handle.write(data)
+
+
+def render_page(page: Page) -> str:
+    """Return the page as text."""
+    environment = Environment(
+        loader=DictLoader({"page": _read("page.html")}),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_make_printable,
+    )
+    environment.filters |= {"say": _speak, "chinese": translate}
+    script = _read("page.js")
+    return environment.get_template("page").render(
+        page=page,
+        shown=_SHOWN,
+        style=Markup(_read("page.css")),
+        script=Markup(script),
+        script_hash=b64encode(sha256(script.encode()).digest()).decode(),
+        data=Markup(encode_data(collect_data(page))),
+        plots={name: list(map(Markup, pictures)) for name, pictures in _draw(page).items()},
+        numbered=drawn_layers(page.layers),
+        has_tree=len(page.layers) >= _TREE,
+    )
+
+
+def _make_printable(value: object) -> object:
+    """Escape what is not printable in a text of the user's; markup is ours."""
+    user = isinstance(value, str) and not isinstance(value, Markup)
+    return one_line(str(value)) if user else value
+
+
+def _speak(text: object) -> str:
+    """Return a text in both languages, of which the page shows one."""
+    english = one_line(str(text))
+    chinese = translate(english)
+    if chinese == english:
+        return english
+    both = Markup('<span lang="en">{}</span><span lang="zh">{}</span>')
+    return both.format(english, chinese)
+
+
+def drawn_layers(layers: Sequence[Layer]) -> list[Layer]:
+    """Return the layers that the plot by layer shows: those with a figure."""
+    return [one for one in layers if one.forward is not None or one.backward is not None]
+
+
+def collect_data(page: Page) -> Mapping[str, Any]:
+    """Return what the page's script reads: the tree, the layers of the plot, the rest of tables."""
+    return {
+        "limit": page.limit,
+        "tree": flatten_tree(page.layers, page.limit) if len(page.layers) >= _TREE else [],
+        "layers": [
+            [one_line(one.torch_name), *_show_figures(one)] for one in drawn_layers(page.layers)
+        ],
+        "tables": [_find_rest(table) for table in page.tables],
+    }
+
+
+def _show_figures(layer: Layer) -> list[str]:
+    figures = (layer.forward, layer.backward)
+    floor = "" if layer.floor is None else f"{layer.floor:.1e}"
+    return [*("" if one is None else f"{one.relative:.1e}" for one in figures), floor]
+
+
+def _find_rest(table: Table) -> list[Any]:
+    """Return the rows beyond those that stand in the page, each with whether it is marked."""
+    rest = list(enumerate(table.rows))[_SHOWN:]
+    return [[int(number in table.failed), *map(one_line, row)] for number, row in rest]
+
+
+def encode_data(data: object) -> str:
+    """Return JSON that can stand in a script element: no text in it can end the element."""
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _draw(page: Page) -> Mapping[str, list[str]]:
+    """Return the pictures of each kind."""
+    layers = drawn_layers(page.layers)
+    picture = page.picture
+    return {
+        "layers": [plots.draw_layers(layers, page.limit)] if len(layers) >= _TREE else [],
+        "heat": [] if picture is None else [plots.draw_heat(picture)],
+        "histograms": [] if picture is None else [plots.draw_histograms(picture)],
+        "curves": [plots.draw_curve(curve, at) for at, curve in enumerate(page.curves)],
+        "more": [plots.adopt_svg(svg, f"more{at}") for at, svg in enumerate(page.plots)],
+    }
+
+
+def _read(name: str) -> str:
+    return files("reprod_align.page").joinpath(name).read_text(encoding="utf-8")

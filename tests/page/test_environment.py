@@ -1,0 +1,23 @@
+"""What a result was made with."""
+
+import re
+
+from reprod_align.page import environment
+from reprod_align.page.environment import describe_run, find_version
+
+import numpy as np
+import pytest
+
+
+def test_date_command_versions_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment.sys, "argv", ["/usr/bin/reprod-align", "pair", "my file.py"])
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    facts = dict(describe_run())
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[+-]\d\d:\d\d", facts["date"])
+    assert facts["command"] == "reprod-align pair 'my file.py'"
+    assert facts["numpy"] == np.__version__ and facts["OMP_NUM_THREADS"] == "3"
+    assert {"torch", "paddlepaddle", "Python", "machine", "reprod-align"} <= facts.keys()
+
+
+def test_a_package_that_is_missing_has_no_version() -> None:
+    assert find_version("no-such-package-of-anybody") == ""

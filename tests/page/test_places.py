@@ -1,0 +1,57 @@
+"""Where a report goes is refused in one line before the work begins."""
+
+from pathlib import Path
+
+from reprod_align.errors import ReprodError
+from reprod_align.page import places
+from reprod_align.page.content import Page
+from reprod_align.page.places import PAGE_OR_PICTURE, require_place, require_report, write_report
+from reprod_align.page.plots import Figure, encode_figure
+
+import pytest
+
+
+def test_a_place_that_will_do(tmp_path: Path) -> None:
+    require_report(tmp_path / "a.html")
+    require_report(tmp_path / "a.PNG", PAGE_OR_PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("x.pdf", r"--report .*x\.pdf: the name must end in \.html$"),
+        ("none/x.html", r"none is not a folder: make it first"),
+        ("taken.html", r"this is a folder: give the name of a file"),
+        (f"{'a' * 5000}/x.html", "File name too long"),
+    ],
+)
+def test_a_place_that_will_not(tmp_path: Path, name: str, says: str) -> None:
+    (tmp_path / "taken.html").mkdir()
+    with pytest.raises(ReprodError, match=says) as caught:
+        require_report(tmp_path / name)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_option_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ReprodError, match=r"^--junit .*must end in \.xml$"):
+        require_place(tmp_path / "a.html", (".xml",), "--junit")
+
+
+def test_a_library_that_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(name: str) -> None:
+        raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
+
+    monkeypatch.setattr(places, "import_module", fail)
+    with pytest.raises(ReprodError, match="--report needs jinja2: python -m pip install"):
+        require_report(tmp_path / "a.html")
+
+
+def test_the_name_decides_what_is_written(tmp_path: Path) -> None:
+    figure = Figure(figsize=(1, 1))
+    for name, start in (("a.html", b"<!DOCTYPE html>"), ("a.PNG", b"\x89PNG"), ("a.svg", b"<?xml")):
+        path = tmp_path / name
+        write_report(path, lambda kind: encode_figure(figure, kind), lambda: Page("a", "b", True))
+        assert path.read_bytes().startswith(start)
