@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example api-table setup setup-dev test test-cpus suite bench lint lock doctor clean
+.PHONY: align example zoo api-table setup setup-dev test test-cpus suite bench lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
 
 example: setup  ## the steps for a model of one's own, Informer, on a small generated series
 	$(BIN)/python examples/informer/run_all.py $(OPTIONS)
+
+zoo: setup-dev  ## judge published ports and write docs/zoo.md; PAIRS="bert paddle.nn" chooses
+	$(PIP) --no-deps -r requirements-zoo.txt
+	$(BIN)/python -m examples.zoo $(PAIRS) $(OPTIONS)
 
 api-table: setup  ## run every entry of the API tables and write docs/api
 	$(BIN)/reprod-align api --write docs/api

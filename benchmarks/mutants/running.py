@@ -1,17 +1,13 @@
 """Runs one mutant in a process of its own, so that a hang or a crash is one row."""
 
-import os
-import pickle
 import random
-import signal
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from benchmarks.apart import Broken, run_apart
 from benchmarks.mutants.operators import Mutation, mutate
 from benchmarks.mutants.scoring import Row, score
 from benchmarks.mutants.subjects import SUBJECTS
@@ -19,11 +15,6 @@ from benchmarks.mutants.truth import Arrays, collect_lines, differ, work_out
 from reprod_align import align
 
 PATIENCE = 120  # seconds for a mutant
-_PAUSE = 0.05
-
-
-class Broken(Exception):
-    """The process ended without an answer: it hung or crashed."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ def prepare(name: str, sample: int, seed: int) -> Bench:
         with _copied(name, source) as path:
             return work_out(SUBJECTS[name], path), collect_lines(SUBJECTS[name], path)
 
-    numbers, lines = run_apart(look)
+    numbers, lines = run_apart(look, PATIENCE)
     return Bench(name, source, numbers, _shuffle(mutate(source, lines), seed))
 
 
@@ -80,7 +71,7 @@ def judge_mutant(bench: Bench, mutation: Mutation) -> Row:
     row = Row(bench.name, mutation.kind, mutation.line, mutation.before, mutation.after)
     start = time.perf_counter()
     try:
-        row = run_apart(lambda: _judge(bench, mutation, row))
+        row = run_apart(lambda: _judge(bench, mutation, row), PATIENCE)
     except Broken as error:
         row.outcome = str(error)
     row.seconds = time.perf_counter() - start
@@ -115,50 +106,3 @@ class _copied:
 
     def __exit__(self, *_: object) -> None:
         self._folder.cleanup()
-
-
-def run_apart(work: Callable[[], Any], patience: float = PATIENCE) -> Any:
-    """Return what `work` returns in a copy of this process; Broken if it hangs, crashes or raises."""
-    with tempfile.TemporaryFile() as answer:
-        child = os.fork()
-        if not child:
-            _answer(work, answer)
-        if not _ended(child, patience):
-            raise Broken("hung")
-        answer.seek(0)
-        held = answer.read()
-    if not held:
-        raise Broken("crashed")
-    found = pickle.loads(held)
-    if isinstance(found, BaseException):
-        raise found
-    return found
-
-
-def _answer(work: Callable[[], Any], answer: Any) -> None:
-    """Work in the child, write the result and end."""
-    warnings.simplefilter("ignore")
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, 1)
-    os.dup2(silent, 2)
-    try:
-        found = work()
-    except BaseException as error:
-        found = Broken(f"crashed: {type(error).__name__}: {error}"[:300])
-    try:
-        answer.write(pickle.dumps(found))
-        answer.flush()
-    finally:
-        os._exit(0)
-
-
-def _ended(child: int, patience: float) -> bool:
-    """Wait for the child; end it if it takes too long, and tell whether it ended by itself."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return True
-        time.sleep(_PAUSE)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return False

@@ -9,8 +9,9 @@ from types import ModuleType
 from typing import Any, Final
 
 import pipeline  # noqa: F401
+from examples.zoo.pair import Pair, move_weights, tokens
 from models import bert_config, pt_bert, pt_informer
-from tests.alignment.test_real_ports import FAITHFUL, FAITHFUL_TOO, PAIRED, Builder, Built, tokens
+from tests.alignment.test_real_ports import FAITHFUL, FAITHFUL_TOO, PAIRED, Built
 
 import numpy as np
 import paddle
@@ -45,12 +46,7 @@ class Subject:
         torch.manual_seed(0)
         paddle.seed(0)
         first, second, inputs = self.build(module)
-        with torch.no_grad():
-            for parameter in first.parameters():
-                if parameter.requires_grad:
-                    spread = 0.1 if parameter.dim() < 2 else 0.02
-                    parameter += torch.randn_like(parameter) * spread
-        return first, second, inputs
+        return move_weights(first), second, inputs
 
 
 class _Zoo:
@@ -65,11 +61,11 @@ class _Zoo:
         return getattr(self._module, name, None) or getattr(transformers, name)
 
 
-def _build_port(builder: Builder) -> Callable[[ModuleType], Built]:
+def _build_port(pair: Pair) -> Callable[[ModuleType], Built]:
     def build(module: ModuleType) -> Built:
         import transformers
 
-        return builder(transformers, _Zoo(module))
+        return pair.torch(transformers), pair.paddle(_Zoo(module)), pair.batch()
 
     return build
 
@@ -99,8 +95,8 @@ def _build_informer(module: ModuleType) -> Built:
     return models[0], models[1], (x, marks[0], y, marks[1])
 
 
-def _paddlenlp(name: str, builder: Builder) -> Subject:
-    return Subject(f"paddlenlp.transformers.{name}.modeling", _build_port(builder))
+def _paddlenlp(name: str, pair: Pair) -> Subject:
+    return Subject(f"paddlenlp.transformers.{name}.modeling", _build_port(pair))
 
 
 SUBJECTS: Final[Mapping[str, Subject]] = {

@@ -1,9 +1,10 @@
 """benchmarks/mutants: mutations parse and keep their line, the truth is direct, causes are judged."""
 
 import pipeline  # noqa: F401
+from benchmarks.apart import Broken, run_apart
 from benchmarks.mutants.__main__ import is_enough, make_table, parse
 from benchmarks.mutants.operators import Mutation, mutate
-from benchmarks.mutants.running import Bench, Broken, judge_mutant, prepare, run_apart
+from benchmarks.mutants.running import Bench, judge_mutant, prepare
 from benchmarks.mutants.scoring import Row, judge_cause
 
 import pytest

@@ -1,0 +1,63 @@
+"""Runs work in a copy of this process, so that a hang or a crash is an answer."""
+
+import os
+import pickle
+import signal
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+_PAUSE = 0.05
+
+
+class Broken(Exception):
+    """The process ended without an answer: it hung or crashed."""
+
+
+def run_apart(work: Callable[[], Any], patience: float) -> Any:
+    """Return what `work` returns in a copy of this process; Broken if it hangs, crashes or raises."""
+    with tempfile.TemporaryFile() as answer:
+        child = os.fork()
+        if not child:
+            _answer(work, answer)
+        if not _ended(child, patience):
+            raise Broken("hung")
+        answer.seek(0)
+        held = answer.read()
+    if not held:
+        raise Broken("crashed")
+    found = pickle.loads(held)
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+def _answer(work: Callable[[], Any], answer: Any) -> None:
+    """Work in the child, write the result and end."""
+    warnings.simplefilter("ignore")
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    try:
+        found = work()
+    except BaseException as error:
+        found = Broken(f"crashed: {type(error).__name__}: {error}"[:300])
+    try:
+        answer.write(pickle.dumps(found))
+        answer.flush()
+    finally:
+        os._exit(0)
+
+
+def _ended(child: int, patience: float) -> bool:
+    """Wait for the child; end it if it takes too long, and tell whether it ended by itself."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        if os.waitpid(child, os.WNOHANG)[0]:
+            return True
+        time.sleep(_PAUSE)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return False

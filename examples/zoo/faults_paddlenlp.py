@@ -1,0 +1,243 @@
+"""Faults of PaddleNLP 2.8.1's models, each with its remedy."""
+
+from examples.zoo.mending import Fault
+
+_HEAD = (
+    "        self.lm_head_weight = self.create_parameter(\n"
+    "            shape=[config.vocab_size, config.d_model],\n"
+    "            dtype=self.{0}.shared.weight.dtype,\n"
+    "            is_bias=False,\n"
+    "        )\n"
+)
+_HEAD_IN_TWO = (
+    "        self.lm_head_weight = self.create_parameter(\n"
+    "            shape=[config.vocab_size, config.d_model], "
+    "dtype=self.{0}.shared.weight.dtype, is_bias=False\n"
+    "        )\n"
+)
+_UNTIED = (
+    "The head is a parameter of its own although the configuration says tie_word_embeddings=True: a "
+    "checkpoint that stores the table alone leaves the head random, and training moves the two apart"
+)
+_MASK = (
+    "A given attention_mask of two dimensions is added to the scores as it stands, 1 for a token and 0 "
+    "for padding: padding is not hidden at all"
+)
+_INVERTED = (
+    "A given attention_mask is multiplied by -1e4 as it stands: "
+    "it hides the tokens and shows the padding"
+)
+_SQUEEZE = (
+    "squeeze() without an axis also takes the batch away where it has one example, and the sequence where "
+    "it has one token"
+)
+
+
+def _in(name: str, heads: str, what: str, *edits: tuple[str, str]) -> Fault:
+    """Return a fault of one architecture; `heads` are those that show it."""
+    shown = ", ".join(f"{name} {head}" for head in heads.split())
+    return Fault(shown, f"paddlenlp.transformers.{name}.modeling", what, edits)
+
+
+def _untied(name: str, form: str) -> Fault:
+    """Return the fault that a sequence-to-sequence model's head is not its table."""
+    tied = f"        self.lm_head_weight = self.{name}.shared.weight\n"
+    after = f"        self.{name} = {{}}Model(config)\n"
+    class_name = {"bart": "Bart", "mbart": "MBart", "pegasus": "Pegasus"}[name]
+    start = after.format(class_name)
+    return _in(name, "ForConditionalGeneration", _UNTIED,
+               (start + form.format(name), start + tied))  # fmt: skip
+
+
+def _masked(name: str, heads: str) -> Fault:
+    """Return the fault that a mask is not turned into an addend."""
+    old = "                attention_mask = attention_mask.unsqueeze(axis=[1, 2])\n"
+    new = "                attention_mask = (1 - attention_mask.unsqueeze(axis=[1, 2])) * -1e4\n"
+    return _in(name, heads, _MASK, (old, new))
+
+
+def _banned(name: str) -> Fault:
+    """Return the fault that DeBERTa's softmax fills with -inf."""
+    return _in(
+        name,
+        "Model ForSequenceClassification ForTokenClassification ForQuestionAnswering"
+        + (" ForMultipleChoice" if name == "deberta_v2" else ""),
+        "Masked scores become -inf: a row that is masked throughout (each padded query) is NaN after the "
+        "softmax, where transformers' finfo.min gives equal shares",
+        ('-float("inf"), x.dtype)', "paddle.finfo(x.dtype).min, x.dtype)"),
+    )
+
+
+def _causal(name: str, heads: str, mask: str) -> Fault:
+    """Return the fault that paddle.where is given a mask of floats."""
+    return _in(
+        name,
+        heads,
+        "paddle.where takes a condition of booleans, and the mask is a float buffer: the model raises "
+        "ValueError on every input with Paddle 3",
+        (
+            f"causal_mask = self.{mask}[:, :, key_length - query_length : key_length, :key_length]",
+            f"causal_mask = self.{mask}[\n"
+            '            :, :, key_length - query_length : key_length, :key_length\n        ].astype("bool")',
+        ),
+    )
+
+
+FAULTS = (
+    _in(
+        "albert",
+        "ForQuestionAnswering",
+        "end_logits is made from start_logits: an answer always ends where it starts",
+        (
+            "        end_logits = start_logits.squeeze(axis=-1)\n\n        total_loss",
+            "        end_logits = end_logits.squeeze(axis=-1)\n\n        total_loss",
+        ),
+    ),
+    _in(
+        "albert",
+        "ForMaskedLM ForPreTraining",
+        "The head's LayerNorm ignores config.layer_norm_eps (1e-12) and keeps the default 1e-5",
+        (
+            "self.layer_norm = nn.LayerNorm(config.embedding_size)\n",
+            "self.layer_norm = nn.LayerNorm(config.embedding_size, epsilon=config.layer_norm_eps)\n",
+        ),
+    ),
+    _in(
+        "albert",
+        "ForPreTraining",
+        _UNTIED,
+        (
+            "        self.sop_classifier = AlbertSOPHead(config)\n        self.config = config\n",
+            "        self.sop_classifier = AlbertSOPHead(config)\n        self.config = config\n"
+            "        self.tie_weights()\n",
+        ),
+    ),
+    _in(
+        "albert",
+        "ForTokenClassification",
+        "The dropout before the classifier is built and never called, and its rate is that of the hidden "
+        "states instead of classifier_dropout_prob",
+        (
+            "        logits = self.classifier(sequence_output)\n\n        loss = None",
+            "        logits = self.classifier(self.dropout(sequence_output))\n\n        loss = None",
+        ),
+        (
+            "        self.dropout = nn.Dropout(config.hidden_dropout_prob)\n"
+            "        self.classifier = nn.Linear(config.hidden_size, self.num_labels)\n\n"
+            "    def forward(\n        self,\n        input_ids,\n        attention_mask=None,\n"
+            "        token_type_ids=None,\n        position_ids=None,\n        head_mask=None,\n"
+            "        inputs_embeds=None,\n        labels=None,\n        output_hidden_states=False,\n"
+            "        output_attentions=False,\n        return_dict=False,\n    ):\n"
+            '        r"""\n        The AlbertForTokenClassification',
+            "        self.dropout = nn.Dropout(config.classifier_dropout_prob)\n"
+            "        self.classifier = nn.Linear(config.hidden_size, self.num_labels)\n\n"
+            "    def forward(\n        self,\n        input_ids,\n        attention_mask=None,\n"
+            "        token_type_ids=None,\n        position_ids=None,\n        head_mask=None,\n"
+            "        inputs_embeds=None,\n        labels=None,\n        output_hidden_states=False,\n"
+            "        output_attentions=False,\n        return_dict=False,\n    ):\n"
+            '        r"""\n        The AlbertForTokenClassification',
+        ),
+    ),
+    _in(
+        "albert",
+        "ForMultipleChoice",
+        "The classifier's dropout has the rate of the hidden states instead of classifier_dropout_prob",
+        (
+            "        self.dropout = nn.Dropout(config.hidden_dropout_prob)\n"
+            "        self.classifier = nn.Linear(config.hidden_size, 1)\n",
+            "        self.dropout = nn.Dropout(config.classifier_dropout_prob)\n"
+            "        self.classifier = nn.Linear(config.hidden_size, 1)\n",
+        ),
+    ),
+    _untied("bart", _HEAD_IN_TWO),
+    _untied("mbart", _HEAD_IN_TWO),
+    _untied("pegasus", _HEAD),
+    _in(
+        "blenderbot",
+        "Model ForConditionalGeneration",
+        "Encoder and decoder have word tables of their own: `shared` is made and never used",
+        ("        self.encoder = BlenderbotEncoder(config)\n",
+         "        self.encoder = BlenderbotEncoder(config, embed_tokens=self.shared)\n"),
+        ("        self.decoder = BlenderbotDecoder(config)\n",
+         "        self.decoder = BlenderbotDecoder(config, embed_tokens=self.shared)\n"),
+    ),
+    _in(
+        "blenderbot",
+        "Model ForConditionalGeneration",
+        f"{_INVERTED}; the decoder is given no mask but that of the padding's id",
+        ("            attention_mask = attention_mask.unsqueeze([1, 2]) * -1e4\n",
+         "            attention_mask = (1 - attention_mask.unsqueeze([1, 2])) * -1e4\n"),
+        ("        if input_ids is not None:\n            memory_mask = (\n",
+         "        if attention_mask is not None:\n"
+         "            memory_mask = (1 - attention_mask.unsqueeze([1, 2])) * -1e4\n"
+         "        elif input_ids is not None:\n            memory_mask = (\n"),
+    ),
+    _in(
+        "blenderbot",
+        "ForConditionalGeneration",
+        _UNTIED,
+        ("        self.pad_token_id = config.pad_token_id\n" + _HEAD.format("blenderbot"),
+         "        self.pad_token_id = config.pad_token_id\n"
+         "        self.lm_head_weight = self.blenderbot.shared.weight\n"),
+    ),
+    _in(
+        "blenderbot_small",
+        "Model ForConditionalGeneration",
+        _INVERTED,
+        ("            attention_mask = attention_mask.unsqueeze([1, 2]) * -1e4\n",
+         "            attention_mask = (1 - attention_mask.unsqueeze([1, 2])) * -1e4\n"),
+        ("            memory_mask = attention_mask.unsqueeze([1, 2]) * -1e4\n",
+         "            memory_mask = (1 - attention_mask.unsqueeze([1, 2])) * -1e4\n"),
+    ),
+    _in(
+        "blenderbot_small",
+        "ForConditionalGeneration",
+        _UNTIED,
+        ("        self.blenderbot_small = BlenderbotSmallModel(config)\n"
+         + _HEAD.format("blenderbot_small") + "\n        if",
+         "        self.blenderbot_small = BlenderbotSmallModel(config)\n"
+         "        self.lm_head_weight = self.blenderbot_small.shared.weight\n\n        if"),
+    ),
+    _causal("codegen", "Model ForCausalLM", "causal_mask"),
+    _causal("gptj", "Model ForCausalLM ForSequenceClassification ForQuestionAnswering", "bias"),
+    _banned("deberta"),
+    _banned("deberta_v2"),
+    _in(
+        "distilbert",
+        "Model ForMaskedLM ForSequenceClassification ForTokenClassification ForQuestionAnswering",
+        "Paddle's TransformerEncoderLayer drops out the attention's output; DistilBERT does not",
+        ("        self.encoder = nn.TransformerEncoder(encoder_layer, config.num_hidden_layers)\n",
+         "        self.encoder = nn.TransformerEncoder(encoder_layer, config.num_hidden_layers)\n"
+         "        for layer in self.encoder.layers:\n"
+         "            layer.dropout1 = nn.Dropout(0.0)\n"),
+    ),
+    _in(
+        "distilbert",
+        "ForMaskedLM",
+        _UNTIED,
+        ("        prediction_logits = self.vocab_projector(prediction_logits)\n",
+         "        table = self.distilbert.embeddings.word_embeddings.weight\n"
+         "        prediction_logits = paddle.matmul(prediction_logits, table, transpose_y=True)\n"
+         "        prediction_logits = prediction_logits + self.vocab_projector.bias\n"),
+    ),
+    _in(
+        "electra",
+        "ForPreTraining",
+        _SQUEEZE,
+        ("self.dense_prediction(hidden_states).squeeze()",
+         "self.dense_prediction(hidden_states).squeeze(-1)"),
+    ),
+    _in(
+        "fnet",
+        "Model ForMaskedLM ForSequenceClassification ForTokenClassification ForMultipleChoice "
+        "ForPreTraining ForNextSentencePrediction",
+        "The Fourier transform runs over the batch as well: an example's output depends on its neighbours",
+        ("        self.fourier_transform = paddle.fft.fftn\n",
+         "        self.fourier_transform = lambda x: paddle.fft.fftn(x, axes=(1, 2))\n"),
+    ),
+    _masked("megatronbert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
+            "ForQuestionAnswering ForMultipleChoice ForPreTraining ForNextSentencePrediction "
+            "ForCausalLM"),
+    _masked("rembert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
+            "ForQuestionAnswering ForMultipleChoice"),
+)  # fmt: skip

@@ -1,0 +1,108 @@
+"""A fault of a published port: an edit of its source, and the proof that nothing else is at fault.
+
+The source is edited in memory: the package's files stay as they are.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One mistake in a port, and its remedy."""
+
+    pairs: str
+    """the pairs that show it, separated by commas"""
+    module: str
+    what: str
+    edits: tuple[tuple[str, str], ...]
+    """the text as it stands, which occurs once, and as it should be"""
+
+    @property
+    def path(self) -> Path:
+        """Where the source lies."""
+        return find_source(self.module)
+
+    def find_line(self) -> int:
+        """Return the number of the first line that the first edit changes."""
+        source = self.path.read_text("utf-8")
+        old, new = self.edits[0]
+        same = next(
+            (at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old)
+        )
+        return source[: source.index(old) + same].count("\n") + 1
+
+    def edit(self, source: str) -> str:
+        """Return the source without the mistake. Raises ValueError if it reads otherwise."""
+        for old, new in self.edits:
+            if source.count(old) != 1:
+                raise ValueError(f"{self.module}: {source.count(old)} times, not once: {old!r}")
+            source = source.replace(old, new)
+        return source
+
+    def shows_in(self, pair: str) -> bool:
+        """Tell whether the pair shows the mistake."""
+        return pair in self.pairs.split(", ")
+
+
+def find_source(module: str) -> Path:
+    """Return the file of a module that is installed."""
+    found = importlib.util.find_spec(module)
+    if found is None or found.origin is None:
+        raise ImportError(f"{module} is not installed")
+    return Path(found.origin)
+
+
+class Changed:
+    """A package, the classes of one or more modules in the place of its own."""
+
+    def __init__(self, package: Any, modules: Sequence[ModuleType]) -> None:
+        """Keep both."""
+        self._package, self._modules = package, modules
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what has that name, of the modules first."""
+        for module in self._modules:
+            if hasattr(module, name):
+                return getattr(module, name)
+        return getattr(self._package, name)
+
+
+def mend(package: Any, faults: Iterable[Fault]) -> Any:
+    """Return the package without these faults."""
+    order = sorted(faults, key=lambda fault: fault.module)
+    modules = [_load(name, [*found]) for name, found in groupby(order, key=lambda one: one.module)]
+    return Changed(package, modules)
+
+
+def _load(name: str, faults: Sequence[Fault]) -> ModuleType:
+    """Return the module as it is without the faults, under another name."""
+    path = find_source(name)
+    source = path.read_text("utf-8")
+    for fault in faults:
+        source = fault.edit(source)
+    made = f"{name}_mended"
+    spec = importlib.util.spec_from_file_location(made, path)
+    if spec is None:
+        raise ImportError(f"{name} cannot be loaded from {path}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[made] = module
+    exec(compile(source, str(path), "exec"), module.__dict__)
+    return module
+
+
+def load_faults() -> Mapping[str, Sequence[Fault]]:
+    """Return the faults that are known, by table."""
+    from examples.zoo import faults_layers, faults_paddlenlp, faults_vision
+
+    return {
+        "paddlenlp": faults_paddlenlp.FAULTS,
+        "paddle.vision": faults_vision.FAULTS,
+        "paddle.nn": faults_layers.FAULTS,
+    }

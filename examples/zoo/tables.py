@@ -1,0 +1,53 @@
+"""The tables of the zoo: two packages each, and the pairs that they have in common."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from examples.zoo.pair import Pair
+
+
+@dataclass(frozen=True)
+class Table:
+    """Two packages, and where their pairs are stated."""
+
+    key: str
+    title: str
+    torch: str
+    """the module with PyTorch's classes"""
+    paddle: str
+    pairs: str
+    """the module of this folder that states them as PAIRS"""
+
+    def load_pairs(self) -> dict[str, Pair]:
+        """Return the pairs by name; no framework is imported."""
+        module = importlib.import_module(f"examples.zoo.{self.pairs}")
+        return {pair.name: pair for pair in module.PAIRS}
+
+    def load_torch(self) -> Any:
+        """Return PyTorch's package."""
+        return importlib.import_module(self.torch)
+
+    def load_paddle(self) -> Any:
+        """Return Paddle's package."""
+        return importlib.import_module(self.paddle)
+
+
+TABLES: Final[Sequence[Table]] = (
+    Table("paddlenlp", "transformers and PaddleNLP", "transformers", "paddlenlp.transformers",
+          "transformers_table"),
+    Table("paddle.vision", "torchvision and paddle.vision", "examples.zoo.torchvision_models",
+          "paddle.vision.models", "vision_table"),
+    Table("paddle.nn", "torch.nn and paddle.nn", "torch.nn", "paddle.nn", "layers_table"),
+)  # fmt: skip
+BY_KEY: Final = {table.key: table for table in TABLES}
+
+
+def choose(words: Sequence[str]) -> list[tuple[Table, Pair]]:
+    """Return the pairs whose table or name begins with one of the words; all without words."""
+    every = [(table, pair) for table in TABLES for pair in table.load_pairs().values()]
+    fits: Callable[[Table, Pair], bool] = lambda table, pair: any(  # noqa: E731
+        word == table.key or f"{pair.name} ".startswith(f"{word} ") for word in words
+    )
+    return [(table, pair) for table, pair in every if not words or fits(table, pair)]

@@ -1,0 +1,105 @@
+"""examples/zoo: its pairs, its rows and pages, and the faults of published ports."""
+
+from dataclasses import replace
+
+from examples.zoo import faults_paddlenlp
+from examples.zoo.__main__ import main
+from examples.zoo.mending import Fault, load_faults
+from examples.zoo.page import DOCS, PAGES, make_reports, make_tables
+from examples.zoo.pair import Pair
+from examples.zoo.results import GOOD, Row, load, save
+from examples.zoo.running import judge
+from examples.zoo.tables import BY_KEY, TABLES, Table, choose
+from examples.zoo.transformers_table import ARCHITECTURES
+
+import pytest
+
+# A faithful pair, and two whose faults are known: judged anew, they give the rows that are kept.
+SAMPLE = (
+    "paddlenlp: bert ForTokenClassification",
+    "paddlenlp: albert ForQuestionAnswering",
+    "paddle.nn: BatchNorm2d",
+)
+FAULTS = [(key, fault) for key, faults in load_faults().items() for fault in faults]
+
+
+def find(name: str) -> tuple[Table, Pair]:
+    key, _, pair = name.partition(": ")
+    return BY_KEY[key], BY_KEY[key].load_pairs()[pair]
+
+
+def test_the_zoo_has_the_architectures_of_both_packages() -> None:
+    assert len({one.name for one in ARCHITECTURES}) == len(ARCHITECTURES) >= 45
+    for table in TABLES:
+        names = [pair.name for _, pair in choose([table.key])]
+        assert len(names) == len(set(names)) > 0
+
+
+@pytest.mark.parametrize("language", range(2))
+def test_the_pages_show_the_rows_that_are_kept(language: int) -> None:
+    text = PAGES[language].read_text("utf-8")
+    assert make_tables(load(), language) in text, "run: python -m examples.zoo --page"
+
+
+@pytest.mark.parametrize("key", [key for key, faults in load_faults().items() if faults])
+def test_the_reports_are_current(key: str) -> None:
+    pytest.importorskip("paddlenlp")
+    made = make_reports(BY_KEY[key], load_faults()[key], load())
+    assert (DOCS / "zoo" / f"{key}.md").read_text("utf-8") == made
+
+
+def test_rows_are_of_pairs() -> None:
+    names = {f"{table.key}: {pair.name}" for table, pair in choose([])}
+    assert set(load()) <= names
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_row_is_what_align_says(name: str) -> None:
+    pytest.importorskip("paddlenlp")
+    row, kept = judge(*find(name)), load()[name]
+    shown = [(one.verdict, one.stage, one.place, one.paddle_line) for one in (row, kept)]
+    assert shown[0] == shown[1], row
+    assert (row.without in GOOD) == (kept.without in GOOD), row
+
+
+@pytest.mark.parametrize(("key", "fault"), FAULTS, ids=str)
+def test_a_fault_is_one_place_of_the_source(key: str, fault: Fault) -> None:
+    pytest.importorskip("paddlenlp")
+    source = fault.path.read_text("utf-8")
+    assert fault.edit(source) != source
+    assert 0 < fault.find_line() <= source.count("\n")
+    pairs = BY_KEY[key].load_pairs()
+    assert [name for name in fault.pairs.split(", ") if name not in pairs] == []
+
+
+def test_another_source_is_refused() -> None:
+    fault = replace(faults_paddlenlp.FAULTS[0], edits=(("not there", "there"),))
+    with pytest.raises(ValueError, match="0 times, not once"):
+        fault.edit(fault.path.read_text("utf-8"))
+
+
+def test_rows_are_kept_whole(tmp_path) -> None:
+    rows = {"b": Row("faithful", 1.234e-16), "a": Row("diverges", float("inf"), "forward")}
+    save(rows, tmp_path / "zoo.json")
+    kept = load(tmp_path / "zoo.json")
+    assert list(kept) == ["a", "b"] and kept["b"].worst == 1.2e-16
+    assert load(tmp_path / "none.json") == {}
+
+
+def test_a_crash_is_a_row() -> None:
+    table = replace(BY_KEY["paddle.nn"], torch="math", paddle="math")
+    none = Pair("none", lambda package: package.gone, lambda package: package.gone, dict)
+    row = judge(table, none)
+    assert row.verdict == "cannot be judged" and "gone" in row.message
+    row = judge(BY_KEY["paddle.nn"], replace(none, torch=lambda package: package.ReLU()))
+    assert row.verdict == "does not build" and "gone" in row.message
+    assert judge(replace(table, paddle="no_such_package"), find(SAMPLE[2])[1]).verdict == (
+        "not installed"
+    )
+
+
+def test_the_command_lists_pairs_and_refuses_what_it_does_not_know(capsys) -> None:
+    assert main(["--list", "albert"]) == 0
+    assert "paddlenlp: albert ForQuestionAnswering" in capsys.readouterr().out
+    assert main(["no_such_model"]) == 2
+    assert "no_such_model" in capsys.readouterr().out
