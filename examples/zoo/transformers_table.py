@@ -11,7 +11,7 @@ DECODER = dict(
 ENCODER = dict(DECODER, type_vocab_size=2)
 SMALL = dict(ENCODER, embedding_size=16)
 VISION = dict(
-    layer_norm_eps=1e-12, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+    hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
     image_size=32, patch_size=8,
 )  # fmt: skip
 TEXT = dict(DECODER, max_position_embeddings=16)
@@ -102,8 +102,8 @@ ARCHITECTURES = (
     Architecture("blenderbot_small", "BlenderbotSmall", WORDS, dict(SEQ2SEQ, pad_token_id=0),
                  paddle_only=DEPTH, batch=sequences),
     Architecture("blip", "Blip", "Model ForConditionalGeneration",
-                 dict(text_config=dict(TEXT, encoder_hidden_size=32), vision_config=VISION,
-                      projection_dim=16), batch=captions),
+                 dict(text_config=dict(TEXT, encoder_hidden_size=32), projection_dim=16,
+                      vision_config=dict(VISION, layer_norm_eps=1e-12)), batch=captions),
     Architecture("bloom", "Bloom",
                  "Model ForCausalLM ForSequenceClassification ForTokenClassification",
                  dict(vocab_size=100, hidden_size=32, n_layer=2, n_head=4, pad_token_id=3)),
