@@ -41,24 +41,42 @@ _FUNCTIONS: Final = (FunctionType, BuiltinFunctionType)  # some of paddle.tensor
 def intercept_calls(recorder: OperationRecorder) -> Iterator[None]:
     """Let `recorder.record` make every call of a Paddle function in the block: the outermost ones."""
     replaced: list[tuple[Any, str, Any]] = []
+    _listening.append(recorder)
     try:
         for owner, name, own in _find_places():
-            replacement = _hear(recorder, name, own)
+            replacement = _hear(name, own)
             replaced.append((owner, name, own))
             setattr(owner, name, replacement)
         yield
     finally:
         for owner, name, own in reversed(replaced):
             setattr(owner, name, own)
+        _listening.pop()
 
 
-def _hear(recorder: OperationRecorder, name: str, own: Any) -> Any:
+_listening: Final[list[OperationRecorder]] = []
+"""who hears the calls: the last one"""
+_heard: Final[dict[tuple[str, int], tuple[Any, Any]]] = {}
+"""name, id -> a function of Paddle's and what takes its place: making thousands takes time"""
+
+
+def _hear(name: str, own: Any) -> Any:
+    """Return what takes a function's place; ours, which stand in for a draw, are made for one run."""
+    if (getattr(own, "__module__", None) or "").startswith("reprod_align"):
+        return _make_hearing(name, own)
+    known = _heard.get((name, id(own)))
+    if known is None:
+        known = _heard[name, id(own)] = own, _make_hearing(name, own)  # kept: its id stays its own
+    return known[1]
+
+
+def _make_hearing(name: str, own: Any) -> Any:
     if isinstance(own, property):
-        return property(lambda tensor: recorder.record(name, own.__get__, (tensor,), {}))
+        return property(lambda tensor: _listening[-1].record(name, own.__get__, (tensor,), {}))
 
     @wraps(own)
     def heard(*args: Any, **kwargs: Any) -> Any:
-        return recorder.record(name, own, args, kwargs)
+        return _listening[-1].record(name, own, args, kwargs)
 
     return heard
 
@@ -66,17 +84,22 @@ def _hear(recorder: OperationRecorder, name: str, own: Any) -> Any:
 def _find_places() -> Iterator[tuple[Any, str, Any]]:
     """Yield what is to be replaced: its owner, its name there, and what it is now."""
     for name in _method_names():
-        yield paddle.Tensor, name, inspect.getattr_static(paddle.Tensor, name)
+        yield paddle.Tensor, name, _look_up(name)
     public = {id(function) for function in _public_functions()}
     held_twice = paddle.tensor  # `paddle.tensor.triu` is an object's, not the module's
     for module in [*map(sys.modules.get, _PUBLIC), held_twice, *_user_modules()]:
-        if module is not None:
+        if module is not None and not public.isdisjoint(map(id, vars(module).values())):
             held = [(name, one) for name, one in vars(module).items() if id(one) in public]
             yield from ((module, name, one) for name, one in held)
     operators = vars(paddle._C_ops)
     for name, one in list(operators.items()):
         if callable(one) and not name.startswith("_") and not isinstance(one, type):
             yield paddle._C_ops, name, one
+
+
+def _look_up(name: str) -> Any:
+    """Return a method of Tensor as its class holds it."""
+    return next(vars(kind)[name] for kind in paddle.Tensor.__mro__ if name in vars(kind))
 
 
 @lru_cache(maxsize=1)
