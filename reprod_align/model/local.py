@@ -21,7 +21,7 @@ from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, TensorInfo
 from reprod_align.model.source.lines import SourceLine, UserCode
-from reprod_align.model.source.operation import Wanted
+from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
 from reprod_align.model.store import keep_copy, keep_own, unload
 from reprod_align.model.store.given import Given
@@ -260,10 +260,15 @@ class LocalSide:
             stack.enter_context(self.shared_random(draws))
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
-            with self._blame("model", watch), nullcontext() if graded else self.fw.no_gradients():
-                output = self._forward(inputs)
-            with self._blame("loss", watch):
-                scalar = self._objective(output, objective)
+            scalar = None
+            with suppress(RunEnd):
+                with (
+                    self._blame("model", watch),
+                    nullcontext() if graded else self.fw.no_gradients(),
+                ):
+                    output = self._forward(inputs)
+                with self._blame("loss", watch):
+                    scalar = self._objective(output, objective)
             if scalar is not None:
                 watch.trace.loss = float(self.fw.array(scalar).reshape(-1)[0])
             if scalar is not None and self.fw.carries_gradient(scalar):

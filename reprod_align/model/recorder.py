@@ -42,7 +42,7 @@ class OperationRecorder:
         """Record what `wanted` says; framework: the backend's `side`."""
         self.operations: list[Operation] = []
         self.code = UserCode(framework.PACKAGES)
-        self._fw, self._wanted = framework, wanted
+        self._fw, self.wanted = framework, wanted
         self._shelf, self._busy = Shelf(), False
         self._open: list[CallKey] = []
         self._begun: dict[CallKey, tuple[_Place, _Taken, Any] | None] = {}
@@ -70,7 +70,7 @@ class OperationRecorder:
         """Take the model's modules, by path."""
         self._layers = dict(modules)
         inside = {parent(path) for path in modules}
-        stock = self._wanted.stock & inside
+        stock = self.wanted.stock & inside
         self._names = {id(module): path for path, module in modules.items()}
         self._stock = {one for one, path in self._names.items() if path in stock}
 
@@ -97,7 +97,7 @@ class OperationRecorder:
 
     def _replace(self, result: Any) -> Any:
         """Return what stands for the next operation's result: its own, unless another is wanted."""
-        other = self._wanted.instead.get(len(self.operations))
+        other = self.wanted.instead.get(len(self.operations))
         if other is None or not self._fw.is_tensor(result):
             return result
         return self._fw.constant(other, result)
@@ -152,9 +152,11 @@ class OperationRecorder:
         return {name: places[one] for name, one in held.items() if one in places}
 
     def _place(self) -> CallKey | None:
-        """Return the wanted call whose own code is running; None if another's is."""
-        inner = next((key for key in reversed(self._open) if key[0] in self._wanted.modules), LOSS)
-        return inner if inner in self._wanted.calls else None
+        """Return the wanted call whose own code is running; None if another's is, or enough is known."""
+        if len(self.operations) > self.wanted.until:
+            return None
+        inner = next((key for key in reversed(self._open) if key[0] in self.wanted.modules), LOSS)
+        return inner if inner in self.wanted.calls else None
 
     def _read(self, value: Any) -> _Taken | None:
         """Return what is in `value`; None if a tensor holds no numbers, such as one under vmap."""
@@ -208,7 +210,7 @@ class OperationRecorder:
         """Note that a module was called; given: its arguments as they arrived."""
         place = None if self._busy else self._place()
         self._open.append(call.key)
-        if place is not None and call.path in self._wanted.modules:
+        if place is not None and call.path in self.wanted.modules:
             found = self._find_place()
             with self.paused():
                 self._begun[call.key] = (
@@ -217,7 +219,7 @@ class OperationRecorder:
 
     def end(self, call: Call, output: Any, passed: Any) -> None:
         """Note that a module returned; output: its own; passed: what goes on."""
-        if call.key in self._wanted.calls and self._returned is not None:
+        if call.key in self.wanted.calls and self._returned is not None:
             with self.paused():
                 taken = self._taken(output)
                 self._keep(RETURN, self._returned, call.key, taken, output, ((output,), {}))
@@ -244,7 +246,7 @@ class OperationRecorder:
         key, holder = self._open[-1], frame.f_locals.get("self")
         written = self.code.holds(frame.f_code.co_filename) or id(holder) in self._stock
         fits = holder is None or holder is self._layers.get(key[0])
-        return key in self._wanted.calls and written and fits
+        return key in self.wanted.calls and written and fits
 
     def _note_return(self, frame: FrameType, event: str, argument: Any) -> None:
         if event == "return":

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from reprod_align.base.tree import leaves, replace
 from reprod_align.model.recorder import OperationRecorder
-from reprod_align.model.source.operation import Wanted
+from reprod_align.model.source.operation import RunEnd, Wanted, Which
 from reprod_align.model.store import Shelf
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.traces.calls import Listener
@@ -120,6 +120,7 @@ class Watch:
         if self.keep != "all":
             return None
         call.inputs = self._leaves(given)
+        self._end_run(call, "inputs")
         return self._pass_on(given, call.inputs, self.pins.inputs(call))
 
     def _end(self, call: Call, output: Any) -> Any:
@@ -134,9 +135,15 @@ class Watch:
         if self.keep == "none" or (self.keep == "ends" and self._listener.open):
             return None
         call.outputs = self._leaves(output)
+        self._end_run(call, "outputs")
         if self.keep == "outputs":
             return None
         return self._pass_on(output, call.outputs, self.pins.outputs(call))
+
+    def _end_run(self, call: Call, which: Which) -> None:
+        """Raise RunEnd if this is the last that is wanted of the run."""
+        if self._inner is not None and self._inner.wanted.last == (call.key, which):
+            raise RunEnd
 
     def _leaves(self, value: Any) -> dict[str, Leaf]:
         return {at: self._leaf(tensor) for at, tensor in leaves(value, self.fw.is_tensor).items()}

@@ -5,7 +5,9 @@ from types import ModuleType
 from typing import Any
 
 from reprod_align.backends.paddle import calls as paddle_calls
+from reprod_align.backends.paddle.random import shared_random
 from reprod_align.backends.torch import calls as torch_calls
+from reprod_align.base.keyed_draws import KeyedDraws
 
 import paddle
 import pytest
@@ -59,3 +61,16 @@ def test_what_paddle_tensor_holds_is_heard_by_either_way_to_it() -> None:
         for place in (paddle.tensor, tensor, transformer.tensor, paddle):
             place.triu(place.matmul(x, x))
     assert heard.names == ["ones", *["matmul", "triu"] * 4]
+
+
+def test_what_hears_a_function_is_made_once_but_that_of_a_draw_anew() -> None:
+    own, found = paddle.nn.functional.gelu, []
+    for _ in range(2):
+        heard = Names()
+        with shared_random(KeyedDraws(1, {})), paddle_calls.intercept_calls(heard), nullcontext():
+            found.append((paddle.nn.functional.gelu, paddle.nn.functional.dropout))
+            paddle.nn.functional.gelu(paddle.ones([2]))
+        assert heard.names == ["ones", "gelu"]
+    (gelu, dropout), (again, other) = found
+    assert gelu is again is not own and dropout is not other
+    assert paddle.nn.functional.gelu is own

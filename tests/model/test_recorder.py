@@ -7,7 +7,7 @@ from reprod_align.backends.torch import calls as torch_calls
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.local import LocalSide
 from reprod_align.model.recorder import OperationRecorder
-from reprod_align.model.source.operation import RETURN, Operation, Wanted
+from reprod_align.model.source.operation import RETURN, Operation, Wanted, Which
 from reprod_align.pair.sides import paddle_side, torch_side
 from tests.alignment.lines.paddle_attention import Attention as PaddleAttention
 from tests.alignment.lines.torch_attention import Attention as TorchAttention
@@ -85,6 +85,33 @@ def test_a_call_knows_who_made_what_it_takes_and_can_give_something_else() -> No
     with side.working("float64"):
         replaced = side.run(X, False, KeyedDraws(1, {}), wanted=wanted).operations
     assert (replaced[1].outputs[0] == X[0]).all()
+
+
+def test_a_run_ends_where_no_more_is_wanted_of_it() -> None:
+    ran: list[str] = []
+
+    class Noted(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.act = paddle.nn.ReLU()
+
+        def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+            y = self.act(x + 1) * 2
+            ran.append("to the end")
+            return y - 1
+
+    side, calls = paddle_side(Noted()), frozenset({("", 0)})
+    places: tuple[Which, Which] = ("inputs", "outputs")
+    for which in places:
+        wanted = Wanted(calls, frozenset({"", "act"}), until=0, last=(("act", 0), which))
+        with side.working("float64"):
+            trace = side.run(X, False, KeyedDraws(1, {}), "all", wanted=wanted)
+        assert [one.name for one in trace.operations] == ["__add__"] and not ran
+        assert bool(trace.calls[1].outputs) == (which == "outputs")
+    wanted = Wanted(calls, frozenset({"", "act"}), until=0)
+    with side.working("float64"):
+        trace = side.run(X, False, KeyedDraws(1, {}), "all", wanted=wanted)
+    assert [one.name for one in trace.operations] == ["__add__", RETURN] and ran == ["to the end"]
 
 
 def test_a_tensor_without_numbers_is_left_out() -> None:

@@ -1,6 +1,6 @@
 """Proves by replacement which call makes a wrong mask or index: changed, it makes the fault go away."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reprod_align.alignment.lines.changes import Change, list_changes
@@ -10,9 +10,11 @@ from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.leaf import equal_in_effect
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.operation import Operation, Wanted, find_consumer
+from reprod_align.model.source.operation import Operation, Wanted, Which, find_consumer
 from reprod_align.model.trace import Array
 
+_Place = tuple[Which, str]
+"""what a call takes or gives, and which leaf of it"""
 _MOST_RUNS = 64  # of the port, for all faults of one pass
 
 
@@ -29,6 +31,8 @@ class Trial:
     """changes that made earlier faults go away"""
     runs: list[Change] = field(default_factory=list)
     """what was tried, for all faults"""
+    failed: set[Hashable] = field(default_factory=set)
+    """what did not mend a fault: of which class of module at which of its leaves, and which change"""
 
     def find_change(
         self, fault: Fault, ours: Sequence[Operation], theirs: Sequence[Operation]
@@ -45,28 +49,38 @@ class Trial:
         changes = list_changes(ours, theirs, consumer, fault.actual, skipped)
         if not changes:
             return None
-        change = self._choose([*self.proven, *changes], fault, place)
+        attempts = [
+            (change, _describe(change, fault, place, theirs)) for change in [*self.proven, *changes]
+        ]
+        change = self._choose([one for one in attempts if one[1] not in self.failed], fault, place)
         self.proven.extend([change] if change is not None and change not in self.proven else [])
         return change
 
     def _choose(
-        self, changes: Sequence[Change], fault: Fault, place: tuple[str, str]
+        self, attempts: Sequence[tuple[Change, Hashable]], fault: Fault, place: _Place
     ) -> Change | None:
         """Return the first change that mends; rather one that makes a mask as the reference has it."""
         mending = None
-        for change in changes:
+        for change, attempt in attempts:
             if len(self.runs) >= _MOST_RUNS:
                 break
             self.runs.append(change)
             made = self._try(change, fault, place)
+            if made is None:
+                self.failed.add(attempt)
             if made is not None and change.is_right(made):
                 return change
             mending = change if mending is None and made is not None else mending
         return mending
 
-    def _try(self, change: Change, fault: Fault, place: tuple[str, str]) -> Array | None:
+    def _try(self, change: Change, fault: Fault, place: _Place) -> Array | None:
         """Return the mask or index with the change if the fault is gone with it, else None."""
-        wanted = replace(self.wanted, instead={change.number: change.variant.value})
+        wanted = replace(
+            self.wanted,
+            instead={change.number: change.variant.value},
+            until=change.end,
+            last=(fault.calls.theirs.key, place[0]),
+        )
         pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
         try:
             trace = self.runner.run_port(self.training, "all", pins, backward=False, wanted=wanted)
@@ -79,9 +93,25 @@ class Trial:
         return trace.operations[change.end].outputs[0]
 
 
-def _find_wrong(fault: Fault) -> tuple[str, str] | None:
+def _describe(
+    change: Change, fault: Fault, place: _Place, operations: Sequence[Operation]
+) -> Hashable:
+    """Return what an attempt has in common with the same one in other code of the same lines.
+
+    So it is in two layers of one class. In code outside of the module at fault it is one of its own.
+    """
+    operation, words = change.operation, change.variant.words
+    if operation.call[0] != fault.place[1]:
+        return fault.calls.theirs.key, change.number, words
+    before = sum(one.call == operation.call for one in operations[: change.number])
+    shape = operation.outputs[0].shape
+    return fault.kind, place, operation.source, shape, before, words, change.position
+
+
+def _find_wrong(fault: Fault) -> _Place | None:
     """Return where the wrong value is at the fault's call: "inputs" or "outputs", and which."""
-    for which in ("inputs", "outputs"):
+    places: tuple[Which, Which] = ("inputs", "outputs")
+    for which in places:
         for at, leaf in getattr(fault.calls.theirs, which).items():
             if leaf.array is fault.actual:
                 return which, at

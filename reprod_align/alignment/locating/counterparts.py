@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.model.leaf import LeafPair, pair_leaves, sum_gradients
+from reprod_align.model.source.operation import Which as Which
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 
 import numpy as np
-
-Which = Literal["inputs", "outputs"]
 
 
 @dataclass(frozen=True, eq=False)

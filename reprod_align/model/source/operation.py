@@ -1,8 +1,9 @@
 """One framework call that the user's own code makes: plain data, so that it can cross to another process."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from reprod_align.model.source.lines import SourceLine
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 CallKey = tuple[str, int]
 """a module's dotted name, and the number of its call"""
+Which = Literal["inputs", "outputs"]
 LOSS: Final[CallKey] = ("", -1)
 """in place of a module's call: the code that computes the loss"""
 RETURN: Final = "return"
@@ -28,6 +30,14 @@ class Wanted:
     """what recorded operations give in place of their own result, by their number"""
     stock: frozenset[str] = frozenset()
     """the modules whose own code is the framework's"""
+    until: int = sys.maxsize
+    """the number of the last operation that is recorded"""
+    last: tuple[CallKey, Which] | None = None
+    """the run ends where this call has taken its "inputs", or given its "outputs" """
+
+
+class RunEnd(BaseException):
+    """Ends a run from within the model: nothing further is wanted of it. User code lets it pass."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,12 +1,14 @@
 """One changed call on the way to a mask or an index: its line is named, and the change that mends it."""
 
 from pathlib import Path
+from typing import Any
 
 import reprod_align
 from reprod_align.alignment.locating.changes import Trial
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_masks
 from tests.alignment.lines.test_lines import load
+from tests.pairs.families import CASES, judged
 
 import numpy as np
 import pytest
@@ -55,3 +57,23 @@ def test_the_changed_call_is_named(name: str, tmp_path: Path) -> None:
     for piece in words:
         assert piece in finding.message
     assert finding.message.endswith(("PyTorch's numbers", "(a call is missing)"))
+
+
+def test_what_mends_no_layer_is_tried_in_the_first_alone() -> None:
+    case = CASES["encoder/TorchStock: mask of -1 for -inf"]
+    tried: list[int] = []
+    own = Trial._choose
+
+    def choose(self: Trial, attempts: Any, *given: Any) -> Any:
+        tried.append(len(attempts))
+        return own(self, attempts, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trial, "_choose", choose)
+        assert not judged(case).passed
+    assert tried[0] and not any(tried[1:])
+
+
+def test_what_mends_one_layer_is_tried_in_the_next_by_its_own_call() -> None:
+    outcome = judged(CASES["decoder/sees one token ahead"])
+    assert outcome.named and "and 1 more place" in outcome.text
