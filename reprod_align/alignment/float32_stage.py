@@ -30,8 +30,9 @@ def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
     """
     runner.put_back()
     try:
-        with runner.reference.working("float32"), runner.port.working("float32"):
+        with runner.reference.working("float32"):  # one side at a time: copies of both take memory
             rounded = runner.run_reference(False, keep="outputs", backward=False)
+        with runner.port.working("float32"):
             port = runner.run_port(False, "outputs", backward=False)
     except ModelFailure as error:
         findings.remark(f"not compared in float32: {error}")

@@ -211,7 +211,7 @@ class Runner:
     def _port_own(self) -> dict[str, Array]:
         """Paddle's tensors that keep values of their own."""
         loaded = self.pairing.loaded_names
-        return {name: array for name, array in self.held.items() if name not in loaded}
+        return {name: self.held[name] for name in self.held if name not in loaded}
 
     def _begin(self, side: Side, training: bool) -> None:
         """Put the weights back before a run; one in train mode may move them."""

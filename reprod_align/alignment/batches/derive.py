@@ -1,6 +1,6 @@
 """Derives further batches from the one that is given, as far as the reference accepts them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -102,9 +102,13 @@ def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Ite
     arrays: dict[Key, Array] = {}
     arrays.update(inputs if isinstance(inputs, Mapping) else enumerate(inputs))
     given = Given(arrays, find_batch(arrays), named)
-    few, other_counts = _change_count(given, accepts, examples)
-    yield from other_counts
-    yield from _change_all_values(few, accepts)
+    few, moved = given.take(1), _move_one(given, accepts) if examples == 1 else []
+    if not moved:
+        few, other_counts = _change_count(given, accepts, examples)
+        yield from other_counts
+        moved = _move(few, accepts)
+    yield from moved
+    yield from _change_all_values(few, moved, accepts)
     yield from _change_lengths(few, _count_elements(arrays), accepts)
     yield from _offer(_change_surroundings(few), accepts)
 
@@ -120,6 +124,22 @@ def _offer(batch: Batch, accepts: Accepts) -> Iterator[Batch]:
 def _first(batches: Iterable[Batch], accepts: Accepts) -> list[Batch]:
     """Return the first batch that the reference accepts, in a list; [] if it accepts none."""
     return next(([batch] for batch in batches if accepts(batch)), [])
+
+
+def _move(few: Given, accepts: Accepts) -> list[Batch]:
+    """Return a batch of other values."""
+    return _first(_change_values(few, "moved", (spread, mirror, nudge)), accepts)
+
+
+def _move_one(given: Given, accepts: Accepts) -> list[Batch]:
+    """Return a batch of one example with other values, of several: where a run takes its time."""
+    one = replace(given.take(1), note="")
+    alone = one.make(f"with {ONE_EXAMPLE}")
+    both = (
+        replace(moved, words=f"{alone.words}, its inputs moved", parts=(alone, moved))
+        for moved in _change_values(one, "moved", (spread, mirror, nudge))
+    )
+    return _first(both, accepts) if given.count > 1 else []
 
 
 def _change_count(given: Given, accepts: Accepts, examples: int) -> tuple[Given, list[Batch]]:
@@ -197,10 +217,8 @@ def _name_length(wanted: int, length: int) -> str:
     return f"with length {wanted} in place of {length}"
 
 
-def _change_all_values(few: Given, accepts: Accepts) -> Iterator[Batch]:
-    """Yield batches of other values, the last of them in a second call."""
-    moved = _first(_change_values(few, "moved", (spread, mirror, nudge)), accepts)
-    yield from moved
+def _change_all_values(few: Given, moved: Sequence[Batch], accepts: Accepts) -> Iterator[Batch]:
+    """Yield batches of other values in a second call, after the one that is moved."""
     same = few.make("in a second call")
     again = replace(same, before=(same.inputs,))
     arrays, parts = (

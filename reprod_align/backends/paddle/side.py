@@ -139,8 +139,11 @@ def pin(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if tensor.stop_gradient:
         return values
-    nothing = tensor - tensor.detach()  # but for a NaN, which must not be handed on
-    return values + paddle.where(paddle.isfinite(nothing), nothing, paddle.zeros_like(nothing))
+    nothing = tensor - tensor.detach()
+    finite = paddle.isfinite(nothing)
+    if not finite.all():  # a NaN must not be handed on
+        nothing = paddle.where(finite, nothing, paddle.zeros_like(nothing))
+    return values + nothing
 
 
 def make_differentiable(tensor: paddle.Tensor) -> paddle.Tensor:

@@ -117,8 +117,11 @@ def pin(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if not tensor.requires_grad:
         return values
-    nothing = tensor - tensor.detach()  # but for a NaN, which must not be handed on
-    return values + torch.where(torch.isfinite(nothing), nothing, 0.0)
+    nothing = tensor - tensor.detach()
+    finite = torch.isfinite(nothing)
+    if not finite.all():  # a NaN must not be handed on
+        nothing = torch.where(finite, nothing, torch.zeros_like(nothing))
+    return values + nothing
 
 
 def make_differentiable(tensor: torch.Tensor) -> torch.Tensor:

@@ -104,6 +104,13 @@ def test_one_example_does_where_runs_take_time() -> None:
     made = {batch.words: batch for batch in derive_batches((IDS,), lambda batch: True, 1)}
     assert {shapes(batch)[0] for batch in made.values()} == {(1, 6), (1, 3), (1, 12)}
     assert made[LONGER].note == " (the first example)" and made[SECOND].before
+    both = made["with the first example alone, its inputs moved"]
+    assert parts(both) == ["with the first example alone", "with the inputs moved"]
+    assert made[SECOND].before[0] is both.inputs and not both.note
+    refused = {
+        batch.words for batch in derive_batches((IDS,), lambda batch: len(batch.inputs[0]) == 4, 1)
+    }
+    assert "with the inputs moved" in refused and both.words not in refused
 
 
 def test_one_example_gets_a_second_one() -> None:
