@@ -80,17 +80,23 @@ class Pass:
 
 
 def compare_pass(
-    runner: Runner, reference: Trace, training: bool, natural: Trace | None = None
+    runner: Runner,
+    reference: Trace,
+    training: bool,
+    natural: Trace | None = None,
+    until_one_differs: bool = False,
 ) -> Pass:
     """Compare the port as it is with a run of the reference in the same mode.
 
-    natural: the port's run, if it was made already.
+    natural: the port's run, if it was made already. until_one_differs: gradients are compared only
+    if the outputs agree.
     """
     natural = natural or runner.run_port(training, "outputs")
     noise = Noise(runner, training, reference)
     outputs = compare_outputs(runner.pairing, reference, natural, noise)
     done = Pass(training, reference, natural, outputs, noise)
-    if not (training or runner.eval_backward):
+    skip = until_one_differs and not done.outputs_ok
+    if skip or not (training or runner.eval_backward):
         return done
     done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
     wrong = [found for *_, found in done.gradients if not found.ok]

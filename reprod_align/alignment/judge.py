@@ -118,7 +118,7 @@ def _compare_mode(runner: Runner, findings: Findings, training: bool) -> Pass:
     reference, natural = runner.made.pop(training, (None, None))
     if reference is None:
         reference = runner.run_reference(True) if training else runner.expected
-    done = compare_pass(runner, reference, training, natural)
+    done = compare_pass(runner, reference, training, natural, findings.places_only)
     outputs = [found for _, found in done.outputs]
     findings.check_gaps("forward", f"outputs, {done.mode} mode", outputs, done.outputs_ok)
     if done.gradients:

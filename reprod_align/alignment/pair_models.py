@@ -43,9 +43,10 @@ def pair_models(
     first, eval_backward = _run_first(reference, inputs, findings)
     held, model = port.read_given(), port.describe()
     torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
+    as_defined = collect_evidence(model, [], held, "Paddle")
 
     def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:
-        paddle = collect_evidence(model, order, held, "Paddle")
+        paddle = as_defined.called_in(order)
         match = replace(match_models(torch, paddle, name_map), modules=modules or {})
         pairing = make_pairing(match, torch, paddle)
         return Runner(
@@ -91,8 +92,17 @@ def _pair_at_once(pair_in: PairIn) -> tuple[Runner, Evidence, Trace | None]:
     except ModelFailure:
         return runner, paddle, None
     again, paddle = pair_in(_modules_called(natural))
-    same = again.pairing.match == found and again.pairing.loaded == runner.pairing.loaded
-    return again, paddle, natural if same else None
+    return again, paddle, natural if _pair_alike(runner.pairing, again.pairing) else None
+
+
+def _pair_alike(first: Pairing, second: Pairing) -> bool:
+    """Tell whether the same tensors are paired, in whatever order."""
+    ours, theirs = first.match, second.match
+    return (
+        set(ours.pairs) == set(theirs.pairs)
+        and set(first.loaded) == set(second.loaded)
+        and replace(ours, pairs=[]) == replace(theirs, pairs=[])
+    )
 
 
 def _run_first(reference: Side, inputs: Inputs, findings: Findings) -> tuple[Trace, bool]:

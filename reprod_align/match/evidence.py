@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from reprod_align.base.difference import parts
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelInfo, TensorInfo
 from reprod_align.model.trace import Array
@@ -57,6 +58,10 @@ class Evidence:
             self._prints[name] = _measure_print(self.values[name])
         return self._prints[name]
 
+    def called_in(self, order: Sequence[str]) -> "Evidence":
+        """Return the same with its modules called in another order."""
+        return replace(self, order=order, owners=_sort_owners(self.info, order, self.owners))
+
     def tensor_names(self) -> Iterator[str]:
         """Yield the names of tensors that need a partner: parameters and saved float buffers."""
         for tensor in self.info.tensors.values():
@@ -92,9 +97,14 @@ def collect_evidence(
             path, role = _home(info, tensor)
             grouped[path][role] = tensor
     owners = {path: _owner(info, path, tensors, framework) for path, tensors in grouped.items()}
+    return Evidence(info, order, values, _sort_owners(info, order, owners))
+
+
+def _sort_owners(
+    info: ModelInfo, order: Sequence[str], owners: Mapping[str, Owner]
+) -> dict[str, Owner]:
     places = _places(info, order)
-    ordered = dict(sorted(owners.items(), key=lambda item: places[item[0]]))
-    return Evidence(info, order, values, ordered)
+    return dict(sorted(owners.items(), key=lambda item: places[item[0]]))
 
 
 def open_containers(side: Evidence, other: Evidence) -> Evidence:
@@ -221,6 +231,8 @@ def _linear(owner: Owner, name: str, tensors: dict[str, TensorInfo]) -> Owner:
 def _measure_print(array: Array) -> tuple[float, float] | None:
     if array.ndim < 2 or array.size < 4 or array.dtype.kind != "f":
         return None
-    if not (array != array.flat[0]).any():
-        return None
-    return float(np.abs(array).sum()), float(np.square(array).sum())
+    flat, sums, constant = array.reshape(-1), np.zeros(2), True
+    for _, part in parts(flat):
+        constant = constant and bool((part == flat[0]).all())
+        sums += float(np.abs(part).sum()), float(part @ part)
+    return None if constant else (float(sums[0]), float(sums[1]))

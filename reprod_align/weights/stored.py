@@ -146,7 +146,9 @@ class Stored:
 
 def widen(bits: Array) -> Array:
     """Return bfloat16, given as uint16, as float32."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+    wide = np.empty(bits.shape, np.uint32)
+    np.left_shift(bits, 16, out=wide, dtype=np.uint32)
+    return wide.view(np.float32)
 
 
 def find_fault(tensor: Stored) -> str:
