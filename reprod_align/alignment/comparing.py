@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from reprod_align.alignment.noise import WHOLE_ROUNDING as WHOLE_ROUNDING
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
@@ -18,8 +19,6 @@ LAYER_ROUNDING = 1e-6
 """relative: what float32 constants inside Paddle's float64 kernels leave (docs/tolerances.md)"""
 CODE_ROUNDING = 2e-7
 """the same for a composite's own code: one or two such operators"""
-WHOLE_ROUNDING = 1e-4
-"""relative: what that can grow to on its way to the outputs"""
 FAINT = 1e-12
 """relative: what faithful outputs stay below in float64, as a rule; above it no module goes unseen"""
 _NOISE = 100.0  # times what a few ulp in the weights do is still noise
@@ -164,23 +163,35 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
 
 def outputs_are_float32(done: Pass, limit: float) -> bool:
     """Tell whether what differs in the outputs can be float32's, each element at its own place."""
-    return all(
-        found.ok
-        or Judge(done.noise, partial(_find_output, pair)).is_float32(
-            _find_output(pair, done.reference), done.natural.outputs[pair.actual].array, limit
-        )
-        for pair, found in done.outputs
-    )
+    return all(found.ok or _is_float32_output(done, pair, found, limit)
+               for pair, found in done.outputs)  # fmt: skip
+
+
+def _is_float32_output(done: Pass, pair: LeafPair, found: Gap, limit: float) -> bool:
+    find = partial(_find_output, pair)
+    expected, actual = find(done.reference), done.natural.outputs[pair.actual].array
+    return Judge(done.noise, find).is_rounding(found, expected, actual, limit, whole=True)
 
 
 def is_float32_gradient(
-    pairing: Pairing, done: Pass, port: Trace, other: str, limit: float
+    pairing: Pairing,
+    done: Pass,
+    port: Trace,
+    apart: ParameterGap,
+    limit: float,
+    whole: bool = False,
 ) -> bool:
-    """Tell whether what differs in the gradient of Paddle's parameter `other` can be float32's."""
+    """Tell whether what differs in a gradient in a run of the port can be float32's.
+
+    whole: that of the whole model, not of the parameter's module alone.
+    """
+    _, other, found = apart
     pair = next(pair for pair in pairing.distinct if other in pair.paddle)
     find = partial(_find_gradient, pairing, pair, other)
     expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
-    return actual is not None and Judge(done.noise, find).is_float32(expected, actual, limit)
+    if actual is None:
+        return False
+    return Judge(done.noise, find).is_rounding(found, expected, actual, limit, whole)
 
 
 def _find_gradient(pairing: Pairing, pair: TensorPair, other: str, run: Trace) -> Array:

@@ -19,7 +19,7 @@ from reprod_align.base.difference import Gap, divide, gap, magnitude
 from reprod_align.base.local import Allowance, judge
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Array, Call, Leaf, Trace
-from reprod_align.model.watch import Pin
+from reprod_align.model.watch import NO_PINS, Pin, Pins
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 Lookup = Callable[[Trace], Array | None]
 """finds an array of the reference, as the port lays it out, in any run of the reference"""
 
+WHOLE_ROUNDING = 1e-4
+"""relative: what float32 inside can grow to on its way to the outputs"""
 _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
 _TIMES32 = 30.0  # what float32 does throughout is more than what it does inside one layer
@@ -68,12 +70,24 @@ class Judge:
             return gap(expected, actual, limit).ok
         return judge(expected, actual, replace(allowance, noise=rounded)).ok
 
-    def measure_constants(self, expected: Array) -> float:
+    def is_rounding(
+        self, found: Gap, expected: Array, actual: Array, limit: float, whole: bool = False
+    ) -> bool:
+        """Tell whether a gap is float32's: at most `limit`, or what its constants can make; at each place.
+
+        whole: of the whole model, not of one module.
+        """
+        if limit < found.relative <= WHOLE_ROUNDING:
+            limit = max(limit, self.measure_constants(expected, whole))
+        return found.relative <= limit and self.is_float32(expected, actual, limit)
+
+    def measure_constants(self, expected: Array, whole: bool = False) -> float:
         """Return how far float32 constants can bring the array, next to its largest ordinary value.
 
-        What is upstream has no part in it: it is the answer of the module that makes the array.
+        It is the answer of the module that makes the array, what is upstream has no part in it;
+        whole: of the model.
         """
-        moved = None if self.noise is None else self.noise.find_moved_by_constants(self.find)
+        moved = None if self.noise is None else self.noise.find_moved_by_constants(self.find, whole)
         if moved is None or moved.shape != expected.shape:
             return 0.0
         with np.errstate(all="ignore"):
@@ -88,9 +102,13 @@ class Noise:
         """Measure nothing yet; reference: PyTorch's run, if answers to constants are to be measured."""
         self._runner, self._training, self._reference = runner, training, reference
 
-    def find_moved_by_constants(self, find: Lookup) -> Array | None:
-        """Return the array that `find` finds where the reference's float32 constants are moved."""
-        return None if self._answers is None else find(self._answers)
+    def find_moved_by_constants(self, find: Lookup, whole: bool) -> Array | None:
+        """Return the array that `find` finds where the reference's float32 constants are moved.
+
+        whole: each module takes what that makes of its inputs; else, what it takes as a rule.
+        """
+        answer = self._answer_of_the_whole if whole else self._answers
+        return None if answer is None else find(answer)
 
     @property
     def is_measured(self) -> bool:
@@ -142,11 +160,17 @@ class Noise:
     @cached_property
     def _answers(self) -> Trace | None:
         """The reference's run on its own numbers, with constants moved by float32's unit; None if none is."""
+        return None if self._reference is None else self._move_constants(_OwnPins(self._reference))
+
+    @cached_property
+    def _answer_of_the_whole(self) -> Trace | None:
+        return self._move_constants(NO_PINS)
+
+    def _move_constants(self, pins: Pins) -> Trace | None:
         constants = dict(_move_constants(self._runner))
-        if self._reference is None or not constants or self._runner.dtype != "float64":
-            return None
-        with suppress(ModelFailure):
-            return self._run_with(constants.items(), pins=_OwnPins(self._reference))
+        if constants and self._runner.dtype == "float64":
+            with suppress(ModelFailure):
+                return self._run_with(constants.items(), pins=pins)
         return None
 
     def _run_moved(self, seed: int, inputs: Inputs) -> Trace:

@@ -65,13 +65,14 @@ class StandIn:
         )
 
     def _give(self, leaf: Leaf, moves: Sequence[Any]) -> Any:
-        """Return an output, moved as the inputs are."""
+        """Return an output, moved as the inputs are; of another shape, by the largest of their moves."""
         tensor = self._fw.constant(self._cast(leaf.array))
         if not leaf.differentiable:
             return tensor
         tensor = self._fw.make_differentiable(tensor)
         for move in moves:
-            tensor = tensor + (move if tuple(move.shape) == leaf.array.shape else move.mean())
+            alike = tuple(move.shape) == leaf.array.shape
+            tensor = tensor + (move if alike else move.abs().max())
         return tensor
 
     def _measure_move(self, tensor: Any, leaf: Leaf) -> Any:

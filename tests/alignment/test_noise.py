@@ -181,7 +181,9 @@ def test_what_is_upstream_has_no_part_in_a_module_s_answer_to_its_constants() ->
         noise = Noise(runner, False, runner.expected)
         handed, *given = (measure_answer(noise, runner.expected, *at) for at in PLACES)
         held = runner.reference.values()["table"]
+        whole = [measure_answer(noise, runner.expected, *at, whole=True) for at in PLACES]
     assert 1e-8 < handed < 1e-6 and given == [0, 0, 0]
+    assert whole[0] == handed and whole[1] == 0 and min(whole[2:]) > 1e-8
     assert np.array_equal(held, TorchTabled().table.numpy())
 
 
@@ -199,13 +201,15 @@ def test_constants_that_are_exact_or_stored_are_not_moved() -> None:
     assert Judge().measure_constants(ROWS) == 0
 
 
-def measure_answer(noise: Noise, reference: Trace, path: str, which: str) -> float:
+def measure_answer(
+    noise: Noise, reference: Trace, path: str, which: str, whole: bool = False
+) -> float:
     def find(run: Trace) -> np.ndarray:
         call = next(call for call in run.calls if call.path == path)
         (leaf,) = getattr(call, which).values()
         return leaf.array
 
-    return Judge(noise, find).measure_constants(find(reference))
+    return Judge(noise, find).measure_constants(find(reference), whole)
 
 
 class TorchTabled(TorchNet):

@@ -30,6 +30,17 @@ def test_it_returns_the_output_moved_as_its_input(side, make) -> None:  # type: 
 
 
 @BOTH
+def test_an_output_of_another_shape_moves_by_the_largest_move(side, make) -> None:  # type: ignore[no-untyped-def]
+    known = crossing(side)
+    known.outputs = {"": Leaf(np.full((2, 2), 7.0), True)}
+    moved = side.fw.make_differentiable(make(X + np.array([1e-3, -1e-3, 2e-3])))
+    output = StandIn(side, [known]).answer(moved)
+    np.testing.assert_allclose(output.detach().numpy(), np.full((2, 2), 7.002))
+    output.sum().backward()
+    assert np.array_equal(moved.grad.numpy(), G)
+
+
+@BOTH
 def test_its_input_gets_the_section_s_gradient(side, make) -> None:  # type: ignore[no-untyped-def]
     given = side.fw.make_differentiable(make(X))
     StandIn(side, [crossing(side)]).answer(given).sum().backward()

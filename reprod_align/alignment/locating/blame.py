@@ -234,7 +234,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
     elif not done.outputs_ok:
         pair, worst = max(done.outputs, key=lambda output: output[1].relative)
         small = outputs_are_float32(done, CODE_ROUNDING)
-        if not (small and note_rounding_as_a_whole(runner, findings, "the model", worst)):
+        if not note_rounding_as_a_whole(runner, findings, "the model", worst, small):
             text = _describe_exchange(done, pair) or "but no single module makes the difference"
             text = f"the outputs differ{mode}, {text}: {worst.words}"
             lines = _find_own_lines(runner, done, run, pair, worst)
@@ -242,10 +242,11 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
             findings.add("forward", "", "", text, worst, (lines.torch, lines.paddle))
     else:
         wrong = [gradient for gradient in done.gradients if not gradient[2].ok]
-        name, other, worst = max(wrong, key=lambda g: g[2].relative)
-        pairing = runner.pairing
-        small = is_float32_gradient(pairing, done, done.natural, other, CODE_ROUNDING)
-        if not (small and note_rounding_as_a_whole(runner, findings, name, worst)):
+        apart = name, other, worst = max(wrong, key=lambda g: g[2].relative)
+        small = is_float32_gradient(
+            runner.pairing, done, done.natural, apart, CODE_ROUNDING, whole=True
+        )
+        if not note_rounding_as_a_whole(runner, findings, name, worst, small):
             text = f"the gradient differs{mode}: {worst.words}"
             findings.add("backward", name, other, text, worst)
 

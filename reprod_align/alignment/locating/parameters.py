@@ -46,8 +46,9 @@ def add_parameter_faults(
         place = module if frozen else _find_comparable(pairing, free, module)
         if {name, module, place} & _places_with_findings(findings, pairing):
             continue
-        small = found.relative <= LAYER_ROUNDING and may_round(runner, module, parent(other))
-        if small and is_float32_gradient(pairing, done, free.port, other, LAYER_ROUNDING):
+        if may_round(runner, module, parent(other)) and is_float32_gradient(
+            pairing, done, free.port, (name, other, found), LAYER_ROUNDING
+        ):
             findings.note_float32(name, found.relative)
             continue
         text = _describe_frozen(pairing, name) if frozen else ""

@@ -32,17 +32,9 @@ def is_rounding(runner: Runner, fault: Fault, measured: bool = True) -> bool:
     if fault.kind == "cut" or not may_round(runner, *fault.place):
         return False
     limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
-    if measured and fault.expected is not None and limit < fault.gap.relative <= WHOLE_ROUNDING:
-        limit = max(limit, fault.judge.measure_constants(fault.expected))
-    small = fault.gap.relative <= limit
-    return small and (not measured or _is_float32(fault, limit))
-
-
-def _is_float32(fault: Fault, limit: float) -> bool:
-    """Tell whether no element is further off than float32 can make it at its own place."""
-    if fault.expected is None or fault.actual is None:
-        return True
-    return fault.judge.is_float32(fault.expected, fault.actual, limit)
+    if not measured or fault.expected is None or fault.actual is None:
+        return fault.gap.relative <= limit
+    return fault.judge.is_rounding(fault.gap, fault.expected, fault.actual, limit)
 
 
 def is_rounding_throughout(done: Pass) -> bool:
@@ -51,12 +43,17 @@ def is_rounding_throughout(done: Pass) -> bool:
     return _all_small(outputs) and _all_small(gradients)
 
 
-def note_rounding_as_a_whole(runner: Runner, findings: Findings, place: str, worst: Gap) -> bool:
-    """Tell whether what no module alone makes is float32 rounding that adds up; note it if so."""
-    small = worst.relative <= CODE_ROUNDING and may_round(runner, "", "")
-    if small:
+def note_rounding_as_a_whole(
+    runner: Runner, findings: Findings, place: str, worst: Gap, small: bool
+) -> bool:
+    """Tell whether what no module alone makes is float32 rounding that adds up; note it if so.
+
+    small: whether it is no larger than that.
+    """
+    rounds = small and may_round(runner, "", "")
+    if rounds:
         findings.note_float32(place, worst.relative)
-    return small
+    return rounds
 
 
 def _all_small(gaps: Sequence[Gap]) -> bool:

@@ -23,6 +23,7 @@ def test_small_differences_of_own_code_are_rounding_and_those_of_products_are_no
         assert not is_rounding(runner, replace(fault, gap=Gap(1e-3, 1e-9, 1.0)))
         assert may_round(runner, "", "") and not may_round(runner, "second", "second")
         findings = Findings()
-        assert note_rounding_as_a_whole(runner, findings, "the model", fault.gap)
-        assert not note_rounding_as_a_whole(runner, findings, "the model", Gap(1e-3, 1e-9, 1.0))
+        assert not note_rounding_as_a_whole(runner, findings, "the model", fault.gap, False)
+        assert not findings.float32_inside
+        assert note_rounding_as_a_whole(runner, findings, "the model", fault.gap, True)
     assert findings.float32_inside
