@@ -73,11 +73,7 @@ def compare_sides(
 ) -> Report:
     """Do what `align` does, for two sides that are already made."""
     check_inputs(inputs)
-    check_arguments(steps, name_map, copy_weights, reference, port)
-    if memory is not None and (
-        isinstance(memory, bool) or not isinstance(memory, int) or memory < 1
-    ):
-        raise ReprodError(f"memory: expected a number of bytes, got {str(memory)[:50]!r}")
+    check_arguments(steps, name_map, copy_weights, memory, reference, port)
     pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
     with limit_memory(memory):
         report = judge_in_float64(pair)
@@ -150,13 +146,22 @@ def note_rounded(report: Report) -> None:
 
 
 def check_arguments(
-    steps: object, name_map: object, copy_weights: object, reference: Side, port: Side
+    steps: object,
+    name_map: object,
+    copy_weights: object,
+    memory: object,
+    reference: Side,
+    port: Side,
 ) -> None:
     """Raise ReprodError for arguments that can't be meant."""
     if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
         raise ReprodError(f"steps: expected a whole number above 0, got {str(steps)[:50]!r}")
     if not isinstance(copy_weights, bool):
         raise ReprodError(f"copy_weights: expected True or False, got {str(copy_weights)[:50]!r}")
+    if memory is not None and (
+        isinstance(memory, bool) or not isinstance(memory, int) or memory < 1
+    ):
+        raise ReprodError(f"memory: expected a number of bytes, got {str(memory)[:50]!r}")
     named = name_map if isinstance(name_map, Mapping) else {None: None} if name_map else {}
     if not all(isinstance(name, str) for pair in named.items() for name in pair):
         raise ReprodError(

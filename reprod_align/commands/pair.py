@@ -130,6 +130,7 @@ def _judge_sections(options: Namespace) -> Report:
             own,
             section_size=options.sections,
             state=options.state,
+            memory=options.memory,
             **settings,
         )
         report.remarks += file.remarks()

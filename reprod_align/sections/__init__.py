@@ -13,6 +13,7 @@ from reprod_align.alignment import Function, check_arguments
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
+from reprod_align.model.store import limit_memory
 from reprod_align.report import Report
 from reprod_align.sections.judging import Task, judge_sections
 from reprod_align.sections.models import Maker, build_model, divide_pair
@@ -39,6 +40,7 @@ def align_sections(
     name_map: Mapping[str, str] | None = None,
     section_size: int = SECTION_SIZE,
     state: Path | None = None,
+    memory: int | None = None,
 ) -> Report:
     """Compare a PyTorch model with its Paddle port as `align` does, one section at a time.
 
@@ -47,7 +49,8 @@ def align_sections(
     parts of one: safetensors, `.bin`, `.pth`. paddle_weights: Paddle's own weights, to be compared;
     None: PyTorch's are converted. section_size: parameters of a section and of the sections that
     are judged together; a layer that is larger is a section of its own. state: a file that keeps what
-    is done, so that an interrupted run goes on from there. The rest: as for `align`.
+    is done, so that an interrupted run goes on from there. The rest: as for `align`. Further batches are
+    not derived: only the inputs given are run.
 
     Raises ReprodError if an argument can't be what it should be, WeightsError if a file can't be
     read or does not fit its model, ModelFailure if the PyTorch side itself fails.
@@ -66,7 +69,7 @@ def align_sections(
         build_model(paddle_model, paddle_unfilled), paddle_loss, paddle_optimizer, paddle_scheduler
     )
     copy_weights = paddle_weights is None
-    check_arguments(steps, name_map, copy_weights, reference, port)
+    check_arguments(steps, name_map, copy_weights, memory, reference, port)
     ours = open_checkpoint(torch_weights)
     theirs = None if paddle_weights is None else open_checkpoint(paddle_weights)
     files = [*ours.files, *(theirs.files if theirs else ())]
@@ -81,4 +84,5 @@ def align_sections(
         name_map,
     )
     task = Task(pair, inputs, steps, name_map or {}, copy_weights)
-    return judge_sections(task, StateFile(state, print_))
+    with limit_memory(memory):
+        return judge_sections(task, StateFile(state, print_))

@@ -180,3 +180,16 @@ def divide(folder: Path, limit: int, fault: str = "", tied: bool = False) -> Sec
         limit,
         None,
     )
+
+
+def write_paddle_weights(folder: Path, wrong: str = "") -> Path:
+    """Save the port's weights as Paddle does, PyTorch's but for the tensor named `wrong`; return the file."""
+    torch.manual_seed(0)
+    state = {name: tensor.numpy() for name, tensor in TorchNet().state_dict().items()}
+    turned = {name: value.T if name.startswith("layers") and value.ndim == 2 else value
+              for name, value in state.items()}  # fmt: skip
+    if wrong:
+        turned[wrong] = turned[wrong] * 1.01
+    path = folder / "model.pdparams"
+    paddle.save({name: paddle.to_tensor(value) for name, value in turned.items()}, str(path))
+    return path

@@ -14,10 +14,13 @@ from tests.sections.small import (
     judge_in_memory,
     judge_in_sections,
     places,
+    write_paddle_weights,
     write_weights,
 )
 
+import paddle
 import pytest
+import torch
 
 
 def causes(report: Any) -> list[str]:
@@ -77,6 +80,7 @@ def test_damaged_weights_are_refused(tmp_path: Path) -> None:
     [
         ({"torch_model": TorchNet()}, "a function that makes the model"),
         ({"section_size": 0}, "section_size: expected a whole number above 0"),
+        ({"memory": "8G"}, "memory: expected a number of bytes, got '8G'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(
@@ -89,3 +93,42 @@ def test_what_cannot_be_meant_is_refused(
 
 def test_a_section_is_a_layer_by_default_too() -> None:
     assert SECTION_SIZE > LIMIT
+
+
+def test_paddle_s_own_weights_are_compared(tmp_path: Path) -> None:
+    faithful = judge_in_sections(tmp_path, paddle_weights=write_paddle_weights(tmp_path))
+    assert faithful.verdict == "faithful", str(faithful)
+    wrong = write_paddle_weights(tmp_path, "layers.1.up.weight")
+    report = judge_in_sections(tmp_path, paddle_weights=wrong)
+    assert [(f.stage, f.torch_name) for f in report.findings] == [("weights", "layers.1.up.weight")]
+
+
+def test_memory_is_limited(tmp_path: Path) -> None:
+    report = judge_in_sections(tmp_path, memory=2**20)
+    assert report.verdict == "faithful", str(report)
+
+
+def square(output: Any) -> Any:
+    return (output**2).mean()
+
+
+def train(rate: float = 0.01) -> dict[str, Any]:
+    """Return losses and optimizers; the port's learns at `rate`."""
+    return dict(
+        torch_loss=square,
+        paddle_loss=square,
+        torch_optimizer=lambda model: torch.optim.AdamW(model.parameters(), 0.01),
+        paddle_optimizer=lambda model: paddle.optimizer.AdamW(
+            rate, parameters=model.parameters(), epsilon=1e-8
+        ),
+        steps=2,
+    )
+
+
+def test_optimizers_are_compared(tmp_path: Path) -> None:
+    report = judge_in_sections(tmp_path, **train())
+    assert report.verdict == "faithful", str(report)
+    assert {"loss", "optimizer", "schedule"} <= {check.stage for check in report.checks}
+    slow = judge_in_sections(tmp_path, **train(0.001))
+    assert slow.verdict == "diverges"
+    assert "learning rate at step 0" in slow.findings[0].message
