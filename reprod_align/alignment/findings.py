@@ -95,6 +95,11 @@ class Findings:
         """Whether the outputs in eval mode were compared and agree."""
         return any(check.what == OUTPUTS_IN_EVAL and check.passed for check in self.report.checks)
 
+    @property
+    def is_enough(self) -> bool:
+        """Whether places alone are wanted and one was found."""
+        return self.places_only and bool(self.report.findings or self._in_float32)
+
     def at(self, ours: str, theirs: str) -> list[Finding]:
         """Return the findings about a place."""
         return [f for f in self.report.findings if (f.torch_name, f.paddle_name) == (ours, theirs)]

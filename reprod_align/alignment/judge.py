@@ -90,7 +90,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
     findings.places_only = places_only and pair.asked_float32
     try:
         done = _compare_mode(runner, findings, training=False)
-        if findings.places_only and (findings.report.findings or findings.float32_inside):
+        if findings.is_enough:
             return _conclude(runner, findings)
         if pair.further:
             compare_batches(runner, findings, done)
@@ -133,7 +133,7 @@ def _compare_mode(runner: Runner, findings: Findings, training: bool) -> Pass:
         training
     ):  # a fault before a statistic changes it, but not in a run on the reference's numbers
         compare_statistics(runner, findings, reference, port)
-    else:
+    elif not findings.is_enough:
         add_layers(runner, findings, done)
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
