@@ -171,6 +171,10 @@ KINDS: dict[str, tuple[Maker, Maker, Any]] = {
                     lambda: pd.utils.weight_norm(pd.Linear(8, 8), dim=1), VECTORS),
     "weight_norm of a convolution": (lambda: parametrizations.weight_norm(pt.Conv2d(8, 4, 3)),
                                      lambda: pd.utils.weight_norm(pd.Conv2D(8, 4, 3), dim=0), IMAGES),
+    "spectral_norm": (lambda: parametrizations.spectral_norm(pt.Linear(8, 6)),
+                      lambda: pd.utils.spectral_norm(pd.Linear(8, 6)), VECTORS),
+    "spectral_norm of a convolution": (lambda: parametrizations.spectral_norm(pt.Conv2d(8, 4, 3)),
+                                       lambda: pd.utils.spectral_norm(pd.Conv2D(8, 4, 3)), IMAGES),
 }  # fmt: skip
 
 
