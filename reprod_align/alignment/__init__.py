@@ -21,6 +21,7 @@ from reprod_align.report import Report
 import numpy as np
 
 _WIDENED = "judged with float64 in place of the float32 that the models ask for"
+_RAISES = " raises "  # in the message on a port that raised
 _NAMED = 6  # places in one remark
 Function = Callable[[Any], Any]
 
@@ -88,7 +89,20 @@ def judge_in_float64(pair: Pair) -> Report:
     except ModelFailure as error:
         return _judge_otherwise(pair, error)
     if report.verdict != "faithful" and pair.asked_float32:
-        return _without_float32(pair, report)
+        report = _without_float32(pair, report)
+    return _try_float32(pair, report) if report.port_raised else report
+
+
+def _try_float32(pair: Pair, wide: Report) -> Report:
+    """Judge a port that raises in float64 in float32, which its users run, unless it raises there too."""
+    try:
+        report = _judge_in(pair, "float32")
+    except ModelFailure:
+        return wide
+    if report.port_raised:
+        return wide
+    raised = next(found.message for found in wide.findings if _RAISES in found.message)
+    report.remarks.insert(0, f"judged in float32, since float64 does not run: {raised}")
     return report
 
 

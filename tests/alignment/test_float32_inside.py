@@ -1,6 +1,7 @@
 """Models that compute in float32 inside: judged with float64 in its place, and named as such."""
 
 from reprod_align import align
+from tests.alignment.small import PaddleNet, TorchNet, X
 
 import numpy as np
 import paddle
@@ -172,3 +173,27 @@ def test_a_port_that_needs_its_float32_is_judged_as_it_is_with_causes_and_lines(
     (first, *_) = report.findings
     assert first.torch_name == "norm" and "super().forward(x) * 2.0" in first.message
     assert first.paddle_code == "return super().forward(x) * 2.0" and first.torch_code
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.5])
+def test_a_port_that_runs_in_float32_alone_is_judged_in_float32(factor: float) -> None:
+    def multiply(x):
+        if x.dtype != paddle.float32:  # as a kernel that Paddle has for float32 alone
+            raise ValueError(f"unsupported dtype {x.dtype}")
+        return x * factor
+
+    report = align(TorchNet(), PaddleNet(multiply), inputs=(X,))
+    assert report.passed == (factor == 1.0), str(report)
+    assert not report.port_raised
+    assert (
+        "judged in float32, since float64 does not run: the Paddle model raises"
+        in (report.remarks[0])
+    )
+
+
+def test_a_port_that_raises_in_float32_too_is_a_finding() -> None:
+    def fail(x):
+        raise ValueError("no such axis")
+
+    report = align(TorchNet(), PaddleNet(fail), inputs=(X,))
+    assert report.port_raised and "no such axis" in report.findings[0].message

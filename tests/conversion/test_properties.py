@@ -1,4 +1,4 @@
-"""Any bits of any dtype come back as they were; any fault of a conversion is named, for every kind of layer."""
+"""Any bits of any dtype come back as they were, and any fault of a conversion is named: every kind."""
 
 from collections.abc import Callable
 from functools import cache
