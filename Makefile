@@ -14,6 +14,7 @@ example: setup  ## the steps for a model of one's own, Informer, on a small gene
 
 zoo: setup-dev  ## judge published ports and write docs/zoo.md; PAIRS="bert paddle.nn" chooses
 	$(PIP) --no-deps -r requirements-zoo.txt
+	$(BIN)/python -m examples.zoo.environments
 	$(BIN)/python -m examples.zoo $(PAIRS) $(OPTIONS)
 
 api-table: setup  ## run every entry of the API tables and write docs/api

@@ -68,6 +68,22 @@ def _banned(name: str) -> Fault:
     )
 
 
+def _two_gradients(name: str) -> Fault:
+    """Return the fault that DeBERTa's dropout returns a gradient too many."""
+    return _in(
+        name,
+        "Model ForTokenClassification ForQuestionAnswering"
+        + (" ForSequenceClassification ForMultipleChoice" if name == "deberta_v2" else ""),
+        "XDropout.backward returns two gradients, and Paddle wants one for each tensor that forward was "
+        "given: training raises ValueError",
+        (
+            "            return grad_output.masked_fill(mask, 0) * ctx.scale, None\n",
+            "            return grad_output.masked_fill(mask, 0) * ctx.scale\n",
+        ),
+        ("            return grad_output, None\n", "            return grad_output\n"),
+    )
+
+
 def _causal(name: str, heads: str, mask: str) -> Fault:
     """Return the fault that paddle.where is given a mask of floats."""
     return _in(
@@ -202,6 +218,8 @@ FAULTS = (
     _causal("gptj", "Model ForCausalLM ForSequenceClassification ForQuestionAnswering", "bias"),
     _banned("deberta"),
     _banned("deberta_v2"),
+    _two_gradients("deberta"),
+    _two_gradients("deberta_v2"),
     _in(
         "distilbert",
         "Model ForMaskedLM ForSequenceClassification ForTokenClassification ForQuestionAnswering",
@@ -215,10 +233,12 @@ FAULTS = (
         "distilbert",
         "ForMaskedLM",
         _UNTIED,
+        ("        self.vocab_projector = nn.Linear(config.hidden_size, config.vocab_size)\n",
+         "        self.vocab_bias = self.create_parameter([config.vocab_size], is_bias=True)\n"),
         ("        prediction_logits = self.vocab_projector(prediction_logits)\n",
          "        table = self.distilbert.embeddings.word_embeddings.weight\n"
          "        prediction_logits = paddle.matmul(prediction_logits, table, transpose_y=True)\n"
-         "        prediction_logits = prediction_logits + self.vocab_projector.bias\n"),
+         "        prediction_logits = prediction_logits + self.vocab_bias\n"),
     ),
     _in(
         "electra",
@@ -230,7 +250,7 @@ FAULTS = (
     _in(
         "fnet",
         "Model ForMaskedLM ForSequenceClassification ForTokenClassification ForMultipleChoice "
-        "ForPreTraining ForNextSentencePrediction",
+        "ForPreTraining ForNextSentencePrediction ForQuestionAnswering",
         "The Fourier transform runs over the batch as well: an example's output depends on its neighbours",
         ("        self.fourier_transform = paddle.fft.fftn\n",
          "        self.fourier_transform = lambda x: paddle.fft.fftn(x, axes=(1, 2))\n"),
@@ -240,4 +260,99 @@ FAULTS = (
             "ForCausalLM"),
     _masked("rembert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
             "ForQuestionAnswering ForMultipleChoice"),
+    _in("convbert", "ForSequenceClassification",
+        "The head is given the pooler's output, which PyTorch's model does not have, instead of the first "
+        "token: published weights leave the pooler random",
+        ("        pooled_output = outputs[1]\n        logits = self.classifier(pooled_output)\n\n"
+         "        loss = None\n        if labels is not None:\n            if self.config.problem_type",
+         "        logits = self.classifier(outputs[0][:, 0])\n\n"
+         "        loss = None\n        if labels is not None:\n            if self.config.problem_type")),
+    _in("ernie_m", "Model ForSequenceClassification ForTokenClassification ForQuestionAnswering "
+        "ForMultipleChoice",
+        "config.intermediate_size is ignored: the feed-forward part is always four times as wide",
+        ("dim_feedforward=4 * config.hidden_size,", "dim_feedforward=config.intermediate_size,")),
+    Fault("falcon ForCausalLM", "paddlenlp.transformers.rw.modeling", _UNTIED,
+          (("        self.lm_head = CausalLMHead(config.vocab_size, config.hidden_size, "
+            "bias_attr=False)\n",
+            "        self.lm_head = CausalLMHead(config.vocab_size, config.hidden_size, "
+            "bias_attr=False)\n"
+            "        self.lm_head.weight = self.transformer.word_embeddings.weight\n"),)),
+    _in("fnet", "ForMaskedLM ForPreTraining ForNextSentencePrediction",
+        "Without return_dict the base model returns a tuple, which is indexed with a name: the model raises "
+        "TypeError unless return_dict=True",
+        ("        return prediction_scores, seq_relationship_score, outputs[\"all_hidden_states\"]\n",
+         "        return prediction_scores, seq_relationship_score, *outputs[2:]\n"),
+        ("        return prediction_scores, outputs[\"all_hidden_states\"]\n",
+         "        return (prediction_scores, *outputs[2:])\n"),
+        ("        return seq_relationship_score, outputs[\"all_hidden_states\"]\n",
+         "        return (seq_relationship_score, *outputs[2:])\n")),
+    _in("fnet", "ForQuestionAnswering",
+        "The constructor asks for num_labels beside the configuration, so that from_pretrained and every "
+        "caller of the other heads' kind raise TypeError",
+        ("    def __init__(self, config: FNetConfig, num_labels):\n"
+         "        super(FNetForQuestionAnswering, self).__init__(config)\n"
+         "        self.num_labels = num_labels\n",
+         "    def __init__(self, config: FNetConfig):\n"
+         "        super(FNetForQuestionAnswering, self).__init__(config)\n"
+         "        self.num_labels = config.num_labels\n")),
+    _in("layoutlm", "ForMaskedLM", _UNTIED,
+        ("        self.cls = LayoutLMOnlyMLMHead(config)\n",
+         "        self.cls = LayoutLMOnlyMLMHead(config)\n"
+         "        table = self.layoutlm.embeddings.word_embeddings.weight\n"
+         "        self.cls.predictions.decoder.weight = table\n")),
+    _in("luke", "Model ForMaskedLM ForQuestionAnswering",
+        "The layer norms' epsilon is a constant, 1e-6, where the published configurations say 1e-12",
+        ("layer_norm_eps = 1e-6\n", "layer_norm_eps = 1e-12\n")),
+    _in("luke", "ForMaskedLM",
+        "Without entities the head is given None, and raises ValueError: entity_ids are optional by the "
+        "signature",
+        ("        entity_logits = self.entity_predictions(outputs[1])\n\n"
+         "        return logits, entity_logits\n",
+         "        if entity_ids is None:\n            return logits\n\n"
+         "        return logits, self.entity_predictions(outputs[1])\n")),
+    _in("megatronbert", "ForMaskedLM ForCausalLM ForPreTraining", _UNTIED,
+        *(
+            (f"        super(MegatronBert{head}, self).__init__(config)\n\n"
+             "        self.megatronbert = MegatronBertModel(config)\n"
+             f"        self.cls = MegatronBert{made}(config)\n",
+             f"        super(MegatronBert{head}, self).__init__(config)\n\n"
+             "        self.megatronbert = MegatronBertModel(config)\n"
+             f"        self.cls = MegatronBert{made}(config)\n"
+             "        table = self.megatronbert.embeddings.word_embeddings.weight\n"
+             "        self.cls.predictions.decoder_weight = table\n")
+            for head, made in (("ForMaskedLM", "OnlyMLMHead"), ("ForCausalLM", "OnlyMLMHead"),
+                               ("ForPreTraining", "PreTrainingHeads"))
+        )),
+    _in("blip", "Model",
+        "The pooled output of the vision model lacks the second layer norm",
+        ("        pooled_output = last_hidden_state[:, 0, :]\n",
+         "        pooled_output = self.post_layernorm(last_hidden_state[:, 0, :])\n")),
+    _in("mixtral", "Model ForCausalLM",
+        "paddle.where returns vectors since Paddle 3, so an expert's weights have one axis and do not "
+        "multiply its rows: the model raises ValueError",
+        ("routing_weights[top_x, idx]\n", "routing_weights[top_x, idx].unsqueeze(-1)\n")),
+    _in("mobilebert", "ForPreTraining", _UNTIED,
+        ("        self.decoder = nn.Linear(config.embedding_size, config.vocab_size)\n",
+         "        self.decoder_bias = self.create_parameter([config.vocab_size], is_bias=True)\n"),
+        ("        hidden_states += self.decoder.bias\n",
+         "        hidden_states += self.decoder_bias\n"),
+        ("        param_concat = paddle.concat([self.decoder.weight, self.dense.weight.t()], axis=0)\n",
+         "        param_concat = paddle.concat([self.table.t(), self.dense.weight.t()], axis=0)\n"),
+        ("        self.cls = MobileBertPreTrainingHeads(config)\n",
+         "        self.cls = MobileBertPreTrainingHeads(config)\n"
+         "        self.cls.predictions.table = self.mobilebert.embeddings.word_embeddings.weight\n")),
+    _in("mpnet", "ForSequenceClassification",
+        "The head lacks the dropout before its dense layer: it classifies with the pooler instead",
+        ("        _, pooled_output = self.mpnet(input_ids, position_ids=position_ids, "
+         "attention_mask=attention_mask)\n        pooled_output = self.dropout(pooled_output)\n\n"
+         "        logits = self.classifier(pooled_output)\n",
+         "        words, _ = self.mpnet(input_ids, position_ids=position_ids, "
+         "attention_mask=attention_mask)\n        first = self.dropout(words[:, :1])\n"
+         "        pooled_output = self.dropout(self.mpnet.pooler(first))\n\n"
+         "        logits = self.classifier(pooled_output)\n")),
 )  # fmt: skip
+
+# Differences that are no mistake of the port, by the end of the pair's name.
+NOTES = {
+    "ForMultipleChoice": "by design: PaddleNLP's number of choices is a setting, not the input's",
+}

@@ -106,3 +106,16 @@ def load_faults() -> Mapping[str, Sequence[Fault]]:
         "paddle.vision": faults_vision.FAULTS,
         "paddle.nn": faults_layers.FAULTS,
     }
+
+
+def find_note(table: str, pair: str) -> str:
+    """Return why a pair differs by design; "" if nothing is known of it."""
+    from examples.zoo import faults_layers, faults_paddlenlp, faults_vision
+
+    modules = {
+        "paddlenlp": faults_paddlenlp,
+        "paddle.vision": faults_vision,
+        "paddle.nn": faults_layers,
+    }
+    notes: Mapping[str, str] = getattr(modules.get(table), "NOTES", {})
+    return next((note for end, note in notes.items() if pair.endswith(end)), "")

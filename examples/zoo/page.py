@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from examples.zoo.mending import Fault, load_faults
+from examples.zoo.mending import Fault, find_note, load_faults
 from examples.zoo.results import GOOD, STORE, Row
 from examples.zoo.tables import TABLES, Table
 
@@ -77,8 +77,15 @@ def _make_line(table: Table, name: str, row: Row, faults: Sequence[Fault]) -> st
     found = [number for number, fault in enumerate(faults, 1) if fault.shows_in(name)]
     linked = ", ".join(f"[{number}](zoo/{table.key}.md#report-{number})" for number in found)
     if linked and row.without:
-        linked += f"; without: {row.without}"
+        linked += f"; without: {_shorten_verdict(row.without)}"
+    if not linked and row.verdict == "diverges":
+        linked = find_note(table.key, name)
     return _join([f"`{name}`", row.verdict, worst, place + _shorten(row.message), line, linked])
+
+
+def _shorten_verdict(without: str) -> str:
+    """Return a verdict without the finding that stands behind it; the report has that."""
+    return without.partition(":")[0]
 
 
 def _join(cells: Iterable[str]) -> str:
@@ -108,7 +115,7 @@ def _make_report(table: Table, number: int, fault: Fault, rows: Rows) -> str:
     place = f"{fault.module.replace('.', '/')}.py:{fault.find_line()}"
     shown = fault.pairs.split(", ")
     without = [
-        f"- `{name}`: {rows[key].without or 'not run'}"
+        f"- `{name}`: {rows[key].without or 'not run'}".replace("\n", " ")
         for name in shown
         if (key := f"{table.key}: {name}") in rows
     ]

@@ -1,17 +1,22 @@
 """Judges pairs one by one, each in a copy of this process."""
 
+import os
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from benchmarks.apart import Broken, run_apart
-from examples.zoo.mending import load_faults, mend
+from examples.zoo.environments import find_python
+from examples.zoo.mending import Fault, load_faults, mend
 from examples.zoo.pair import Pair
 from examples.zoo.results import GOOD, Row, make_broken_row, make_row
 from examples.zoo.tables import Table
 from reprod_align import align
+from reprod_align.commands.pair import judge_pair
 
 PATIENCE = 600  # seconds for a pair
+PAIR_FILE = Path(__file__).with_name("pair_zoo.py")
 
 
 def judge_pairs(chosen: Sequence[tuple[Table, Pair]], minutes: float) -> Iterator[tuple[str, Row]]:
@@ -26,31 +31,56 @@ def judge_pairs(chosen: Sequence[tuple[Table, Pair]], minutes: float) -> Iterato
 def judge(table: Table, pair: Pair) -> Row:
     """Return the row of one pair; a crash and a hang are rows too."""
     try:
-        packages = table.load_torch(), table.load_paddle()
+        judge_once = (
+            _prepare_apart(table, pair) if any(table.environments) else _prepare(table, pair)
+        )
     except ImportError as error:
         return Row("not installed", message=str(error))
-
-    def work(port: Any) -> Row:
-        start = time.monotonic()
-        reference = pair.make_torch(packages[0])
-        try:
-            model = pair.make_paddle(port)
-        except Exception as error:
-            return make_broken_row(error)
-        report = align(reference, model, pair.batch())
-        return make_row(report, time.monotonic() - start)
-
-    try:
-        row: Row = run_apart(lambda: work(packages[1]), PATIENCE)
-    except Broken as error:
-        row = Row("cannot be judged", message=str(error))
+    row = _catch(lambda: judge_once([]))
     faults = [one for one in load_faults().get(table.key, ()) if one.shows_in(pair.name)]
     if faults and row.verdict not in GOOD:
-        try:
-            mended: Row = run_apart(lambda: work(mend(packages[1], faults)), PATIENCE)
-            row.without = mended.verdict + (
-                mended.message and f": {mended.place}: {mended.message}"
-            )
-        except Broken as error:
-            row.without = f"cannot be judged: {error}"
+        mended = _catch(lambda: judge_once(faults))
+        row.without = mended.verdict + (mended.message and f": {mended.place}: {mended.message}")
     return row
+
+
+def _catch(work: Callable[[], Row]) -> Row:
+    try:
+        row: Row = run_apart(work, PATIENCE)
+        return row
+    except Broken as error:
+        return Row("cannot be judged", message=str(error))
+
+
+def _prepare(table: Table, pair: Pair) -> Callable[[Sequence[Fault]], Row]:
+    """Import both packages; return what judges the pair without some faults of the port."""
+    ours, theirs = table.load_torch(), table.load_paddle()
+
+    def judge_once(faults: Sequence[Fault]) -> Row:
+        start = time.monotonic()
+        reference = pair.make_torch(ours)
+        try:
+            model = pair.make_paddle(mend(theirs, faults) if faults else theirs)
+        except Exception as error:
+            return make_broken_row(error)
+        return make_row(align(reference, model, pair.batch()), time.monotonic() - start)
+
+    return judge_once
+
+
+def _prepare_apart(table: Table, pair: Pair) -> Callable[[Sequence[Fault]], Row]:
+    """Find both environments; return what judges the pair with a process for each side."""
+    pythons = [find_python(name) for name in table.environments]
+    missing = [str(python) for python in pythons if not python.exists()]
+    if missing:
+        raise ImportError(f"{missing[0]}: run python -m examples.zoo.environments")
+
+    def judge_once(faults: Sequence[Fault]) -> Row:
+        start = time.monotonic()
+        os.environ["ZOO"] = f"{table.key}: {pair.name}"
+        os.environ["ZOO_MENDED"] = "1" if faults else ""
+        options = Namespace(file=PAIR_FILE, memory=None, sections=None)
+        options.torch_python, options.paddle_python = map(str, pythons)
+        return make_row(judge_pair(options), time.monotonic() - start)
+
+    return judge_once

@@ -19,6 +19,8 @@ class Table:
     paddle: str
     pairs: str
     """the module of this folder that states them as PAIRS"""
+    environments: tuple[str, str] = ("", "")
+    """of PyTorch's side and Paddle's, by the names of `environments.PACKAGES`; "" this one"""
 
     def load_pairs(self) -> dict[str, Pair]:
         """Return the pairs by name; no framework is imported."""
@@ -27,6 +29,7 @@ class Table:
 
     def load_torch(self) -> Any:
         """Return PyTorch's package."""
+        importlib.import_module("examples.zoo.torchvision_models")  # packages import torchvision
         return importlib.import_module(self.torch)
 
     def load_paddle(self) -> Any:
@@ -37,9 +40,13 @@ class Table:
 TABLES: Final[Sequence[Table]] = (
     Table("paddlenlp", "transformers and PaddleNLP", "transformers", "paddlenlp.transformers",
           "transformers_table"),
+    Table("paddle.nn", "torch.nn and paddle.nn", "torch.nn", "paddle.nn", "layers_table"),
+    Table("ppdiffusers", "diffusers and ppdiffusers", "diffusers", "ppdiffusers",
+          "diffusers_table", ("diffusers", "ppdiffusers")),
+    Table("paddleclas", "timm, torchvision and PaddleClas", "timm",
+          "paddleclas.ppcls.arch.backbone", "classifiers_table", ("diffusers", "paddleclas")),
     Table("paddle.vision", "torchvision and paddle.vision", "examples.zoo.torchvision_models",
           "paddle.vision.models", "vision_table"),
-    Table("paddle.nn", "torch.nn and paddle.nn", "torch.nn", "paddle.nn", "layers_table"),
 )  # fmt: skip
 BY_KEY: Final = {table.key: table for table in TABLES}
 

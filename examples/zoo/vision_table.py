@@ -5,11 +5,11 @@ from typing import Any
 from examples.zoo.pair import Maker, Pair, image
 
 NAMES = """
-    alexnet densenet121 densenet169 googlenet inception_v3 mobilenet_v2 mobilenet_v3_large
-    mobilenet_v3_small resnet18 resnet34 resnet50 resnet101 resnext50_32x4d shufflenet_v2_x0_5
-    shufflenet_v2_x1_0 shufflenet_v2_x1_5 squeezenet1_0 squeezenet1_1 vgg11 vgg16 wide_resnet50_2
+    resnet18 squeezenet1_0 squeezenet1_1 mobilenet_v2 mobilenet_v3_small shufflenet_v2_x0_5
+    mobilenet_v3_large resnet50 resnext50_32x4d shufflenet_v2_x1_0 densenet121 alexnet googlenet
+    inception_v3 vgg11
 """.split()
-SIZES = {"inception_v3": 96, "alexnet": 224, "googlenet": 224}
+SIZES = {"inception_v3": 160, "alexnet": 224, "googlenet": 224, "densenet121": 64}
 PLAIN = {"googlenet", "inception_v3"}  # without PyTorch's own initial values, which take minutes
 
 
@@ -19,7 +19,7 @@ def _make(name: str, **settings: Any) -> Maker:
 
 def _pair(name: str) -> Pair:
     own = {"init_weights": False} if name in PLAIN else {}
-    size = SIZES.get(name, 64)
+    size = SIZES.get(name, 32)
     return Pair(name, _make(name, **own), _make(name), lambda: (image(size=size),))
 
 

@@ -1,0 +1,49 @@
+"""The environments of packages that do not install beside the others.
+
+python -m examples.zoo.environments makes them in .zoo/: each sees the packages of this interpreter's own
+environment (PyTorch, Paddle, transformers, PaddleNLP), and has its own in front of them.
+"""
+
+import subprocess
+import sys
+import sysconfig
+import venv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+FOLDER: Final = Path(__file__).resolve().parents[2] / ".zoo"
+# All with --no-deps: what a package asks for beyond these belongs to parts of it that no model here uses.
+PACKAGES: Final[Mapping[str, Sequence[str]]] = {
+    "diffusers": ("diffusers==0.29.2", "timm==1.0.31", "torchvision==0.28.0",
+                  "importlib_metadata==10.2.0", "zipp==4.1.2"),
+    "ppdiffusers": ("ppdiffusers==0.29.0", "huggingface_hub==0.25.2", "einops==0.8.2",
+                    "ftfy==6.3.1", "omegaconf==2.4.0", "antlr4-python3-runtime==4.9.3",
+                    "parameterized==0.9.0", "requests-mock==1.12.1", "paddlesde==0.2.5",
+                    "opencv-python-headless==4.14.0.94", "ligo-segments==1.4.0",
+                    "hf_transfer==0.1.9", "note-seq==0.0.5", "av==18.1.0"),
+    "paddleclas": ("paddleclas==2.6.0", "easydict==1.14", "faiss-cpu==1.15.1", "gast==0.3.3",
+                   "opencv-python-headless==4.14.0.94", "ujson==6.1.0"),
+}  # fmt: skip
+
+
+def find_python(name: str) -> Path:
+    """Return the interpreter of an environment."""
+    return FOLDER / name / "bin" / "python"
+
+
+def make_environment(name: str) -> None:
+    """Make an environment with its packages; nothing is downloaded twice."""
+    python = find_python(name)
+    if not python.exists():
+        venv.create(FOLDER / name)
+        paths = {"base": str(FOLDER / name), "platbase": str(FOLDER / name)}
+        own = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+        (own / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"]
+    subprocess.run([*command, "--no-deps", *PACKAGES[name]], check=True)
+
+
+if __name__ == "__main__":
+    for each in PACKAGES:
+        make_environment(each)
