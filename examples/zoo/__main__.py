@@ -36,9 +36,10 @@ def main(words: Sequence[str]) -> int:
         return 0
     left = [one for one in chosen if options.again or is_open(*one, rows)]
     for name, row in judge_pairs(left, options.minutes):
-        rows[name] = row
-        save(rows)
-        write_pages(rows)
+        if row.verdict != "not installed":
+            rows[name] = row
+            save(rows)
+            write_pages(rows)
         print(f"{name:<44} {row.verdict:<18} {row.paddle_line} {row.message[:90]}", flush=True)
     return 0
 

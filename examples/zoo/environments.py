@@ -1,6 +1,7 @@
 """The environments of packages that do not install beside the others.
 
-python -m examples.zoo.environments makes them in .zoo/: each sees the packages of this interpreter's own
+python -m examples.zoo.environments makes them in .zoo/ (a name chooses one; that of paddleformers is made
+only when it is named: its kernels need a GPU): each sees the packages of this interpreter's own
 environment (PyTorch, Paddle, transformers, PaddleNLP), and has its own in front of them.
 """
 
@@ -24,11 +25,15 @@ PACKAGES: Final[Mapping[str, Sequence[str]]] = {
                     "hf_transfer==0.1.9", "note-seq==0.0.5", "av==18.1.0"),
     "paddleclas": ("paddleclas==2.6.0", "easydict==1.14", "faiss-cpu==1.15.1", "gast==0.3.3",
                    "opencv-python-headless==4.14.0.94", "ujson==6.1.0"),
+    "paddleformers": ("paddleformers==1.2.0", "paddlefleet==0.3.0"),
 }  # fmt: skip
+NEEDS_GPU: Final = "paddleformers"
 
 
 def find_python(name: str) -> Path:
-    """Return the interpreter of an environment."""
+    """Return the interpreter of an environment; of "" this one."""
+    if not name:
+        return Path(sys.executable)
     return FOLDER / name / "bin" / "python"
 
 
@@ -45,5 +50,5 @@ def make_environment(name: str) -> None:
 
 
 if __name__ == "__main__":
-    for each in PACKAGES:
+    for each in sys.argv[1:] or [name for name in PACKAGES if name != NEEDS_GPU]:
         make_environment(each)

@@ -15,6 +15,7 @@ _HEAD_IN_TWO = (
     "dtype=self.{0}.shared.weight.dtype, is_bias=False\n"
     "        )\n"
 )
+WORDS = "Model ForConditionalGeneration"
 _UNTIED = (
     "The head is a parameter of its own although the configuration says tie_word_embeddings=True: a "
     "checkpoint that stores the table alone leaves the head random, and training moves the two apart"
@@ -260,6 +261,11 @@ FAULTS = (
             "ForCausalLM"),
     _masked("rembert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
             "ForQuestionAnswering ForMultipleChoice"),
+    _in("clap", "Model",
+        "The batch norm's momentum is PyTorch's 0.1, which in Paddle keeps a tenth of the old mean in place "
+        "of nine tenths. (What is left without it is Paddle's kernel: bicubic interpolation with "
+        "align_corners=True computes its ratio in float32, 1.3e-5 in float64)",
+        ("nn.BatchNorm2D(config.num_mel_bins, momentum=0.1)", "nn.BatchNorm2D(config.num_mel_bins)")),
     _in("convbert", "ForSequenceClassification",
         "The head is given the pooler's output, which PyTorch's model does not have, instead of the first "
         "token: published weights leave the pooler random",
@@ -341,6 +347,56 @@ FAULTS = (
         ("        self.cls = MobileBertPreTrainingHeads(config)\n",
          "        self.cls = MobileBertPreTrainingHeads(config)\n"
          "        self.cls.predictions.table = self.mobilebert.embeddings.word_embeddings.weight\n")),
+    _in("nystromformer", "ForMaskedLM", _UNTIED,
+        ("        self.decoder = nn.Linear(config.hidden_size, config.vocab_size, bias_attr=False)\n",
+         ""),
+        ("shape=(config.vocab_size,), dtype=self.decoder.weight.dtype)\n",
+         "shape=(config.vocab_size,), dtype=self.transform.dense.weight.dtype)\n"),
+        ("        self.decoder.bias = self.bias\n\n    def forward(self, hidden_states: Tensor):\n"
+         "        hidden_states = self.transform(hidden_states)\n"
+         "        hidden_states = self.decoder(hidden_states)\n",
+         "    def forward(self, hidden_states: Tensor):\n"
+         "        hidden_states = self.transform(hidden_states)\n"
+         "        hidden_states = paddle.matmul(hidden_states, self.table, transpose_y=True)\n"
+         "        hidden_states = hidden_states + self.bias\n"),
+        ("        self.nystromformer = NystromformerModel(config)\n"
+         "        self.cls = NystromformerOnlyMLMHead(config)\n",
+         "        self.nystromformer = NystromformerModel(config)\n"
+         "        self.cls = NystromformerOnlyMLMHead(config)\n"
+         "        table = self.nystromformer.embeddings.word_embeddings.weight\n"
+         "        self.cls.predictions.table = table\n")),
+    _in("opt", "Model ForCausalLM",
+        "Padding is given a position: transformers sets it to -1 before the offset, and so a padded row "
+        "differs there",
+        ("        position_ids = paddle.cumsum(paddle.cast(attention_mask, \"int64\"), axis=-1) - 1\n",
+         "        mask = paddle.cast(attention_mask, \"int64\")\n"
+         "        position_ids = paddle.cumsum(mask, axis=-1) * mask - 1\n")),
+    _in("opt", "ForCausalLM", _UNTIED,
+        ("        self.lm_head = OPTLMHead(\n            config,\n        )\n",
+         "        table = self.opt.embeddings.word_embeddings.weight\n"
+         "        self.lm_head = OPTLMHead(config, table)\n")),
+    _in("prophetnet", WORDS,
+        "The mask is tiled example by example, and the heads lie example after example: with more than one "
+        "example, an example's heads are given the masks of others",
+        ("                paddle.tile(\n"
+         "                    1.0 - attention_mask.unsqueeze(1), "
+         "repeat_times=[self.config.num_encoder_attention_heads, 1, 1]\n                )\n",
+         "                paddle.repeat_interleave(\n"
+         "                    1.0 - attention_mask.unsqueeze(1), "
+         "self.config.num_encoder_attention_heads, axis=0\n                )\n"),
+        ("                - paddle.tile(\n"
+         "                    encoder_attention_mask[:, None, :], "
+         "repeat_times=[self.config.num_decoder_attention_heads, 1, 1]\n                )\n",
+         "                - paddle.repeat_interleave(\n"
+         "                    encoder_attention_mask[:, None, :], "
+         "self.config.num_decoder_attention_heads, axis=0\n                )\n")),
+    _in("prophetnet", "ForConditionalGeneration", _UNTIED,
+        ("        self.lm_head = Linear_wo_bias(config.hidden_size, config.vocab_size)\n", ""),
+        ("        predicting_streams = paddle.reshape(outputs[1], (batch_size, self.config.ngram, "
+         "sequence_length, -1))\n        predict_logits = self.lm_head(predicting_streams)\n",
+         "        predicting_streams = paddle.reshape(outputs[1], (batch_size, self.config.ngram, "
+         "sequence_length, -1))\n        table = self.prophetnet.word_embeddings.weight\n"
+         "        predict_logits = paddle.matmul(predicting_streams, table, transpose_y=True)\n")),
     _in("mpnet", "ForSequenceClassification",
         "The head lacks the dropout before its dense layer: it classifies with the pooler instead",
         ("        _, pooled_output = self.mpnet(input_ids, position_ids=position_ids, "

@@ -50,7 +50,8 @@ def write_pages(rows: Rows) -> None:
 
 def make_tables(rows: Rows, language: int) -> str:
     """Return a section for each table of the zoo."""
-    return "\n\n".join(_make_table(table, rows, language) for table in TABLES) + "\n"
+    judged = [one for one in TABLES if any(name.startswith(f"{one.key}: ") for name in rows)]
+    return "\n\n".join(_make_table(table, rows, language) for table in judged) + "\n"
 
 
 def _make_table(table: Table, rows: Rows, language: int) -> str:

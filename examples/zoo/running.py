@@ -71,9 +71,9 @@ def _prepare(table: Table, pair: Pair) -> Callable[[Sequence[Fault]], Row]:
 def _prepare_apart(table: Table, pair: Pair) -> Callable[[Sequence[Fault]], Row]:
     """Find both environments; return what judges the pair with a process for each side."""
     pythons = [find_python(name) for name in table.environments]
-    missing = [str(python) for python in pythons if not python.exists()]
+    missing = [name for name in table.environments if not find_python(name).exists()]
     if missing:
-        raise ImportError(f"{missing[0]}: run python -m examples.zoo.environments")
+        raise ImportError(f"first run python -m examples.zoo.environments {missing[0]}")
 
     def judge_once(faults: Sequence[Fault]) -> Row:
         start = time.monotonic()

@@ -47,6 +47,8 @@ TABLES: Final[Sequence[Table]] = (
           "paddleclas.ppcls.arch.backbone", "classifiers_table", ("diffusers", "paddleclas")),
     Table("paddle.vision", "torchvision and paddle.vision", "examples.zoo.torchvision_models",
           "paddle.vision.models", "vision_table"),
+    Table("paddleformers", "transformers and PaddleFormers", "transformers",
+          "paddleformers.transformers", "formers_table", ("", "paddleformers")),
 )  # fmt: skip
 BY_KEY: Final = {table.key: table for table in TABLES}
 
