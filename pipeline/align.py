@@ -18,8 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import collect_page, found_file
 from pipeline.run import Run, start
 from pipeline.run.command_line import REPOSITORY
+from reprod_align.base.atomic import write_text
+from reprod_align.page.junit import render_junit
+from reprod_align.page.markdown import render_markdown
+from reprod_align.page.render import write_page
 
 from tabulate import tabulate
 from tqdm import tqdm
@@ -95,15 +100,31 @@ def main(run: Run) -> int:
     outcomes = _run_steps(run)
     rows = [row for outcome in outcomes for row in _build_rows(outcome, run)]
     print(tabulate(rows, headers=HEADERS, disable_numparse=True))
-    print(f"\nresults: {run.home / 'log_reprod'}")
+    page = _write_pages(run, outcomes)
+    print(f"\nresults: {run.home / 'log_reprod'}\nreport: {page}")
     return 0 if all(outcome.passed for outcome in outcomes) else 1
+
+
+def _write_pages(run: Run, outcomes: Sequence[Outcome]) -> Path:
+    """Write the report as a web page, as a table to paste and for a build server; return the first."""
+    rows = [
+        (f"{outcome.step.number} {name}", name, f"{outcome.seconds:.1f}" if first else "")
+        for outcome in outcomes
+        for first, name in ((name == outcome.step.gates[0], name) for name in outcome.step.gates)
+    ]
+    page, folder = collect_page(run, "make align", rows), run.results
+    write_text(folder / "report.md", render_markdown(page))
+    write_text(folder / "report.xml", render_junit(page))
+    write_page(folder / "report.html", page)
+    return folder / "report.html"
 
 
 def _remove_results(run: Run) -> None:
     """Remove what earlier runs wrote: a step whose scripts fail must not be judged by it."""
     for name in (name for step in STEPS for name in step.gates):
         gate = build_gate(run, name, ())
-        for path in (*gate.official, *gate.strict, gate.log, gate.result_file):
+        kept = found_file(run, name)
+        for path in (*gate.official, *gate.strict, gate.log, gate.result_file, kept):
             path.unlink(missing_ok=True)
 
 

@@ -6,8 +6,8 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import add_options, judge
 from pipeline.run import Run, start
-from reprod_align import check
 
 
 def main(run: Run) -> int:
@@ -22,8 +22,8 @@ def main(run: Run) -> int:
         required=["logits"],
         stage="forward",
     )
-    return check(gate)
+    return judge(run, gate)
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, add_options)

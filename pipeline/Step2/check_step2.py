@@ -7,9 +7,9 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import add_options, judge
 from pipeline.run import Run, start
 from pipeline.tasks import SST2
-from reprod_align import check
 
 SST2_METRICS = ("accuracy", "precision", "recall", "f1", "auc")
 
@@ -19,9 +19,7 @@ def main(run: Run) -> int:
     data_scripts = ("pipeline/Step2/pt_data.py", "pipeline/Step2/pd_data.py")
     metric_scripts = ("pipeline/Step2/pt_metric.py", "pipeline/Step2/pd_metric.py")
     metrics = SST2_METRICS if run.task is SST2 else run.task.metric_names
-    data = check(
-        build_gate(run, "data", data_scripts, exact=True, unit="entry", required=["length"])
-    )
+    data_gate = build_gate(run, "data", data_scripts, exact=True, unit="entry", required=["length"])
     metric_gate = build_gate(
         run,
         "metric",
@@ -31,9 +29,8 @@ def main(run: Run) -> int:
         required=metrics,
         required_twin="batch_0_logits",
     )
-    metric = check(metric_gate)
-    return max(data, metric)
+    return judge(run, data_gate, metric_gate)
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, add_options)

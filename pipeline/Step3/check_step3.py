@@ -6,15 +6,17 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import add_options, judge
 from pipeline.run import Run, start
-from reprod_align import check
 
 
 def main(run: Run) -> int:
     """Judge the two records."""
     scripts = ("pipeline/Step3/pt_loss.py", "pipeline/Step3/pd_loss.py")
-    return check(build_gate(run, "loss", scripts, unit="loss", required=["loss"], stage="loss"))
+    return judge(
+        run, build_gate(run, "loss", scripts, unit="loss", required=["loss"], stage="loss")
+    )
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, add_options)

@@ -7,16 +7,16 @@ exit    0 aligned, 1 different, 2 cannot be compared
 """
 
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import add_options, judge
 from pipeline.run import Run, start
 from pipeline.settings import BP_ITERATIONS
-from reprod_align import check
 
 
 def main(run: Run) -> int:
     """Judge the learning rates, which must agree exactly, and the iterations."""
     lr_scripts = ("pipeline/Step4/pt_lr_scheduler.py", "pipeline/Step4/pd_lr_scheduler.py")
     bp_scripts = ("pipeline/Step4/pt_bp.py", "pipeline/Step4/pd_bp.py")
-    lr = check(build_gate(run, "lr", lr_scripts, exact=True, unit="schedule", required=["linear"]))
+    lr_gate = build_gate(run, "lr", lr_scripts, exact=True, unit="schedule", required=["linear"])
     losses = [f"loss_{iteration}" for iteration in range(BP_ITERATIONS)]
     bp_gate = build_gate(
         run,
@@ -27,9 +27,8 @@ def main(run: Run) -> int:
         required=losses,
         stage="training",
     )
-    bp = check(bp_gate)
-    return max(lr, bp)
+    return judge(run, lr_gate, bp_gate)
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, add_options)

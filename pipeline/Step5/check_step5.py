@@ -7,16 +7,17 @@ exit    0 aligned, 1 different, 2 cannot be compared
 
 from pipeline import settings
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import add_options, judge
 from pipeline.run import Run, start
 from pipeline.training.measures import official
-from reprod_align import check
 
 
 def main(run: Run) -> int:
     """Judge accuracies, or the task's metrics, by the guide's threshold; the float64 curves strictly."""
     scripts = ("pipeline/Step5/pt_train.py", "pipeline/Step5/pd_train.py")
     threshold = settings.ACCURACY_THRESHOLD
-    return check(
+    return judge(
+        run,
         build_gate(
             run,
             "train_align",
@@ -26,9 +27,9 @@ def main(run: Run) -> int:
             expect_noise=True,
             required=[official(name) for name in run.task.metric_names],
             stage="training" if run.task.num_labels == settings.NUM_LABELS else None,
-        )
+        ),
     )
 
 
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, add_options)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from contextlib import redirect_stdout
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from pipeline import pair_bert
@@ -14,6 +15,7 @@ from pipeline.checks import Stage
 from pipeline.run import Run
 from pipeline.run.command_line import REPOSITORY
 from reprod_align import Report, align
+from reprod_align.base.json import write_json
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import without_warnings
 from reprod_align.base.text import and_more
@@ -28,11 +30,11 @@ GIVEN = {
 }
 
 
-def explain(run: Run, stage: Stage, again: str) -> list[str]:
+def explain(run: Run, stage: Stage, again: str, kept: Path) -> list[str]:
     """Return what `align` finds in this run's pair, as lines to print.
 
     stage: what the check is about; later stages are not judged. again: the commands that write the
-    records. Errors of the models pass.
+    records. kept: the file that keeps the whole report, for a page. Errors of the models pass.
     """
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
@@ -42,6 +44,7 @@ def explain(run: Run, stage: Stage, again: str) -> list[str]:
         report = _align(stage)
     except (ImportError, OSError) as error:  # GPU builds of the two often can't share a process
         return _show_command(run, describe_error(error))
+    write_json(kept, report)
     found = _list_findings(report) if report.findings else _report_no_fault(report, again)
     return [*found, f"full report: {_command(run)}"]
 

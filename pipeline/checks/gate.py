@@ -54,7 +54,7 @@ def build_gate(
         sources=(list_sources(run, "pt", scripts, exact), list_sources(run, "pd", scripts, exact)),
         required=tuple(required),
         required_twin=required_twin,
-        explanation=_explain_later(run, stage, first_run),
+        explanation=_explain_later(run, stage, first_run, name),
     )
 
 
@@ -73,13 +73,15 @@ def list_sources(run: Run, side: str, scripts: Sequence[str], exact: bool) -> tu
     return (*code, *(() if exact else weight_files(run, SIDES[side])))
 
 
-def _explain_later(run: Run, stage: Stage | None, again: str) -> Callable[[], Sequence[str]] | None:
+def _explain_later(
+    run: Run, stage: Stage | None, again: str, name: str
+) -> Callable[[], Sequence[str]] | None:
     if stage is None or run.options.no_explain:
         return None
-    return partial(_explain, run, stage, again)
+    return partial(_explain, run, stage, again, name)
 
 
-def _explain(run: Run, stage: Stage, again: str) -> Sequence[str]:
+def _explain(run: Run, stage: Stage, again: str, name: str) -> Sequence[str]:
     from pipeline.checks.explain import explain  # the engine: only a check that failed needs it
 
-    return explain(run, stage, again)
+    return explain(run, stage, again, run.output(f"{name}_align").with_suffix(".json"))

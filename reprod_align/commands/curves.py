@@ -14,6 +14,7 @@ exit 0 the logs agree, 1 they diverge, 2 they cannot be compared
 
 import sys
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
 
 from reprod_align.base.json import as_json
@@ -21,9 +22,11 @@ from reprod_align.commands.name_map import read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
 from reprod_align.curves.explanation import Explanation
+from reprod_align.curves.page import make_page
 from reprod_align.curves.report import CurveReport
 from reprod_align.errors import ReprodError
-from reprod_align.page.places import PAGE_OR_PICTURE, require_report
+from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
+from reprod_align.page.places import PAGE, PAGE_OR_PICTURE
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,10 +60,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--offset", type=int, default=0, metavar="N", help="add N to every step of B"
     )
     parser.add_argument(
-        "--report", type=Path, metavar="FILE",
-        help="draw the curves, their difference and the band: .html, .png or .svg",
-    )  # fmt: skip
-    parser.add_argument(
         "--explain", type=Path, metavar="FILE.py",
         help="repeat the steps with the trainings in FILE.py, components exchanged, to find the cause",
     )  # fmt: skip
@@ -72,34 +71,35 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--replay", type=int, default=200, metavar="N",
         help="with --explain: steps at most from a checkpoint to the gap (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_output_arguments(parser, ".html, .png or .svg: the curves, their difference and the band")
 
 
 def run(options: Namespace) -> int:
     """Print the comparison, draw and explain it where asked; return its exit code."""
-    if options.report:
-        require_report(
-            options.report, PAGE_OR_PICTURE
-        )  # before the logs are read, which may take long
-        from reprod_align.curves.plot import write_plot  # not above: needs matplotlib
-
+    require_outputs(options, PAGE_OR_PICTURE)  # before the logs are read, which may take long
     report = _compare(options)
-    if not options.json:
+    if not (options.json or options.markdown):
         print(report.summary(), flush=True)  # before the explanation, which may fail
     try:
         explanation = _explain(options, report) if options.explain else None
     except ReprodError:
-        if options.report:
-            write_plot(options.report, report)  # it can be drawn all the same
+        _write(options, report, None)  # it can be drawn all the same
         raise
     if options.json:
         found = {} if explanation is None else {"explanation": explanation.to_json()}
         print(as_json(report.to_json() | found))
-    elif explanation is not None:
+    elif explanation is not None and not options.markdown:
         print(f"\n{explanation.text()}")
-    if options.report:
-        write_plot(options.report, report, explanation)
+    _write(options, report, explanation)
     return report.exit_code
+
+
+def _write(options: Namespace, report: CurveReport, explanation: Explanation | None) -> None:
+    write_outputs(options, partial(make_page, report, explanation))
+    if options.report and options.report.suffix.lower() not in PAGE:
+        from reprod_align.curves.plot import write_picture  # not above: needs matplotlib
+
+        write_picture(options.report, report)
 
 
 def _compare(options: Namespace) -> CurveReport:

@@ -7,12 +7,18 @@ exit 0 aligned, 1 something differs or has no partner, 2 cannot be compared
 """
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reprod_align.base.json import as_json
 from reprod_align.commands.name_map import read_name_map
-from reprod_align.traces.diff import compare_traces
+from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
+from reprod_align.traces.diff import TraceDiff, compare_traces
 from reprod_align.traces.file import load_trace
+
+if TYPE_CHECKING:  # an import stays light
+    from reprod_align.page.content import Page
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -27,13 +33,22 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--allow-unpaired", action="store_true",
         help="modules and parameters that only one trace has are listed, but do not fail",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_output_arguments(parser)
 
 
 def run(options: Namespace) -> int:
     """Print the comparison; return 0 if it passes, 1 if not."""
+    require_outputs(options)
     names = read_name_map(options.name_map) if options.name_map else None
     expected, actual = load_trace(options.expected), load_trace(options.actual)
     result = compare_traces(expected, actual, names, options.allow_unpaired)
-    print(as_json(result.to_json()) if options.json else result.summary())
+    if not options.markdown:
+        print(as_json(result.to_json()) if options.json else result.summary())
+    write_outputs(options, partial(_make_page, options, result))
     return 0 if result.passed else 1
+
+
+def _make_page(options: Namespace, result: TraceDiff) -> "Page":
+    from reprod_align.report.traces import make_page  # a plain comparison needs none
+
+    return make_page(result, f"{options.expected.name} | {options.actual.name}")

@@ -31,6 +31,7 @@ exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ from reprod_align.alignment import compare_sides
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
 from reprod_align.errors import ReprodError
-from reprod_align.page.places import require_report
+from reprod_align.page.content import Page
+from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
@@ -48,8 +50,8 @@ from reprod_align.sections import SECTION_SIZE, align_sections
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
-    add_file_arguments(parser)
-    parser.add_argument("--report", type=Path, metavar="PATH.html", help="write a web page too")
+    add_file_arguments(parser, json=False)
+    add_output_arguments(parser)
     parser.add_argument(
         "--memory",
         type=read_size,
@@ -76,13 +78,18 @@ def read_size(text: str) -> int:
 
 def run(options: Namespace) -> int:
     """Print the report; return 0 if the port is faithful, 1 if not."""
-    if options.report:
-        require_report(options.report)
+    require_outputs(options)
     report = judge_pair(options)
-    print_result(report, options.json)
-    if options.report:  # last: if it can't be written, the report is not lost
-        report.save_html(options.report, options.file.name)
+    if not options.markdown:
+        print_result(report, options.json)
+    write_outputs(options, partial(_make_page, options, report))  # last: the report is not lost
     return 0 if report.passed else 1
+
+
+def _make_page(options: Namespace, report: Report) -> Page:
+    from reprod_align.report.html import make_page  # a report in text needs none
+
+    return make_page(report, options.file.name)
 
 
 def judge_pair(options: Namespace) -> Report:

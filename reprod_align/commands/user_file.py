@@ -22,10 +22,11 @@ class Result(Protocol):
         """Return the result as JSON."""
 
 
-def add_file_arguments(parser: ArgumentParser) -> None:
-    """Declare the file, and --json."""
+def add_file_arguments(parser: ArgumentParser, json: bool = True) -> None:
+    """Declare the file, and --json unless the command declares it itself."""
     parser.add_argument("file", type=Path, help="defines torch_model(), paddle_model(), inputs()")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    if json:
+        parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
 @contextmanager

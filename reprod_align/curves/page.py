@@ -5,7 +5,7 @@ from typing import Final
 from reprod_align.curves.explanation import Explanation
 from reprod_align.curves.report import CurveReport, CurveResult
 from reprod_align.curves.track import AGREES
-from reprod_align.page.content import CurvePlot, Page, Table
+from reprod_align.page.content import Case, CurvePlot, Page, Table
 from reprod_align.page.environment import describe_run
 
 MOST_CURVES: Final = 12  # drawn; those that diverge come first
@@ -23,6 +23,7 @@ def make_page(report: CurveReport, explanation: Explanation | None = None) -> Pa
         meaning=report.hints,
         curves=[draw(result) for result in choose_curves(report)],
         tables=[_list_curves(report), *([] if explanation is None else [_list_swaps(explanation)])],
+        cases=list(map(_show_case, report.results)),
         remarks=[*_note_drawn(report), *details, *report.remarks,
                  *([] if explanation is None else [explanation.sentence, *explanation.notes])],
         facts=[*((f"log {at}", f"{log.source} ({log.kind})") for at, log in enumerate(logs, 1)),
@@ -43,6 +44,10 @@ def draw(result: CurveResult) -> CurvePlot:
         side.tolist() for side in (track.steps, track.expected, track.actual, track.limit)
     )
     return CurvePlot(result.name, steps, expected, actual, band, result.first_step)
+
+
+def _show_case(result: CurveResult) -> Case:
+    return Case("curves", result.name, result.verdict == AGREES, "; ".join(result.lines()))
 
 
 def _describe(result: CurveResult) -> list[str]:
@@ -70,7 +75,7 @@ def _list_curves(report: CurveReport) -> Table:
     ]  # fmt: skip
     failed = frozenset(at for at, one in enumerate(report.results) if one.verdict != AGREES)
     headers = ("curve", "steps", "largest difference", "first step outside", "verdict")
-    return Table("Curves", headers, rows, failed)
+    return Table("Curves", headers, rows, failed, paste=True)
 
 
 def _list_swaps(explanation: Explanation) -> Table:

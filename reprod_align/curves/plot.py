@@ -1,15 +1,14 @@
 """Two training logs drawn: both curves, and their difference beside the noise band."""
 
 import os
-from functools import partial
+from pathlib import Path
 from typing import Final
 
-from reprod_align.curves.explanation import Explanation
+from reprod_align.base.atomic import whole_file
 from reprod_align.curves.log import Array
-from reprod_align.curves.page import choose_curves, make_page
+from reprod_align.curves.page import choose_curves
 from reprod_align.curves.report import CurveReport, CurveResult
 from reprod_align.errors import one_line
-from reprod_align.page.places import write_report
 from reprod_align.page.plots import (
     POINTS,
     Axes,
@@ -26,14 +25,13 @@ import numpy as np
 _LEAST: Final = 1e-20  # where a difference of exactly 0 is drawn
 
 
-def write_plot(
-    path: str | os.PathLike[str], report: CurveReport, explanation: Explanation | None = None
-) -> None:
-    """Write a picture, or a web page with its tables, whole or not at all.
+def write_picture(path: str | os.PathLike[str], report: CurveReport) -> None:
+    """Write the picture that the name asks for, .png or .svg, whole or not at all.
 
-    Raises ReprodError for another kind of file, or if it cannot be written.
+    Raises ReprodError if it cannot be written.
     """
-    write_report(path, partial(draw, report), partial(make_page, report, explanation))
+    with whole_file(path) as handle:
+        handle.write(draw(report, Path(path).suffix.lower()[1:]))
 
 
 def draw(report: CurveReport, kind: str) -> bytes:

@@ -118,6 +118,19 @@ class Table:
     rows: Sequence[Sequence[str]]
     failed: frozenset[int] = frozenset()
     note: str = ""
+    paste: bool = False
+    """it belongs in what is pasted into a pull request"""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One comparison, as a test of a build server."""
+
+    suite: str
+    name: str
+    passed: bool
+    message: str = ""
+    """what differs"""
 
 
 @dataclass
@@ -141,6 +154,8 @@ class Page:
     picture: TensorPicture | None = None
     curves: Sequence[CurvePlot] = ()
     tables: Sequence[Table] = ()
+    cases: Sequence[Case] = ()
+    """every comparison"""
     remarks: Sequence[str] = ()
     text: Sequence[str] = ()
     """lines that are shown as they are"""

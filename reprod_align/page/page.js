@@ -50,7 +50,7 @@ const heat = (figure) => {
 };
 const chip = (name, figure) => {
   const made = make("span", "chip", `${word(name)} ${typeof figure === "number" ? figure.toExponential(1) : figure}`);
-  made.style.setProperty("--heat", Number(figure) <= data.limit ? "0%" : heat(figure));
+  made.style.setProperty("--heat", (data.limit === null || Number(figure) <= data.limit) ? "0%" : heat(figure));
   return made;
 };
 const fill = (row, whole) => (line) => {
@@ -111,7 +111,7 @@ const goTo = (name) => {
 const KEEPS = {
   all: () => true,
   differs: (row) => row[STATE] > 0 && row[CALLS] > 0,
-  introduces: (row) => row[INTRODUCED] !== null && !(Number(row[INTRODUCED]) <= data.limit),
+  introduces: (row) => row[INTRODUCED] !== null && data.limit !== null && !(Number(row[INTRODUCED]) <= data.limit),
   found: (row) => row[STATE] === 2,
 };
 const look = () => {

@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError
-from reprod_align.page.content import Page
+
+if TYPE_CHECKING:  # an import stays light
+    from reprod_align.page.content import Page
 
 PAGE: Final = (".html",)
 PAGE_OR_PICTURE: Final = (".html", ".png", ".svg")
@@ -47,7 +49,7 @@ def require_place(path: str | os.PathLike[str], kinds: Sequence[str], option: st
 
 
 def write_report(
-    path: str | os.PathLike[str], picture: Callable[[str], bytes], page: Callable[[], Page]
+    path: str | os.PathLike[str], picture: Callable[[str], bytes], page: Callable[[], "Page"]
 ) -> None:
     """Write what `path` asks for, whole or not at all: picture("png"), picture("svg") or the page.
 

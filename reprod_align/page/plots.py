@@ -42,14 +42,18 @@ POINTS: Final = 2000
 """of one curve: more than a picture has columns"""
 
 
-def draw_layers(layers: Sequence[Layer], limit: float) -> str:
-    """Return forward (above) and backward differences by layer, with the noise floor and the limit."""
+def draw_layers(layers: Sequence[Layer], limit: float, mark: float | None = None) -> str:
+    """Return forward (above) and backward differences by layer, with the noise floor and the limit.
+
+    mark: above it a layer stands out; None: above the limit.
+    """
+    mark = limit if mark is None else mark
     with rc_context(_STYLE):
         figure = Figure(figsize=(6.2, 3.9))
         above = figure.add_axes((LEFT, 0.56, WIDTH, 0.4))
         below = figure.add_axes((LEFT, 0.1, WIDTH, 0.4))
-        _draw_side(above, [layer.forward for layer in layers], limit)
-        _draw_side(below, [layer.backward for layer in layers], limit)
+        _draw_side(above, [layer.forward for layer in layers], limit, mark)
+        _draw_side(below, [layer.backward for layer in layers], limit, mark)
         floors = [math.nan if one.floor is None else max(one.floor, 1e-17) for one in layers]
         if any(floor == floor for floor in floors):
             above.plot(range(1, len(layers) + 1), floors, color=COLOURS["muted"], linewidth=1)
@@ -57,12 +61,12 @@ def draw_layers(layers: Sequence[Layer], limit: float) -> str:
         return _encode(figure, f"layers{len(layers)}")
 
 
-def _draw_side(axes: Axes, figures: Sequence[Figures | None], limit: float) -> None:
+def _draw_side(axes: Axes, figures: Sequence[Figures | None], limit: float, mark: float) -> None:
     """Draw one difference a layer; layers that were not compared have no mark."""
     heights = np.array([math.nan if one is None else raise_height(one.relative) for one in figures])
     number = choose_marks(heights) + 1
     heights = heights[number - 1]
-    for colour, chosen, size in (("torch", heights <= limit, 2.5), ("bad", heights > limit, 4)):
+    for colour, chosen, size in (("torch", heights <= mark, 2.5), ("bad", heights > mark, 4)):
         if chosen.any():
             style: Any = {"color": COLOURS[colour], "markersize": size, "linestyle": "none"}
             axes.plot(number[chosen], heights[chosen], marker="o", **style)

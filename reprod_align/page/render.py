@@ -1,6 +1,7 @@
 """Makes the page: one HTML file that needs no network and in which every text is escaped."""
 
 import json
+import math
 import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -71,6 +72,11 @@ def _speak(text: object) -> str:
     return both.format(english, chinese)
 
 
+def find_mark(page: Page) -> float:
+    """Return the relative difference from which a module is marked: in a page that passed, none is."""
+    return math.inf if page.passed else page.limit
+
+
 def drawn_layers(layers: Sequence[Layer]) -> list[Layer]:
     """Return the layers that the plot by layer shows: those with a figure."""
     return [one for one in layers if one.forward is not None or one.backward is not None]
@@ -79,8 +85,8 @@ def drawn_layers(layers: Sequence[Layer]) -> list[Layer]:
 def collect_data(page: Page) -> Mapping[str, Any]:
     """Return what the page's script reads: the tree, the layers of the plot, the rest of tables."""
     return {
-        "limit": page.limit,
-        "tree": flatten_tree(page.layers, page.limit) if len(page.layers) >= _TREE else [],
+        "limit": None if page.passed else page.limit,
+        "tree": flatten_tree(page.layers, find_mark(page)) if len(page.layers) >= _TREE else [],
         "layers": [
             [one_line(one.torch_name), *_show_figures(one)] for one in drawn_layers(page.layers)
         ],
@@ -111,7 +117,9 @@ def _draw(page: Page) -> Mapping[str, list[str]]:
     layers = drawn_layers(page.layers)
     picture = page.picture
     return {
-        "layers": [plots.draw_layers(layers, page.limit)] if len(layers) >= _TREE else [],
+        "layers": [plots.draw_layers(layers, page.limit, find_mark(page))]
+        if len(layers) >= _TREE
+        else [],
         "heat": [] if picture is None else [plots.draw_heat(picture)],
         "histograms": [] if picture is None else [plots.draw_histograms(picture)],
         "curves": [plots.draw_curve(curve, at) for at, curve in enumerate(page.curves)],

@@ -22,6 +22,7 @@ CHINESE: Final[dict[str, str]] = {
     "optimizer": "优化器", "schedule": "学习率", "data": "数据", "metric": "指标", "training": "训练",
     "Checks": "各项比较", "Weights": "权重", "Settings that differ": "不同的设置", "Inputs": "输入",
     "Pairs of tensors": "成对的张量", "Losses": "损失", "Curves": "曲线", "Values": "数值",
+    "Tensors": "张量", "Only in one trace": "仅一方有", "trace": "轨迹",
     "PyTorch": "PyTorch", "Paddle": "Paddle", "module": "模块", "setting": "设置", "shape": "形状",
     "dtype": "类型", "name": "名称", "how": "转换", "tensor": "张量", "curve": "曲线", "steps": "步数",
     "largest difference": "最大差异", "first step outside": "首个超出的步", "verdict": "结论",
@@ -68,9 +69,9 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"(\d+) findings?; the first is where the two models diverge",
      r"\1 处发现；第一处是两个模型开始不一致的地方"),
     (r"(\d+) comparisons?, all within tolerance", r"\1 项比较，均在容差之内"),
-    (r"all (\d+) steps passed", r"\1 个步骤全部通过"),
-    (r"(\d+) of (\d+) steps did not pass, the first is step (\S+)",
-     r"\2 个步骤中有 \1 个未通过，第一个是步骤 \3"),
+    (r"all (\d+) comparisons passed", r"\1 项比较全部通过"),
+    (r"(\d+) of (\d+) comparisons did not pass, the first is (\S+)",
+     r"\2 项比较中有 \1 项未通过，第一项是 \3"),
     (r"(\d+) pairs of tensors agree", r"\1 对张量一致"),
 )]  # fmt: skip
 

@@ -182,10 +182,12 @@ class Report:
         cannot be written, or jinja2 or matplotlib is missing.
         """
         from reprod_align.page.places import require_report  # not for a report in text
-        from reprod_align.report.html import write_report
+        from reprod_align.report.html import make_page
 
         require_report(path)
-        write_report(path, self, title)
+        from reprod_align.page.render import write_page  # it draws
+
+        write_page(path, make_page(self, title))
 
     def to_json(self) -> str:
         """Return the report as strict JSON; inf and nan as text."""

@@ -1,30 +1,18 @@
 """The report of `align` as a web page."""
 
 import math
-import os
 from collections.abc import Sequence
 from typing import Final
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
 from reprod_align.base.text import count
-from reprod_align.page.content import Fault, Layer, Line, Page, Table
+from reprod_align.page.content import Case, Fault, Layer, Line, Page, Table
 from reprod_align.page.environment import describe_run
-from reprod_align.page.render import render_page, write_page
 from reprod_align.report import Check, Finding, ModuleShare, Report
 from reprod_align.report.details import Details
 
 _WHOLE: Final = "the model"
-
-
-def write_report(path: str | os.PathLike[str], report: Report, title: str) -> None:
-    """Write the page, whole or not at all. Raises ReprodError if it cannot be written."""
-    write_page(path, make_page(report, title))
-
-
-def render_report(report: Report, title: str) -> str:
-    """Return the page as text."""
-    return render_page(make_page(report, title))
 
 
 def make_page(report: Report, title: str) -> Page:
@@ -41,6 +29,7 @@ def make_page(report: Report, title: str) -> Page:
         picture=report.details.picture,
         curves=report.details.curves,
         tables=[_list_checks(report.checks), *_list_details(report.details), _list_pairs(report)],
+        cases=list(map(show_case, report.checks)) + list(map(_show_finding, report.findings)),
         remarks=report.remarks,
         facts=describe_run(),
     )
@@ -85,6 +74,15 @@ def collect_layers(report: Report) -> list[Layer]:
     return list(layers.values())
 
 
+def show_case(check: Check) -> Case:
+    """Return a check as a test."""
+    return Case(check.stage, check.what, check.passed, f"relative difference {check.relative:.1e}")
+
+
+def _show_finding(finding: Finding) -> Case:
+    return Case("findings", f"{finding.stage}: {finding.place}", False, finding.message)
+
+
 def _add_share(layer: Layer, share: ModuleShare) -> None:
     """Give a layer the worst of its calls' shares; what its own code hands on counts as its own."""
     layer.introduced = _larger(layer.introduced, share.introduced)
@@ -102,7 +100,8 @@ def _list_checks(checks: Sequence[Check]) -> Table:
         for one in checks
     ]
     failed = frozenset(number for number, one in enumerate(checks) if not one.passed)
-    return Table("Checks", ("stage", "what", "relative difference", "result"), rows, failed)
+    headers = ("stage", "what", "relative difference", "result")
+    return Table("Checks", headers, rows, failed, paste=True)
 
 
 def _list_details(details: Details) -> list[Table]:

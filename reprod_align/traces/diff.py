@@ -100,14 +100,16 @@ class TraceDiff:
         lines += _list("only in the expected trace", self.only_expected)
         lines += _list("only in the actual trace", self.only_actual)
         lines += _list("NaN on both sides, not compared", self._nans)
-        return "\n".join([*lines, "", self._verdict()])
+        return "\n".join([*lines, "", self.headline])
 
     @property
     def _nans(self) -> list[str]:
         """Where NaN stands on both sides, and how often."""
         return [f"{row.nans} in the {row.phase} of {row.place}" for row in self.rows if row.nans]
 
-    def _verdict(self) -> str:
+    @property
+    def headline(self) -> str:
+        """The verdict in one line, with the first difference."""
         first, counted = self.first, f"{len(self.rows)} pairs of tensors"
         if first is None:
             aside = f", {len(self._nans)} of them but for NaN on both sides" if self._nans else ""

@@ -9,7 +9,17 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
-from reprod_align.page.content import CurvePlot, Fault, Figures, Layer, Line, Page, Step, Table
+from reprod_align.page.content import (
+    Case,
+    CurvePlot,
+    Fault,
+    Figures,
+    Layer,
+    Line,
+    Page,
+    Step,
+    Table,
+)
 from reprod_align.page.render import encode_data, render_page, write_page
 from tests.page.pages import HOSTILE, make_layers, make_page
 
@@ -96,7 +106,8 @@ def hostile_page() -> Page:
         [Fault(HOSTILE, HOSTILE, HOSTILE, [Line(*[HOSTILE] * 3)], HOSTILE, [HOSTILE], HOSTILE)] * 2,
         [HOSTILE], layers, 1e-9, replace(make_page().picture or None, name=HOSTILE),  # type: ignore[type-var]
         [CurvePlot(HOSTILE, [0], [1.0], [2.0])],
-        [Table(HOSTILE, [HOSTILE], [[HOSTILE]] * 30, note=HOSTILE)], [HOSTILE], [HOSTILE], [],
+        [Table(HOSTILE, [HOSTILE], [[HOSTILE]] * 30, note=HOSTILE)],
+        [Case(HOSTILE, HOSTILE, False, HOSTILE)], [HOSTILE], [HOSTILE], [],
         [(HOSTILE, HOSTILE)],
     )  # fmt: skip
 

@@ -31,6 +31,10 @@ def test_nan_differs_and_is_told_as_text() -> None:
     assert row[8] == "nan" and row[-1] == 1
 
 
+def test_nothing_is_marked_without_a_limit() -> None:
+    assert flatten_tree([Layer("", "", forward=APART)], math.inf)[0][-1] == 0
+
+
 def test_names_are_printable() -> None:
     rows = flatten_tree([Layer("a\x1b", "b\u202e")], 1e-9)
     assert rows[1][1:4] == ["a\\x1b", "a\\x1b", "b\\u202e"]

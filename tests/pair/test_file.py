@@ -24,10 +24,11 @@ from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
+from reprod_align.page.render import render_page
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
-from reprod_align.report.html import render_report
+from reprod_align.report.html import make_page
 from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.test_isolation import OTHERS
 
@@ -232,13 +233,13 @@ def test_hostile_names_are_escaped() -> None:
         [Check("forward", HOSTILE, float("inf"), False), Check("loss", "x", 0.0, True)],
         {HOSTILE: HOSTILE},
     )
-    text = render_report(report, HOSTILE)
+    text = render_page(make_page(report, HOSTILE))
     assert text.count("<script") == 2 and "\u202e" not in text and "{{ 7 * 7 }}" in text
     assert "&lt;script&gt;alert(&#39;$x$&#39;)" in text and "alert('$x$')" not in text
 
 
 def test_a_report_without_checks_has_a_page() -> None:
-    assert "nothing was compared" in render_report(Report(), "empty")
+    assert "nothing was compared" in render_page(make_page(Report(), "empty"))
 
 
 # ------------------------------------------------------------------ an interpreter for each side

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from reprod_align.errors import ReprodError
 from reprod_align.page.content import Figures, Layer
+from reprod_align.page.render import render_page
 from reprod_align.report import Check, Finding, ModuleShare, Report
 from reprod_align.report.details import Details, Setting, Weight
-from reprod_align.report.html import collect_layers, make_page, render_report, say_verdict
+from reprod_align.report.html import collect_layers, make_page, say_verdict
 
 import pytest
 
@@ -38,7 +39,7 @@ def diverging() -> Report:
 
 
 def test_the_page_has_every_part_of_the_report() -> None:
-    page = render_report(diverging(), "my pair")
+    page = render_page(make_page(diverging(), "my pair"))
     for part in (
         "my pair", "diverges", "a remark", "outputs, eval mode", "a.py:3", "one()", "b.py:4", "two()",
         "3 of 8 predictions flip", "(8, 12)", "transposed", "not paired", "changes the numbers",

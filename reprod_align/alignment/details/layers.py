@@ -8,7 +8,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary
-from reprod_align.base.difference import divide, gap
+from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.base.naming import parent
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import ModelFailure
@@ -82,7 +82,8 @@ def _add_gradients(known: dict[str, Layer], done: Pass) -> None:
     for name, _, apart in done.gradients:
         layer = known.get(parent(name))
         if layer is not None:
-            found = Figures(np.nan, apart.difference, apart.relative)
+            allowed = apart.exceed * RELATIVE_TOLERANCE  # what noise allows is no difference
+            found = Figures(np.nan, apart.difference, min(apart.relative, allowed))
             layer.backward = _worse(layer.backward, found)
 
 
