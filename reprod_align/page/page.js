@@ -166,8 +166,8 @@ if (slider && frame) {
     show();
   });
   frame.addEventListener("click", () => goTo(data.layers[Number(slider.value) - 1][0]));
-  const worst = rows.findIndex((row) => row[STATE] === 2);
-  if (worst >= 0) slider.value = String(1 + Math.max(0, data.layers.findIndex((one) => one[0] === rows[worst][NAME])));
+  const first = document.querySelector("[data-goto]")?.dataset.goto;
+  slider.value = String(1 + Math.max(0, data.layers.findIndex((one) => one[0] === first)));
   redraw.push(show);
 }
 

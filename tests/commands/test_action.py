@@ -1,0 +1,86 @@
+"""action.yml: its steps run as GitHub would run them, on a pair that passes and one that fails."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.commands.test_pair import FILE
+from tests.conftest import REPOSITORY
+
+import pytest
+import yaml
+
+
+@pytest.fixture(scope="module")
+def action() -> Any:
+    return yaml.safe_load((REPOSITORY / "action.yml").read_text(encoding="utf-8"))
+
+
+def find_step(action: Any, name: str) -> Any:
+    (step,) = (one for one in action["runs"]["steps"] if one.get("name") == name)
+    return step
+
+
+def run_step(
+    action: Any, name: str, folder: Path, **inputs: str
+) -> "subprocess.CompletedProcess[str]":
+    """Run a step's script with the environment that its `env` asks for."""
+    step = find_step(action, name)
+    values = {key: str(one.get("default", "")) for key, one in action["inputs"].items()} | inputs
+    environment = {}
+    for key, expression in step["env"].items():
+        asked = expression.removeprefix("${{ ").removesuffix(" }}")
+        assert asked.startswith("inputs."), asked
+        environment[key] = values[asked.removeprefix("inputs.")]
+    command = folder / "bin" / "reprod-align"
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reprod_align "$@"\n')
+    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    environment |= {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(REPOSITORY),
+                    "GITHUB_STEP_SUMMARY": str(folder / "summary")}  # fmt: skip
+    words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+    return subprocess.run(
+        words, cwd=folder, env=os.environ | environment, capture_output=True, text=True
+    )
+
+
+def test_what_the_action_declares(action: Any) -> None:
+    assert action["runs"]["using"] == "composite" and action["inputs"]["file"]["required"]
+    for step in action["runs"]["steps"]:
+        assert "uses" in step or step["shell"] == "bash"
+        assert "${{" not in step.get("run", "")  # what a user gives never becomes part of a script
+    assert find_step(action, "keep the report")["if"] == "always()"
+
+
+def test_what_is_installed_is_what_is_pinned_here(action: Any) -> None:
+    pins = (REPOSITORY / "requirements.txt").read_text(encoding="utf-8").split()
+    words = find_step(action, "install")["run"].split()
+    named = [word for word in words if "==" in word]
+    assert len(named) == 4 and set(named) <= set(pins)
+
+
+@pytest.mark.parametrize("faithful", [True, False])
+def test_the_step_that_judges(action: Any, tmp_path: Path, faithful: bool) -> None:
+    text = FILE if faithful else FILE.replace("nn.Tanh())\n\ninputs", "nn.ReLU())\n\ninputs")
+    (tmp_path / "my pair.py").write_text(text)
+    done = run_step(
+        action, "judge", tmp_path, file="my pair.py", arguments="--memory 1G", output="out"
+    )
+    assert done.returncode == (0 if faithful else 1), done.stderr
+    folder = tmp_path / "out"
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "report.html",
+        "report.md",
+        "report.xml",
+    ]
+    summary = (tmp_path / "summary").read_text(encoding="utf-8")
+    assert summary == (folder / "report.md").read_text(encoding="utf-8")
+    assert summary.startswith(f"### {'✅' if faithful else '❌'} `my pair.py`")
+
+
+def test_a_file_with_a_shell_in_its_name_is_a_name(action: Any, tmp_path: Path) -> None:
+    done = run_step(action, "judge", tmp_path, file="$(touch planted).py; touch planted")
+    assert done.returncode == 2 and not (tmp_path / "planted").exists()
