@@ -26,7 +26,6 @@ from pipeline.training.state import (
     PROCESSES,
     Arrays,
     Facts,
-    digest,
     keep_step,
     list_kept_steps,
     model_weights,
@@ -37,6 +36,7 @@ from pipeline.training.state import (
     write_state,
 )
 from reprod_align.errors import ReprodError
+from reprod_align.records.made import digest
 
 import numpy as np
 from tqdm import tqdm

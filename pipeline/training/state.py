@@ -1,6 +1,5 @@
 """A checkpoint on disk: one `.safetensors` file, its facts as JSON in the metadata. Runs no code."""
 
-import hashlib
 import json
 import os
 import zlib
@@ -110,12 +109,6 @@ def select(arrays: Mapping[str, Array], prefix: str) -> Arrays:
     """Return what a checkpoint keeps as `prefix/name`, by `name`."""
     start = f"{prefix}/"
     return {name[len(start) :]: a for name, a in arrays.items() if name.startswith(start)}
-
-
-def digest(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
 def require_same(path: Path, found: Facts, wanted: Facts) -> None:

@@ -20,6 +20,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "port": "port a PyTorch file to Paddle, and prove the port",
     "selftest": "plant known faults: do the inputs in the pair's file reveal them?",
     "diff": "compare two traces recorded with record_trace",
+    "submit": "check the five steps' records and logs, and pack them as a zip archive",
+    "verify": "verify someone's submission without trusting it",
     "curves": "name the first step at which two training runs diverge, from their logs",
     "api": "show where PyTorch's and Paddle's APIs differ, and run it here",
 }

@@ -11,6 +11,7 @@ from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, one_line
 from reprod_align.records.compare import compare_again, compare_records
+from reprod_align.records.made import describe_making
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record, unread_items
 from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule
@@ -187,8 +188,7 @@ def _load(path: Path) -> Record:
 
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
-    lines = [_strict_line(result) for result in verdict.strict.results]
-    lines.append(f"strict check {verdict.strict.word}")
+    lines = strict_lines(verdict.strict)
     lines += [f"remark: {remark}" for remark in verdict.remarks]
     lines.append(closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
@@ -202,8 +202,21 @@ def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
         "reason": one_line(reason),
         "official": None if verdict is None else verdict.official.to_json(),
         "strict": None if verdict is None else verdict.strict.to_json(),
+        "made": None if verdict is None else _describe_making(gate),
     }
     write_json(gate.result_file, content)
+
+
+def _describe_making(gate: Gate) -> dict[str, Any]:
+    """Return what the records were made with; their names as seen from the log's folder."""
+    folder = Path(gate.log).parent
+    files = dict.fromkeys(map(Path, (*gate.official, *gate.strict)))
+    names = {Path(os.path.relpath(path, folder)).as_posix(): path for path in files}
+    sides = dict(zip(("torch", "paddle"), gate.sources, strict=True))
+    try:
+        return describe_making(names, sides)
+    except OSError as error:
+        raise ReprodError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
 def _refuse(gate: Gate, reason: str) -> int:
@@ -223,6 +236,12 @@ def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
     lines += verdict.judge.failing(gate.unit)
     lines += [f"  remark: {remark}" for remark in verdict.remarks]
     return [*lines, f"  log: {_shorten_path(gate.log)}"]
+
+
+def strict_lines(strict: Comparison) -> list[str]:
+    """Return the lines of the log about the strict comparison: one for each key, and the verdict."""
+    lines = [_strict_line(result) for result in strict.results]
+    return [*lines, f"strict check {strict.word}"]
 
 
 def _strict_line(result: KeyResult) -> str:

@@ -92,7 +92,7 @@ def _statistics(
     """Return reprod_log's numbers for a key, changed where they would contradict our verdict."""
     if result.difference is None:
         return _repeat(_HIDDEN)
-    mean = _measure_mean(result.difference, expected[result.key], actual[result.key])
+    mean = measure_mean(result.difference, expected[result.key], actual[result.key])
     if result.passed and not mean <= threshold:
         mean = result.difference.mean_abs  # float64, where theirs was rounded
     if not result.passed and not mean > threshold:
@@ -100,7 +100,7 @@ def _statistics(
     return _repeat(mean)
 
 
-def _measure_mean(difference: Difference, expected: Array, actual: Array) -> Any:
+def measure_mean(difference: Difference, expected: Array, actual: Array) -> Any:
     """Return the mean difference as reprod_log does, in the arrays' own precision.
 
     To the last bit, unless that would take time: a large array's is rounded from our float64.

@@ -1,0 +1,109 @@
+"""Holds what a log claims against what its arrays give."""
+
+from reprod_align.errors import ReprodError, one_line
+from reprod_align.records.gate import strict_lines
+from reprod_align.records.official import measure_mean
+from reprod_align.records.verdict import KeyResult
+from reprod_align.submission.findings import DAMAGED, EDITED, MISSING, Findings, StepRow
+from reprod_align.submission.folder import Submission
+from reprod_align.submission.judged import Judged, Record
+from reprod_align.submission.log_claims import Claim, LogClaims, read_claims
+
+_METHODS = {"mean": "mean_abs", "max": "max_abs", "min": "min_abs"}
+_SHOWN_KEYS = 3
+_CLAIM = 2e-3  # relative: reprod_log's mean in the arrays' own precision, in another order
+_FINEST_HALF = 6e-8  # float16 has no smaller numbers
+
+
+def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: Findings) -> None:
+    """Hold the step's logs, under either name, against what was recomputed."""
+    step = judged.step
+    names = [name for name in step.logs if name in submission.files]
+    if not names:
+        findings.add(MISSING, " or ".join(step.logs))
+    before = len(findings.faults)
+    for name in names:
+        try:
+            claims = read_claims(submission.files[name])
+        except ReprodError as error:
+            findings.add(DAMAGED, f"{name} {error}")
+            continue
+        if judged.records is not None and judged.official is not None:
+            _check_claims(name, claims, judged, findings)
+    if names:
+        row.log = "agrees" if len(findings.faults) == before else "differs"
+
+
+def _check_claims(name: str, claims: LogClaims, judged: Judged, findings: Findings) -> None:
+    official, records = judged.official, judged.records
+    assert official is not None and records is not None  # the caller has asked
+    wanted = {one_line(result.key): result for result in official.results}
+    faults = [f"says nothing about {key}" for key in wanted if key not in claims.keys]
+    faults += [
+        f"is about {one_line(key)!r}, which the records do not hold"
+        for key in claims.keys
+        if key not in wanted and wanted
+    ]
+    for key, result in wanted.items():
+        for claim in claims.keys.get(key, []):
+            faults.append(_find_false_claim(key, claim, result, records))
+    faults.append(_find_false_verdict(claims, judged))
+    faults += _find_false_strict(claims, judged)
+    if claims.strict and judged.strict is None:
+        findings.remarks.append(
+            f"{name}: its strict lines could not be recomputed: strict/ is not included"
+        )
+    told = [fault for fault in faults if fault]
+    for fault in told[:_SHOWN_KEYS]:
+        findings.add(EDITED, f"{name} {fault}")
+    if len(told) > _SHOWN_KEYS:
+        findings.add(
+            EDITED, f"{name}: {len(told) - _SHOWN_KEYS} more lines disagree with the arrays"
+        )
+
+
+def _find_false_claim(
+    key: str, claim: Claim, result: KeyResult, records: tuple[Record, Record]
+) -> str:
+    """Return how a line of the log contradicts the arrays; "" if it does not."""
+    difference = result.difference
+    if claim.method not in _METHODS:
+        return f"shows an unknown statistic, {one_line(claim.method)!r}, of {key}"
+    if claim.passed and not result.passed:
+        return f"says that {key} passed; recomputed: {result.reason}"
+    if result.passed and not claim.passed and claim.method == "mean":
+        return f"says that {key} failed; recomputed: it passes"
+    if difference is None or not result.passed:
+        return ""  # what is shown of a key that cannot be compared differs between versions
+    value = float(getattr(difference, _METHODS[claim.method]))
+    known = [value]
+    if claim.method == "mean":
+        known.append(float(measure_mean(difference, *(record[result.key] for record in records))))
+    finest = _FINEST_HALF if result.expected_dtype == "float16" else 0.0
+    if any(abs(claim.value - each) <= _CLAIM * abs(each) + finest for each in known):
+        return ""
+    return f"says {key}: {claim.method} {claim.value:.4g}; recomputed: {value:.4g}"
+
+
+def _find_false_verdict(claims: LogClaims, judged: Judged) -> str:
+    official = judged.official
+    assert official is not None
+    if claims.passed is None:
+        return "has no closing line (diff check passed): it was cut short"
+    if claims.passed != official.passed:
+        said = "passed" if claims.passed else "failed"
+        return f"ends with 'diff check {said}'; recomputed: {official.word}"
+    if claims.verdict is not None and claims.verdict != judged.passed:
+        said = "passed" if claims.verdict else "FAILED"
+        return f"ends with 'reprod_align: {said}'; recomputed: {'passed' if judged.passed else 'failed'}"
+    return ""
+
+
+def _find_false_strict(claims: LogClaims, judged: Judged) -> list[str]:
+    if not claims.strict or judged.strict is None:
+        return []
+    wanted = strict_lines(judged.strict)
+    lacking = [line for line in wanted if line not in set(claims.strict)]
+    extra = [line for line in claims.strict if line not in set(wanted)]
+    faults = [f"lacks the line {line[:120]!r}, which its arrays give" for line in lacking]
+    return faults + [f"has the line {line[:120]!r}, which its arrays do not give" for line in extra]
