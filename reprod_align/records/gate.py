@@ -202,8 +202,9 @@ def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
         "reason": one_line(reason),
         "official": None if verdict is None else verdict.official.to_json(),
         "strict": None if verdict is None else verdict.strict.to_json(),
-        "made": None if verdict is None else _describe_making(gate),
     }
+    if verdict is not None:
+        content["made"] = _describe_making(gate)
     write_json(gate.result_file, content)
 
 
