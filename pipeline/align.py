@@ -2,7 +2,7 @@
 
 `make align` runs this. Every script runs in a process of its own, as a user would run it by hand.
 
-exit    0 every step passed, 1 a step failed or could not run
+exit    0 every step passed, 1 a step failed or could not run, 2 nothing could be run
 """
 
 import json
@@ -22,6 +22,7 @@ from pipeline.checks.outputs import collect_page, found_file
 from pipeline.run import Run, start
 from pipeline.run.command_line import REPOSITORY
 from reprod_align.base.atomic import write_text
+from reprod_align.errors import ReprodError
 from reprod_align.page.junit import render_junit
 from reprod_align.page.markdown import render_markdown
 from reprod_align.page.render import write_page
@@ -91,12 +92,13 @@ class Outcome:
 
 def main(run: Run) -> int:
     """Prepare, run every step, print the table; return 0 only if everything passed."""
-    _remove_results(run)
+    _require_home(run)
     for scripts in PREPARATION:
         with ThreadPoolExecutor() as pool:
             finished = pool.map(lambda script: _run_script(script, run, {}), scripts)
         if any(done.code != 0 for done in finished):
             return 1
+    _remove_results(run)
     outcomes = _run_steps(run)
     rows = [row for outcome in outcomes for row in _build_rows(outcome, run)]
     print(tabulate(rows, headers=HEADERS, disable_numparse=True))
@@ -117,6 +119,17 @@ def _write_pages(run: Run, outcomes: Sequence[Outcome]) -> Path:
     write_text(folder / "report.xml", render_junit(page))
     write_page(folder / "report.html", page)
     return folder / "report.html"
+
+
+def _require_home(run: Run) -> None:
+    """Raise ReprodError unless results can be written: said once, before every script says it."""
+    folder = run.home / "log_reprod"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ReprodError(f"--home {run.home}: cannot be written to: {error.strerror}") from error
 
 
 def _remove_results(run: Run) -> None:

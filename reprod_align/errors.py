@@ -40,6 +40,10 @@ class WeightsError(ReprodError):
     """Weights cannot be read, or do not fit a model."""
 
 
+class RefusedError(ReprodError):
+    """What was asked for does not fit what is there. Nothing was done: earlier results stay."""
+
+
 class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
 

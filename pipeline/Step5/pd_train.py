@@ -33,10 +33,10 @@ def main(run: Run) -> None:
 
     With --randomness native each side shuffles and drops out by itself.
     """
-    remove_training_records(run, "paddle")
     with contiguous_tensors(), join_processes(run.options.device) as processes:
         options = read_options(run)
         data = load_sentences(run, options, processes)
+        remove_training_records(run, "paddle")  # all that can be refused has been read
         for dtype in options.dtypes:
             train(run, options, dtype, data, processes)
 

@@ -33,10 +33,10 @@ def main(run: Run) -> None:
 
     With --randomness native each side shuffles and drops out by itself.
     """
-    remove_training_records(run, "torch")
     with join_processes(run.options.device) as processes:  # one, unless a launcher started more
         options = read_options(run)
         data = load_sentences(run, options, processes)
+        remove_training_records(run, "torch")  # all that can be refused has been read
         for dtype in options.dtypes:
             train(run, options, dtype, data, processes)
 

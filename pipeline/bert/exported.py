@@ -9,7 +9,7 @@ from models.bert_config import BertConfig
 from pipeline.profiles import PROFILES
 from pipeline.run import Run, make_run
 from pipeline.settings import NUM_LABELS
-from reprod_align.errors import ReprodError
+from reprod_align.errors import RefusedError, ReprodError
 
 SCRIPT = "weights/torch_bert_weight.py"
 SPECIAL_TOKENS = {"[PAD]", "[UNK]", "[CLS]", "[SEP]"}
@@ -77,7 +77,7 @@ def _read_description(run: Run) -> Mapping[str, object]:
     description = _parse_description(run)
     found = description["profile"]
     if found != run.profile.name:
-        raise ReprodError(
+        raise RefusedError(
             f"{description_file(run).parent} holds the weights of profile {found}, not "
             f"{run.profile.name}: add --profile {found}, or first run {run.command(SCRIPT)}"
         )

@@ -1,9 +1,11 @@
 """One script's run: what the command line chose, where its files lie, and how it ends."""
 
 import argparse
+import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,7 +17,7 @@ from pipeline.run.command_line import DEFAULTS, make_parser
 from pipeline.settings import DTYPES, STRICT_DTYPE
 from pipeline.tasks import SST2, TASKS, Task
 from reprod_align.base.ending import run_command
-from reprod_align.errors import MissingInputError
+from reprod_align.errors import MissingInputError, RefusedError
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,11 @@ class Run:
         folder = self.results / "strict" if dtype == STRICT_DTYPE else self.results
         return folder / f"{name}.npy"
 
+    def describe_output(self, name: str) -> str:
+        """Return the records `name` that exist, as paths from this run's home."""
+        paths = dict.fromkeys(self.output(name, dtype) for dtype in DTYPES)
+        return " and ".join(os.path.relpath(path, self.home) for path in paths if path.exists())
+
     def command(self, script: str) -> str:
         """Return the command line that runs another script with the same choices."""
         words = ["python", script]
@@ -79,6 +86,24 @@ def remove_records(run: Run, name: str) -> None:
         run.output(name, dtype).unlink(missing_ok=True)
 
 
+@contextmanager
+def replace_records(run: Run, name: str) -> Iterator[None]:
+    """Remove earlier records `name` before the block; they come back if it refuses to begin."""
+    paths = [run.output(name, dtype) for dtype in DTYPES]
+    kept = {path: path.with_name(f".{path.name}.before") for path in paths if path.is_file()}
+    for path, aside in kept.items():
+        path.replace(aside)
+    try:
+        yield
+    except RefusedError:
+        for path, aside in kept.items():
+            aside.replace(path)
+        raise
+    finally:
+        for aside in kept.values():
+            aside.unlink(missing_ok=True)
+
+
 def start(
     main: Callable[[Run], int | None],
     about: str | None,
@@ -88,7 +113,8 @@ def start(
 ) -> None:
     """Run a script's `main` on what the command line chose, and exit: 0 done, 2 could not be done.
 
-    Earlier records of the name `writes` are removed first. An error becomes one line on stderr.
+    Earlier records of the name `writes` are removed first, unless the run is refused. An error becomes
+    one line on stderr.
     A check script's `main` returns its exit code.
     """
     parser = make_parser(about)
@@ -97,8 +123,12 @@ def start(
     def work() -> int | None:
         options = parser.parse_args()
         run = Run(PROFILES[options.profile], options.home, options)
-        if writes:
-            remove_records(run, writes)
-        return main(run)
+        if not writes:
+            return main(run)
+        with replace_records(run, writes):
+            code = main(run)
+        if not options.quiet:
+            print(f"wrote {run.describe_output(writes)}")
+        return code
 
     sys.exit(run_command(Path(sys.argv[0]).name, work))

@@ -60,6 +60,7 @@ def make_parser(about: str | None) -> argparse.ArgumentParser:
         action="store_true",
         help="a check that fails does not go on to look for the place",
     )
+    parser.add_argument("--quiet", action="store_true", help="do not say what was written")
     parser.set_defaults(**DEFAULTS)
     return parser
 

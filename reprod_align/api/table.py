@@ -2,6 +2,7 @@
 
 import difflib
 import importlib
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import Final
@@ -51,6 +52,27 @@ def title(topic: str, chinese: bool = False) -> str:
     return str(module.CHINESE) if chinese else (module.__doc__ or "").split(".")[0].rstrip(".")
 
 
+def find_named(name: str) -> list[Entry]:
+    """Return the entry of that name, or those about the API of that name: torch.gather, LayerNorm.
+
+    Raises ReprodError as `find_entry` does.
+    """
+    wanted = name.lower()
+    about = [
+        entry
+        for entry in list_entries()
+        if any(_is_named(api.lower(), wanted) for api in entry.apis)
+    ]
+    known = any(entry.slug == name for entry in list_entries())
+    return [find_entry(name)] if known or not about else about
+
+
+def _is_named(api: str, wanted: str) -> bool:
+    """Return whether an API, perhaps with arguments, has this name: whole, or its last part."""
+    name = re.split(r"[^\w.]", api)[0]
+    return wanted in (name, name.rpartition(".")[2])
+
+
 def find_entry(slug: str) -> Entry:
     """Return the entry of that name. Raises ReprodError with the closest names for an unknown one."""
     for entry in list_entries():
@@ -64,8 +86,21 @@ def find_entry(slug: str) -> Entry:
 
 
 def search_entries(word: str) -> list[Entry]:
-    """Return the entries that have the word, in any case, in a name, sentence, keyword, source or code."""
-    return [entry for entry in list_entries() if word.lower() in _text(entry)]
+    """Return the entries that have the word, in any case, in a name, sentence, keyword, source or code.
+
+    Several words may be written as one, or with other signs between: "cross entropy", CrossEntropy.
+    """
+    plain, joined = word.lower(), _join(word)
+    return [
+        entry
+        for entry in list_entries()
+        if plain in (text := _text(entry)) or (joined and joined in _join(text))
+    ]
+
+
+def _join(text: str) -> str:
+    """Return a text's letters and digits alone."""
+    return re.sub(r"[\W_]+", "", text.lower())
 
 
 @cache

@@ -6,9 +6,11 @@ exit 0 the entry holds, 1 the installed versions behave otherwise, 2 the entry i
 """
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from reprod_align.api import pages, running, show, table
+from reprod_align.api.entry import Entry
 from reprod_align.base.json import as_json
 from reprod_align.errors import ReprodError
 
@@ -31,7 +33,10 @@ def run(options: Namespace) -> int:
 
 
 def _show(options: Namespace) -> int:
-    entry = table.find_entry(options.name)
+    found = table.find_named(options.name)
+    if len(found) > 1:
+        return _print_list(options, found)
+    entry = found[0]
     outcome = running.run(entry)
     if options.json:
         print(as_json(show.as_data(entry, outcome), ensure_ascii=False))
@@ -44,6 +49,10 @@ def _list(options: Namespace) -> int:
     found = table.search_entries(options.search) if options.search else list(table.list_entries())
     if not found:
         raise ReprodError(f"no entry contains {options.search!r}: `reprod-align api` lists all")
+    return _print_list(options, found)
+
+
+def _print_list(options: Namespace, found: Sequence[Entry]) -> int:
     if options.json:
         print(as_json([show.as_data(entry) for entry in found], ensure_ascii=False))
     else:

@@ -8,9 +8,11 @@ exit 0 everything works, 1 something does not
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
-from tabulate import tabulate
+from reprod_align.base.progress import tell
+from reprod_align.errors import one_line
 
 SETUP = "run `make setup`"
 TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
@@ -29,13 +31,19 @@ PROBES = (
     Probe(
         "Python 3.11 or newer",
         "import sys; assert sys.version_info >= (3, 11), sys.version; print(sys.version.split()[0])",
-        "install Python 3.11 or newer, remove .venv, and " + SETUP,
+        "install Python 3.11 or newer",
+    ),
+    Probe(
+        "numpy: compare, verify, submit, diff, curves",
+        "import numpy; print(numpy.__version__)",
+        "pip install numpy",
     ),
     Probe(
         "PyTorch computes",
         "import torch; a = torch.ones(2, 2, dtype=torch.float64); assert (a @ a).sum() == 8;"
         "gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())];"
         "print(torch.__version__, 'on', ', '.join(['CPU', *gpus]))",
+        "pip install 'reprod-align[torch]'",
     ),
     Probe(
         "Paddle computes",
@@ -43,12 +51,21 @@ PROBES = (
         "gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0;"
         "names = [paddle.device.cuda.get_device_name(i) for i in range(gpus)];"
         "print(paddle.__version__, 'on', ', '.join(['CPU', *names]))",
+        "pip install 'reprod-align[paddle]'",
     ),
     Probe(
         "both in one process",
-        "import torch, paddle; print('needed by weights/torch2paddle.py alone')",
-        "install the CPU build of one of the two: GPU builds often cannot be imported together",
+        "import torch, paddle; print('align and pair need no second interpreter')",
+        "pair --torch-python PATH --paddle-python PATH takes an interpreter for each; or install the CPU "
+        "build of one of the two: GPU builds often cannot be imported together",
     ),
+    Probe(
+        "jinja2 and matplotlib: pages of --report",
+        "import jinja2, matplotlib; print(jinja2.__version__, 'and', matplotlib.__version__)",
+        "pip install 'reprod-align[report]'",
+    ),
+)
+PIPELINE_PROBES = (
     Probe("transformers", "import transformers as t; t.BertTokenizerFast; print(t.__version__)"),
     Probe("datasets", "import datasets; print(datasets.__version__)"),
     Probe("PaddleNLP", "import paddlenlp as p; p.transformers.BertTokenizer; print(p.__version__)"),
@@ -62,6 +79,7 @@ PROBES = (
         "from pipeline.profiles import check_minilm; check_minilm(); print('sha256 as expected')",
     ),
 )
+"""what the scripts of a clone of the repository need besides"""
 
 
 @dataclass(frozen=True)
@@ -84,21 +102,34 @@ def examine(probe: Probe) -> Finding:
     return Finding(probe, done.returncode == 0, output[-1] if output else f"exit {done.returncode}")
 
 
+def list_probes() -> tuple[Probe, ...]:
+    """Return what is examined: in a clone of the repository, what its scripts need too."""
+    if find_spec("pipeline") is None:
+        return PROBES
+    # one command brings all packages that a clone needs
+    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy else each for each in PROBES)
+    return (*own, *PIPELINE_PROBES)
+
+
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare nothing: the command takes no arguments."""
 
 
 def run(options: Namespace) -> int:
-    """Examine everything and print a table; return 0 if all probes are healthy, 1 if not."""
-    findings = [examine(probe) for probe in PROBES]
-    rows = [_row(finding) for finding in findings]
-    widths = [None, None, 60, 40]
-    print(tabulate(rows, headers=("what", "state", "found", "remedy"), maxcolwidths=widths))
-    return 0 if all(finding.healthy for finding in findings) else 1
+    """Examine everything, each line as soon as it is known; return 0 if all probes are healthy, 1 if not."""
+    probes, healthy = list_probes(), True
+    width = max(len(probe.name) for probe in probes)
+    for probe in probes:
+        tell(f"examining: {probe.name}")
+        finding = examine(probe)
+        tell("")
+        print("\n".join(_lines(finding, width)), flush=True)
+        healthy = healthy and finding.healthy
+    return 0 if healthy else 1
 
 
-def _row(finding: Finding) -> tuple[str, str, str, str]:
-    name = finding.probe.name
+def _lines(finding: Finding, width: int) -> list[str]:
+    name, found = finding.probe.name.ljust(width), one_line(finding.found)
     if finding.healthy:
-        return name, "ok", finding.found, ""
-    return name, "FAILED", finding.found, finding.probe.remedy
+        return [f"ok      {name}  {found}"]
+    return [f"FAILED  {name}  {found}", f"        {' ' * width}  remedy: {finding.probe.remedy}"]

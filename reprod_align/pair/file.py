@@ -59,6 +59,9 @@ class PairFile:
     def __init__(self, path: Path, module: ModuleType) -> None:
         """Keep what was loaded from `path`."""
         self.path, self._module = path, module
+        for own, meant in self._find_misspelt().items():
+            if own.startswith(tuple(f"{framework}_" for framework in FRAMEWORKS)):
+                raise ReprodError(f"{path} defines {own}, which is not used: is {meant} meant?")
 
     def find_maker(self, framework: Framework) -> Callable[..., Any]:
         """Return the function that makes one side's model."""
@@ -114,13 +117,18 @@ class PairFile:
 
     def remarks(self) -> list[str]:
         """Return a remark on every name that looks like a misspelt one."""
+        return [
+            f"{self.path.name} defines {own}, which is not used: is {meant} meant?"
+            for own, meant in self._find_misspelt().items()
+        ]
+
+    def _find_misspelt(self) -> dict[str, str]:
+        """Return the names in the file that look like a misspelt one that it lacks: what is meant."""
         own = [name for name in vars(self._module) if name not in _NAMES and name[0] != "_"]
         found = [(name, get_close_matches(name, _NAMES, 1, 0.85)) for name in own]
-        return [
-            f"{self.path.name} defines {name}, which is not used: is {like[0]} meant?"
-            for name, like in found
-            if like and not hasattr(self._module, like[0])
-        ]
+        return {
+            name: like[0] for name, like in found if like and not hasattr(self._module, like[0])
+        }
 
     def call_function(self, name: str, that: str) -> Any:
         """Return what the function of the file returns; `that` says what it should, for the error."""

@@ -19,6 +19,7 @@ Verdict = Literal["faithful", "agrees to float32", "diverges"]
 AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
 PORT_RUNS = "the port runs"
+_MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
 _PLACES = 6  # named in the text of a finding
 
@@ -137,7 +138,7 @@ class Report:
     def summary(self) -> str:
         """Return the report as text: the verdict, a table of what was compared, the findings."""
         lines = [f"verdict: {self.verdict}", ""]
-        lines += [_row(check) for check in self.checks]
+        lines += [_row(check, self.passed) for check in self.checks]
         if self.findings:
             lines += [
                 "",
@@ -159,7 +160,9 @@ class Report:
         rows = ["", f"  {'where the difference grows':<44}  introduced  inherited     total"]
         for share in self.telling_shares():
             name = f"{share.torch_name or 'the model'}{_handed(share)}"
-            grown = f"  x{share.amplification:.0f}" if share.amplification >= AMPLIFIES else ""
+            grown = (
+                f"  {show_factor(share.amplification)}" if share.amplification >= AMPLIFIES else ""
+            )
             rows.append(f"  {name[-44:]:<44}  {share.introduced:10.1e}  {share.inherited:9.1e}  "
                         f"{share.total:8.1e}{grown}")  # fmt: skip
         return rows
@@ -228,8 +231,14 @@ def _show_places(finding: Finding) -> list[str]:
     ]
 
 
-def _row(check: Check) -> str:
-    word = "ok" if check.passed else "DIFFERENT"
+def show_factor(factor: float) -> str:
+    """Return how much larger something left than it came: "x12", and "x8e+14" where digits say little."""
+    return f"x{factor:.0f}" if factor < _MANY else f"x{factor:.0e}"
+
+
+def _row(check: Check, faithful: bool) -> str:
+    """Return a check as a line; in a faithful port what differs is float32 inside the model."""
+    word = "ok" if check.passed else "float32" if faithful else "DIFFERENT"
     return f"  {check.stage:<9}  {check.what:<44}  {check.relative:8.1e}  {word}"
 
 

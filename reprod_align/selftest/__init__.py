@@ -25,7 +25,7 @@ from reprod_align.selftest.fault import Fault
 Function = Callable[[Any], Any]
 T = TypeVar("T")
 
-NO_REASON = "not known; try a larger and more varied batch"
+NO_REASON = "not known; more varied inputs may show it, if any inputs can"
 
 
 @dataclass(frozen=True)

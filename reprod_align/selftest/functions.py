@@ -19,6 +19,7 @@ import numpy as np
 from paddle import nn
 from paddle.nn import functional
 
+_RECURRENT = (nn.SimpleRNN, nn.LSTM, nn.GRU)
 _BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 
 
@@ -100,7 +101,7 @@ def halve_dropout(view: View) -> Found:
     def halve(own: Forward, arguments: Arguments) -> Any:
         return own(**{**arguments, "p": arguments.get("p", 0.5) / 2})
 
-    return _change_call(view, _dropouts(view), halve) or "no dropout with p > 0"
+    return _change_call(view, _dropouts(view), halve) or _change_rate(view, 0.5)
 
 
 @plantable("dropout left out")
@@ -110,13 +111,14 @@ def leave_dropout_out(view: View) -> Found:
     def leave_out(own: Forward, arguments: Arguments) -> Any:
         return arguments["x"]
 
-    return _change_call(view, _dropouts(view), leave_out) or "no dropout with p > 0"
+    return _change_call(view, _dropouts(view), leave_out) or _change_rate(view, 0.0)
 
 
 @plantable("a layer stuck in eval mode")
 def stick_in_eval(view: View) -> Found:
     """Run a dropout or a batch norm in eval mode all the time."""
-    paths = [path for _, path in _dropouts(view)] + [path for path, _ in view.of(*_BATCH_NORMS)]
+    paths = [path for _, path in _dropouts(view)] + _recurrent(view)
+    paths += [path for path, _ in view.of(*_BATCH_NORMS)]
     if not paths:
         return "no layer that differs between train and eval mode"
     path = middle(paths)
@@ -131,6 +133,23 @@ def stick_in_eval(view: View) -> Found:
 
 def _dropouts(view: View) -> list[Site]:
     return [site for site in view.sites("dropout") if view.arguments(site).get("p", 0.5) > 0]
+
+
+def _recurrent(view: View) -> list[str]:
+    """Return the recurrent layers that drop out between their own layers."""
+    return [
+        path for path, layer in view.of(*_RECURRENT) if layer.dropout > 0 and layer.num_layers > 1
+    ]
+
+
+def _change_rate(view: View, factor: float) -> Found:
+    """Return a fault in the dropout inside a recurrent layer, or that there is no dropout at all."""
+    paths = _recurrent(view)
+    if not paths:
+        return "no dropout with p > 0"
+    path = middle(paths)
+    layer = view.layers[path]
+    return fault_at(path, partial(set_attributes, layer, {"dropout": layer.dropout * factor}))
 
 
 def _change_call(

@@ -18,6 +18,7 @@ from reprod_align.api.table import (
     TOPICS,
     conventions,
     find_entry,
+    find_named,
     list_entries,
     optimizer_arguments,
     optimizer_settings,
@@ -379,6 +380,31 @@ def test_the_list_and_the_search(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["api", "--search", "no such word"]) == 2
     assert main(["api", "einsum", "--search", "x"]) == 2
     assert capsys.readouterr().err.count("\n") == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["cross entropy", "CrossEntropy", "cross-entropy", "cross_entropy"]
+)
+def test_words_are_found_however_they_are_joined(words: str) -> None:
+    found = search_entries(words)
+    assert found == search_entries("cross entropy")
+    assert any("torch.nn.CrossEntropyLoss" in entry.apis for entry in found)
+
+
+def test_a_search_for_signs_alone_does_not_find_all() -> None:
+    assert len(search_entries("§")) == 0
+
+
+def test_an_entry_is_found_by_the_name_of_its_api(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("torch.gather", "TORCH.gather", "gather"):
+        assert any("torch.gather" in entry.apis for entry in find_named(name))
+    norms = find_named("LayerNorm")
+    assert find_entry("layer-norm-epsilon") in norms and find_named("torch.nn.LayerNorm") == norms
+    assert find_named("layer-norm-epsilon") == [find_entry("layer-norm-epsilon")]
+    with pytest.raises(ReprodError, match="unknown entry 'LayerNrom'"):
+        find_named("LayerNrom")
+    assert main(["api", "LayerNorm"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(norms)
 
 
 def test_search_finds_chinese_and_sources() -> None:

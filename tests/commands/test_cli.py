@@ -8,7 +8,15 @@ from pathlib import Path
 import reprod_align
 from reprod_align import ReprodError, save_record
 from reprod_align.commands import COMMANDS, main
-from reprod_align.commands.doctor import PROBES, SETUP, Probe, examine
+from reprod_align.commands.doctor import (
+    PIPELINE_PROBES,
+    PROBES,
+    SETUP,
+    Finding,
+    Probe,
+    examine,
+    list_probes,
+)
 from reprod_align.commands.name_map import read_name_map
 from reprod_align.commands.user_file import run_user_code
 from tests.conftest import run_python
@@ -64,7 +72,7 @@ def test_a_healthy_and_a_sick_probe() -> None:
 
 
 def test_every_probe_passes_here_and_has_a_remedy() -> None:
-    for probe in PROBES:
+    for probe in list_probes():
         finding = examine(probe)
         assert finding.healthy, f"{probe.name}: {finding.found}"
         assert finding.found and SETUP.split()[0] in probe.remedy + SETUP
@@ -73,12 +81,35 @@ def test_every_probe_passes_here_and_has_a_remedy() -> None:
 def test_the_doctor_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(
-        "reprod_align.commands.doctor.PROBES", (Probe("sick", "raise SystemExit('worn out')"),)
-    )
+    probes = (Probe("sick", "raise SystemExit('worn out')"), Probe("well", "print('alive')"))
+    monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: probes)
     assert main(["doctor"]) == 1
     said = capsys.readouterr().out
     assert "FAILED" in said and "worn out" in said and SETUP in said
+    assert said.splitlines()[-1] == "ok      well  alive"
+
+
+def test_the_doctor_speaks_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each line comes as soon as it is known: a first import can take a minute."""
+    said: list[str] = []
+    probes = (Probe("first", "print(1)"), Probe("second", "print(2)"))
+    monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: probes)
+
+    def look(probe: Probe) -> Finding:
+        said.append(f"examined {probe.name}")
+        return Finding(probe, True, "x")
+
+    monkeypatch.setattr("reprod_align.commands.doctor.examine", look)
+    monkeypatch.setattr("builtins.print", lambda text, **_: said.append(text.split()[1]))
+    assert main(["doctor"]) == 0
+    assert said == ["examined first", "first", "examined second", "second"]
+
+
+def test_outside_a_clone_the_doctor_asks_for_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list_probes()[-1] == PIPELINE_PROBES[-1]
+    monkeypatch.setattr("reprod_align.commands.doctor.find_spec", lambda name: None)
+    assert list_probes() == PROBES
+    assert not any("make" in probe.remedy for probe in PROBES)
 
 
 def test_the_public_face() -> None:

@@ -191,11 +191,11 @@ def test_no_file(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert re.search(r"is missing|is not a file", capsys.readouterr().err)
 
 
-def test_a_misspelt_name_is_remarked_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_misspelt_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = PAIR.replace("_optimizer(", "_optimiser(")
-    assert main(["pair", written(tmp_path, text)]) == 0
+    assert main(["pair", written(tmp_path, text)]) == 2
     assert (
-        "torch_optimiser, which is not used: is torch_optimizer meant?" in capsys.readouterr().out
+        "torch_optimiser, which is not used: is torch_optimizer meant?" in capsys.readouterr().err
     )
 
 

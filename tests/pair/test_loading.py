@@ -1,5 +1,6 @@
 """A user's file is loaded, read and left: what it defines, and what is refused."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -60,10 +61,19 @@ def test_a_function_that_is_missing_or_of_another_kind(tmp_path: Path) -> None:
 
 
 def test_a_misspelt_name_is_remarked_on(tmp_path: Path) -> None:
-    with open_file(write(tmp_path, "torch_optimiser = 1"), PairFile) as file:
-        assert file.remarks() == [
-            "mine.py defines torch_optimiser, which is not used: is torch_optimizer meant?"
-        ]
+    with open_file(write(tmp_path, "step = 1"), PairFile) as file:
+        assert file.remarks() == ["mine.py defines step, which is not used: is steps meant?"]
+
+
+def test_a_misspelt_function_is_refused(tmp_path: Path) -> None:
+    """Without it less is compared than the user thinks."""
+    words = "mine.py defines torch_optimiser, which is not used: is torch_optimizer meant?"
+    with pytest.raises(ReprodError, match=re.escape(words)):
+        with open_file(write(tmp_path, "torch_optimiser = 1"), PairFile):
+            pass
+    both = write(tmp_path, "torch_optimiser = 1\ntorch_optimizer = None")
+    with open_file(both, PairFile) as file:
+        assert file.remarks() == []
 
 
 def test_a_file_that_is_missing_or_raises(tmp_path: Path) -> None:

@@ -74,6 +74,31 @@ def test_a_failing_script_leaves_no_old_record(home: Path) -> None:
     assert "check passed" not in log and "failed" in log.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    "script", ["Step1/pt_forward_bert", "Step4/pd_bp", "Step5/pt_train", "Step5/pd_train"]
+)
+def test_a_refused_run_leaves_earlier_results(home: Path, script: str) -> None:
+    """Another profile than the folder's: nothing is done, so nothing is lost."""
+    before = {path: path.read_bytes() for path in (home / "log_reprod").rglob("*.npy")}
+    error = one_line_error(run_script(f"pipeline/{script}.py", home, "--profile", "minilm"))
+    assert "holds the weights of profile tiny" in error
+    assert {path: path.read_bytes() for path in (home / "log_reprod").rglob("*.npy")} == before
+    assert not list((home / "log_reprod").rglob(".*"))
+
+
+def test_a_script_says_what_it_wrote(home: Path) -> None:
+    script = "pipeline/Step4/pt_lr_scheduler.py"
+    finished = run_script(script, home)
+    assert finished.stdout.splitlines()[-1] == "wrote log_reprod/strict/lr_torch.npy"
+    assert run_script(script, home, "--quiet").stdout == ""
+
+
+def test_a_home_that_cannot_be_written_to() -> None:
+    finished = run_warm_python("-m", "pipeline.align", "--profile", "tiny", "--home", "/proc/x")
+    assert finished.returncode == 2 and finished.stdout == ""
+    assert finished.stderr.startswith("align.py: --home /proc/x: cannot be written to")
+
+
 def test_steps_before_the_fake_data(home: Path) -> None:
     (home / "fake_data" / "fake_data.npy").unlink()
     error = one_line_error(run_script("pipeline/Step3/pt_loss.py", home))

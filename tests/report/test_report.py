@@ -3,7 +3,7 @@
 import json
 import math
 
-from reprod_align.report import Check, Finding, ModuleShare, Report
+from reprod_align.report import Check, Finding, ModuleShare, Report, show_factor
 
 FINDING = Finding(
     "forward", "layers.0", "blocks.0", "its inputs agree and its output does not", 0.5, 1e-9
@@ -33,6 +33,22 @@ def test_a_report_passes_only_with_checks_and_without_findings() -> None:
     assert not Report().passed
     assert not diverging().passed
     assert Report(checks=[Check("loss", "loss", 0.0, True)]).passed
+
+
+def test_a_faithful_report_calls_nothing_different() -> None:
+    """Where float32 inside is all that differs, the float64 checks fail and the port is faithful."""
+    report = Report("agrees to float32", checks=[Check("forward", "outputs", 1e-7, False)])
+    assert report.passed
+    assert "DIFFERENT" not in str(report)
+    assert str(report).splitlines()[2].endswith("1.0e-07  float32")
+
+
+def test_a_factor_has_few_digits() -> None:
+    assert [show_factor(each) for each in (12.3, 818287281609679.0, float("inf"))] == [
+        "x12",
+        "x8e+14",
+        "xinf",
+    ]
 
 
 def test_json_is_strict_and_has_infinities_as_text() -> None:

@@ -34,6 +34,26 @@ def test_a_dropout_is_changed_in_training_alone(find: Any) -> None:
         assert not changes_output(view, find(view))
 
 
+@pytest.mark.parametrize(
+    "find", [functions.halve_dropout, functions.leave_dropout_out, functions.stick_in_eval]
+)
+@pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.SimpleRNN])
+def test_the_dropout_inside_a_recurrent_layer_is_changed(find: Any, kind: Any) -> None:
+    class Last(nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = kind(4, 8, num_layers=2, dropout=0.5)
+
+        def forward(self, x: Any) -> Any:
+            return self.rnn(x)[0]
+
+    with observed(Last(), np.ones((4, 6, 4))) as view:
+        fault = find(view)
+        assert fault.module == "rnn"
+        assert changes_output(view, fault, training=True)
+        assert not changes_output(view, fault)
+
+
 @pytest.mark.parametrize(("find", "reason"), [
     (functions.swap_gelu_form, "no gelu"),
     (functions.swap_relu_gelu, "neither gelu nor relu"),
