@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from reprod_align.base.text import shorten
 from reprod_align.errors import WeightsError
 from reprod_align.weights.reading.unpickle import Opaque
-from reprod_align.weights.stored import Stored
+from reprod_align.weights.stored import Stored, name_all
 
 _COPIES = ("ema", "swa", "averaged", "teacher", "shadow", "average")
 """words in the names of copies, which are taken only where they are asked for"""
@@ -61,7 +61,7 @@ def choose_state(content: Mapping[str, object], wanted: Collection[str], select:
 
 def _groups(content: Mapping[str, object], label: str) -> Iterator[State]:
     """Yield the dicts in dicts that hold something other than dicts."""
-    named = {str(name): held for name, held in content.items()}
+    named = name_all(content, label or "the checkpoint")
     yield State(label, {n: held for n, held in named.items() if not isinstance(held, Mapping)})
     for name, held in named.items():
         if isinstance(held, Mapping):

@@ -6,15 +6,16 @@ Nothing that a file names is ever called: REDUCERS has a function of ours for ea
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from reprod_align.records.cost import Account, Refused
+
 import numpy as np
 import numpy.typing as npt
 
-_DEEPEST = 64  # containers inside containers; real records have two or three
 _MOST_AXES = 64  # numpy's own limit
 _DTYPE = re.compile(r"[biufc]\d{1,2}|[SU][1-9]\d{0,8}|O[48]?")
 _CORES = ("numpy.core", "numpy._core")  # numpy 1.x and 2.x
@@ -35,18 +36,14 @@ KNOWN_NAMES = {
 }
 
 
-class Refused(Exception):
-    """What is wrong with the file, as the end of a sentence that starts with its name."""
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Name:
     """A function that the file may name. It is never called: `REDUCERS` has our own instead."""
 
     name: str
 
 
-@dataclass
+@dataclass(slots=True)
 class Dtype:
     """A dtype in the making: the code of its type, and its byte order."""
 
@@ -69,49 +66,27 @@ class Dtype:
         return np.dtype(self.order + self.code)
 
 
-@dataclass
+@dataclass(slots=True)
 class Pending:
     """An array between its creation and the BUILD instruction that fills it."""
 
     array: npt.NDArray[Any] | None = None
 
 
-RAW = (memoryview, Name, Dtype, Pending)  # lives on the stack only, never in the result
+class Parts(tuple[Any, ...]):
+    """A tuple with a raw part: the arguments of a function, or the state of an array."""
 
 
-class Builder:
-    """Makes arrays, and accounts for what a file may cost: memory, and containers in containers."""
+RAW = (memoryview, Name, Dtype, Pending, Parts)  # lives on the stack only, never in the result
 
-    def __init__(self, budget: int, leave_from: int | None = None) -> None:
-        """Allow `budget` bytes in all; numbers of `leave_from` bytes and more stay in the file's memory."""
-        self._budget = budget
+
+class Builder(Account):
+    """Makes arrays, and accounts for what a file may cost."""
+
+    def __init__(self, size: int, leave_from: int | None = None) -> None:
+        """Allow what `size` bytes explain; numbers of `leave_from` bytes and more stay in the file's memory."""
+        super().__init__(size)
         self._leave_from = math.inf if leave_from is None else leave_from
-        self._depths: dict[int, tuple[object, int]] = {}  # id: (container, depth), keeps it alive
-        self._sealed: set[int] = set()  # ids of the containers that lie inside another
-
-    def place(self, container: object, items: Sequence[Any]) -> None:
-        """Note that `items` lie inside `container`, and refuse cycles and deep nesting.
-
-        A pickler fills a container before it puts it into another. Holding a file to that leaves
-        no container that contains itself, and makes the depth of each known at once.
-        """
-        deepest = 0
-        for item in items:
-            if _is_container(item):
-                deepest = max(deepest, self._depths.setdefault(id(item), (item, 1))[1])
-                self._sealed.add(id(item))
-        if items and id(container) in self._sealed:
-            raise Refused("holds a container that contains itself")
-        if deepest >= _DEEPEST:
-            raise Refused(f"nests containers more than {_DEEPEST} deep")
-        _, before = self._depths.get(id(container), (container, 1))
-        self._depths[id(container)] = (container, max(before, deepest + 1))
-
-    def spend(self, size: int) -> None:
-        """Refuse a file that grows in memory by using the same bytes again and again."""
-        self._budget -= size
-        if self._budget < 0:
-            raise Refused("asks for more memory than its size explains")
 
     def array(self, dtype: Any, shape: Any, data: Any, order: str = "C") -> npt.NDArray[Any]:
         """Return a new array with the bytes (or, of dtype object, the list) `data`."""
@@ -156,12 +131,6 @@ def _array(
     return array
 
 
-def _is_container(item: Any) -> bool:
-    if isinstance(item, np.ndarray):
-        return bool(item.dtype.hasobject)
-    return isinstance(item, (list, dict, tuple)) and len(item) > 0
-
-
 def _require_proper_content(array: npt.NDArray[Any]) -> None:
     """Refuse bytes that numpy takes on trust: booleans beyond 0 and 1, impossible letters."""
     if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
@@ -197,7 +166,8 @@ def _scalar(builder: Builder, dtype: Any, data: Any) -> Any:
 
 def _dtype(builder: Builder, code: Any, align: Any, copy: Any) -> Dtype:
     if not isinstance(code, str) or not _DTYPE.fullmatch(code):
-        raise Refused(f"holds the dtype {str(code)[:40]!r}, which a record never needs")
+        shown = repr(code[:40]) if isinstance(code, str) else f"of type {type(code).__name__}"
+        raise Refused(f"holds the dtype {shown}, which a record never needs")
     return Dtype(code)
 
 

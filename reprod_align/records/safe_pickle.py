@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reprod_align.errors import RecordError, one_line
+from reprod_align.records.cost import Refused
 from reprod_align.records.pickled import (
     KNOWN_NAMES,
     RAW,
@@ -22,11 +23,16 @@ from reprod_align.records.pickled import (
     Builder,
     Dtype,
     Name,
+    Parts,
     Pending,
-    Refused,
 )
 
 import numpy.typing as npt
+
+# bytes: a place on the stack, a small object, one that can grow, a view of the file
+_CHEAP, _OBJECT, _GROWING, _VIEW = 8, 64, 96, 192
+_LONGEST_NAME = 500  # letters of a module and a function in it
+_WIDEST_KEY = 64  # bits
 
 
 def restricted_loads(
@@ -41,7 +47,7 @@ def restricted_loads(
     Raises RecordError if the pickle is damaged or asks for anything else.
     """
     try:
-        return Machine(memoryview(data), Builder(2 * len(data), leave_from)).run()
+        return Machine(memoryview(data), Builder(len(data), leave_from)).run()
     except Refused as error:
         raise RecordError(f"{where} {error}") from None
     except (ArithmeticError, LookupError, MemoryError, TypeError, ValueError) as error:
@@ -62,8 +68,8 @@ class Machine:
         self.position = 0
         self.stack: list[Any] = []
         self.marks: list[list[Any]] = []
-        self.memo: dict[int, Any] = {}
-        self.builder = builder or Builder(budget=2 * len(data))
+        self.memo: list[Any] = []
+        self.builder = builder or Builder(len(data))
         self.handlers: Mapping[bytes, Callable[[Any], None]] = HANDLERS
 
     def run(self) -> object:
@@ -78,6 +84,7 @@ class Machine:
         if bytes(self.data[self.position : self.position + 1]) not in (b"\x80", b""):
             raise Refused("does not hold a pickle of protocol 2 to 5")
         while (code := bytes(self.read(1))) != b".":
+            self.builder.pay(PRICES.get(code, _CHEAP))
             self.handlers.get(code, _refuse_instruction)(self)
         if len(self.stack) != 1 or self.marks:
             raise Refused("is damaged: its pickle ends in the middle of a value")
@@ -144,10 +151,13 @@ class Machine:
         if isinstance(item, memoryview):
             self.builder.spend(len(item))
             return bytes(item)
+        if isinstance(item, Parts):
+            self.builder.pay(_OBJECT + 8 * len(item))
+            made = tuple(self.finish(part) for part in item)
+            self.builder.place(made, made)
+            return made
         if isinstance(item, RAW):
             raise Refused("is damaged: a value in it is only half built")
-        if isinstance(item, tuple) and any(isinstance(part, RAW) for part in item):
-            return tuple(self.finish(part) for part in item)
         return item
 
 
@@ -182,7 +192,12 @@ def _number(layout: str) -> Callable[[Machine], None]:
 
 
 def _sized(layout: str, convert: Callable[[memoryview], Any]) -> Callable[[Machine], None]:
-    return lambda machine: machine.stack.append(convert(machine.read(machine.number(layout))))
+    def push(machine: Machine) -> None:
+        data = machine.read(machine.number(layout))
+        machine.builder.pay(4 * len(data) if convert is _text else 0)  # a letter may take 4 bytes
+        machine.stack.append(convert(data))
+
+    return push
 
 
 def _text(data: memoryview) -> str:
@@ -200,8 +215,11 @@ def _mark(machine: Machine) -> None:
 
 def _push_tuple(machine: Machine, items: list[Any]) -> None:
     # Arguments of REDUCE and BUILD are tuples of raw parts; a tuple inside a tuple is a value.
-    made = tuple(machine.finish(item) if isinstance(item, tuple) else item for item in items)
-    if made:
+    machine.builder.pay(_OBJECT + 8 * len(items))
+    made = tuple(machine.finish(item) if isinstance(item, Parts) else item for item in items)
+    if any(isinstance(item, RAW) for item in made):
+        made = Parts(made)
+    elif made:
         machine.builder.place(made, made)
     machine.stack.append(made)
 
@@ -232,10 +250,21 @@ def _set_items(machine: Machine, items: list[Any]) -> None:
         raise Refused("is damaged: its pickle fills something other than a dict")
     done = [machine.finish(item) for item in items]
     for key, value in zip(done[::2], done[1::2], strict=True):
-        if not isinstance(key, (str, bytes, int, float)):  # hashing a deep tuple overflows C
-            raise Refused(f"has a dict with a key of type {type(key).__name__}")
+        _require_new_key(machine.builder, key, target)
         target[key] = value
     machine.builder.place(target, done[1::2])
+
+
+def _require_new_key(builder: Builder, key: Any, target: dict[Any, Any]) -> None:
+    """Refuse keys that take long to look up, and one that would replace another's value."""
+    if isinstance(key, (str, bytes)):
+        builder.pay(len(key))  # two equal texts are compared letter by letter
+    elif not isinstance(key, (int, float)):  # hashing a deep tuple overflows C
+        raise Refused(f"has a dict with a key of type {type(key).__name__}")
+    elif isinstance(key, int) and key.bit_length() > _WIDEST_KEY:  # many such can share a hash
+        raise Refused(f"has a dict with an integer key of {key.bit_length()} bits")
+    if key in target:
+        raise Refused(f"has a dict with the same key twice: {one_line(f'{key!r:.40}')}")
 
 
 def _one_item(machine: Machine) -> None:
@@ -249,7 +278,9 @@ def _one_pair(machine: Machine) -> None:
 
 
 def _put(machine: Machine, index: int) -> None:
-    machine.memo[index] = machine.stack[-1]
+    if index > len(machine.memo):
+        raise Refused("is damaged: its pickle numbers its values out of order")
+    machine.memo[index : index + 1] = [machine.stack[-1]]
 
 
 def _get(machine: Machine, index: int) -> None:
@@ -261,6 +292,8 @@ def _get(machine: Machine, index: int) -> None:
 def _push_name(machine: Machine, module: Any, name: Any) -> None:
     if not isinstance(module, str) or not isinstance(name, str):
         raise Refused("is damaged: its pickle names a function by something other than text")
+    if len(module) + len(name) > _LONGEST_NAME:
+        raise Refused(f"names a function with {len(module) + len(name)} letters")
     machine.stack.append(machine.find_name(module, name))
 
 
@@ -273,6 +306,7 @@ def _reduce(machine: Machine) -> None:
     arguments, function = machine.stack.pop(), machine.stack.pop()
     if not isinstance(arguments, tuple):
         raise Refused("is damaged: its pickle calls something other than a function")
+    machine.builder.pay(8 * len(arguments))
     machine.stack.append(machine.call(function, arguments))
 
 
@@ -331,4 +365,18 @@ _BY_NAME: dict[str, Callable[[Machine], None]] = {
 }
 HANDLERS = {
     op.code.encode("latin1"): _BY_NAME[op.name] for op in pickletools.opcodes if op.name in _BY_NAME
+}
+
+# What an instruction costs: about the bytes that its object takes, its place on the stack included.
+_PRICES = {
+    "EMPTY_LIST": _GROWING, "EMPTY_DICT": _GROWING, "MARK": _GROWING,
+    "BININT": 40, "BININT2": 40, "BINFLOAT": 40, "LONG1": 40, "LONG4": 40,
+    "SHORT_BINUNICODE": _OBJECT, "BINUNICODE": _OBJECT, "BINUNICODE8": _OBJECT,
+    "SHORT_BINSTRING": _OBJECT, "BINSTRING": _OBJECT,
+    "SHORT_BINBYTES": _VIEW, "BINBYTES": _VIEW, "BINBYTES8": _VIEW, "BYTEARRAY8": _VIEW,
+    "GLOBAL": _OBJECT, "STACK_GLOBAL": _OBJECT, "REDUCE": _OBJECT, "BUILD": _OBJECT,
+    "NEWOBJ": _OBJECT, "NEWOBJ_EX": _OBJECT, "BINPERSID": _VIEW, "EMPTY_SET": _VIEW, "FROZENSET": _VIEW,
+}  # fmt: skip
+PRICES = {
+    op.code.encode("latin1"): _PRICES[op.name] for op in pickletools.opcodes if op.name in _PRICES
 }

@@ -2,12 +2,13 @@
 
 import math
 import mmap
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.errors import WeightsError
+from reprod_align.errors import WeightsError, one_line
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ DTYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """dtype -> numpy's code for its bits; what numpy lacks goes as unsigned integers"""
 
+_MOST_AXES: Final = 64  # numpy's own limit
 _MOST_REPEATED: Final = 2**20  # elements; a tensor that was expanded may be larger than its storage
 
 
@@ -153,11 +155,13 @@ def widen(bits: Array) -> Array:
 
 def find_fault(tensor: Stored) -> str:
     """Return why a tensor cannot lie where a file says it does, "" if it can."""
+    if len(tensor.shape) > _MOST_AXES:
+        return f"it has {len(tensor.shape)} axes"
+    if tensor.strides and len(tensor.strides) != len(tensor.shape):
+        return "it has not as many strides as axes"
     counts = (*tensor.shape, *tensor.strides, tensor.start)
     if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
         return "its shape, strides or offset are not natural numbers"
-    if tensor.strides and len(tensor.strides) != len(tensor.shape):
-        return "it has not as many strides as axes"
     held = tensor.source.size // tensor.bits.itemsize
     start, length = (part // tensor.bits.itemsize for part in tensor._extent())
     if start + length > held:
@@ -165,6 +169,16 @@ def find_fault(tensor: Stored) -> str:
     if tensor.size > max(held, _MOST_REPEATED):
         return f"its shape {tensor.shape} asks for more memory than its storage explains"
     return ""
+
+
+def name_all(content: Mapping[Any, object], where: str) -> dict[str, object]:
+    """Return the content with every key as text. Raises WeightsError if two keys become one: "1" and 1."""
+    named = {str(name): held for name, held in content.items()}
+    if len(named) < len(content):
+        texts = Counter(str(name) for name in content)
+        twice = one_line(texts.most_common(1)[0][0])[:80]
+        raise WeightsError(f"{where}: two of its keys read {twice}, one as text and one as a number")
+    return named
 
 
 def is_dense(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:

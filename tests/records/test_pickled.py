@@ -1,14 +1,7 @@
 """What a pickled record may hold: arrays are built, everything else is refused."""
 
-from reprod_align.records.pickled import (
-    KNOWN_NAMES,
-    REDUCERS,
-    Builder,
-    Dtype,
-    Name,
-    Pending,
-    Refused,
-)
+from reprod_align.records.cost import Refused
+from reprod_align.records.pickled import KNOWN_NAMES, REDUCERS, Builder, Dtype, Name, Pending
 
 import numpy as np
 import pytest
@@ -41,7 +34,7 @@ def test_an_array_that_does_not_fit_is_refused(dtype: object, shape: object, dat
 
 
 def test_memory_is_accounted_for() -> None:
-    builder = Builder(20)
+    builder = Builder(10)
     builder.array(FLOAT, (2,), ONE)
     with pytest.raises(Refused, match="more memory"):
         builder.array(FLOAT, (2,), ONE)

@@ -264,7 +264,7 @@ def test_flipped_bytes_never_escape(tmp_path: Path, protocol: int) -> None:
     whole = npy(boxed(SAMPLE, protocol))
     random, path = np.random.default_rng(protocol), tmp_path / "r.npy"
     outcomes = {"refused": 0, "loaded": 0}
-    for _ in range(400):
+    for _ in range(1000):
         data = bytearray(whole)
         for place in random.integers(len(data), size=random.integers(1, 4)):
             data[place] = random.integers(256)

@@ -8,13 +8,18 @@ from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format
 from reprod_align.curves.readers.rows import Row, read_rows
 
-_NUMBER: Final = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf)"
-_STEP: Final = re.compile(r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?[\s:=\[]*(\d+)\b", re.I)
-_EPOCH: Final = re.compile(r"\bepoch[\s:=\[]*(\d+(?:\.\d+)?)", re.I)
-_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
+# No part of these gives letters back once it has taken them (`*+`): time is linear in the line.
+_NUMBER: Final = r"[-+]?(?>\d++\.?\d*+(?:[eE][-+]?\d++)?+|\.\d++(?:[eE][-+]?\d++)?+|nan|inf)"
+_STEP: Final = re.compile(
+    r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?+[\s:=\[]*+(\d++)\b", re.I
+)
+_EPOCH: Final = re.compile(r"\bepoch[\s:=\[]*+(\d++(?:\.\d++)?+)", re.I)
+_COLOUR: Final = re.compile(r"\x1b\[[0-9;]*+m")
+_WORD: Final = r"[A-Za-z][\w/@.]*+"
 # a name, at most two words, a colon or an equals sign, and a number that no word goes on from
 _PAIR: Final = re.compile(
-    rf"([A-Za-z][\w/@.]*(?: [A-Za-z][\w/@.]*)?)\s*[:=]\s*({_NUMBER})(?![\w.:/-]*[\w:/-])", re.I
+    rf"(?<![\w/@.])(?:(?![A-Za-z])[\w/@.])*+({_WORD}(?: {_WORD})?+)\s*+[:=]\s*+({_NUMBER})(?!\.*+[\w:/-])",
+    re.I,
 )
 _LONGEST: Final = 1 << 20  # letters of a line; a progress bar without line ends stays below
 _NOT_VALUES: Final = ("step", "iter", "epoch", "batch", "rank_id", "rank")

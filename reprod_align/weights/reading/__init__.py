@@ -5,13 +5,14 @@ Neither framework is needed, and nothing that a file holds is run.
 
 import json
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
 from reprod_align.errors import MissingInputError, WeightsError
-from reprod_align.records.pickled import Refused
+from reprod_align.records.cost import Refused
 from reprod_align.weights.reading.paddle_file import read_paddle_file
 from reprod_align.weights.reading.safetensors_file import is_safetensors, read_safetensors
 from reprod_align.weights.reading.torch_file import (
@@ -19,10 +20,12 @@ from reprod_align.weights.reading.torch_file import (
     read_torch_legacy,
     read_torch_zip,
 )
-from reprod_align.weights.stored import Stored
+from reprod_align.weights.stored import Span, Stored, name_all
 
 _LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
 _INDEX = ".index.json"
+_REPEATED: Final = 4  # times the file that its tensors may take: views share their numbers
+_FREE: Final = 2**24  # bytes that any file may ask for
 _WHOLE = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
 
 
@@ -95,8 +98,35 @@ def _open_file(path: Path) -> Checkpoint:
             raise Refused("is not a file of weights: .bin, .pth, .pt, .safetensors or .pdparams")
     if not isinstance(content, Mapping) or not content:
         raise WeightsError(f"{path} holds no state dict (a dict of named tensors)")
-    named = {str(name): held for name, held in content.items()}
+    _require_explained(path, content)
+    named = name_all(content, str(path))
     return Checkpoint(path, kind, named, metadata, (path,))
+
+
+def _require_explained(path: Path, content: Mapping[Any, object]) -> None:
+    """Raise WeightsError if the tensors are far larger than the file: views can repeat a few numbers.
+
+    Each set of numbers counts once, however many names it has.
+    """
+    held = {_key(one): one.nbytes for one in _list_tensors(content)}
+    allowed = _REPEATED * path.stat().st_size + _FREE
+    if sum(held.values()) > allowed:
+        raise WeightsError(
+            f"{path} asks for {sum(held.values()):,} bytes of tensors, far more than its size explains"
+        )
+
+
+def _key(tensor: Stored) -> Hashable:
+    source = tensor.source if isinstance(tensor.source, Span) else id(tensor.source)
+    return source, tensor.dtype, tensor.shape, tensor.start, tensor.strides
+
+
+def _list_tensors(value: object) -> Iterator[Stored]:
+    if isinstance(value, Stored):
+        yield value
+    elif isinstance(value, (Mapping, list, tuple)):
+        for held in value.values() if isinstance(value, Mapping) else value:
+            yield from _list_tensors(held)
 
 
 def _open_shards(path: Path) -> Checkpoint:
@@ -148,7 +178,7 @@ def _describe(path: Path) -> Iterator[None]:
     except Refused as error:
         raise WeightsError(f"{path} {error}") from None
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError,
-            RecursionError, NotImplementedError, zipfile.BadZipFile) as error:  # fmt: skip
+            RuntimeError, EOFError, zipfile.BadZipFile) as error:  # fmt: skip
         detail = str(error)[:120] or type(error).__name__
         raise WeightsError(f"{path} is damaged: {detail}") from error
     except OSError as error:

@@ -5,7 +5,8 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from reprod_align.records.pickled import Builder, Dtype, Refused
+from reprod_align.records.cost import Refused
+from reprod_align.records.pickled import Builder, Dtype
 from reprod_align.records.safe_pickle import Machine
 from reprod_align.weights.stored import DTYPES, Held, Span, Stored, find_fault, map_file
 
@@ -25,7 +26,7 @@ class _LazyBuilder(Builder):
     """Makes a Stored of every numeric array whose bytes lie in the file as they are."""
 
     def __init__(self, path: Path, data: memoryview) -> None:
-        super().__init__(budget=2 * len(data))
+        super().__init__(len(data))
         self.path, self.base = path, _address(data)
         self.length = len(data)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.records.pickled import Refused
+from reprod_align.records.cost import Refused
 from reprod_align.weights.stored import Span, Stored, find_fault
 
 CODES: Final[Mapping[str, str]] = {
@@ -32,13 +32,21 @@ def read_safetensors(path: Path) -> tuple[dict[str, Stored], dict[str, str]]:
         size = int.from_bytes(handle.read(8), "little")
         if not 1 < size <= min(_LONGEST, length - 8):
             raise Refused("is truncated: its header ends behind the file")
-        header = json.loads(handle.read(size))
+        header = json.loads(handle.read(size), object_pairs_hook=_require_distinct)
     if not isinstance(header, dict):
         raise Refused("is damaged: its header is not a JSON object")
     metadata = header.pop("__metadata__", {})
     begin = 8 + size
     tensors = {name: _entry(name, made, path, begin, length) for name, made in header.items()}
     return tensors, metadata if isinstance(metadata, dict) else {}
+
+
+def _require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object. Raises Refused if it has a name twice: the second would replace the first."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise Refused("is damaged: its header has a name twice")
+    return made
 
 
 def _entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:

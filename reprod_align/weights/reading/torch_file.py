@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.records.pickled import Refused
+from reprod_align.records.cost import Refused
 from reprod_align.weights.reading.unpickle import CheckpointMachine, Opaque
 from reprod_align.weights.stored import DTYPES, Span, Stored, find_fault, is_dense, map_file
 
@@ -22,6 +22,7 @@ STORAGES: Final[Mapping[str, str]] = {
 """torch's classes -> the dtype of their elements; an UntypedStorage counts bytes"""
 
 _MAGIC: Final = 0x1950A86A20F9469CFC6C  # of the format before 1.6
+_LONGEST_KEY: Final = 100  # letters of a storage's name
 _HEAD: Final = 30  # bytes of a zip entry's own header, before its name
 
 
@@ -118,11 +119,13 @@ def read_torch_zip(path: Path) -> object:
             raise Refused("is a zip archive without data.pkl: not a file of torch.save")
         if "constants.pkl" in entries:
             raise Refused("is a TorchScript program: save the model's state_dict() instead")
-        if "byteorder" in entries and archive.read(entries["byteorder"]) != b"little":
+        if "byteorder" in entries and _read_plain(archive, entries["byteorder"]) != b"little":
             raise Refused("was written on a big-endian machine")
-        content = archive.read(entries["data.pkl"])
+        content = _read_plain(archive, entries["data.pkl"])
 
         def find(key: str, dtype: str, count: int) -> Span:
+            if len(key) > _LONGEST_KEY:
+                raise Refused(f"is damaged: it names a storage with {len(key)} letters")
             entry = entries.get(f"data/{key}")
             if entry is None or entry.compress_type != zipfile.ZIP_STORED:
                 raise Refused(f"is damaged: it has no plain entry data/{key}"[:120])
@@ -137,6 +140,13 @@ def read_torch_zip(path: Path) -> object:
             return span
 
         return _TorchMachine(memoryview(content), find).run()
+
+
+def _read_plain(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Return an entry that is not compressed: a megabyte could unfold to a thousand of them."""
+    if entry.compress_type != zipfile.ZIP_STORED or entry.file_size != entry.compress_size:
+        raise Refused(f"has a compressed {entry.filename[:80]}: torch.save compresses nothing")
+    return archive.read(entry)
 
 
 def read_torch_legacy(path: Path) -> object:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reprod_align.errors import one_line
-from reprod_align.records.pickled import KNOWN_NAMES, Builder, Refused
+from reprod_align.records.cost import Refused
+from reprod_align.records.pickled import KNOWN_NAMES, Builder
 from reprod_align.records.safe_pickle import HANDLERS, Machine
 
 
@@ -60,9 +61,10 @@ def _unless_opaque(handler: Callable[[Any], None], is_group: bool) -> Callable[[
         below = machine.marks[-1] if is_group and machine.marks else machine.stack
         position = -1 if is_group else -handler_size
         if len(below) >= -position and isinstance(below[position], Opaque):
-            machine.stack = (
-                machine.marks.pop() if is_group else machine.stack[: position + 1 or None]
-            )
+            if is_group:
+                machine.stack = machine.marks.pop()
+            else:
+                del machine.stack[position + 1 :]
         else:
             handler(machine)
 
