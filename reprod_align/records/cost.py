@@ -104,4 +104,3 @@ def _is_container(item: Any) -> bool:
     if isinstance(item, np.ndarray):
         return bool(item.dtype.hasobject)
     return isinstance(item, (list, dict, tuple)) and len(item) > 0
-

@@ -84,7 +84,7 @@ class Builder(Account):
     """Makes arrays, and accounts for what a file may cost."""
 
     def __init__(self, size: int, leave_from: int | None = None) -> None:
-        """Allow what `size` bytes explain; numbers of `leave_from` bytes and more stay in the file's memory."""
+        """Allow what `size` bytes explain; numbers from `leave_from` bytes on stay in the file's memory."""
         super().__init__(size)
         self._leave_from = math.inf if leave_from is None else leave_from
 

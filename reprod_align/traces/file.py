@@ -10,22 +10,23 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.difference import parts
 from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, SINGLE_LENGTH
+from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, STATISTICS
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
 
-VERSION = 2
-_READ = (1, VERSION)  # the sketches of version 1 say nothing of places
+VERSION = 3  # 1 and 2 have no checksum, and other sums in their sketches
 PHASES = ("input", "output", "gradient", "parameter gradient", "buffer")
-_KEY = "reprod_align.trace"
+_KEY, _SUM = "reprod_align.trace", "reprod_align.trace.sha256"
 _PAIRS = {
     "complex64": "float32",
     "complex128": "float64",
@@ -35,6 +36,7 @@ _DTYPES = {
     "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
     "float16", "float32", "float64", *_STORED,
 }  # fmt: skip
+_EXTREMES = [STATISTICS.index("min"), STATISTICS.index("max")]  # elements of the tensor itself
 _MOST_ELEMENTS = 1 << 62
 _LARGE = 2**20  # bytes: what is smaller is not worth a mapped file
 
@@ -103,13 +105,24 @@ def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
         "tensors": entries,
     }
     stored = {str(number): _to_stored(array) for number, array in enumerate(arrays.values())}
-    write_tensors(path, stored, {_KEY: json.dumps(content)})
+    text = json.dumps(content)
+    write_tensors(path, stored, {_KEY: text, _SUM: _digest(text, stored)})
+
+
+def _digest(text: str, arrays: Mapping[str, Array]) -> str:
+    """Return the SHA-256 of all that a verdict reads: what each tensor is, and its numbers."""
+    digest = sha256(text.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        for _, part in parts(array):
+            digest.update(np.ascontiguousarray(part).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
     """Read a trace; large tensors stay in the file, read-only.
 
-    Raises MissingInputError if it is missing, ReprodError if it is damaged or foreign.
+    Raises MissingInputError if it is missing, ReprodError if it is damaged, foreign or of an older version.
     """
     if not Path(path).exists():
         raise MissingInputError(f"{path} is missing")
@@ -117,7 +130,7 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
         raise ReprodError(f"{path} is not a file")
     arrays, metadata = read_tensors(path, leave_from=_LARGE)
     try:
-        return _trace(_content(metadata), arrays)
+        return _trace(_content(metadata, arrays), arrays)
     except _Unfit as error:
         raise ReprodError(f"{path} is not a trace that can be read: {error}") from error
 
@@ -126,7 +139,7 @@ class _Unfit(Exception):
     """What is wrong with the content of a file."""
 
 
-def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
+def _content(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> dict[str, Any]:
     if _KEY not in metadata:
         raise _Unfit(f'its metadata has no "{_KEY}"; record_trace writes it')
     try:
@@ -135,8 +148,12 @@ def _content(metadata: Mapping[str, str]) -> dict[str, Any]:
         raise _Unfit("its metadata is not JSON") from error
     if not isinstance(content, dict):
         raise _Unfit("its metadata is not a JSON object")
-    if type(content.get("version")) is not int or content["version"] not in _READ:
-        raise _Unfit(f"format version {VERSION} expected, got {str(content.get('version'))[:20]}")
+    version = content.get("version")
+    if type(version) is not int or version != VERSION:
+        older = ": record it again" if version in (1, 2) else ""
+        raise _Unfit(f"format version {VERSION} expected, got {str(version)[:20]}{older}")
+    if metadata.get(_SUM) != _digest(metadata[_KEY], arrays):
+        raise _Unfit("its content is not what was written (the checksum differs): record it again")
     return content
 
 
@@ -186,16 +203,41 @@ def _restore(number: int, tensor: TraceTensor) -> Array:
     if tensor.dtype in _PAIRS:
         shape = (*shape, 2)
     if not tensor.whole:
-        length = tensor.values.size
-        known = length in (SINGLE_LENGTH, LENGTH, LONG_LENGTH)
-        shape, dtype = (length if known else LENGTH,), "float64"
+        length = LONG_LENGTH if tensor.values.size == LONG_LENGTH else LENGTH
+        shape, dtype = (length,), "float64"
     if tensor.values.shape != shape or tensor.values.dtype != np.dtype(dtype):
         raise _Unfit(
             f"entry {number}: {dtype} of shape {shape} expected, "
             f"got {tensor.values.dtype} of shape {tensor.values.shape}"
         )
+    if not _holds(tensor.dtype, tensor.values if tensor.whole else tensor.values[_EXTREMES]):
+        raise _Unfit(
+            f"entry {number}: its values are finer than {tensor.dtype}, the dtype that it names"
+        )
     paired = tensor.whole and tensor.dtype in _PAIRS
     return tensor.values.view(tensor.dtype)[..., 0] if paired else tensor.values
+
+
+def _holds(dtype: str, values: Array) -> bool:
+    """Tell whether values are numbers of the dtype: by a coarser one a trace would choose its tolerance."""
+    if dtype == "bfloat16":
+        finest: tuple[str, int] | None = ("float32", 16)
+    else:
+        finest = {
+            "float16": ("float16", 0),
+            "float32": ("float32", 0),
+            "complex64": ("float32", 0),
+        }.get(dtype)
+    if finest is None or not values.size:
+        return True
+    kind, spare = finest
+    for _, part in parts(values):
+        with np.errstate(over="ignore", invalid="ignore"):
+            narrow = part.astype(kind)
+        bits = narrow.view(f"u{narrow.itemsize}") & ((1 << spare) - 1)
+        if bits[np.isfinite(part)].any() or not ((narrow == part) | np.isnan(part)).all():
+            return False
+    return True
 
 
 def _to_stored(array: Array) -> Array:

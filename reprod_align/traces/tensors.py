@@ -29,10 +29,9 @@ from reprod_align.traces.sketch import (
     Vector,
     count_nan,
     distance,
+    distance_of_runs,
     find_other_places,
-    keeps_places,
     largest_share,
-    merge_constants,
     relative_distance_of_constants,
     sketch,
     statistics,
@@ -47,6 +46,7 @@ _WORKS_IN = {"complex128": "float64", "complex64": "float32"}
 _EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 _SUM_ROUNDING = 4.0  # units of the last place that a sum of a few hundred terms may be off
 _ROUNDING = 10.0  # units of the last place of the largest row: what every row may be off
+_RUNS = 4.0  # times what is allowed: what the sums of runs may be off
 _SHARE = 4.0  # times its part of the norm: what one sum of a sketch may be off
 
 
@@ -146,26 +146,33 @@ def _measure_sketches(
     expected: TraceTensor, actual: TraceTensor, limit: float, floor: float
 ) -> Measured:
     ours, theirs = _to_sketch(expected), _to_sketch(actual)
-    if not (keeps_places(ours) and keeps_places(theirs)):
-        ours, theirs = merge_constants(ours), merge_constants(theirs)
     scale, other = statistics(ours)["norm"], find_other_places(ours, theirs)
     apart, allowed = distance(ours, theirs), limit * statistics(ours)["norm"] + floor
     constants = relative_distance_of_constants(ours, theirs) <= limit
     even = largest_share(ours, theirs) <= _SHARE * allowed
+    exchanged = not distance_of_runs(ours, theirs) <= _RUNS * allowed
     nans, size = count_nan(ours), math.prod(expected.shape)
-    passed = math.isfinite(scale) and apart <= allowed and constants and even and nans < size
+    passed = (
+        math.isfinite(scale)
+        and apart <= allowed
+        and constants
+        and even
+        and nans < size
+        and not exchanged
+    )
     words = ""
     if other:
         words = f"{other} in other places"
     elif not passed:
         words = "" if constants else "its large constants differ"
         words = words or ("" if even else "a few elements are far off")
+        words = words or (
+            "some elements stand in other places" if exchanged and apart <= allowed else ""
+        )
     elif apart > limit * scale:
         words = "rounding around zero"
     if not other and nans:
         words = "NaN everywhere, on both sides" if nans == size else f"{nans} NaN on both sides"
-    elif not other and statistics(ours)["nonfinite"] and not keeps_places(ours):
-        words = "not finite in places that an older recording does not tell: record it again"
     return Measured(divide(apart, scale), limit, True, passed, words, 0 if other else nans)
 
 

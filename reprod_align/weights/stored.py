@@ -177,7 +177,9 @@ def name_all(content: Mapping[Any, object], where: str) -> dict[str, object]:
     if len(named) < len(content):
         texts = Counter(str(name) for name in content)
         twice = one_line(texts.most_common(1)[0][0])[:80]
-        raise WeightsError(f"{where}: two of its keys read {twice}, one as text and one as a number")
+        raise WeightsError(
+            f"{where}: two of its keys read {twice}, one as text and one as a number"
+        )
     return named
 
 

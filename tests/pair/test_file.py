@@ -395,7 +395,8 @@ def test_errors_arrive_as_what_they_are() -> None:
 
 def test_other_classes_are_refused() -> None:
     ours, theirs = Pipe()
-    ours.send_bytes(bytes(8))  # no arrays follow
-    ours.send_bytes(pickle.dumps(os.system))
-    with pytest.raises(ReprodError, match="system: expected plain data"):
-        Wire(theirs).receive()
+    for message in (b'[[0], ["instance", "os:system", [1]], ["dict"]]', pickle.dumps(os.system)):
+        for part in (message, b"", b""):
+            ours.send_bytes(part)
+        with pytest.raises(ReprodError, match="expected plain data|not well formed"):
+            Wire(theirs).receive()

@@ -50,7 +50,7 @@ HOSTILE: dict[str, Callable[[int], bytes]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_steps_and_memory_are_linear_in_the_file(name: str) -> None:
     few, many = (START + HOSTILE[name](n) for n in (2_000, 8_000))
-    steps = [count_steps(lambda: Machine(memoryview(body)).run()) for body in (few, many)]
+    steps = [count_steps(Machine(memoryview(body)).run) for body in (few, many)]
     assert steps[1] <= 1.1 * len(many) / len(few) * steps[0] + 1000
     tracemalloc.start()
     with pytest.raises(RecordError) if name != "memos" else tracemalloc_only():

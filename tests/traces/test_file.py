@@ -11,7 +11,8 @@ import pipeline  # noqa: F401
 from reprod_align.backends.torch import trace as torch_trace
 from reprod_align.commands import main
 from reprod_align.errors import MissingInputError, ReprodError
-from reprod_align.traces.file import RecordedTrace, load_trace, save_trace
+from reprod_align.traces.file import RecordedTrace, _digest, load_trace, save_trace
+from reprod_align.traces.sketch import sketch
 from tests.traces.made import trace
 
 import numpy as np
@@ -69,14 +70,18 @@ def packed(header: object, data: bytes = b"", length: int | None = None) -> byte
 def described(content: object) -> bytes:
     text = content if isinstance(content, str) else json.dumps(content)
     one = {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}
-    return packed({"__metadata__": {"reprod_align.trace": text}, "0": one}, bytes(8))
+    metadata = {
+        "reprod_align.trace": text,
+        "reprod_align.trace.sha256": _digest(text, {"0": np.zeros(1)}),
+    }
+    return packed({"__metadata__": metadata, "0": one}, bytes(8))
 
 
 ENTRY = {
     "module": "a", "call": 0, "order": 0, "leaf": "", "phase": "output", "dtype": "float64",
     "shape": [1], "whole": True, "transposed": False, "passed_on": False, "data": 0,
 }  # fmt: skip
-CONTENT = {"version": 1, "framework": "PyTorch", "mode": "whole", "tensors": [ENTRY]}
+CONTENT = {"version": 3, "framework": "PyTorch", "mode": "whole", "tensors": [ENTRY]}
 
 
 def with_entry(**changes: object) -> bytes:
@@ -98,7 +103,9 @@ HOSTILE = {
     "metadata no JSON": described("__import__('os').system('true')"),
     "deep metadata": described("[" * 100_000),
     "metadata a list": described([1]),
-    "another version": described({**CONTENT, "version": 3}),
+    "another version": described({**CONTENT, "version": 4}),
+    "an older version": described({**CONTENT, "version": 2}),
+    "its own tolerance": with_entry(dtype="bfloat16"),
     "version true": described({**CONTENT, "version": "1"}),
     "no framework": described({**CONTENT, "framework": None}),
     "no tensors": described({**CONTENT, "tensors": []}),
@@ -154,3 +161,48 @@ def test_what_is_no_file_is_said(tmp_path: Path) -> None:
         load_trace(tmp_path / "none")
     with pytest.raises(ReprodError, match="not a file"):
         load_trace(tmp_path)
+
+
+def test_an_older_file_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.trace").write_bytes(described({**CONTENT, "version": 2}))
+    with pytest.raises(ReprodError, match="format version 3 expected, got 2: record it again"):
+        load_trace(tmp_path / "a.trace")
+
+
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+    """Of the names, the shapes, the numbers and the checksum itself: all that a verdict reads."""
+    path, values = tmp_path / "a.trace", np.random.default_rng(0).standard_normal(5)
+    save_trace(path, trace(values, np.arange(3)))
+    whole = path.read_bytes()
+    for bit in range(64, 8 * len(whole)):  # behind the length of the header
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        try:
+            found = load_trace(path)
+        except ReprodError:
+            continue
+        assert chr(damaged[bit // 8]).isspace()  # white space between the entries of the header
+        assert found.tensors[0].values.tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(
+    ("claimed", "stored"), [("bfloat16", "float32"), ("float32", "float64"), ("float16", "float32")]
+)
+def test_a_trace_does_not_choose_its_tolerance(
+    tmp_path: Path, whole: bool, claimed: str, stored: str
+) -> None:
+    """A coarser dtype has a wider tolerance: what claims it must hold its numbers."""
+    values = np.random.default_rng(0).standard_normal((40, 40)).astype(stored)
+    coarse = values.astype("float16").astype(stored) if claimed != "bfloat16" else np.trunc(values)
+    for array, sound in ((values, False), (coarse, True)):
+        kept = array if whole else sketch(array)
+        if whole and claimed != "bfloat16":
+            kept = array.astype(claimed) if sound else array
+        save_trace(tmp_path / "a.trace", trace(kept, dtype=claimed, shape=(40, 40), whole=whole))
+        if sound:
+            assert load_trace(tmp_path / "a.trace").tensors[0].dtype == claimed
+        else:
+            with pytest.raises(ReprodError, match=f"finer than {claimed}|{claimed} of shape"):
+                load_trace(tmp_path / "a.trace")

@@ -8,27 +8,27 @@ from typing import Any
 
 from reprod_align.backends.paddle import sketch as paddle_sketch
 from reprod_align.backends.torch import sketch as torch_sketch
+from reprod_align.traces.diff import compare_traces
 from reprod_align.traces.sketch import (
     BINS,
-    LARGE_UNIT,
     LENGTH,
     LONG_LENGTH,
-    SINGLE_LENGTH,
+    ROWS,
     SLAB,
     STATISTICS,
     WHOLE,
     count_nan,
     distance,
+    distance_of_runs,
     find_other_places,
-    keeps_places,
     largest_share,
-    merge_constants,
     relative_distance_of_constants,
     sketch,
     sketch_backwards,
     sketch_large,
     statistics,
 )
+from tests.traces.test_tensors import recorded
 
 import numpy as np
 import paddle
@@ -39,7 +39,7 @@ import torch
 def test_small_arrays_are_kept_whole() -> None:
     array = np.arange(WHOLE, dtype=np.float64)
     assert sketch_large(array) is array
-    assert sketch_large(np.arange(WHOLE + 1.0)).shape == (BINS,)
+    assert sketch_large(np.arange(WHOLE + 1.0)).shape == (BINS + ROWS,)
 
 
 @pytest.mark.parametrize("where", [0, 12345, 99_999])
@@ -48,7 +48,7 @@ def test_one_changed_element_changes_the_sketch(where: int) -> None:
     changed = array.copy()
     changed.flat[where] += 1e-6
     gap = np.abs(sketch_large(changed) - sketch_large(array))
-    assert np.count_nonzero(gap > 1e-9) == 1
+    assert np.count_nonzero(gap[:BINS] > 1e-9) == np.count_nonzero(gap[BINS:] > 1e-9) == 1
     assert gap.max() == pytest.approx(1e-6, rel=1e-6)
 
 
@@ -63,16 +63,16 @@ def test_the_length_of_a_difference_can_be_read_off() -> None:
     base = np.zeros(50_000)
     for seed in range(200):
         gap = np.random.default_rng(seed).normal(size=base.size)
-        estimate = np.linalg.norm(sketch_large(base + gap) - sketch_large(base))
+        estimate = np.linalg.norm((sketch_large(base + gap) - sketch_large(base))[:BINS])
         assert estimate == pytest.approx(np.linalg.norm(gap), rel=0.2)
 
 
 @pytest.mark.parametrize("shape", [(10_000,), (BINS, 30), (2 * SLAB + 5,), (BINS, 600)])
 def test_nan_and_infinity_stay_visible(shape: tuple[int, ...]) -> None:
     array = np.zeros(shape, np.float32)
-    array.flat[-2], array.flat[77] = np.nan, np.inf
+    array.flat[-2], array.flat[1777] = np.nan, np.inf
     sums = sketch_large(array)
-    assert np.isnan(sums).sum() == np.isinf(sums).sum() == 1 and sums.dtype == np.float32
+    assert np.isnan(sums).sum() == np.isinf(sums).sum() == 2 and sums.dtype == np.float32
     finite = np.zeros(shape, np.float32)
     finite.flat[-2] = 1
     np.testing.assert_array_equal(np.isnan(sums), sketch_large(finite) != 0)  # in its own sum
@@ -153,7 +153,8 @@ def test_sketches_never_change() -> None:
     values = np.arange(5 * SLAB + 1000) % 97 - 48.0
     sums = sketch(values)[len(STATISTICS) :]
     assert sums[:4].tolist() == [507.0, -1338.0, -585.0, -350.0]
-    assert float(np.abs(sums).sum()) == 559324.0
+    assert float(np.abs(sums[:BINS]).sum()) == 559324.0
+    assert float(np.abs(sums[BINS : BINS + ROWS]).sum()) == 584216.0
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool", "complex128"])
@@ -189,8 +190,9 @@ def rounding(values: np.ndarray) -> np.ndarray:
     terms = size // 503 + 2  # of each signed sum; there are 503 or 509
     largest = np.sort(absolute)[-terms:].sum()  # sum|x| of any such terms is at most this
     sums = np.full(BINS, 6 * np.sqrt(terms) * eps * largest)
-    exact = np.zeros(LENGTH - SINGLE_LENGTH)
-    return np.concatenate([[mean, std, 0, 0, 0, norm], sums, exact])
+    runs = np.full(ROWS, 6 * np.sqrt(BINS) * eps * np.sort(absolute)[-BINS:].sum())
+    exact = np.zeros(LENGTH - len(STATISTICS) - BINS - ROWS)
+    return np.concatenate([[mean, std, 0, 0, 0, norm], sums, runs, exact])
 
 
 class OnDevice:
@@ -300,13 +302,29 @@ def test_a_single_element_that_is_far_off_has_a_large_share() -> None:
     assert largest_share(sketch(values), sketch(other)) == pytest.approx(0.08 * math.sqrt(BINS))
 
 
-def test_a_sketch_of_version_1_has_constants_among_its_sums() -> None:
-    values = np.ones(1000)
-    values[::7] = -1e9
-    made = sketch(values)
-    first = merge_constants(made)
-    assert first.shape == (SINGLE_LENGTH,) and keeps_places(made) and not keeps_places(first)
-    assert statistics(first)["norm"] == pytest.approx(np.linalg.norm(values), rel=0.1)
-    expected = made[len(STATISTICS) : SINGLE_LENGTH] + made[LENGTH:] / LARGE_UNIT
-    assert first[len(STATISTICS) :].tolist() == expected.tolist()
-    assert find_other_places(first, made) == ""
+@pytest.mark.parametrize("apart", [1, BINS, 7 * BINS, SLAB, SLAB + BINS, 2 * SLAB])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_exchanged_elements_are_seen(apart: int, dtype: str) -> None:
+    """Whatever their distance: in one sum with equal signs they would cancel."""
+    values = np.zeros(3 * SLAB, dtype)
+    missed = 0
+    for first in range(0, 40):
+        values[[first, first + apart]] = 1, 2
+        before = sketch(values)
+        values[[first, first + apart]] = 2, 1
+        after = sketch(values)
+        values[[first, first + apart]] = 0
+        seen = distance(before, after), distance_of_runs(before, after)
+        missed += not max(seen) > 1
+    assert missed == 0
+
+
+def test_an_exchange_within_one_sum_is_reported() -> None:
+    values = np.random.default_rng(0).standard_normal((100, 1000))
+    found = []
+    for first in range(20):  # half of these have equal signs
+        other = values.copy()
+        other.flat[[first, first + BINS]] = values.flat[[first + BINS, first]]
+        found.append(compare_traces(recorded(values, False), recorded(other, False)))
+    assert not any(one.passed for one in found)
+    assert any("some elements stand in other places" in one.summary() for one in found)

@@ -6,7 +6,7 @@ from typing import Any
 from reprod_align.commands import main
 from reprod_align.traces.diff import compare_traces
 from reprod_align.traces.file import RecordedTrace, save_trace
-from reprod_align.traces.sketch import SINGLE_LENGTH, merge_constants, sketch
+from reprod_align.traces.sketch import sketch
 from reprod_align.traces.tensors import Floors, measure
 from tests.traces.made import tensor, trace
 
@@ -99,23 +99,6 @@ def test_masks_on_both_sides_agree() -> None:
         for whole in (True, False):
             result = compare_traces(recorded(values, whole), recorded(values, whole))
             assert result.passed and "NaN" not in result.summary()
-
-
-def test_sketches_of_version_1_are_still_compared() -> None:
-    def old(values: np.ndarray) -> RecordedTrace:
-        made = merge_constants(sketch(values))
-        bad = int(np.count_nonzero(~np.isfinite(values)))
-        made[4] = bad
-        kept = replace(tensor(values), whole=False, values=made)
-        return RecordedTrace("PyTorch", "sketch", (kept,))
-
-    values = SOURCE.standard_normal((40, 40))
-    values[:, 7] = -1e9
-    assert old(values).tensors[0].values.shape == (SINGLE_LENGTH,)
-    assert compare_traces(old(values), recorded(values, False)).passed
-    assert not compare_traces(old(values), recorded(values * 1.1, False)).passed
-    found = compare_traces(old(MASK), recorded(MASK, False))
-    assert found.passed and "an older recording does not tell" in found.summary()
 
 
 def test_floors_and_limits_are_those_of_the_coarser_side() -> None:

@@ -53,9 +53,10 @@ def moments(slab: paddle.Tensor) -> Vector:
 
 
 def signed_sums(slab: paddle.Tensor, start: int, width: int) -> Array:
-    """Return the column sums of slab * signs, in rows of `width`; signs from signs()[start]."""
+    """Return the sums of slab * signs, of columns and of rows of `width`; signs from signs()[start]."""
     own = _signs(slab.dtype, _device(slab))[start : start + slab.shape[0]]
-    return array(_column_sums((slab * own).reshape([-1, width])))
+    rows = (slab * own).reshape([-1, width])
+    return array(paddle.concat([_column_sums(rows), rows.sum(1)]))
 
 
 def _device(tensor: paddle.Tensor) -> str:

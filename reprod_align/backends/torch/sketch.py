@@ -53,9 +53,10 @@ def moments(slab: torch.Tensor) -> Vector:
 
 
 def signed_sums(slab: torch.Tensor, start: int, width: int) -> Array:
-    """Return the column sums of slab * signs, in rows of `width`; signs from signs()[start]."""
+    """Return the sums of slab * signs, of columns and of rows of `width`; signs from signs()[start]."""
     own = _signs(slab.dtype, slab.device)[start : start + slab.shape[0]]
-    return array((slab * own).reshape([-1, width]).sum(0))
+    rows = (slab * own).reshape([-1, width])
+    return array(torch.concat([rows.sum(0), rows.sum(1)]))
 
 
 @cache

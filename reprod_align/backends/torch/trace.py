@@ -22,7 +22,7 @@ def record_trace(
 ) -> Iterator[None]:
     """Record every module call in the block, and write it to `path` when the block ends well.
 
-    mode: "whole" keeps every tensor, "sketch" 4 KB of each, whatever its size.
+    mode: "whole" keeps every tensor, "sketch" 8 KB of each, whatever its size.
     forward: inputs and outputs. backward: the gradients of outputs and of parameters; run the
     backward pass inside the block. Results are the same, to the last bit, as without recording.
 

@@ -10,9 +10,7 @@ from reprod_align.curves.readers.rows import Row, read_rows
 
 # No part of these gives letters back once it has taken them (`*+`): time is linear in the line.
 _NUMBER: Final = r"[-+]?(?>\d++\.?\d*+(?:[eE][-+]?\d++)?+|\.\d++(?:[eE][-+]?\d++)?+|nan|inf)"
-_STEP: Final = re.compile(
-    r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?+[\s:=\[]*+(\d++)\b", re.I
-)
+_STEP: Final = re.compile(r"\b(?:global[_ ]?)?(?:step|iter(?:ation)?)s?+[\s:=\[]*+(\d++)\b", re.I)
 _EPOCH: Final = re.compile(r"\bepoch[\s:=\[]*+(\d++(?:\.\d++)?+)", re.I)
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*+m")
 _WORD: Final = r"[A-Za-z][\w/@.]*+"
