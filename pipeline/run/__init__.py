@@ -16,6 +16,7 @@ from pipeline.profiles import PROFILES, Profile
 from pipeline.run.command_line import DEFAULTS, make_parser
 from pipeline.settings import DTYPES, STRICT_DTYPE
 from pipeline.tasks import SST2, TASKS, Task
+from reprod_align.base.atomic import require_writable
 from reprod_align.base.ending import run_command
 from reprod_align.errors import MissingInputError, RefusedError
 
@@ -81,7 +82,11 @@ def make_run(**choices: object) -> Run:
 
 
 def remove_records(run: Run, name: str) -> None:
-    """Remove earlier records `name`, so that no check judges them after a script that fails."""
+    """Remove earlier records `name`, so that no check judges them after a script that fails.
+
+    Raises ReprodError if new ones could not be written: before the work, not after it.
+    """
+    require_writable(run.results)
     for dtype in DTYPES:
         run.output(name, dtype).unlink(missing_ok=True)
 

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from pipeline.run import Run, remove_records
+from reprod_align.base.atomic import require_writable
 
 import numpy as np
 
@@ -35,6 +36,7 @@ def native_records(run: Run, side: str) -> dict[int, Path]:
 def remove_training_records(run: Run, side: str) -> None:
     """Remove what an earlier run like this one recorded, so that no check judges it after a failure."""
     if run.options.randomness == NATIVE:
+        require_writable(native_record(run, side).parent)
         native_record(run, side).unlink(missing_ok=True)
     else:
         remove_records(run, f"train_align_{side}")

@@ -35,6 +35,22 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             temporary.unlink()
 
 
+def require_writable(folder: str | os.PathLike[str]) -> None:
+    """Raise ReprodError if no file can be made in `folder`, or where it would be made itself.
+
+    Asked by making one: a disk that is mounted read-only refuses root too.
+    """
+    place = Path(os.path.realpath(folder))
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    probe = place / f".{secrets.token_hex(8)}.tmp"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise ReprodError(f"cannot write in {folder}: {error.strerror or error}") from error
+
+
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Write `text` in UTF-8, whole or not at all; raises ReprodError if that fails."""
     with whole_file(path) as handle:

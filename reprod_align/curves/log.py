@@ -15,6 +15,14 @@ LARGEST_STEP: Final = 1 << 53
 """beyond it, a float no longer tells two steps apart"""
 
 
+_MOST_DIGITS: Final = 1000  # Python reads no more than 4300; such a step is too large anyway
+
+
+def read_count(digits: str) -> int:
+    """Return a natural number; of one with thousands of digits a smaller one, which is too large for a step."""
+    return int(digits[:_MOST_DIGITS])
+
+
 class CurveError(ReprodError):
     """A log cannot be read as curves, or two logs have nothing in common."""
 

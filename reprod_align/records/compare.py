@@ -25,7 +25,7 @@ from reprod_align.records.diff import (
     dtype_kind,
 )
 from reprod_align.records.record import on_host, unread_items
-from reprod_align.records.verdict import EXACT, Comparison, KeyResult, Rule, official_rule
+from reprod_align.records.verdict import EXACT, STRICT, Comparison, KeyResult, Rule, official_rule
 
 import numpy as np
 import numpy.typing as npt
@@ -74,14 +74,25 @@ def _compare(
     expect_noise: bool,
     known: Mapping[str, Difference],
 ) -> Comparison:
-    ours = {str(key): _as_array(value) for key, value in unread_items(expected)}
-    theirs = {str(key): _as_array(value) for key, value in unread_items(actual)}
+    ours, theirs = _name_arrays(expected), _name_arrays(actual)
     names = [*ours, *sorted(theirs.keys() - ours.keys())]
     results = tuple(
         _compare_key(name, ours.get(name), theirs.get(name), rule, known.get(name))
         for name in names
     )
     return Comparison(results, rule, _remarks(results, ours, expect_noise))
+
+
+def _name_arrays(record: Mapping[Any, npt.ArrayLike]) -> dict[str, Array]:
+    """Return the arrays by name; 1 beside "1" is "1 (int)", so that neither hides the other."""
+    items = unread_items(record)
+    texts = {key for key, _ in items if isinstance(key, str)}
+
+    def name(key: object) -> str:
+        known = not isinstance(key, str) and str(key) in texts
+        return f"{key} ({type(key).__name__})" if known else str(key)
+
+    return {name(key): _as_array(value) for key, value in items}
 
 
 def _as_array(value: object) -> Array:
@@ -291,6 +302,11 @@ def _remarks(
     if expect_noise and same and len(floats) >= _FEW:
         remarks.append("bit-identical floats: were both files written by the same framework?")
     constant = [key for key in floats if _is_constant(expected[key])]
+    sizes = [difference.scale for difference in floats.values()]
+    if sizes and 0 < max(sizes) <= STRICT.floor:
+        remarks.append(
+            f"every float is below {STRICT.floor:.1e}, so rounding noise alone is tested"
+        )
     zeros = [key for key in constant if expected[key].flat[0] == 0]
     others = [key for key in constant if expected[key].flat[0] != 0]
     if zeros:

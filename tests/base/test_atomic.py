@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from reprod_align.base.atomic import whole_file, write_text
+from reprod_align.base.atomic import require_writable, whole_file, write_text
 from reprod_align.errors import ReprodError
 
 import pytest
@@ -57,3 +57,12 @@ def test_what_cannot_be_written(tmp_path: Path, kind: str) -> None:
         handle.write(b"x")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["file", "folder", "pipe"]
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_folder_that_cannot_be_written_in_is_told_before_the_work(tmp_path: Path) -> None:
+    require_writable(tmp_path / "not" / "there" / "yet")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "file").write_text("x")
+    for folder in (tmp_path / "file" / "below", Path("/proc/self/below")):
+        with pytest.raises(ReprodError, match="cannot write in"):
+            require_writable(folder)

@@ -128,3 +128,22 @@ def test_comparing_again_is_comparing_under_the_other_rule() -> None:
     again = compare_again(first, expected, actual, STRICT)
     assert again.to_json() == compare_records(expected, actual, rule=STRICT).to_json()
     assert [one.passed for one in again.results] == [True, False, False, False, False, False]
+
+
+def test_a_number_as_key_does_not_hide_a_text() -> None:
+    ours: Any = {"1": np.zeros(2), 1: np.ones(2)}
+    theirs: Any = {"1": np.zeros(2), 1: np.zeros(2)}
+    found = compare_records(ours, theirs)
+    assert [one.key for one in found.results] == ["1", "1 (int)"]
+    assert [one.passed for one in found.results] == [True, False]
+    assert compare_records({1: np.ones(2)}, {"1": np.ones(2)}).passed  # type: ignore[dict-item]
+
+
+def test_records_of_rounding_noise_are_remarked_on() -> None:
+    noise = np.random.default_rng(0).standard_normal(9) * 1e-17
+    found = compare_records({"x": noise}, {"x": -noise}, rule=STRICT)
+    assert found.passed and "every float is below 2.2e-16" in found.remarks[0]
+    assert not compare_records(
+        {"x": noise, "y": np.arange(9.0)}, {"x": noise, "y": np.arange(9.0)}
+    ).remarks
+    assert "all zeros" in compare_records({"x": np.zeros(3)}, {"x": np.zeros(3)}).remarks[0]

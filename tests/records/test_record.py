@@ -280,3 +280,14 @@ def test_flipped_bytes_never_escape(tmp_path: Path, protocol: int) -> None:
             save_record(path, loaded)
             outcomes["loaded"] += 1
     assert min(outcomes.values()) > 20, outcomes
+
+
+@pytest.mark.parametrize(
+    "content", [{10**9000: np.ones(1)}, {"x": 10**9000}, {"x": [10**9000]}, {1: 1.0}]
+)
+def test_integers_without_end_are_one_line(tmp_path: Path, content: object) -> None:
+    path = tmp_path / "r.npy"
+    path.write_bytes(npy(boxed(content)))
+    with pytest.raises(RecordError) as caught:
+        load_record(path)
+    assert "\n" not in str(caught.value) and "9000" not in str(caught.value)[-20:]

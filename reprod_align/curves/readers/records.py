@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.curves.log import CurveLog, Points
+from reprod_align.curves.log import CurveLog, Points, read_count
 from reprod_align.curves.readers.format import Format
 from reprod_align.records.record import load_record
 
@@ -39,7 +39,7 @@ def read_record(path: Path) -> CurveLog:
         if array.ndim == 1:
             _add_vector(points, 0, name, array)
         elif numbered:
-            points.add(int(numbered[2]) + 1, numbered[1], float(array))
+            points.add(read_count(numbered[2]) + 1, numbered[1], float(array))
     return points.log("a record")
 
 
@@ -48,7 +48,7 @@ def _add_epochs(points: Points, record: Mapping[str, Array]) -> None:
     for name, array in record.items():
         found = _OF_EPOCH.fullmatch(name)
         if found:
-            by_epoch.setdefault(int(found[1]), {})[found[2]] = array
+            by_epoch.setdefault(read_count(found[1]), {})[found[2]] = array
     start = 0
     for epoch in sorted(by_epoch):
         arrays = by_epoch[epoch]

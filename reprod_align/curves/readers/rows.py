@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
-from reprod_align.curves.log import CurveError, CurveLog, Points
+from reprod_align.curves.log import CurveError, CurveLog, Points, read_count
 
 STEP_NAMES: Final = (
     "step global_step globalstep trainer/global_step global_step/max_steps train_step steps "
@@ -123,7 +123,7 @@ class _StepCounter:
 def _step(value: object, source: str, line: int) -> int:
     if isinstance(value, str):
         share = _OF_TOTAL.fullmatch(value.strip())
-        value = int(share[1]) if share else value
+        value = read_count(share[1]) if share else value
     known = number(value)
     if known is None or not math.isfinite(known) or known != math.floor(known):
         raise CurveError(

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from reprod_align.curves.log import CurveError, CurveLog
+from reprod_align.curves.log import CurveError, CurveLog, read_count
 from reprod_align.curves.readers.format import Format
 from reprod_align.curves.readers.rows import Row, read_rows
 
@@ -50,7 +50,7 @@ def _row(text: str) -> dict[str, object]:
                                  if not _counts(name)}  # fmt: skip
     if not values:
         return {}
-    return values | {"step": int(step[1])} | ({"epoch": float(epoch[1])} if epoch else {})
+    return values | {"step": read_count(step[1])} | ({"epoch": float(epoch[1])} if epoch else {})
 
 
 def _counts(name: str) -> bool:
