@@ -19,7 +19,7 @@ _MOST_DIGITS: Final = 1000  # Python reads no more than 4300; such a step is too
 
 
 def read_count(digits: str) -> int:
-    """Return a natural number; of one with thousands of digits a smaller one, which is too large for a step."""
+    """Return a natural number; of one with thousands of digits another that is too large for a step."""
     return int(digits[:_MOST_DIGITS])
 
 

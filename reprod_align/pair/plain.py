@@ -115,7 +115,8 @@ class _Packer:
             return ["text", repr(value)]
         if not _holds_data(kind):
             raise ReprodError(f"a {kind.__qualname__} cannot be sent to the other process")
-        state = {name: part for name, part in vars(value).items() if not _is_function(part)}
+        state = {name: part for name, part in vars(value).items()
+                 if not _is_function(part) and name != "__orig_class__"}  # fmt: skip
         return ["instance", f"{kind.__module__}:{kind.__name__}", self.refer(state)]
 
 

@@ -165,7 +165,9 @@ def _read_index(path: Path) -> Mapping[str, str]:
 
 def _open_shard(index: Path, name: str) -> Checkpoint:
     path = index.with_name(name)
-    if not path.is_file():
+    with _describe(index):  # a name may be too long
+        there = path.is_file()
+    if not there:
         raise MissingInputError(f"{path} is missing: {index.name} lists it")
     return _open_file(path)
 
