@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example zoo api-table setup setup-dev test test-cpus suite bench lint lock doctor clean
+.PHONY: align example zoo api-table setup setup-dev test test-cpus suite coverage mutants bench lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -39,6 +39,14 @@ test-cpus: setup-dev  ## the numeric tests as on another CPU, with two threads
 suite: setup-dev  ## the longer checks: every planted bug and correct pair, and the tests of selftest
 	$(BIN)/python -m benchmarks.suite $(OPTIONS)
 	$(BIN)/python -m pytest -m longer
+
+coverage: setup-dev  ## which branches of the library the tests take; programs that they start are not counted
+	$(BIN)/python -m coverage run -m pytest -n 0 $(OPTIONS)
+	$(BIN)/python -m coverage report --skip-covered
+
+mutants: setup-dev  ## change records/ in every way that mutmut knows: the tests must fail; hours
+	$(BIN)/python -m mutmut run $(MUTANTS)
+	$(BIN)/python -m mutmut results
 
 bench: setup-dev  ## measure the figures of docs/benchmarks.md; ROWS="start compare:memory" chooses, ROWS=all takes every one
 	$(BIN)/python -m benchmarks.figures $(ROWS)

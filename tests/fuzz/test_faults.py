@@ -1,4 +1,4 @@
-"""What goes wrong around a command that writes: kills, a full disk, folders that can't be written in, two at once.
+"""What goes wrong around a command that writes: kills, a full disk, a closed folder, two at once.
 
 The old file stays until the new one is whole; what could not be done is one line and exit code 2.
 """
@@ -55,27 +55,32 @@ def command(*words: str) -> str:
     return COMMAND.format(words=list(words))
 
 
+ENDING = "from reprod_align.base.ending import run_command\n"
+RECORD = """import numpy as np; from reprod_align import save_record
+code = run_command('save', lambda: save_record('r.npy', {'x': np.ones(999)}) and 0)"""
+TRACE = """import numpy as np; from reprod_align.traces.file import save_trace
+from tests.traces.made import trace
+code = run_command('save', lambda: save_trace('t.trace', trace(np.ones(999))))"""
+CHECKPOINT = """import numpy as np; from pathlib import Path
+from pipeline.training.state import write_state
+code = run_command('save', lambda: write_state(Path('s.state'), {'x': np.ones(999)}, {}))"""
+CHECK = """from pathlib import Path; from reprod_align import Gate, check
+pair = Path('a.npy'), Path('b.npy')
+code = check(Gate('forward', pair, pair, Path('forward.log'), 'make'))"""
+CONVERT = ("convert", "a.bin", "w.pdparams", "--pair", "mine.py")
+
 WRITERS: Mapping[str, Writer] = {
-    "a record": Writer("r.npy", "import numpy as np; from reprod_align import save_record\n"
-                       "from reprod_align.base.ending import run_command\n"
-                       "code = run_command('save', lambda: save_record('r.npy', {'x': np.ones(999)}) and 0)", 8000),
-    "a trace": Writer("t.trace", "import numpy as np; from reprod_align.traces.file import save_trace\n"
-                      "from reprod_align.base.ending import run_command; from tests.traces.made import trace\n"
-                      "code = run_command('save', lambda: save_trace('t.trace', trace(np.ones(999))))", 8000),
-    "a checkpoint": Writer("s.state", "import numpy as np; from pathlib import Path\n"
-                           "from reprod_align.base.ending import run_command\n"
-                           "from pipeline.training.state import write_state as write\n"
-                           "code = run_command('save', lambda: write(Path('s.state'), {'x': np.ones(999)}, {}))",
-                           8000),
-    "a check's log": Writer("forward.log", "from pathlib import Path; from reprod_align import Gate, check\n"
-                            "pair = Path('a.npy'), Path('b.npy')\n"
-                            "code = check(Gate('forward', pair, pair, Path('forward.log'), 'make'))", 300),
-    "curves --report": Writer("c.html", command("curves", "one", "two", "--report", "c.html"), 3000),
+    "a record": Writer("r.npy", ENDING + RECORD, 8000),
+    "a trace": Writer("t.trace", ENDING + TRACE, 8000),
+    "a checkpoint": Writer("s.state", ENDING + CHECKPOINT, 8000),
+    "a check's log": Writer("forward.log", CHECK, 300),
+    "curves --report": Writer(
+        "c.html", command("curves", "one", "two", "--report", "c.html"), 3000
+    ),
     "pair --report": Writer("p.html", command("pair", "mine.py", "--report", "p.html"), 3000),
-    "convert": Writer("w.pdparams", command("convert", "a.bin", "w.pdparams", "--pair", "mine.py"), 9000),
-    "convert --save-map": Writer("m.json", command("convert", "a.bin", "w.pdparams", "--pair", "mine.py",
-                                                   "--save-map", "m.json"), 60),
-}  # fmt: skip
+    "convert": Writer("w.pdparams", command(*CONVERT), 9000),
+    "convert --save-map": Writer("m.json", command(*CONVERT, "--save-map", "m.json"), 60),
+}
 
 LIMIT = """
 import resource, signal
@@ -124,7 +129,9 @@ def test_a_killed_command_leaves_the_old_file(folder: Path, name: str) -> None:
     writer = WRITERS[name]
     target = folder / writer.target
     places = np.random.default_rng(len(name)).integers(0, writer.least, 3)
-    old = b"old" if name != "a check's log" else None  # a check removes the old log first: it fails closed
+    old = (
+        b"old" if name != "a check's log" else None
+    )  # a check removes the old log first: it fails closed
     for size in (0, *places.tolist()):
         target.write_bytes(b"old")
         finished = run(folder, writer, LIMIT.format(action="SIG_DFL", size=size))
@@ -162,6 +169,8 @@ def test_two_runs_in_one_folder_and_neither_home_nor_network(folder: Path, name:
     writer = WRITERS[name]
     with ThreadPoolExecutor(2) as pool:
         runs = [pool.submit(run, folder, writer, ALONE, HOME="/nonexistent") for _ in range(2)]
-    assert [one.result().returncode for one in runs] == [0, 0], [one.result().stderr for one in runs]
+    assert [one.result().returncode for one in runs] == [0, 0], [
+        one.result().stderr for one in runs
+    ]
     assert (folder / writer.target).stat().st_size >= writer.least
     assert leftovers(folder) == []
