@@ -153,4 +153,4 @@ def test_a_sketch_stays_small(tmp_path: Path) -> None:
         wide(torch.randn(64, 512)).sum().backward()
     kept = load_trace(tmp_path / "a.trace").tensors
     assert max(one.values.nbytes for one in kept) <= 8 * LENGTH
-    assert (tmp_path / "a.trace").stat().st_size < len(kept) * 4700
+    assert (tmp_path / "a.trace").stat().st_size < len(kept) * (8 * LENGTH + 524)
