@@ -5,14 +5,19 @@ code, and one line in `COMMANDS`.
 """
 
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
+from reprod_align import __version__
 from reprod_align.base.ending import run_command
+from reprod_align.base.quiet import without_warnings
+from reprod_align.errors import ReprodError
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "new": "write a skeleton of the five steps for a model of your own",
     "doctor": "print versions, devices and what does not work",
     "compare": "compare two records (.npy files)",
     "pair": "judge the pair of models in a Python file",
@@ -27,6 +32,9 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Module's name -> what its command does, in the order of --help."""
 
+COMPLETION: Final = "--print-completion"
+_SHELLS: Final = ("bash", "zsh", "tcsh")  # those of shtab
+
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (0 aligned, 1 different, 2 cannot be done)."""
@@ -35,16 +43,55 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def parse(words: Sequence[str]) -> Namespace:
     """Return the command's options; its `run` is among them. Exits where the words are wrong."""
+    if list(words[:1]) == [COMPLETION]:  # a script knows all commands
+        with without_warnings():  # the frameworks', at import
+            return build_parser(_list_importable()).parse_args(words)
+    return build_parser(words[:1]).parse_args(words)
+
+
+def build_parser(names: Sequence[str]) -> ArgumentParser:
+    """Return the parser with every command, and the arguments of these; only their modules are imported."""
     parser = ArgumentParser(prog="reprod-align", description="Compares a port with its reference.")
+    parser.add_argument("--version", action="version", version=f"reprod-align {__version__}")
+    parser.add_argument(
+        COMPLETION, action=_PrintCompletion, choices=_SHELLS, metavar="SHELL",
+        help=f"print a script that completes commands in {', '.join(_SHELLS)}",
+    )  # fmt: skip
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name, does in COMMANDS.items():
         command = commands.add_parser(name, help=does, formatter_class=RawDescriptionHelpFormatter)
-        if [name] == list(words[:1]):  # only the module that is asked for is imported
+        if name in names:
             module = import_module(f"reprod_align.commands.{name}")
             command.description = module.__doc__
             command.set_defaults(run=module.run)
             module.add_arguments(command)
-    return parser.parse_args(words)
+    return parser
+
+
+def _list_importable() -> list[str]:
+    """Return the commands whose modules load here: one needs Paddle at once."""
+    found = []
+    for name in COMMANDS:
+        with suppress(ImportError):
+            import_module(f"reprod_align.commands.{name}")
+            found.append(name)
+    return found
+
+
+class _PrintCompletion(Action):
+    """Prints the script and exits."""
+
+    def __call__(
+        self, parser: ArgumentParser, namespace: Namespace, values: Any, option: str | None = None
+    ) -> None:
+        try:
+            shtab = import_module("shtab")
+        except ModuleNotFoundError as error:
+            raise ReprodError(
+                f"{COMPLETION} needs shtab: python -m pip install 'reprod-align[completion]'"
+            ) from error
+        print(shtab.complete(parser, values))
+        parser.exit()
 
 
 def _run(words: Sequence[str]) -> int:

@@ -112,6 +112,31 @@ def test_outside_a_clone_the_doctor_asks_for_less(monkeypatch: pytest.MonkeyPatc
     assert not any("make" in probe.remedy for probe in PROBES)
 
 
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"reprod-align {reprod_align.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_a_script_that_completes_every_command(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("shtab")
+    with pytest.raises(SystemExit, match="0"):
+        main(["--print-completion", shell])
+    said = capsys.readouterr().out
+    assert all(name in said for name in COMMANDS) and "allow-identical" in said
+
+
+def test_completion_without_its_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["--print-completion", "bash"]) == 2
+    assert "python -m pip install 'reprod-align[completion]'" in capsys.readouterr().err
+
+
 def test_the_public_face() -> None:
     assert sorted(reprod_align.__all__) == reprod_align.__all__
     for name in reprod_align.__all__:

@@ -1,0 +1,38 @@
+"""The skeleton of the five steps for a model of one's own: files to start from, which run at once."""
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+from reprod_align.base.atomic import write_text
+from reprod_align.errors import ReprodError
+
+_ENDING = ".txt"  # so that no tool takes a template for a module of this library
+
+
+def list_templates() -> dict[str, str]:
+    """Return the text of each file by its name."""
+    folder = files(__package__).joinpath("files")
+    found = {each.name: each.read_text(encoding="utf-8") for each in folder.iterdir()}
+    return {
+        name.removesuffix(_ENDING): found[name] for name in sorted(found) if name.endswith(_ENDING)
+    }
+
+
+def write_skeleton(folder: Path) -> list[Path]:
+    """Write the files into a new folder, and return their paths.
+
+    Raises ReprodError if the folder exists and is not empty, if its name is no name for a project, or if
+    writing fails.
+    """
+    if not re.fullmatch(r"[\w.-]+", folder.name):
+        raise ReprodError(f"{folder}: expected a name of letters, digits, '_', '-' and '.'")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ReprodError(f"{folder} exists already: give another name, or an empty folder")
+    written = []
+    for name, text in list_templates().items():
+        write_text(
+            folder / name, text.replace("NAME", folder.name) if name == "README.md" else text
+        )
+        written.append(folder / name)
+    return written

@@ -1,0 +1,65 @@
+"""The skeleton of `reprod-align new`: its files, and that they run at once."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from reprod_align.commands import new
+from reprod_align.errors import ReprodError
+from reprod_align.skeleton import list_templates, write_skeleton
+from tests.commands.asked import run
+from tests.conftest import ENVIRONMENT, REPOSITORY, run_python
+
+import pytest
+
+
+def test_the_two_sides_are_twins() -> None:
+    """The same lines: what differs is a framework's name or call."""
+    files = list_templates()
+    for name in ("model", "steps"):
+        ours, theirs = (files[f"{name}_{side}.py"].splitlines() for side in ("pt", "pd"))
+        assert len(ours) == len(theirs)
+        assert sum(a != b for a, b in zip(ours, theirs, strict=True)) < len(ours) / 3
+    assert "NAME" in files["README.md"]
+
+
+def test_what_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(new, tmp_path / "mine") == 0
+    assert f"cd {tmp_path / 'mine'} && python run_all.py" in capsys.readouterr().out
+    assert (tmp_path / "mine" / "README.md").read_text().startswith("# mine\n")
+    for path in (tmp_path / "mine").glob("*.py"):
+        compile(path.read_text(), path.name, "exec")
+
+
+def test_a_folder_in_use_and_an_odd_name_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("mine")
+    with pytest.raises(ReprodError, match="exists already"):
+        write_skeleton(tmp_path)
+    with pytest.raises(ReprodError, match="exists already"):
+        write_skeleton(tmp_path / "x")
+    with pytest.raises(ReprodError, match="expected a name"):
+        write_skeleton(tmp_path / "a\x1bb")
+
+
+@pytest.mark.longer
+def test_it_runs_at_once_and_its_results_are_verified(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    write_skeleton(folder)
+    environment = ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)}
+    words = [sys.executable, folder / "run_all.py"]
+    finished = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert finished.stdout.count(": aligned\n") == 5
+    packed = run_python("-m", "reprod_align", "submit", cwd=folder, PYTHONPATH=str(REPOSITORY))
+    assert packed.returncode == 0, packed.stdout
+    judged = run_python(
+        "-m", "reprod_align", "pair", "pair.py", cwd=folder, PYTHONPATH=str(REPOSITORY)
+    )
+    assert judged.stdout.startswith("verdict: faithful"), judged.stdout + judged.stderr
+    # a mistake in the port: the weights stay, since names and shapes do
+    port = folder / "model_pd.py"
+    port.write_text(port.read_text().replace("epsilon=1e-12", "epsilon=1e-5"))
+    for script in ("steps_pd.py", "check.py"):
+        finished = subprocess.run([sys.executable, folder / script, "forward"], env=environment,
+                                  capture_output=True, text=True, timeout=600)  # fmt: skip
+    assert finished.returncode == 1 and "forward: DIFFERENT" in finished.stdout
