@@ -44,7 +44,8 @@ def explain(run: Run, stage: Stage, again: str, kept: Path) -> list[str]:
         report = _align(stage)
     except (ImportError, OSError) as error:  # GPU builds of the two often can't share a process
         return _show_command(run, describe_error(error))
-    write_json(kept, report)
+    if report.findings:
+        write_json(kept, report)
     found = _list_findings(report) if report.findings else _report_no_fault(report, again)
     return [*found, f"full report: {_command(run)}"]
 

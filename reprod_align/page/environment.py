@@ -53,6 +53,7 @@ def _own_version() -> str:
 
 def _command() -> str:
     program, *words = sys.argv or [""]
-    name = Path(program).name
-    shown = [name] if name == "reprod-align" else ["python", os.path.relpath(program or ".")]
+    path = Path(program)
+    installed = path.name == "reprod-align" or path.parent.name == "reprod_align"
+    shown = ["reprod-align"] if installed else ["python", os.path.relpath(program or ".")]
     return shlex.join([*shown, *words])

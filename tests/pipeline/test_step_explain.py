@@ -159,6 +159,22 @@ def test_a_fault_is_named(fault: str, run_here: RunHere, monkeypatch: pytest.Mon
     assert any(all(word in line for word in words) for line in findings(said)), said
 
 
+def test_the_page_of_a_check_that_fails(
+    home: Path, run_here: RunHere, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The steps at the top, the finding of `align` with its line, and the branch in the tree."""
+    altered(tanh_gelu)(monkeypatch)
+    run_here(FORWARD[0])
+    page, tests = tmp_path / "page.html", tmp_path / "tests.xml"
+    code, _ = run_here(FORWARD[1], options=("--report", str(page), "--junit", str(tests)))
+    assert code == 1
+    text, name = page.read_text(), "bert.encoder.layer.1.intermediate.intermediate_act_fn"
+    assert text.index('id="steps"') < text.index('id="first"') < text.index(name)
+    assert f'data-goto="{name}"' in text and "pt_bert.py:" in text and 'id="worst"' in text
+    assert 'name="logits (float64)"' in tests.read_text()
+    assert (home / "log_reprod" / "strict" / "forward_align.json").is_file()
+
+
 def test_query_and_key_exchanged_by_the_conversion(home: Path, run_here: RunHere) -> None:
     path = home / "weights" / "paddle_weight.pdparams"
     weights = pd_backend.read_weights(path)
