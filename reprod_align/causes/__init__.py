@@ -23,7 +23,7 @@ from reprod_align.causes.factors import (
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
 from reprod_align.causes.layout import explain_layout
 from reprod_align.causes.losses.value import explain_loss
-from reprod_align.causes.masks import explain_mask
+from reprod_align.causes.masks import explain_mask, explain_scores
 from reprod_align.causes.mismatch import Mismatch
 from reprod_align.causes.norms import explain_norm
 from reprod_align.causes.numbers import as_floats, same
@@ -35,7 +35,14 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
-__all__ = ["CAUSES", "explain_forward", "explain_gradient", "explain_loss", "explain_mask"]
+__all__ = [
+    "CAUSES",
+    "explain_forward",
+    "explain_gradient",
+    "explain_loss",
+    "explain_mask",
+    "explain_scores",
+]
 
 _LARGEST = 4_000_000  # elements
 

@@ -10,6 +10,7 @@ from reprod_align.model.settings import BATCH_NORMS
 
 import numpy as np
 
+_SENTINEL = 1e30
 _SAME = 1e-12  # of the largest value
 
 _EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
@@ -27,6 +28,8 @@ def explain_sameness(mismatch: Mismatch) -> str:
     expected, actual = mismatch.expected, mismatch.actual
     if not is_telling(expected) and not is_telling(actual):
         return ""
+    if max(np.abs(expected).max(), np.abs(actual).max()) > _SENTINEL:
+        return ""  # beside a mask's number all others are the same
     for axis in range(expected.ndim):
         if expected.shape[axis] < 2:
             continue

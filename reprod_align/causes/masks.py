@@ -1,13 +1,14 @@
 """How a mask or an index that the port makes differs from the reference's."""
 
 from reprod_align.causes.entries import cite
-from reprod_align.causes.numbers import Bools, Floats, as_floats
+from reprod_align.causes.numbers import Bools, Floats, as_floats, same
 from reprod_align.model.trace import Array
 
 import numpy as np
 from numpy.typing import NDArray
 
 _WEAK = -100.0  # an additive mask above this does not hide for certain
+_HIDDEN = -1e3  # a score below is masked
 _INVERTED = "the mask is inverted: Paddle shows what PyTorch hides, and hides what PyTorch shows"
 
 
@@ -33,6 +34,25 @@ def explain_mask(expected: Array, actual: Array) -> str:
         value = float(as_floats(actual).flat[0])
         return f"it is {value:g} everywhere in Paddle: a mask or the token types were not passed on"
     return _explain_meaning(expected, actual) or _explain_places(ours, theirs)
+
+
+def explain_scores(expected: Array, actual: Array) -> str:
+    """Explain scores of which other places are hidden; "" if those shown on both sides differ too.
+
+    expected, actual: scores of one shape with a mask added, before the softmax.
+    """
+    hidden, missed = expected <= _HIDDEN, actual <= _HIDDEN
+    shown = ~hidden & ~missed
+    if not hidden.any() or np.array_equal(hidden, missed) or not shown.any():
+        return ""
+    if not same(as_floats(expected[shown]), as_floats(actual[shown])):
+        return ""
+    if (hidden & (actual >= -_HIDDEN)).any():
+        return "the mask has the opposite sign in Paddle: it raises the scores that PyTorch hides"
+    counts = int((hidden & ~missed).sum()), int((missed & ~hidden).sum())
+    words = [f"shows {counts[0]} places that PyTorch hides"] if counts[0] else []
+    words += [f"hides {counts[1]} that PyTorch shows"] if counts[1] else []
+    return f"the mask hides other places: Paddle {' and '.join(words)}"
 
 
 def _is_binary(array: Array) -> bool:

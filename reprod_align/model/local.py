@@ -20,6 +20,7 @@ from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, TensorInfo
+from reprod_align.model.source.alteration import altered, list_plain_attributes
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
@@ -164,6 +165,11 @@ class LocalSide:
         found = (self._code.find_class(base, anywhere) for base in type(module).__mro__)
         return [line for line in found if line is not None]
 
+    def read_attributes(self, path: str) -> dict[str, Any]:
+        """Return the switches, numbers and texts that a module holds; see `Side.read_attributes`."""
+        module = dict(self.fw.modules(self.model)).get(path)
+        return {} if module is None else list_plain_attributes(module)
+
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
         function = getattr(self, what)
@@ -254,9 +260,10 @@ class LocalSide:
         self.set_gradients({})
         watch = Watch(self.fw, keep, pins, wanted, graded)
         draws.place = watch.place
-        modules = self.fw.modules(self.model)
+        modules = dict(self.fw.modules(self.model))
         with ExitStack() as stack:
-            stack.enter_context(watch.on(modules))
+            stack.enter_context(altered(modules, wanted.alteration if wanted else None))
+            stack.enter_context(watch.on(modules.items()))
             stack.enter_context(self.shared_random(draws))
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())

@@ -205,6 +205,9 @@ class Side(Protocol):
         anywhere: the framework's too.
         """
 
+    def read_attributes(self, path: str) -> Mapping[str, object]:
+        """Return the switches, numbers and texts that a module holds as attributes of its own."""
+
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
 

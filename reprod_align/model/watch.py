@@ -69,7 +69,9 @@ class Watch:
         and every float tensor counts as differentiable.
         """
         self.fw, self.keep, self.pins, self.graded = framework, keep, pins, graded
-        self._inner = None if wanted is None else OperationRecorder(framework, wanted)
+        self._last = None if wanted is None else wanted.last
+        recorded = wanted if wanted is not None and wanted.calls else None
+        self._inner = None if recorded is None else OperationRecorder(framework, recorded)
         self._listener: Listener[Leaf] = Listener(framework, self._begin, self._end)
         self.trace = Trace(self._listener.calls)
         if self._inner is not None:
@@ -142,7 +144,7 @@ class Watch:
 
     def _end_run(self, call: Call, which: Which) -> None:
         """Raise RunEnd if this is the last that is wanted of the run."""
-        if self._inner is not None and self._inner.wanted.last == (call.key, which):
+        if self._last == (call.key, which):
             raise RunEnd
 
     def _leaves(self, value: Any) -> dict[str, Leaf]:

@@ -1,6 +1,6 @@
 """Masks and indices that the port makes in a known wrong way."""
 
-from reprod_align.causes.masks import explain_mask
+from reprod_align.causes.masks import explain_mask, explain_scores
 
 import numpy as np
 import pytest
@@ -36,3 +36,22 @@ def test_equal_masks_and_other_shapes_have_no_cause() -> None:
     assert explain_mask(PADDING, PADDING.copy()) == ""
     assert explain_mask(PADDING, PADDING[:, :3]) == ""
     assert explain_mask(IDS, np.array([[5, 9, 2, 7], [1, 8, 3, 3]])) == ""
+
+
+HIDING = np.where(np.arange(6) > 3, -np.finfo(np.float64).max, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        (np.zeros(6), "the mask hides other places: Paddle shows 8 places that PyTorch hides"),
+        (-HIDING * 1e-300, "it raises the scores that PyTorch hides"),
+        (HIDING[::-1], "Paddle shows 8 places that PyTorch hides and hides 8 that PyTorch shows"),
+        (np.where(HIDING, -1e4, 0.0), ""),  # another number that hides the same
+    ],
+)
+def test_scores_tell_what_their_mask_hides(mask: np.ndarray, words: str) -> None:
+    scores = np.random.default_rng(0).normal(size=(4, 6))
+    found = explain_scores(scores + HIDING, scores + mask)
+    assert words in found and bool(found) == bool(words)
+    assert not explain_scores(scores + HIDING, 2 * scores + mask)

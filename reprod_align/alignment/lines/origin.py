@@ -19,6 +19,7 @@ from reprod_align.model.source.parsing import (
     find_branch,
     find_condition,
     find_constant,
+    is_parameter,
     is_plain_assignment,
     is_same_function,
     names_are_crossed,
@@ -134,7 +135,8 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
         return branch
     lines = [find_assignment(place.file, place.line, name) for name in held]
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
-    return next((line for line in lines if line is not None and line.line > first), None)
+    named = next((line for line in lines if line is not None and line.line > first), None)
+    return named or (used.caller if not inside and is_parameter(place, held) else None)
 
 
 def _find_choice(made: Operation, place: SourceLine, held: Sequence[str]) -> SourceLine | None:

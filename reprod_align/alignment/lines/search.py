@@ -4,6 +4,7 @@ Both sides' calls inside one module are paired by value. The search begins at a 
 (handed to a child, or returned) and goes back through the calls that made it.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -102,7 +103,7 @@ class _Search:
         place = _position(consumers[1], wrong)
         due = self._maker_of_ours(expected)
         due = due if due is None else due.whole or due
-        if due is not None and not self._is_made(due):
+        if due is not None and not self._is_made(due, self._made_before(consumers[1])):
             lacking = self._taken_by(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
             taker = self._find_taker(wrong, at, consumers[1])
@@ -196,7 +197,8 @@ class _Search:
         exchanged = self._find_exchanged(ours, theirs)
         if exchanged is not None:
             wrong, taker = self._follow_layouts(exchanged[0], at)
-            return self._explain_other_value(wrong, exchanged[1], (ours, taker))
+            given = exchanged[1] if taker is theirs else self._lay_back(exchanged[1])
+            return self._explain_other_value(wrong, given, (ours, taker))
         how: How = "layout" if self._is_layout(theirs) else "call"
         due = KnownValues(ours.outputs, self._relative)
         both_last = last and any(due.knows(value) for value in expected)
@@ -204,6 +206,8 @@ class _Search:
         shapes = [[one.shape for one in call.outputs] for call in (ours, theirs)]
         alone = same and shapes[0] == shapes[1] and not self._is_layout(ours)
         sure = both_last or name_of(ours) == name_of(theirs) or alone
+        if not same and sorted(map(math.prod, shapes[0])) != sorted(map(math.prod, shapes[1])):
+            sure = False  # such as of layers that are divided otherwise: nothing is proven
         return Difference(how, ours, theirs, sure, take_the_same=same)
 
     def _taken_by(self, operation: Operation) -> KnownValues:
@@ -241,6 +245,14 @@ class _Search:
                 break
             value, taker, at = moved.inputs[0], moved, maker
         return value, taker
+
+    def _lay_back(self, values: list[Array]) -> list[Array]:
+        """Return the value that is due as the reference has it before it is laid out."""
+        made = self._maker_of_ours(values)
+        while made is not None and made.child is None and self._is_layout(made) and made.inputs:
+            values = [made.inputs[0]]
+            made = self._maker_of_ours(values)
+        return values
 
     def _find_meant(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that gives what one change of the port's call would give."""
@@ -280,14 +292,22 @@ class _Search:
         spare = abs(len(ours.inputs) - len(theirs.inputs))
         return 4 * equal + 3 * alike + 3 * named + shapes - 0.5 * spare
 
-    def _is_made(self, ours: Operation) -> bool:
+    def _made_before(self, consumer: Operation | None) -> KnownValues:
+        """Return what the port's children have given when a call takes its values."""
+        if consumer not in self._theirs:
+            return self._given
+        before = self._theirs[: self._theirs.index(consumer)]
+        given = (made for one in before if one.child is not None for made in one.outputs)
+        return KnownValues(given, self._relative)
+
+    def _is_made(self, ours: Operation, given: KnownValues | None = None) -> bool:
         """Tell whether the port's code makes all that a call of the reference gives.
 
         What the port's children give is the reference's: it counts for children alone. A call that
-        gives what it takes, such as clone, makes nothing.
+        gives what it takes, such as clone, makes nothing. given: what children give, all if None.
         """
         if ours.child is not None:
-            return all(map(self._given.find_equal, ours.outputs))
+            return all(map((given or self._given).find_equal, ours.outputs))
         taken = self._taken_by(ours)
         return all(self._made.find_equal(one) or taken.find_equal(one) for one in ours.outputs)
 

@@ -13,7 +13,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.operation import Operation, Wanted, Which, find_consumer
 from reprod_align.model.trace import Array
 
-_Place = tuple[Which, str]
+Place = tuple[Which, str]
 """what a call takes or gives, and which leaf of it"""
 _MOST_RUNS = 64  # of the port, for all faults of one pass
 
@@ -41,7 +41,7 @@ class Trial:
 
         ours, theirs: all calls that were recorded.
         """
-        place = _find_wrong(fault)
+        place = find_wrong(fault)
         consumer = None if place is None else _find_consumer(theirs, fault, place[0])
         if place is None or consumer is None or fault.actual is None:
             return None
@@ -57,7 +57,7 @@ class Trial:
         return change
 
     def _choose(
-        self, attempts: Sequence[tuple[Change, Hashable]], fault: Fault, place: _Place
+        self, attempts: Sequence[tuple[Change, Hashable]], fault: Fault, place: Place
     ) -> Change | None:
         """Return the first change that mends; rather one that makes a mask as the reference has it."""
         mending = None
@@ -73,7 +73,7 @@ class Trial:
             mending = change if mending is None and made is not None else mending
         return mending
 
-    def _try(self, change: Change, fault: Fault, place: _Place) -> Array | None:
+    def _try(self, change: Change, fault: Fault, place: Place) -> Array | None:
         """Return the mask or index with the change if the fault is gone with it, else None."""
         wanted = replace(
             self.wanted,
@@ -88,13 +88,13 @@ class Trial:
             return None
         call = trace.by_key().get(fault.calls.theirs.key)
         leaf = None if call is None else getattr(call, place[0]).get(place[1])
-        if leaf is None or not _agrees(fault, leaf.array) or len(trace.operations) <= change.end:
+        if leaf is None or not agrees(fault, leaf.array) or len(trace.operations) <= change.end:
             return None
         return trace.operations[change.end].outputs[0]
 
 
 def _describe(
-    change: Change, fault: Fault, place: _Place, operations: Sequence[Operation]
+    change: Change, fault: Fault, place: Place, operations: Sequence[Operation]
 ) -> Hashable:
     """Return what an attempt has in common with the same one in other code of the same lines.
 
@@ -108,7 +108,7 @@ def _describe(
     return fault.kind, place, operation.source, shape, before, words, change.position
 
 
-def _find_wrong(fault: Fault) -> _Place | None:
+def find_wrong(fault: Fault) -> Place | None:
     """Return where the wrong value is at the fault's call: "inputs" or "outputs", and which."""
     places: tuple[Which, Which] = ("inputs", "outputs")
     for which in places:
@@ -124,7 +124,8 @@ def _find_consumer(operations: Sequence[Operation], fault: Fault, which: str) ->
     return None if found is None else operations.index(found)
 
 
-def _agrees(fault: Fault, value: Array) -> bool:
+def agrees(fault: Fault, value: Array) -> bool:
+    """Tell whether a value is what is due at a fault."""
     if fault.expected is None or fault.expected.shape != value.shape:
         return False
     found = fault.judge.compare(fault.expected, value, rounding_of(fault.calls.ours))

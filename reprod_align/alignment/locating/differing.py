@@ -4,12 +4,14 @@ from collections.abc import Iterator
 
 from reprod_align.alignment.comparing import LAYER_ROUNDING
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
-from reprod_align.alignment.locating.fault import compare, rounding_of
+from reprod_align.alignment.locating.fault import ALONE, compare, rounding_of
 from reprod_align.base.difference import Gap, magnitude
-from reprod_align.model.leaf import LeafPair, find_unpaired
+from reprod_align.model.leaf import HIDDEN, LeafPair, find_unpaired
 from reprod_align.model.trace import Array, Leaf
 
 import numpy as np
+
+_FAINT = 40.0  # a score that far below another adds e**-40, which float64 does not hold
 
 
 def find_differing(
@@ -24,12 +26,24 @@ def find_differing(
         ours, theirs = calls.leaves(pair, which)
         judge = run.judge_values(calls, pair, which)
         found = compare(pair, ours.array, theirs.array, floor, judge)
+        if not found.ok:
+            found = _compare_shown(pair.to_port(ours.array), theirs.array, floor, found)
         if not found.ok and (
             no_gradients
             or _matters(pair, ours, theirs.array, found.tolerance)
             or (run.counterparts.is_spoilt and _spoils(pair, ours.array, theirs.array))
         ):
             yield pair, found, pair.to_port(ours.array), theirs.array
+
+
+def _compare_shown(expected: Array, actual: Array, floor: float, found: Gap) -> Gap:
+    """Return the gap of what a mask leaves: what both hide, by whatever number, is no scale for it."""
+    if expected.shape != actual.shape or expected.dtype.kind != "f":
+        return found
+    both = (expected <= -HIDDEN) & (actual <= -HIDDEN)
+    if not both.any() or both.all():
+        return found
+    return ALONE.compare(np.where(both, 0.0, expected), np.where(both, 0.0, actual), floor)
 
 
 def _spoils(pair: LeafPair, expected: Array, actual: Array) -> bool:
@@ -53,7 +67,19 @@ def _matters(pair: LeafPair, leaf: Leaf, actual: Array, tolerance: float) -> boo
         distance = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
     apart = ~(distance <= tolerance) & (actual != expected)
     felt = np.abs(gradient) > 1e-12 * magnitude(gradient)
-    return bool((apart & felt).any())
+    return bool((apart & (felt | _is_uncovered(expected, actual, felt))).any())
+
+
+def _is_uncovered(expected: Array, actual: Array, felt: Array) -> Array:
+    """Return where the port shows a score that the reference hides, among scores that are felt.
+
+    No gradient tells: what is hidden gets none.
+    """
+    hidden = (expected <= -HIDDEN) & np.isfinite(actual)
+    if not hidden.any() or not expected.ndim:
+        return np.zeros_like(hidden)
+    shown = np.where(felt, actual, -np.inf).max(axis=-1, keepdims=True)
+    return np.asarray(hidden & (actual > shown - _FAINT) & np.isfinite(shown))
 
 
 def find_misfit(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.base.naming import last_part, parent
-from reprod_align.causes import explain_forward, explain_gradient, explain_mask
+from reprod_align.causes import explain_forward, explain_gradient, explain_mask, explain_scores
 from reprod_align.causes.entries import cite
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Array, Call, Trace
@@ -29,6 +29,9 @@ def find_cause(
     if fault.kind == "mask":
         return explain_mask(fault.expected, fault.actual)
     if words := _explain_boolean_mask(fault):
+        return words
+    same_shape = fault.expected.shape == fault.actual.shape
+    if same_shape and (words := explain_scores(fault.expected, fault.actual)):
         return words
     given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
     kind, values = ("", {}) if settings is None else (settings.kind, settings.values)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from reprod_align.alignment.lines.arguments import find_deciding
+from reprod_align.alignment.lines.arguments import find_argument, find_deciding
 from reprod_align.alignment.lines.changes import takes_constant
 from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
@@ -17,6 +17,7 @@ from reprod_align.alignment.lines.operands import explain_calls
 from reprod_align.alignment.lines.origin import find_change_line, find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_change, describe_difference
+from reprod_align.alignment.locating.alterations import Alterations, describe_alteration
 from reprod_align.alignment.locating.changes import Trial
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
@@ -24,6 +25,7 @@ from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
+from reprod_align.model.source.alteration import Alteration, Edit
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array, Call, Trace
@@ -90,6 +92,8 @@ class LineFinder:
         found = self._search(fault, scope)
         if not _is_proven(found) and (changed := self._find_change(fault, found)) is not None:
             return changed
+        if _is_open(found) and (altered := self._find_alteration(fault, scope, found)) is not None:
+            return altered
         if found is not None and found.theirs is not None and found.theirs.user is not None:
             return self._find_deciding(fault, found)
         if found is None or (stock and not self._is_in_user_code(found, place[1])):
@@ -118,6 +122,26 @@ class LineFinder:
         line = None if found is None or found.ours is None else found.ours.source
         cause = describe_change(change)
         return Lines(line, find_change_line(change), "", cause, place, change.hides)
+
+    def _find_alteration(
+        self, fault: Fault, scope: CallPair, found: Difference | None
+    ) -> Lines | None:
+        """Return the line of a condition or a switch which, turned, makes the fault go away."""
+        if fault.stage == "backward" or fault.actual is None:
+            return None
+        alteration = self._alterations.find(fault, scope, self._traces[1].operations)
+        if alteration is None:
+            return None
+        ours = None if found is None or found.ours is None else found.ours.source
+        line = self._find_altered(alteration)
+        return Lines(ours, line, describe_alteration(alteration))
+
+    def _find_altered(self, alteration: Alteration) -> SourceLine | None:
+        """Return where an altered condition stands, or where a switch gets its value."""
+        if isinstance(alteration, Edit):
+            return alteration.place
+        side, info = self._runner.port, self._runner.pairing.paddle
+        return find_argument(side, info, alteration.path, [alteration.name])
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
@@ -247,6 +271,10 @@ class LineFinder:
         return Trial(self._runner, self._training, self._run, self._wanted[1])
 
     @cached_property
+    def _alterations(self) -> Alterations:
+        return Alterations(self._runner, self._training, self._run)
+
+    @cached_property
     def _wanted(self) -> tuple[Wanted, Wanted]:
         """Both sides' calls of the modules at fault, and of all modules around them."""
         scopes = [scope for scope in self._scopes.values() if scope is not None]
@@ -291,6 +319,11 @@ def _is_proven(found: Difference | None) -> bool:
     return all(call.differentiable for call in calls) and not (
         found.theirs is not None and takes_constant(found.theirs)
     )
+
+
+def _is_open(found: Difference | None) -> bool:
+    """Tell whether a condition may be behind it: one side makes a call that the other does not."""
+    return found is None or not found.is_sure or found.how in ("lacking", "extra", "value")
 
 
 def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:

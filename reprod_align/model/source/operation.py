@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from reprod_align.model.source.alteration import Alteration
 from reprod_align.model.source.lines import SourceLine
 
 from numpy.typing import NDArray
@@ -34,6 +35,8 @@ class Wanted:
     """the number of the last operation that is recorded"""
     last: tuple[CallKey, Which] | None = None
     """the run ends where this call has taken its "inputs", or given its "outputs" """
+    alteration: Alteration | None = None
+    """a change of the user's code that is in force in this run"""
 
 
 class RunEnd(BaseException):

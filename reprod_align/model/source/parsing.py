@@ -73,6 +73,13 @@ def is_same_function(one: SourceLine, other: SourceLine) -> bool:
     return one.file == other.file and places[0] is places[1]
 
 
+def is_parameter(place: SourceLine, names: Sequence[str]) -> bool:
+    """Tell whether one of the names is a parameter of the function around a line, and no more."""
+    function = find_innermost(place.file, place.line, FUNCTIONS)
+    known = [] if function is None else [one.arg for one in function.args.args]
+    return any(name in known for name in names)
+
+
 def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
     """Tell whether a call hands over two variables by the names of each other's parameter.
 
