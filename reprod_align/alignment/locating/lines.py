@@ -17,11 +17,11 @@ from reprod_align.alignment.lines.operands import explain_calls
 from reprod_align.alignment.lines.origin import find_change_line, find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_change, describe_difference
-from reprod_align.alignment.locating.alterations import Alterations, describe_alteration
 from reprod_align.alignment.locating.changes import Trial
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.locating.replacing.alterations import Alterations, describe_alteration
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure

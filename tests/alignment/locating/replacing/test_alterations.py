@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import reprod_align
-from reprod_align.alignment.locating.alterations import Alterations, describe_alteration
+from reprod_align.alignment.locating.replacing.alterations import Alterations, describe_alteration
 from reprod_align.model.source.alteration import Switch
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-PORT = Path(__file__).parents[1] / "lines" / "paddle_switches.py"
+PORT = Path(__file__).parents[2] / "lines" / "paddle_switches.py"
 # what is changed in the port, to what, and what the finding says
 FAULTS = {
     "switch of a module": ("scaled=True,\n", "scaled=False,\n", "scaled is False in Paddle: True gives"),
