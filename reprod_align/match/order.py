@@ -1,6 +1,6 @@
 """Pairs the modules that are left, by aligning the two models as sequences."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import permutations, product
 
@@ -12,6 +12,7 @@ from reprod_align.model.tensor_pair import Match
 from reprod_align.model.trace import Array
 
 import numpy as np
+from numpy.typing import NDArray
 
 _EQUAL = 1e-9  # scores nearer than that differ by rounding alone
 _MOST = 6  # look-alikes whose orders are tried
@@ -29,7 +30,8 @@ def pair_by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
     if not ours or not theirs:
         return
     defined = _in_definition_order(ours, torch), _in_definition_order(theirs, paddle)
-    tries = [_pair_sequences(*both, torch, paddle) for both in ((ours, theirs), defined)]
+    tries = [_pair_sequences(*both, torch, paddle, both is defined)
+             for both in ((ours, theirs), defined)]  # fmt: skip
     best = max(tries, key=lambda pairs: sum(score for *_, score in pairs))
     for first, second, _ in best:
         pair_owners(found, first, second)
@@ -93,18 +95,78 @@ def _in_definition_order(owners: Sequence[Owner], side: Evidence) -> list[Owner]
 
 
 def _pair_sequences(
-    ours: Sequence[Owner], theirs: Sequence[Owner], torch: Evidence, paddle: Evidence
+    ours: Sequence[Owner],
+    theirs: Sequence[Owner],
+    torch: Evidence,
+    paddle: Evidence,
+    as_defined: bool,
 ) -> list[tuple[Owner, Owner, float]]:
-    """Return the pairs of two sequences, with their scores; 0 for a pair out of order."""
+    """Return the pairs of two sequences, with their scores; 0 for a pair out of order.
+
+    as_defined: whether that is the order of the definitions.
+    """
     scores = np.array([[rate_owners(t, p, torch, paddle) for p in theirs] for t in ours])
     paired = dict(align_sequences(scores))
+    crossing = _find_crossing(paired, ours, theirs)
+    crosses = any(crossing[pair] for pair in paired.items())
+    if crosses:
+        scores = np.where(crossing, -1.0, scores)
+        paired = dict(align_sequences(scores))
     in_order = set(paired)
     _exchange_look_alikes(paired, scores, ours, theirs)
     _pair_left_over(paired, scores)
+    if crosses or as_defined:
+        _sort_left_over(paired, in_order, ours, theirs, torch, paddle)
     return [
         (ours[row], theirs[column], float(scores[row, column]) if row in in_order else 0.0)
         for row, column in sorted(paired.items())
     ]
+
+
+def _find_crossing(
+    paired: Mapping[int, int], ours: Sequence[Owner], theirs: Sequence[Owner]
+) -> NDArray[np.bool_]:
+    """Return which rows and columns stand in blocks that are not each other's.
+
+    A block is what repeats by number; most of its pairs tell which is its own. A norm that the port
+    calls behind what it belongs before shifts the sequences against each other.
+    """
+    blocks = [[_find_block(owner.path) for owner in side] for side in (ours, theirs)]
+    partners: dict[str, Counter[str]] = defaultdict(Counter)
+    for row, column in paired.items():
+        partners[blocks[0][row]][blocks[1][column]] += 1
+    usual = {block: counts.most_common(1)[0][0] for block, counts in partners.items() if block}
+    return np.array([[bool(usual.get(one) and other and usual[one] != other) for other in blocks[1]]
+                     for one in blocks[0]])  # fmt: skip
+
+
+def _find_block(path: str) -> str:
+    """Return the innermost numbered module around one; "" if there is none."""
+    return next((above for above in ancestors(path) if above.rpartition(".")[2].isdigit()), "")
+
+
+def _sort_left_over(
+    paired: dict[int, int],
+    in_order: set[int],
+    ours: Sequence[Owner],
+    theirs: Sequence[Owner],
+    torch: Evidence,
+    paddle: Evidence,
+) -> None:
+    """Pair look-alikes of a block, one of which was left over, in the order of their definition."""
+    groups: dict[tuple[object, ...], list[int]] = defaultdict(list)
+    for row, column in paired.items():
+        shapes = tuple(sorted(tensor.shape for tensor in ours[row].tensors.values()))
+        block = _find_block(ours[row].path), _find_block(theirs[column].path)
+        groups[(*block, ours[row].kind, shapes)].append(row)
+    places = [[owner.path for owner in _in_definition_order(owners, side)]
+              for owners, side in ((ours, torch), (theirs, paddle))]  # fmt: skip
+    for rows in groups.values():
+        if not in_order.issuperset(rows):
+            rows.sort(key=lambda row: places[0].index(ours[row].path))
+            columns = [paired[row] for row in rows]
+            columns.sort(key=lambda column: places[1].index(theirs[column].path))
+            paired.update(zip(rows, columns, strict=True))
 
 
 def _exchange_look_alikes(

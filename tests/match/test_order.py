@@ -64,3 +64,20 @@ def test_look_alikes_of_repeated_blocks_come_together() -> None:
     partners = {path: path for path in owners}
     assert group_look_alikes(partners, owners, 2) == [[names[:2], names[2:]]]
     assert group_look_alikes(partners, owners, 1) == []
+
+
+def list_blocks(*names: str) -> dict[str, Module]:
+    return {f"blocks.{n}.{name}": linear(6, 6) if name in ("attend", "mix") else linear(3, 3)
+            for n in range(3) for name in names}  # fmt: skip
+
+
+def test_a_layer_that_is_called_too_late_is_not_taken_for_one_of_the_next_block() -> None:
+    ours, theirs = (
+        list_blocks("na", "attend", "nb", "mix"),
+        list_blocks("attend", "m1", "mix", "m2"),
+    )
+    found = pair(ours, theirs)
+    assert found == {
+        f"blocks.{n}.{ours}": f"blocks.{n}.{theirs}" for n in range(3)
+        for ours, theirs in (("na", "m1"), ("attend", "attend"), ("nb", "m2"), ("mix", "mix"))
+    }  # fmt: skip
