@@ -82,6 +82,8 @@ class Session:
         self._logs: list[Log] = []
         try:
             state = self._open(self._folder) if self._folder else None
+            if not options.output and not processes.rank:
+                self._logs.append(JsonLines(default_log(run, options, name), 0))
             if not processes.rank:
                 self._logs += open_boards(options, name)
             if options.output:
@@ -237,6 +239,12 @@ class Session:
             if self._folder:
                 print(f"terminated after step {self.step}, which is saved", file=sys.stderr)
             sys.exit(TERMINATED)
+
+
+def default_log(run: Run, options: TrainingOptions, name: Path) -> Path:
+    """Return where the log goes without --output: beside the records, since a submission has both."""
+    seed = f"_seed{options.seed}" if options.randomness == NATIVE else ""
+    return run.results / "training" / f"{'_'.join(name.parts)}{seed}.jsonl"
 
 
 def describe_training(
