@@ -36,8 +36,8 @@ def main(run: Run) -> None:
     """
     with join_processes(run.options.device) as processes:  # one, unless a launcher started more
         options = read_options(run)
+        remove_training_records(run, "torch")  # after what refuses a request
         data = load_sentences(run, options, processes)
-        remove_training_records(run, "torch")  # all that can be refused has been read
         for dtype in options.dtypes:
             train(run, options, dtype, data, processes)
 
