@@ -259,6 +259,12 @@ FAULTS = (
     _masked("megatronbert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
             "ForQuestionAnswering ForMultipleChoice ForPreTraining ForNextSentencePrediction "
             "ForCausalLM"),
+    _in("rembert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
+        "ForQuestionAnswering ForMultipleChoice",
+        "The attention's output layer is given the pair of values and probabilities: the model raises "
+        "ValueError on every input",
+        ("        attention_output = self.output(self_outputs, hidden_states)\n",
+         "        attention_output = self.output(self_outputs[0], hidden_states)\n")),
     _masked("rembert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
             "ForQuestionAnswering ForMultipleChoice"),
     _in("clap", "Model",

@@ -79,7 +79,7 @@ def _make_line(table: Table, name: str, row: Row, faults: Sequence[Fault]) -> st
     linked = ", ".join(f"[{number}](zoo/{table.key}.md#report-{number})" for number in found)
     if linked and row.without:
         linked += f"; without: {_shorten_verdict(row.without)}"
-    if not linked and row.verdict == "diverges":
+    if not linked and row.verdict not in GOOD:
         linked = find_note(table.key, name)
     return _join([f"`{name}`", row.verdict, worst, place + _shorten(row.message), line, linked])
 
