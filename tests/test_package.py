@@ -29,7 +29,7 @@ def test_an_extra_has_the_versions_of_the_requirements() -> None:
     pinned = {line for name in names for line in (REPOSITORY / name).read_text().splitlines()}
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == [
-        "all", "completion", "paddle", "port", "report", "torch", "zoo",
+        "all", "completion", "diff", "paddle", "port", "report", "torch", "zoo",
     ]  # fmt: skip
     for extra in extras.values():
         assert not [word for word in extra if "reprod-align[" not in word and word not in pinned]
@@ -120,9 +120,11 @@ def test_numpy_alone_gives_the_commands_on_files(python: Path, tmp_path: Path) -
         (0, "packed", ("submit", logs, "--output", tmp_path / "x.zip")),
         (0, "x.zip: verified", ("verify", tmp_path / "x.zip")),
         (1, "loss", ("curves", tmp_path / "a.csv", tmp_path / "b.csv")),
+        (2, "pip install safetensors", ("diff", tmp_path / "x.zip", tmp_path / "x.zip")),
         (0, "batch-norm-momentum", ("api", "--search", "momentum")),
         (1, "pip install 'reprod-align[torch]'", ("doctor",)),
         (0, "run_all.py", ("new", tmp_path / "mine")),
+        (2, "pip install 'reprod-align[paddle]'", ("selftest", tmp_path / "mine" / "pair.py")),
         (2, "No module named", ("pair", tmp_path / "mine" / "pair.py")),
     )
     for code, words, arguments in cases:
@@ -135,16 +137,6 @@ def test_numpy_alone_gives_the_commands_on_files(python: Path, tmp_path: Path) -
         run(python, "-c", "import pipeline", cwd=tmp_path),
     )
     assert [each.returncode for each in names] == [1, 1], "no top-level names but the library's"
-
-
-@pytest.mark.longer
-def test_traces_are_compared_with_numpy_alone(python: Path, tmp_path: Path) -> None:
-    code = (
-        "import numpy as np\nfrom reprod_align.commands import main\n"
-        "import importlib; importlib.import_module('reprod_align.traces.diff')\n"
-    )
-    finished = run(python, "-c", code, cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr
 
 
 @pytest.mark.longer

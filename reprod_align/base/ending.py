@@ -9,6 +9,13 @@ from contextlib import suppress
 from reprod_align.errors import ReprodError, describe_unexpected, one_line
 
 CANNOT = 2  # be done, or be compared
+_EXTRAS = {
+    "torch": "torch",
+    "paddle": "paddle",
+    "scipy": "all",
+    "jinja2": "report",
+    "matplotlib": "report",
+}
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count: 128 and the signal's number
 
 
@@ -44,6 +51,12 @@ def _run(name: str, work: Callable[[], int | None]) -> int:
     except OSError as error:  # a full disk, a name that is too long
         _discard_output()
         return _fail(name, f"{error.filename or 'output'}: {error.strerror or error}")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
+            return _fail(name, describe_unexpected(error))
+        extra = f"reprod-align[{_EXTRAS[package]}]"
+        return _fail(name, f"{package} is not installed: python -m pip install '{extra}'")
     except Exception as error:
         return _fail(name, describe_unexpected(error))
 

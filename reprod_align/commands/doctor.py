@@ -34,7 +34,7 @@ PROBES = (
         "install Python 3.11 or newer",
     ),
     Probe(
-        "numpy: compare, verify, submit, diff, curves",
+        "numpy: compare, verify, submit, curves",
         "import numpy; print(numpy.__version__)",
         "pip install numpy",
     ),
@@ -58,6 +58,11 @@ PROBES = (
         "import torch, paddle; print('align and pair need no second interpreter')",
         "pair --torch-python PATH --paddle-python PATH takes an interpreter for each; or install the CPU "
         "build of one of the two: GPU builds often cannot be imported together",
+    ),
+    Probe(
+        "safetensors: diff",
+        "import safetensors; print(safetensors.__version__)",
+        "pip install 'reprod-align[diff]'",
     ),
     Probe(
         "jinja2 and matplotlib: pages of --report",

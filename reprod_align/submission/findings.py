@@ -52,6 +52,13 @@ class Findings:
         if fault not in self.faults:
             self.faults.append(fault)
 
+    def take(self, other: "Findings") -> None:
+        """Add what was found elsewhere in the same submission."""
+        self.rows += other.rows
+        self.remarks += other.remarks
+        for fault in other.faults:
+            self.add(fault.kind, fault.text)
+
     def summary(self) -> str:
         """Return the verdict as text: a row for each step, then the faults by kind, then the remarks."""
         word = "verified" if self.passed else f"NOT verified, {count(len(self.faults), 'fault')}"

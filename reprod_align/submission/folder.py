@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from reprod_align.base.text import shorten
 from reprod_align.errors import MissingInputError, ReprodError, one_line
 from reprod_align.submission.layout import SIDES, STEPS, is_known
 from reprod_align.submission.unzip import MOST_BYTES, MOST_FILES, unpack
@@ -45,17 +46,20 @@ def open_submission(source: Path) -> Iterator[Submission]:
 
 
 def find_root(folder: Path, source: Path | None = None) -> Path:
-    """Return the folder with the records: this one, its log_reprod/, or its only folder's.
+    """Return the folder with the records: this one, its log_reprod/, or that of one of its folders.
 
-    Raises ReprodError, naming `source`, if all of them are without any.
+    Raises ReprodError, naming `source`, if there is none, or more than one.
     """
     inner = [Path(each) for each in os.scandir(folder) if each.is_dir(follow_symlinks=False)]
-    only = inner if len(inner) == 1 else []
-    candidates = [folder, folder / GUIDE_FOLDER, *only, *(each / GUIDE_FOLDER for each in only)]
     names = [name for step in STEPS for side in SIDES for name in step.records(side)]
-    for each in candidates:
-        if any(os.path.lexists(each / name) for name in names):
-            return each
+    levels = [[folder], [folder / GUIDE_FOLDER], [*inner, *(each / GUIDE_FOLDER for each in inner)]]
+    for level in levels:
+        found = [each for each in level if any(os.path.lexists(each / name) for name in names)]
+        if len(found) > 1:
+            both = shorten([each.relative_to(folder).as_posix() for each in sorted(found)], 2)
+            raise ReprodError(f"{source or folder} holds more than one submission: {both}")
+        if found:
+            return found[0]
     raise ReprodError(
         f"{source or folder} holds no submission: expected records such as {names[0]} in it, "
         f"or in {GUIDE_FOLDER}/"

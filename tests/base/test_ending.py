@@ -75,3 +75,17 @@ def test_output_that_was_closed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_message_without_end() -> None:
     assert len(str(ReprodError("x" * 10**6))) < 2100
+
+
+@pytest.mark.parametrize("name", ["torch", "paddle.nn", "matplotlib"])
+def test_a_package_that_is_missing_is_one_line(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def work() -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    assert run_command("x", work) == 2
+    line = capsys.readouterr().err
+    assert line.startswith(
+        f"x: {name.partition('.')[0]} is not installed: python -m pip install 'reprod-align["
+    )

@@ -15,10 +15,12 @@ from tests.submission.making import (
     judge,
     make_submission,
     make_values,
+    replace,
     write_step,
 )
 from tests.submission.tampering import TAMPERED, edit
 
+import numpy as np
 import pytest
 
 
@@ -120,6 +122,30 @@ def test_metrics_may_be_equal(logs: Path) -> None:
     write_step(logs, "metric", make_values(0)["metric"], logs.parent / WEIGHTS,
                lambda *sides: [side.update(metrics) for side in sides])  # fmt: skip
     assert verify(logs).passed
+
+
+def test_of_two_references_the_log_is_about_one(logs: Path) -> None:
+    """The paper's figures lie beside PyTorch's: either may be what was compared."""
+    save_record(logs / "train_align_benchmark.npy", {"acc": 0.95})
+    assert verify(logs).passed, "the log is about PyTorch's run"
+    shutil.rmtree(logs / "strict")
+    save_record(logs / "train_align_benchmark.npy", {"acc": np.float32(0.901)})
+    save_record(logs / "train_align_paddle.npy", {"acc": np.float32(0.9)})
+    (logs / "train_align_diff.log").write_text(
+        "acc:\n    mean diff: check passed: True, value: 0.0010000\ndiff check passed\n"
+    )
+    assert verify(logs).passed, "the log is about the paper's"
+    replace(logs / "train_align_diff.log", "0.0010000", "0.0012")
+    assert not verify(logs).passed
+
+
+def test_a_submission_may_lie_deeper_and_must_be_the_only_one(honest: Path, tmp_path: Path) -> None:
+    shutil.copytree(honest, tmp_path / "mine" / "log_reprod")
+    (tmp_path / "__MACOSX").mkdir()
+    assert verify(tmp_path).passed
+    shutil.copytree(honest, tmp_path / "other")
+    with pytest.raises(ReprodError, match="more than one submission: mine/log_reprod, other"):
+        verify(tmp_path)
 
 
 def test_a_log_by_reprod_log_alone_is_understood(logs: Path) -> None:
