@@ -160,4 +160,5 @@ def _judge_apart(
         sides = announce_work(reference), announce_work(port)
         report = compare_sides(*sides, hello.inputs, **hello.settings, memory=share)
         report.remarks += hello.remarks
+        report.details.versions = port.hello.versions | hello.versions
         return report

@@ -32,9 +32,14 @@ def describe_run() -> list[tuple[str, str]]:
         ("command", _command()),
     ]
     facts += [("reprod-align", _own_version()), ("Python", platform.python_version())]
-    facts += [(name, found) for name in PACKAGES if (found := find_version(name))]
+    facts += list_versions().items()
     facts.append(("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"))
     return facts + [(name, os.environ[name]) for name in SWITCHES if name in os.environ]
+
+
+def list_versions() -> dict[str, str]:
+    """Return the versions of the packages that results depend on, as far as they are installed."""
+    return {name: found for name in PACKAGES if (found := find_version(name))}
 
 
 def find_version(package: str) -> str:

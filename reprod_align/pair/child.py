@@ -11,6 +11,7 @@ from typing import Any, cast
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.model.store import limit_memory
+from reprod_align.page.environment import list_versions
 from reprod_align.pair.blame import locate_error
 from reprod_align.pair.file import Framework, PairFile, open_file
 from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
@@ -27,7 +28,9 @@ class _Served:
     def hello(self) -> Hello:
         given = frozenset(name for name in FUNCTIONS if getattr(self._side, name) is not None)
         file = self._file
-        return Hello(self._side.name, given, file.inputs(), file.settings(), file.remarks())
+        return Hello(
+            self._side.name, given, file.inputs(), file.settings(), file.remarks(), list_versions()
+        )
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         if name == "start_working":

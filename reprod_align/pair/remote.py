@@ -42,6 +42,8 @@ class Hello:
     settings: Settings
     remarks: list[str]
     """on the file"""
+    versions: dict[str, str]
+    """of the packages that its interpreter has"""
 
 
 class RemoteSide:

@@ -1,6 +1,6 @@
 """What a report shows beside its findings: every layer, one tensor, curves, weights, settings, inputs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reprod_align.page.content import CurvePlot, Layer, TensorPicture
@@ -46,3 +46,5 @@ class Details:
     settings: list[Setting] = field(default_factory=list)
     inputs: Sequence[tuple[str, str, tuple[int, ...]]] = ()
     """name, dtype, shape"""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """of packages, where a side runs in another interpreter"""

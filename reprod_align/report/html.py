@@ -31,7 +31,7 @@ def make_page(report: Report, title: str) -> Page:
         tables=[_list_checks(report.checks), *_list_details(report.details), _list_pairs(report)],
         cases=list(map(show_case, report.checks)) + list(map(_show_finding, report.findings)),
         remarks=report.remarks,
-        facts=describe_run(),
+        facts=list((dict(describe_run()) | dict(report.details.versions)).items()),
     )
 
 

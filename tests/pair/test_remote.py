@@ -42,6 +42,7 @@ def test_a_side_answers_from_another_process(tmp_path: Path) -> None:
         assert side.name == "Paddle"
         assert side.hello.functions == {"loss"}
         assert side.hello.settings == {"steps": 2}
+        assert side.hello.versions["numpy"] == np.__version__ and "torch" in side.hello.versions
         assert (side.loss, side.optimizer) == ("loss", None)
         np.testing.assert_array_equal(side.hello.inputs[0], np.ones((4, 3)))
         with side.working("float64"):

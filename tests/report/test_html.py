@@ -63,6 +63,12 @@ def test_a_finding_about_a_parameter_marks_its_module() -> None:
     assert [one.torch_name for one in collect_layers(report) if one.failed] == ["encoder.0"]
 
 
+def test_versions_of_other_interpreters_take_the_place_of_this_ones() -> None:
+    report = diverging()
+    report.details.versions = {"torch": "1.2.3"}
+    assert dict(make_page(report, "x").facts)["torch"] == "1.2.3"
+
+
 def test_the_verdict_in_a_sentence() -> None:
     assert say_verdict(diverging()).startswith("1 finding; the first is")
     assert say_verdict(Report(checks=CHECKS[1:])) == "1 comparison, all within tolerance"
