@@ -114,11 +114,17 @@ def _write_pages(run: Run, outcomes: Sequence[Outcome]) -> Path:
         for outcome in outcomes
         for first, name in ((name == outcome.step.gates[0], name) for name in outcome.step.gates)
     ]
-    page, folder = collect_page(run, "make align", rows), run.results
-    write_text(folder / "report.md", render_markdown(page))
-    write_text(folder / "report.xml", render_junit(page))
-    write_page(folder / "report.html", page)
-    return folder / "report.html"
+    page = collect_page(run, "make align", rows)
+    html, table, tests = _list_pages(run)
+    write_text(table, render_markdown(page))
+    write_text(tests, render_junit(page))
+    write_page(html, page)
+    return html
+
+
+def _list_pages(run: Run) -> list[Path]:
+    """Return where the report goes: as a web page, as a table, as tests."""
+    return [run.results / f"report.{kind}" for kind in ("html", "md", "xml")]
 
 
 def _require_home(run: Run) -> None:
@@ -134,6 +140,8 @@ def _require_home(run: Run) -> None:
 
 def _remove_results(run: Run) -> None:
     """Remove what earlier runs wrote: a step whose scripts fail must not be judged by it."""
+    for path in _list_pages(run):
+        path.unlink(missing_ok=True)
     for name in (name for step in STEPS for name in step.gates):
         gate = build_gate(run, name, ())
         kept = found_file(run, name)

@@ -204,7 +204,14 @@ def test_results_of_align(aligned_home: Path) -> None:
         "5 train_align",
     ):
         assert f"\n{step} " in table
-    assert f"results: {folder}" in table
+    assert f"results: {folder}\nreport: {folder / 'report.html'}\n" in table
+    page = (folder / "report.html").read_text()
+    assert (
+        page.count('class="ok"><span lang="en">passed') == 3 * 7
+        and "all 7 comparisons passed" in page
+    )
+    assert (folder / "report.md").read_text().startswith("### ✅ `make align`: passed")
+    assert 'failures="0"' in (folder / "report.xml").read_text()
 
 
 BROKEN_PADDLE = """
@@ -230,6 +237,8 @@ def test_align_fails_if_a_step_does(tmp_path: Path) -> None:
     assert row.split()[2:4] == ["FAILED", "FAILED"] or row.split()[3] == "FAILED"
     (row,) = (line for line in finished.stdout.splitlines() if line.startswith("5 train_align"))
     assert row.split()[2:4] == ["passed", "passed"]
+    page = (tmp_path / "home" / "log_reprod" / "report.html").read_text()
+    assert "1 of 7 comparisons did not pass, the first is 4 bp_align" in page
 
 
 def test_bad_data_leave_no_old_record(home: Path, tmp_path: Path) -> None:
