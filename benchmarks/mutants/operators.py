@@ -123,7 +123,7 @@ def _exchange_operator(node: ast.AST, line: bytes) -> Iterator[Mutation]:
         return
     at = (node.left.end_col_offset or 0) + found.start()
     words = _SUM if other in "+-" else _SCALE
-    yield _replace("operator", node, line, other, (*words, *_MASK), at, at + 1)
+    yield _replace("operator", node, line, other, (*words, *_MASK, *_SETTING), at, at + 1)
 
 
 def _change_constant(node: ast.AST, line: bytes) -> Iterator[Mutation]:
@@ -175,6 +175,7 @@ def _flip_boolean(node: ast.AST, line: bytes) -> Iterator[Mutation]:
                 *_FUNCTION_WORDS,
                 *_DROPOUT,
                 *_SETTING,
+                r"is (True|False) in Paddle: (True|False) gives",
             )
             if node.arg == "normalize_before":
                 words = (*words, r"passes on", *_SUM)
