@@ -56,6 +56,8 @@ def find_deciding(
     """
     if operation is None or line is None:
         return line
+    if operation.user is not None and line.file == operation.user.file:
+        return line
     names = [
         name for name in read_attributes(line) if f"{operation.module}.{name}" not in info.modules
     ]

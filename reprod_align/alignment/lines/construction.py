@@ -11,7 +11,7 @@ from reprod_align.base.naming import last_part, parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.making import find_choice, find_guard, find_making
+from reprod_align.model.source.making import find_choice, find_guard, find_held, find_making
 from reprod_align.model.source.parsing import find_forward
 from reprod_align.model.source.settings import read_attributes
 from reprod_align.report import Finding
@@ -72,8 +72,11 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
         path = parent(path)
     owner = pairing.modules.get(parent(path), parent(path))
     missing = path and f"{owner}.{last_part(path)}".lstrip(".") not in info.modules
-    line = find_guard(side.find_classes(owner), last_part(path)) if missing else None
-    return None if line is None else _find_chooser(side, info, owner, line)
+    classes = side.find_classes(owner) if missing else []
+    line = find_guard(classes, last_part(path))
+    if line is None:  # what is held by that name is no layer: a plain list, say
+        return find_held(classes, last_part(path))
+    return _find_chooser(side, info, owner, line)
 
 
 def _find_chooser(side: Side, info: ModelInfo, owner: str, condition: SourceLine) -> SourceLine:

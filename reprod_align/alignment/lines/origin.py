@@ -22,6 +22,7 @@ from reprod_align.model.source.parsing import (
     is_parameter,
     is_plain_assignment,
     is_same_function,
+    list_names,
     names_are_crossed,
 )
 
@@ -122,7 +123,8 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
     if used.user is not None:
-        return find_condition(place.file, place.line, held)
+        handed = _find_handed(made, used.user)
+        return handed or find_condition(place.file, place.line, held)
     if found.how != "lacking":
         return None if made is None else _find_choice(made, place, held)
     if made is not None and not held and not is_same_function(made.source, place):
@@ -137,6 +139,15 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
     named = next((line for line in lines if line is not None and line.line > first), None)
     return named or (used.caller if not inside and is_parameter(place, held) else None)
+
+
+def _find_handed(made: Operation | None, user: SourceLine) -> SourceLine | None:
+    """Return the statement by which a wrong value gets the name that a layer is called with."""
+    if made is None or not is_same_function(made.source, user):
+        return None
+    lines = [find_assignment(user.file, user.line, name) for name in list_names(user)]
+    found = [line for line in lines if line is not None and line.line > made.source.line]
+    return next((line for line in found if is_plain_assignment(line)), None)
 
 
 def _find_choice(made: Operation, place: SourceLine, held: Sequence[str]) -> SourceLine | None:

@@ -90,6 +90,12 @@ def find_guard(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
     return None
 
 
+def find_held(classes: Sequence[SourceLine], name: str) -> SourceLine | None:
+    """Return where a class sets self.name; None if it does not."""
+    found = ((file, find_attribute(owner, name)) for file, owner in find_owners(classes))
+    return next((place_of(file, made) for file, made in found if made is not None), None)
+
+
 def _is_made_elsewhere(choice: ast.If | ast.IfExp, made: ast.AST, class_name: str) -> bool:
     """Tell whether the branch that does not hold `made` makes a `class_name`."""
     branches = [part if isinstance(part, list) else [part] for part in (choice.body, choice.orelse)]

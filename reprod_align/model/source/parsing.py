@@ -73,6 +73,12 @@ def is_same_function(one: SourceLine, other: SourceLine) -> bool:
     return one.file == other.file and places[0] is places[1]
 
 
+def list_names(source: SourceLine) -> list[str]:
+    """Return the variables that an expression reads."""
+    tree = parse_text(source.expression)
+    return [] if tree is None else [one.id for one in ast.walk(tree) if isinstance(one, ast.Name)]
+
+
 def is_parameter(place: SourceLine, names: Sequence[str]) -> bool:
     """Tell whether one of the names is a parameter of the function around a line, and no more."""
     function = find_innermost(place.file, place.line, FUNCTIONS)

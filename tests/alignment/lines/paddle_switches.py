@@ -51,3 +51,18 @@ class Model(nn.Layer):
         mask = (1.0 - kept.unsqueeze([1, 2]).astype(x.dtype)) * -1e4
         y = self.norm(x + self.attention(x, mask))
         return self.head(self.pool(y, first=True))
+
+
+class Stack(nn.Layer):
+    def __init__(self, d=8):
+        super().__init__()
+        self.words = nn.Embedding(30, d)
+        layer = nn.TransformerEncoderLayer(d, 2, 16, 0.0)
+        self.layers = nn.TransformerEncoder(layer, 2)
+        self.heads = nn.LayerList([nn.Linear(d, 3)])
+
+    def forward(self, ids):
+        x = self.words(ids)
+        x = paddle.tanh(x)
+        x = self.layers(x)
+        return self.heads[0](x)

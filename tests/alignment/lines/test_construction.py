@@ -1,12 +1,17 @@
 """Findings without a call: the line where a layer, an optimizer or a schedule is made, or that raised."""
 
+from pathlib import Path
+
 import reprod_align
 from reprod_align.alignment.lines.construction import find_layer
 from reprod_align.pair.sides import paddle_side
+from tests.alignment.lines import torch_switches
+from tests.alignment.lines.test_lines import load
 from tests.alignment.small import PaddleNet, TorchNet
 
 import numpy as np
 import paddle
+import pytest
 import torch
 
 X = (np.random.default_rng(0).normal(size=(4, 3)),)
@@ -63,3 +68,26 @@ def test_a_port_that_raises_has_the_line_that_raised() -> None:
 
     report = reprod_align.align(TorchNet(), PaddleNet(fail), X)
     assert "x.reshape([7, 7, 7])" in code_of(report.findings[0].paddle_line)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "x = paddle.tanh(x)",
+            "x = x",
+        ),  # handed to a layer of Paddle's whose parts stand elsewhere
+        ("nn.LayerList([nn.Linear(d, 3)])", "[nn.Linear(d, 3)]"),  # layers that no model knows of
+    ],
+)
+def test_what_a_layer_is_handed_and_a_plain_list_have_their_line(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    text = Path(torch_switches.__file__).with_name("paddle_switches.py").read_text()
+    assert text.count(before) == 1
+    port = tmp_path / "port.py"
+    port.write_text(text.replace(before, after))
+    torch.manual_seed(0)
+    ids = np.random.default_rng(0).integers(1, 30, (2, 6))
+    report = reprod_align.align(torch_switches.Stack(), load(port).Stack(), (ids,))
+    assert after in code_of(report.findings[0].paddle_line)

@@ -42,3 +42,18 @@ class Model(nn.Module):
         mask = (1.0 - kept[:, None, None, :].to(x.dtype)) * torch.finfo(x.dtype).min
         y = self.norm(x + self.attention(x, mask))
         return self.head(self.pool(y, True))
+
+
+class Stack(nn.Module):
+    def __init__(self, d: int = 8) -> None:
+        super().__init__()
+        self.words = nn.Embedding(30, d)
+        layers = [nn.TransformerEncoderLayer(d, 2, 16, 0.0, batch_first=True) for _ in range(2)]
+        self.layers = nn.ModuleList(layers)
+        self.heads = nn.ModuleList([nn.Linear(d, 3)])
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = torch.tanh(self.words(ids))
+        for layer in self.layers:
+            x = layer(x)
+        return self.heads[0](x)
