@@ -82,7 +82,9 @@ class Session:
         self._logs: list[Log] = []
         try:
             state = self._open(self._folder) if self._folder else None
-            if not options.output and not processes.rank:
+            if not processes.rank and options.output:  # what lies there is another training's
+                default_log(run, options, name).unlink(missing_ok=True)
+            elif not processes.rank:
                 self._logs.append(JsonLines(default_log(run, options, name), 0))
             if not processes.rank:
                 self._logs += open_boards(options, name)

@@ -9,6 +9,7 @@ from reprod_align.submission.folder import Submission, open_submission
 from reprod_align.submission.layout import EXTRA, STEPS, TRAINING, Step
 from reprod_align.submission.steps import judge_step
 from reprod_align.submission.together import check_together
+from reprod_align.submission.training_logs import check_training_logs
 
 
 def verify(
@@ -37,6 +38,7 @@ def examine(
         for step in _list_steps(submission, threshold)
     ]
     check_together(submission, judged, findings)
+    check_training_logs(submission, findings)
     if not any(name.startswith(TRAINING) for name in submission.files):
         findings.remarks.append(
             f"without training logs ({TRAINING}*), which the guide asks for beside the fifteen files"
