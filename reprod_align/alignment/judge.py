@@ -1,7 +1,7 @@
 """Takes two sides through the stages and collects what differs, in causal order."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.batches.stage import compare_batches
@@ -99,7 +99,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             compare_losses(runner, findings)
         if not runner.draws_shared:
             runner = share_draws(runner)
-        _compare_mode(runner, findings, training=True)
+        _compare_mode(runner, findings, training=True, earlier=done)
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
     except ModelFailure as error:
@@ -113,19 +113,31 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
     return _conclude(runner, findings)
 
 
-def _compare_mode(runner: Runner, findings: Findings, training: bool) -> Pass:
-    """Compare one forward and backward pass, in eval or in train mode."""
+def _compare_mode(
+    runner: Runner, findings: Findings, training: bool, earlier: Pass | None = None
+) -> Pass:
+    """Compare one forward and backward pass, in eval or in train mode.
+
+    earlier: the pass in the other mode. What both sides repeat bit by bit is not compared again.
+    """
     reference, natural = runner.made.pop(training, (None, None))
     if reference is None:
         reference = runner.run_reference(True) if training else runner.expected
-    done = compare_pass(runner, reference, training, natural, findings.places_only)
+    natural = natural or runner.run_port(training, "outputs")
+    digests = reference.digest(), natural.digest()
+    repeated = earlier is not None and digests == earlier.digests
+    if earlier is not None and repeated:
+        done = replace(earlier, training=training, reference=reference, natural=natural)
+    else:
+        done = compare_pass(runner, reference, training, natural, findings.places_only)
+        done = replace(done, digests=digests)
     outputs = [found for _, found in done.outputs]
     findings.check_gaps("forward", f"outputs, {done.mode} mode", outputs, done.outputs_ok)
     if done.gradients:
         gradients = [found for *_, found in done.gradients]
         findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
     port = done.natural
-    if not (done.outputs_ok and done.gradients_ok):
+    if not (repeated or (done.outputs_ok and done.gradients_ok)):
         port = locate(runner, findings, done)
     elif not training and runner.dtype == "float64" and _is_faint(done):
         search(runner, findings, done)

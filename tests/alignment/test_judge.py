@@ -1,7 +1,9 @@
 """The stages in order, and a port that raises."""
 
+import sys
 from typing import Any
 
+from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.pair.sides import paddle_side, torch_side
 from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
@@ -56,3 +58,23 @@ def test_places_alone_are_enough_where_float32_is_asked_for() -> None:
     assert [found.place for found in brief.findings] == [found.place for found in full.findings]
     assert full.findings[0].paddle_code and not brief.findings[0].paddle_code
     assert len(full.checks) > len(brief.checks)
+
+
+def test_what_train_mode_repeats_is_not_compared_again(monkeypatch: Any) -> None:
+    taken: list[bool] = []
+    compared = lambda runner, reference, training, *rest: (  # noqa: E731
+        taken.append(training) or compare_pass(runner, reference, training, *rest)
+    )
+    monkeypatch.setattr(sys.modules[judge.__module__], "compare_pass", compared)
+    for factor in (1.0, 2.0):
+        report = verdict_on(TorchNet(), PaddleNet(lambda x, by=factor: x * by))
+        checks = [check for check in report.checks if "mode" in check.what]
+        assert [check.passed for check in checks] == [factor == 1.0] * 4
+    assert taken == [False, False]
+
+    class Drops(PaddleNet):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x) * (2.0 if self.training else 1.0)
+
+    assert verdict_on(TorchNet(), Drops()).verdict == "diverges"
+    assert taken == [False, False, False, True]
