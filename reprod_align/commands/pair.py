@@ -23,7 +23,8 @@ copy_weights are taken from the PyTorch side.
 
 With --sections the models may be larger than memory: torch_model and paddle_model then make models
 whose weights are not loaded, `torch_weights` says where they lie (safetensors, .bin, .pth; a file, or a
-folder with a sharded checkpoint), and `paddle_weights`, if it is given, where Paddle's own lie.
+folder with a sharded checkpoint), and `paddle_weights`, if it is given, where Paddle's own lie (.pdparams
+too).
 
 exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
