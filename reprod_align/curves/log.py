@@ -15,11 +15,11 @@ LARGEST_STEP: Final = 1 << 53
 """beyond it, a float no longer tells two steps apart"""
 
 
-_MOST_DIGITS: Final = 1000  # Python reads no more than 4300; such a step is too large anyway
+_MOST_DIGITS: Final = 300  # a float holds no more; such a step is too large anyway
 
 
 def read_count(digits: str) -> int:
-    """Return a natural number; of one with thousands of digits another that is too large for a step."""
+    """Return a natural number; of one with hundreds of digits another that is too large for a step."""
     return int(digits[:_MOST_DIGITS])
 
 

@@ -3,8 +3,11 @@
 import math
 from pathlib import Path
 
+from reprod_align.curves.log import CurveError
 from reprod_align.curves.readers.files import read_curves
 from reprod_align.curves.readers.text import read_text
+
+import pytest
 
 PRINTED = """\
 [2024-05-01 10:00:00,123] [    INFO] - ***** Running training *****
@@ -30,3 +33,41 @@ def test_printed_lines(tmp_path: Path) -> None:
 def test_a_text_without_a_step_is_left_to_others(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("loss: 0.5\nstep 3 of the recipe\n")
     assert read_text(tmp_path / "log") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "step 1 {}",
+        "step 1 a:{}x",
+        "step 1 a{}",
+        "step{}",
+        "epoch{} step 1",
+        "step 1 {}: 2",
+        "step 1 a: 1{}",
+    ],
+)
+@pytest.mark.parametrize(
+    "piece", ["a", "1", ":1", ".", " ", "a ", "step", "-", "1.", "e1", "=", "\x1b[", "_", "@"]
+)
+def test_a_long_line_takes_no_time(tmp_path: Path, line: str, piece: str) -> None:
+    """A pattern that gives letters back would look at each letter as often as there are letters."""
+    path = tmp_path / "log"
+    path.write_text("step 1, loss: 0.5\n" + line.format(piece * 300_000) + "\n")
+    try:
+        read_text(path)
+    except CurveError as error:
+        assert "\n" not in str(error)
+
+
+def test_a_step_of_thousands_of_digits(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    for text in (
+        "step " + "9" * 5000 + ", loss: 1",
+        "step 1, loss: 1\nstep 1, loss: " + "9" * 5000,
+    ):
+        path.write_text(text)
+        try:
+            read_text(path)
+        except CurveError as error:
+            assert "is too large" in str(error)
