@@ -1,4 +1,4 @@
-"""Small files that ask for much: refused by what they declare against what they hold, before anything is read."""
+"""Small files that ask for much: refused by what they declare against what they hold, before it is read."""
 
 import io
 import json
