@@ -93,7 +93,11 @@ def remove_records(run: Run, name: str) -> None:
 
 @contextmanager
 def replace_records(run: Run, name: str) -> Iterator[None]:
-    """Remove earlier records `name` before the block; they come back if it refuses to begin."""
+    """Remove earlier records `name` before the block; they come back if it refuses to begin.
+
+    Raises ReprodError if new ones could not be written: before the work, not after it.
+    """
+    require_writable(run.results)
     paths = [run.output(name, dtype) for dtype in DTYPES]
     kept = {path: path.with_name(f".{path.name}.before") for path in paths if path.is_file()}
     for path, aside in kept.items():

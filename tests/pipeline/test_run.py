@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,19 @@ def test_a_refused_run_leaves_earlier_results(home: Path, script: str) -> None:
     assert "holds the weights of profile tiny" in error
     assert {path: path.read_bytes() for path in (home / "log_reprod").rglob("*.npy")} == before
     assert not list((home / "log_reprod").rglob(".*"))
+
+
+@pytest.mark.parametrize("script", ["Step1/pt_forward_bert", "Step5/pt_train", "Step5/pd_train"])
+@pytest.mark.parametrize("options", [(), ("--randomness", "native", "--seed", "3")])
+def test_results_that_cannot_be_written_are_told_before_the_work(
+    home: Path, script: str, options: tuple[str, ...]
+) -> None:
+    if options and "Step1" in script:
+        pytest.skip("Step 1 has no such option")
+    shutil.rmtree(home / "log_reprod")
+    (home / "log_reprod").write_text("a file in place of the folder")
+    finished = run_script(f"pipeline/{script}.py", home, *options)
+    assert "cannot write in" in one_line_error(finished) and finished.stdout == ""
 
 
 def test_a_script_says_what_it_wrote(home: Path) -> None:
