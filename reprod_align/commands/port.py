@@ -8,6 +8,9 @@ and compared by `align`. What is found and has a known remedy is applied as an e
 again, until the port is faithful or nothing more is known. The report lists each edit with its reason,
 and what is left for a person with its line. `reprod-align pair OUT/pair.py` proves the port again.
 
+With --proxy nothing is written: SRC.py runs unchanged in a process of its own where
+paddle.enable_compat() makes `import torch` import Paddle, and `align` judges it.
+
 exit 0 the port is faithful, 1 something is left, 2 it cannot be done
 """
 
@@ -16,27 +19,40 @@ from pathlib import Path
 
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import print_result, run_user_code
+from reprod_align.errors import ReprodError
 from reprod_align.pair.call import call_named
 from reprod_align.porting.port import port
+from reprod_align.porting.proxy import judge_source
+from reprod_align.porting.report import Result
 from reprod_align.porting.source import open_source
+from reprod_align.report import Report
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
     add("source", type=Path, metavar="SRC.py")
-    add("-o", "--out", type=Path, required=True, metavar="OUT", help="the folder to make")
+    add("-o", "--out", type=Path, metavar="OUT", help="the folder to make")
     add("--torch", required=True, metavar="MODULE:CALL", help="makes the model; MODULE is SRC.py")
     add("--inputs", required=True, metavar="MODULE:CALL", help="a dict or tuple of arrays")
+    add("--proxy", action="store_true",
+        help="write nothing; does SRC.py as it is run on Paddle by paddle.enable_compat()?")  # fmt: skip
     add("--json", action="store_true", help="print the result as JSON")
 
 
 def run(options: Namespace) -> int:
     """Print what was done; return 0 if the port is faithful."""
+    if options.proxy == (options.out is not None):
+        raise ReprodError("give -o OUT for a port, or --proxy to try the source as it is")
     with run_user_code(options.source):
         try:
             source = open_source(options.source, options.torch)
-            result = port(source, call_named(options.inputs), options.out)
+            inputs = call_named(options.inputs)
+            result: Result | Report
+            if options.proxy:
+                result = judge_source(source, inputs)
+            else:
+                result = port(source, inputs, options.out)
         finally:
             tell("")
     print_result(result, options.json)

@@ -94,8 +94,10 @@ def _make_problem(stage: Stage, error: BaseException, path: Path) -> Problem:
     cause = error.__cause__ or error  # of a ModelFailure, or of what CALL raised
     text = error.text if isinstance(error, ModelFailure) else describe_error(cause)
     line = _find_line(cause, path)
-    code = path.read_text(encoding="utf-8").splitlines()[line - 1].strip() if line else ""
-    return Problem(stage, text, line, code)
+    if not line:
+        return Problem(stage, text)
+    rows = path.read_text(encoding="utf-8").splitlines()
+    return Problem(stage, text, line, rows[line - 1].strip(), below=len(rows) - line)
 
 
 def _find_line(error: BaseException, path: Path) -> int | None:

@@ -82,6 +82,10 @@ class Code:
             return Edit(start, end, "pass")
         return Edit(self._lines[statement.lineno - 1], self._lines[_last_line(statement)], "")
 
+    def remove_decorator(self, decorator: ast.expr) -> Edit:
+        """Return the edit that takes a decorator off, its line with it."""
+        return Edit(self._lines[decorator.lineno - 1], self._lines[_last_line(decorator)], "")
+
     def insert(self, before: ast.stmt, text: str) -> Edit:
         """Return the edit that puts whole lines before a statement, indented as it is."""
         decorators = getattr(before, "decorator_list", [])
@@ -89,6 +93,14 @@ class Code:
         at = self._lines[line - 1]
         rows = [f"{' ' * before.col_offset}{row}".rstrip() for row in text.splitlines()]
         return Edit(at, at, "".join(f"{row}\n" for row in rows))
+
+    def rename(self, definition: ast.stmt, name: str) -> Edit:
+        """Return the edit that gives a function or class another name."""
+        start, end = self._span(definition)
+        words = self._bytes[start:end].split(b"(")[0].split(b":")[0]
+        old = getattr(definition, "name", "").encode()
+        at = start + words.rindex(old)
+        return Edit(at, at + len(old), name)
 
     def _span(self, node: Node | ast.arg | ast.keyword) -> tuple[int, int]:
         start = self._lines[node.lineno - 1] + node.col_offset

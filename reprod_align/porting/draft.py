@@ -18,6 +18,11 @@ _PATIENCE: Final = 600  # seconds
 _MAIN: Final = "from paconvert.main import main; main()"
 
 
+_PACKAGES: Final = {"torchvision": "", "torchaudio": "paddlespeech", "timm": "", "kornia": "",
+                    "transformers": "paddleformers", "diffusers": "", "accelerate": ""}  # fmt: skip
+"""packages beside PyTorch whose names PaConvert changes too -> what it then imports, if not paddle"""
+
+
 @dataclass(frozen=True)
 class Draft:
     """What PaConvert made of a source file."""
@@ -44,21 +49,22 @@ def find_converter() -> list[str]:
     )
 
 
-def make_draft(name: str, text: str) -> Draft:
-    """Return the draft of a source file; `name` is the file's. Raises ReprodError if PaConvert fails."""
+def make_draft(name: str, text: str, package: str = "") -> Draft:
+    """Return the draft of a source file; `name` is the file's. Raises ReprodError if PaConvert fails.
+
+    package: the source's own; what is imported from it stays.
+    """
     command = find_converter()
     with TemporaryDirectory() as folder:
         before, after = Path(folder, "before"), Path(folder, "after")
         before.mkdir()
         (before / name).write_text(text, encoding="utf-8")
-        words = [
-            *command,
-            "-i",
-            str(before / name),
-            "-o",
-            str(after / name),
+        words = [*command, "-i", str(before / name), "-o", str(after / name)]
+        kept = [known for known in _PACKAGES if known == package or _lacks_target(known)]
+        words += [
             "--log_level",
             "WARNING",
+            *(["--exclude_packages", ",".join(kept)] if kept else []),
         ]
         said = _run(words, folder)
         if not (after / name).is_file():
@@ -69,6 +75,11 @@ def make_draft(name: str, text: str) -> Draft:
             helpers.read_text(encoding="utf-8") if helpers.is_file() else "",
             said,
         )
+
+
+def _lacks_target(package: str) -> bool:
+    """Tell whether what PaConvert puts in place of a package is not installed."""
+    return bool(_PACKAGES[package]) and not importlib.util.find_spec(_PACKAGES[package])
 
 
 def read_draft(text: str, helpers: str = "", said: str = "") -> Draft:

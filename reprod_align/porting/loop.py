@@ -50,7 +50,7 @@ class Outcome:
         """Tell whether it got further than another one, or meets other problems."""
         if self.rank != other.rank:
             return self.rank > other.rank
-        ours, theirs = ({(p.text, p.code) for p in one.problems} for one in (self, other))
+        ours, theirs = ({(p.text, p.below) for p in one.problems} for one in (self, other))
         return ours < theirs if self.rank == 3 and ours <= theirs else not ours & theirs
 
 

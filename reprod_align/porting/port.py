@@ -1,18 +1,24 @@
 """Ports a file: the draft, the loop, the weights, the folder."""
 
 import ast
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
+from reprod_align.pair.call import call_named
+from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
 from reprod_align.porting.code import Code, dotted
 from reprod_align.porting.draft import Draft, find_converter, make_draft
 from reprod_align.porting.folder import require_new, whole_folder
+from reprod_align.porting.gathering.executed import list_executed
+from reprod_align.porting.gathering.gather import gather
 from reprod_align.porting.loop import Outcome, mend
 from reprod_align.porting.pair_text import name_port, write_pair
 from reprod_align.porting.problem import Problem
@@ -34,11 +40,11 @@ def port(source: Source, inputs: Inputs, target: Path) -> Result:
     find_converter()
     check_inputs(inputs)
     tell("writing the draft")
-    text = source.path.read_text(encoding="utf-8")
-    draft = make_draft(f"{name_port(source)}.py", text)
+    gathered = gather(source, list_executed(lambda: _run_reference(source, inputs)))
+    draft = make_draft(f"{name_port(source)}.py", gathered.text, source.name.partition(".")[0])
     with TemporaryDirectory() as folder:
         bench = Bench(source, inputs, draft, Path(folder))
-        course = mend(Code(draft.text), Code(text), bench, REMEDIES, bench.file)
+        course = mend(Code(draft.text), Code(gathered.text), bench, REMEDIES, bench.file)
         result = Result(source.path.name, source.call, bench.file, draft, course)
     result.left = list_left(course.outcome, course.code)
     with whole_folder(target) as made:
@@ -48,6 +54,15 @@ def port(source: Source, inputs: Inputs, target: Path) -> Result:
                 result.weights = convert_weights(pair, made, course.outcome.passed)
         (made / REPORT).write_text(result.to_markdown(), encoding="utf-8")
     return result
+
+
+def _run_reference(source: Source, inputs: Inputs) -> None:
+    """Build PyTorch's model and run it in both modes."""
+    side = torch_side(call_named(f"{source.name}:{source.call}"))
+    with warnings.catch_warnings(), side.working("float64", throughout=True):
+        warnings.simplefilter("ignore")
+        for training in (False, True):
+            side.run(inputs, training, KeyedDraws(0, {}))
 
 
 @dataclass

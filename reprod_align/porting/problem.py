@@ -20,6 +20,8 @@ class Problem:
     code: str = ""
     """what stands in that line"""
     finding: Finding | None = None
+    below: int | None = None
+    """how many lines follow it: an edit of this line leaves that as it is"""
 
     def __str__(self) -> str:
         """Return it in one line."""

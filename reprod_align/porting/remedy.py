@@ -85,12 +85,12 @@ def substitute(code: Code, names: Sequence[str], helper: str) -> Iterator[Edit]:
     read = (node for node in code.nodes if isinstance(node, ast.Attribute))
     places = [node for node in read if dotted(node) in names and id(node) not in inside]
     if places and not own:
-        yield code.insert(_find_start(code), f"{helper.strip()}\n\n")
+        yield code.insert(find_start(code), f"{helper.strip()}\n\n")
     for place in places:
         yield code.replace(place, definition.name)
 
 
-def _find_start(code: Code) -> ast.stmt:
+def find_start(code: Code) -> ast.stmt:
     """Return the first statement after the docstring and the imports at the top."""
     body = code.tree.body
     imports = [at for at, node in enumerate(body) if isinstance(node, ast.Import | ast.ImportFrom)]

@@ -1,10 +1,11 @@
 """Names that a draft lost or that Paddle lacks."""
 
 import ast
+import inspect
 from collections.abc import Iterable
 
 from reprod_align.porting.code import Edit, dotted, list_imports
-from reprod_align.porting.remedy import Case, Remedy, find_object
+from reprod_align.porting.remedy import Case, Remedy, find_object, find_start
 
 
 def name_in_paddle(name: str) -> str:
@@ -59,3 +60,72 @@ class OtherCase(Remedy):
         if len(alike) == 1:
             for node in case.draft.attributes(found[2]):
                 yield case.draft.replace(node, f"{case.draft.source(node.value)}.{alike[0]}")
+
+
+class MissingSubmodule(Remedy):
+    """The draft reads a module that nothing imports."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Import the module."""
+        found = case.find(r"module '([\w.]+)' has no attribute '(\w+)'")
+        name = f"{found[1]}.{found[2]}" if found else ""
+        if name and inspect.ismodule(find_object(name)):
+            yield case.draft.insert(find_start(case.draft), f"import {name}")
+
+
+class PrivateSetting(Remedy):
+    """Paddle's layers keep a setting under a name that begins with an underscore."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Read the underscored name, in the problem's line."""
+        found, line = case.find(r"object has no attribute '([a-z]\w*)'"), case.problem.line
+        if found is None or line is None:
+            return
+        for node in case.draft.attributes(found[1], line):
+            if isinstance(node.ctx, ast.Load):
+                yield case.draft.replace(node, f"{case.draft.source(node.value)}._{found[1]}")
+
+
+class TorchScriptDecorator(Remedy):
+    """A decorator for TorchScript or torch.fx means nothing to Paddle."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Take the decorator off, wherever it stands."""
+        if not case.find(r"module '(paddle|torch)[\w.]*' has no attribute|name 'torch' is not"):
+            return
+        for node in case.draft.nodes:
+            for decorator in getattr(node, "decorator_list", ()):
+                name = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+                place = name.partition(".")[2].partition(".")[0]
+                known = name.startswith("paddle.") and find_object(name) is not None
+                if place in ("jit", "fx") and not known:
+                    yield case.draft.remove_decorator(decorator)
+
+
+class UsageRecord(Remedy):
+    """PyTorch counts who uses what; Paddle has no such call."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Take the call out."""
+        if case.find(r"_log_api_usage_once|name 'torch' is not"):
+            yield from remove_calls(case, "_log_api_usage_once")
+
+
+class ShadowedName(Remedy):
+    """The draft takes an argument of a function for what was imported from PyTorch by the same name."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Read the argument."""
+        found = case.find(r"(paddle(?:\.\w+)+)' has no attribute")
+        if found is None:
+            return
+        for node in case.draft.attributes(found[1].rpartition(".")[2]):
+            if dotted(node) == found[1] and node.attr in _list_arguments(case, node):
+                yield case.draft.replace(node, node.attr)
+
+
+def _list_arguments(case: Case, node: ast.AST) -> set[str]:
+    """Return the arguments of the functions that a node stands in."""
+    around = [held.args for held in case.draft.parents(node)
+              if isinstance(held, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]  # fmt: skip
+    return {one.arg for args in around for one in (*args.args, *args.kwonlyargs)}

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from reprod_align.porting.code import Edit, covers
+from reprod_align.porting.code import Edit, covers, dotted
 from reprod_align.porting.remedy import Case, Remedy
 
 
@@ -35,3 +35,35 @@ def _find_indexed(case: Case, line: int | None) -> Iterator[ast.expr]:
 
 def _may_be_tensor(part: ast.expr) -> bool:
     return isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+
+
+class ScalarOperand(Remedy):
+    """Arithmetic methods take numbers in PyTorch and only tensors in Paddle; operators take both."""
+
+    _OPERATORS = {"div": "/", "divide": "/", "true_divide": "/", "mul": "*", "multiply": "*",
+                  "add": "+", "sub": "-", "subtract": "-"}  # fmt: skip
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Write the operator in the problem's line."""
+        if not case.find(
+            r"must be Tensor, but got (float|int)|'(float|int)' object has no attribute"
+        ):
+            return
+        for node in case.draft.calls(case.problem.line):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if (
+                name.removesuffix("_") in self._OPERATORS
+                and len(node.args) == 1
+                and not node.keywords
+            ):
+                assert isinstance(node.func, ast.Attribute)
+                left, right = case.draft.source(node.func.value), case.draft.source(node.args[0])
+                if name.endswith("_") and (
+                    not dotted(node.func.value) or right.startswith("paddle.full")
+                ):
+                    continue
+                if name.endswith("_"):
+                    number = f"paddle.full([], {right}, {left}.dtype)"
+                    yield case.draft.replace(node.args[0], number)
+                elif left != "paddle":
+                    yield case.draft.replace(node, f"(({left}) {self._OPERATORS[name]} ({right}))")

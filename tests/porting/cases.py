@@ -1,0 +1,73 @@
+"""For each remedy a source, the draft that PaConvert makes of it, and inputs."""
+
+from reprod_align.porting.remedies import arguments, layers, names, tensors
+from tests.porting.drafts import NUMBERS
+
+import numpy as np
+
+IDS = (np.array([[0, 3, 1], [2, 0, 0]]),)
+NET = "import torch\nfrom torch import Tensor, nn\n\nclass Net(nn.Module):\n"
+DRAFT = "import paddle\n\nclass Net(paddle.nn.Module):\n"
+
+
+def _alike(body: str, changed: str = "", inputs: object = NUMBERS) -> tuple[str, str, object]:
+    """Return a case whose draft has the same body, PyTorch's names exchanged, or another one."""
+    plain = body.replace("torch.", "paddle.").replace("nn.", "paddle.nn.")
+    return NET + body, DRAFT + (changed or plain.replace("paddle.paddle.", "paddle.")), inputs
+
+
+def _layered(
+    layer: str, use: str, changed: str = "", inputs: object = NUMBERS
+) -> tuple[str, str, object]:
+    """Return the case of a layer: made in __init__, used in forward."""
+    body = ("    def __init__(self):\n        super().__init__()\n        {layer}\n\n"
+            "    def forward(self, x):\n        return {use}\n")  # fmt: skip
+    other = body.format(layer=changed, use=use) if changed else ""
+    return _alike(body.format(layer=layer, use=use), other, inputs)
+
+
+FORWARD = "    def forward(self, x):\n        return {}\n"
+CASES = {
+    names.LostTorchName: _alike(
+        "    def forward(self, x: Tensor | None) -> Tensor:\n        return x * 2\n"
+    ),
+    names.LoadingHook: _layered("self.register_load_state_dict_pre_hook(print)", "x.tanh()"),
+    names.UsageRecord: _layered("torch._C._log_api_usage_once('Net')", "x.tanh()"),
+    names.TorchScriptDecorator: _alike(
+        "    @torch.jit.unused\n    def more(self):\n        pass\n\n" + FORWARD.format("x.tanh()"),
+    ),
+    names.OtherCase: _layered("self.pool = nn.MaxPool1d(2)", "self.pool(x.unsqueeze(0))"),
+    names.ShadowedName: _alike(
+        FORWARD.format("self.double(x)")
+        + "\n    def double(self, tensor):\n        return tensor + torch.finfo(tensor.dtype).bits\n",
+        FORWARD.format("self.double(x)")
+        + "\n    def double(self, tensor):\n        return tensor + paddle.finfo(paddle.tensor.dtype).bits\n",
+    ),
+    names.MissingSubmodule: (
+        NET + FORWARD.format("x * len('wsgiref.headers')"),
+        DRAFT.replace("paddle\n", "paddle\nimport wsgiref\n", 1)
+        + FORWARD.format("x * len(wsgiref.headers.__name__)"),
+        NUMBERS,
+    ),
+    names.PrivateSetting: _layered(
+        "self.c = nn.Conv1d(4, 4, 3, stride=2)",
+        "self.c(x.unsqueeze(0)) * self.c.stride[0]",
+        "self.c = paddle.nn.Conv1D(4, 4, 3, stride=2)",
+    ),
+    arguments.InplaceArgument: _layered("self.act = nn.ReLU(inplace=True)", "self.act(x * 2)"),
+    tensors.IndexTransposed: _alike(
+        FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, torch.tensor([3, 0, 0, 2])]"),
+        FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, paddle.to_tensor([3, 0, 0, 2])]"),
+    ),
+    tensors.ScalarOperand: _alike(FORWARD.format("x.div(0.5)")),
+    layers.PadRowFunction: _layered("self.weight = nn.Parameter(torch.ones(5, 3))",
+        "nn.functional.embedding(x, self.weight, padding_idx=0)", inputs=IDS),
+    layers.PadRowLayer: _layered(
+        "self.table = nn.Embedding(5, 3, padding_idx=0)", "self.table(x)", inputs=IDS
+    ),
+}  # fmt: skip
+INPLACE = _alike(
+    "    def forward(self, x):\n        y = x.clone()\n        y.mul_(0.5)\n"
+    "        y.add_(2.0)\n        return y\n"
+)
+"""the case of ScalarOperand for methods that change their tensor"""

@@ -1,0 +1,130 @@
+"""A file of a package: what its model needs comes along, the rest stays behind."""
+
+import sys
+from pathlib import Path
+
+from reprod_align.porting.gathering import executed, gather, modules
+from reprod_align.porting.source import Source, open_source
+
+import pytest
+import torch
+
+FILES = {
+    "__init__.py": "",
+    "sizes.py": "def twice(n):\n    return 2 * n\n",
+    "layers.py": '''
+import torch
+from torch import nn
+from .sizes import twice
+try:
+    from nowhere_at_all import fused
+    HAS_FUSED = True
+except ImportError:
+    HAS_FUSED = False
+
+def scale(x):
+    return x * FACTOR
+
+FACTOR = 3.0
+
+def trace(function):
+    return function
+
+class Base(nn.Module):
+    def load(self, path):
+        """Load a checkpoint."""
+        return download(path)
+
+def download(path):
+    return torch.load(path)
+
+class Block(Base):
+    @trace
+    def forward(self, x):
+        if HAS_FUSED:
+            return fused(x)
+        return scale(x) + twice(1)
+''',
+    "net.py": '''
+from . import sizes
+from .layers import Block as Part, nn
+from .sizes import twice
+
+def scale(x):
+    """Another scale."""
+    return x - 1
+
+class Net(nn.Module):
+    def __init__(self, width=twice(2)):
+        super().__init__()
+        self.part = Part()
+        self.layer = nn.Linear(width, sizes.twice(1))
+
+    def forward(self, x):
+        return self.layer(scale(self.part(x)))
+
+class Unused(nn.Module):
+    pass
+''',
+}
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Source:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"mine_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    for file, text in FILES.items():
+        (tmp_path / name / file).write_text(text)
+    return open_source(tmp_path / name / "net.py", f"{name}.net:Net()")
+
+
+def gathered(source: Source) -> gather.Gathered:
+    def run() -> None:
+        source.module.Net()(torch.ones(1, 4))
+
+    return gather.gather(source, executed.list_executed(run))
+
+
+def test_the_file_stands_by_itself(source: Source) -> None:
+    made = gathered(source)
+    names: dict[str, object] = {"__name__": "alone"}
+    exec(compile(made.text, "alone.py", "exec", dont_inherit=True), names)
+    torch.manual_seed(0)
+    expected = source.module.Net()
+    actual = names["Net"]()  # type: ignore[operator]
+    actual.load_state_dict(expected.state_dict())
+    x = torch.arange(4.0)[None]
+    assert torch.equal(actual(x), expected(x))
+    package = source.name.rpartition(".")[0]
+    assert made.neighbours == (f"{package}.layers",)
+    assert f"from {package}.sizes import twice" in made.text and "class Unused" not in made.text
+    assert "def scale_2" in made.text and "fused = None" in made.text
+
+
+def test_what_nothing_runs_says_so(source: Source) -> None:
+    made = gathered(source)
+    assert made.left_out == ("load",) and "torch.load" not in made.text
+    assert '"""Load a checkpoint."""\n        raise NotImplementedError' in made.text
+
+
+def test_a_file_that_needs_no_neighbour_is_taken_whole(tmp_path: Path) -> None:
+    (tmp_path / "mine_whole").mkdir()
+    (tmp_path / "mine_whole" / "__init__.py").write_text("")
+    (tmp_path / "mine_whole" / "sizes.py").write_text("TWO = 2\nONE = 1\n")
+    path = tmp_path / "mine_whole" / "net.py"
+    path.write_text(
+        "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    made = gather.gather(open_source(path, "mine_whole.net:Net()"), frozenset())
+    sys.path.remove(str(tmp_path))
+    imports = "from mine_whole.sizes import ONE\nfrom mine_whole.sizes import TWO as two\n"
+    assert made.text == f"import torch\n{imports}\nclass Net:\n    pass  # kept\n"
+
+
+def test_imports_are_written_as_statements() -> None:
+    assert str(modules.Import("F", "torch.nn.functional")) == "import torch.nn.functional as F"
+    assert str(modules.Import("torch", "torch")) == "import torch"
+    assert str(modules.Import("b", "a", "c")) == "from a import c as b"
+    assert modules.write_import(modules.Import("x", "nowhere_at_all", "x")).startswith("try:")
