@@ -35,6 +35,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("-o", "--out", type=Path, metavar="OUT", help="the folder to make")
     add("--torch", required=True, metavar="MODULE:CALL", help="makes the model; MODULE is SRC.py")
     add("--inputs", required=True, metavar="MODULE:CALL", help="a dict or tuple of arrays")
+    add("--style", choices=("paddle", "compat"), default="paddle",
+        help="plain Paddle, or PaConvert's names (default paddle)")  # fmt: skip
     add("--proxy", action="store_true",
         help="write nothing; does SRC.py as it is run on Paddle by paddle.enable_compat()?")  # fmt: skip
     add("--json", action="store_true", help="print the result as JSON")
@@ -52,7 +54,7 @@ def run(options: Namespace) -> int:
             if options.proxy:
                 result = judge_source(source, inputs)
             else:
-                result = port(source, inputs, options.out)
+                result = port(source, inputs, options.out, options.style)
         finally:
             tell("")
     print_result(result, options.json)

@@ -37,7 +37,7 @@ def _find_place(error: BaseException, path: Path) -> str:
             shown = path if seen.filename == file else seen.filename
             return f"{shown}, line {seen.lineno}"
         frames = walk_tb(seen.__traceback__)
-        lines = [line for frame, line in frames if frame.f_code.co_filename == file]
+        lines = [n for frame, n in frames if os.path.realpath(frame.f_code.co_filename) == file]
         if lines:
             return f"{path}, line {lines[-1]}"
     return ""

@@ -82,6 +82,11 @@ class Code:
             return Edit(start, end, "pass")
         return Edit(self._lines[statement.lineno - 1], self._lines[_last_line(statement)], "")
 
+    def rename_keyword(self, keyword: ast.keyword, name: str) -> Edit:
+        """Return the edit that gives an argument another name."""
+        start, _ = self._span(keyword)
+        return Edit(start, start + len((keyword.arg or "").encode()), name)
+
     def remove_decorator(self, decorator: ast.expr) -> Edit:
         """Return the edit that takes a decorator off, its line with it."""
         return Edit(self._lines[decorator.lineno - 1], self._lines[_last_line(decorator)], "")

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
+from reprod_align.base.text import shorten
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
@@ -18,20 +19,21 @@ from reprod_align.porting.code import Code, dotted
 from reprod_align.porting.draft import Draft, find_converter, make_draft
 from reprod_align.porting.folder import require_new, whole_folder
 from reprod_align.porting.gathering.executed import list_executed
-from reprod_align.porting.gathering.gather import gather
+from reprod_align.porting.gathering.gather import Gathered, gather
 from reprod_align.porting.loop import Outcome, mend
 from reprod_align.porting.pair_text import name_port, write_pair
 from reprod_align.porting.problem import Problem
 from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.report import REPORT, Result
 from reprod_align.porting.source import Source
+from reprod_align.porting.style import Style, write_plainly
 from reprod_align.porting.weights import convert_weights
 from reprod_align.report import Finding, Report
 
 _SHOWN = 20  # lines left to a person
 
 
-def port(source: Source, inputs: Inputs, target: Path) -> Result:
+def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") -> Result:
     """Port a PyTorch file to Paddle and write the result folder; return what was done.
 
     Raises ReprodError if the folder exists, PaConvert is missing or PyTorch's model fails.
@@ -45,8 +47,11 @@ def port(source: Source, inputs: Inputs, target: Path) -> Result:
     with TemporaryDirectory() as folder:
         bench = Bench(source, inputs, draft, Path(folder))
         course = mend(Code(draft.text), Code(gathered.text), bench, REMEDIES, bench.file)
+        if style == "paddle":
+            write_plainly(course, bench, bench.file)
         result = Result(source.path.name, source.call, bench.file, draft, course)
     result.left = list_left(course.outcome, course.code)
+    result.remarks = describe_gathered(gathered)
     with whole_folder(target) as made:
         bench.fill(made, course.code)
         if course.outcome.report is not None:
@@ -123,6 +128,17 @@ def list_left(outcome: Outcome, code: Code) -> list[str]:
             named.setdefault(node.lineno, name)  # type: ignore[attr-defined]
     left += [f"line {line}: {name} is not converted" for line, name in sorted(named.items())]
     return _cut(left)
+
+
+def describe_gathered(gathered: Gathered) -> list[str]:
+    """Return what was taken from neighbours and what was left out, in sentences."""
+    remarks = []
+    if gathered.neighbours:
+        remarks.append(f"taken along from {', '.join(gathered.neighbours)}")
+    if gathered.left_out:
+        names = shorten(gathered.left_out, _SHOWN)
+        remarks.append(f"not ported, since the model ran without: {names}")
+    return remarks
 
 
 def _cut(texts: Sequence[str]) -> list[str]:

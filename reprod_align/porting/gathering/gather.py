@@ -39,14 +39,14 @@ def gather(source: Source, executed: frozenset[Place]) -> Gathered:
     if module is None:
         return Gathered(source.path.read_text(encoding="utf-8"))
     if not any(library.find_home(one) for one in module.imports.values()):
-        return Gathered(_write_whole(module))
+        return Gathered(write_whole(module))
     work = _Gatherer(library, executed)
     for name in sorted(_read_names(ast.parse(source.call))):
         work.require(module, name)
     return work.finish(module)
 
 
-def _write_whole(module: Module) -> str:
+def write_whole(module: Module) -> str:
     """Return a module's text with its relative imports written in full."""
     edits = [
         module.code.replace(node, "\n".join(
@@ -109,7 +109,8 @@ class _Gatherer:
                 (later, piece.later, piece.whole),
             ):
                 for name in sorted(names):
-                    whole = on_import and self._is_function(piece, name)
+                    called = names is later or self._is_function(piece, name)
+                    whole = on_import and called
                     key = self.require(piece.definition.module, name, whole)
                     if key is not None:
                         keys[name] = key
