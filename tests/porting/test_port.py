@@ -57,7 +57,7 @@ def test_the_folder_proves_itself(
     )
     with open_file(tmp_path / "out" / "pair.py", PairFile) as file:
         torch, paddle = file.side("torch").values(), file.side("paddle").values()
-        np.testing.assert_array_equal(torch["layer.weight"], paddle["layer.weight"])
+        np.testing.assert_array_equal(torch["layer.weight"].T, paddle["layer.weight"])
         np.testing.assert_array_equal(file.inputs()[0], NUMBERS[0])  # type: ignore[index]
     sys.modules.pop(name_port(source))
     told = (tmp_path / "out" / report.REPORT).read_text()
