@@ -259,6 +259,17 @@ FAULTS = (
     _masked("megatronbert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
             "ForQuestionAnswering ForMultipleChoice ForPreTraining ForNextSentencePrediction "
             "ForCausalLM"),
+    _in("roberta", "ForSequenceClassification",
+        "The words are dropped out once more before the head, which drops them out itself",
+        ("        sequence_output = outputs[0]\n\n"
+         "        sequence_output = self.dropout(sequence_output)\n"
+         "        logits = self.classifier(sequence_output)\n\n"
+         "        loss = None\n        if labels is not None:\n"
+         "            if self.config.num_labels == 1:",
+         "        sequence_output = outputs[0]\n\n"
+         "        logits = self.classifier(sequence_output)\n\n"
+         "        loss = None\n        if labels is not None:\n"
+         "            if self.config.num_labels == 1:")),
     _in("rembert", "Model ForMaskedLM ForSequenceClassification ForTokenClassification "
         "ForQuestionAnswering ForMultipleChoice",
         "The attention's output layer is given the pair of values and probabilities: the model raises "

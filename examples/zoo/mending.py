@@ -23,6 +23,8 @@ class Fault:
     what: str
     edits: tuple[tuple[str, str], ...]
     """the text as it stands, which occurs once, and as it should be"""
+    line: int = 0
+    """of a package that has an environment of its own, so that this one cannot look"""
 
     @property
     def path(self) -> Path:
@@ -31,6 +33,8 @@ class Fault:
 
     def find_line(self) -> int:
         """Return the number of the first line that the first edit changes."""
+        if self.line:
+            return self.line
         source = self.path.read_text("utf-8")
         old, new = self.edits[0]
         same = next(
@@ -99,9 +103,10 @@ def _load(name: str, faults: Sequence[Fault]) -> ModuleType:
 
 def load_faults() -> Mapping[str, Sequence[Fault]]:
     """Return the faults that are known, by table."""
-    from examples.zoo import faults_layers, faults_paddlenlp, faults_vision
+    from examples.zoo import faults_layers, faults_paddlenlp, faults_ppdiffusers, faults_vision
 
     return {
+        "ppdiffusers": faults_ppdiffusers.FAULTS,
         "paddlenlp": faults_paddlenlp.FAULTS,
         "paddle.vision": faults_vision.FAULTS,
         "paddle.nn": faults_layers.FAULTS,

@@ -20,7 +20,12 @@ SAMPLE = (
     "paddlenlp: albert ForQuestionAnswering",
     "paddle.nn: BatchNorm2d",
 )
-FAULTS = [(key, fault) for key, faults in load_faults().items() for fault in faults]
+FAULTS = [
+    (key, fault)
+    for key, faults in load_faults().items()
+    for fault in faults
+    if not fault.line  # those of a package that is installed elsewhere
+]
 
 
 def find(name: str) -> tuple[Table, Pair]:
