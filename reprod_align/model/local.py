@@ -32,6 +32,9 @@ from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 import numpy as np
 
 Maker = Callable[[Any], Any]
+_WORTH_RESTING = (
+    2**25
+)  # elements: converting fewer once more takes longer than their memory is worth
 
 
 class _Held(NamedTuple):
@@ -74,6 +77,7 @@ class LocalSide:
         self._code = UserCode(framework.PACKAGES)
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
+        self._resting: list[tuple[Any, Any]] = []
 
     # ------------------------------------------------------------------ its tensors
 
@@ -102,6 +106,7 @@ class LocalSide:
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""
+        self._wake()
         return {held.name: keep_copy(self.fw.view(held.tensor)) for held in self._held()}
 
     def saved_names(self) -> dict[str, str]:
@@ -117,6 +122,7 @@ class LocalSide:
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
+        self._wake()
         if self._state is not None:
             self._state.expect_values()
         named = {held.name: held.tensor for held in self._held()}
@@ -204,12 +210,35 @@ class LocalSide:
             state = self._keep_state(found)
             stack.callback(state.restore)
             came = stack.enter_context(self.fw.change_precision(found.tensors, dtype))
-            before = self.dtype, self.throughout, self._state, self._came
+            before = self.dtype, self.throughout, self._state, self._came, self._resting
             self.dtype, self.throughout, self._state, self._came = dtype, throughout, state, came
+            self._resting = []
             try:
                 yield
             finally:
-                self.dtype, self.throughout, self._state, self._came = before
+                self.dtype, self.throughout, self._state, self._came, self._resting = before
+
+    def rest(self) -> None:
+        """Let go of large parameters' copies in the dtype of work until this side is asked again.
+
+        They are as they came then: a side may rest where the next run would start from there.
+        """
+        tensors = {id(held.tensor): held.tensor for held in self._held() if held.is_parameter}
+        copied = [
+            (tensor, self._came[name])
+            for name, tensor in tensors.items()
+            if name in self._came and self._came[name].dtype != tensor.dtype
+        ]
+        if self._resting or sum(math.prod(one.shape) for one, _ in copied) < _WORTH_RESTING:
+            return
+        self._resting = copied
+        for tensor, came in copied:
+            self.fw.hold(tensor, came)
+
+    def _wake(self) -> None:
+        resting, self._resting = self._resting, []
+        for tensor, came in resting:
+            self.fw.hold(tensor, self.fw.convert(came, self.dtype))
 
     def _keep_state(self, found: Reachable) -> State:
         """Return what the model keeps between calls: all but the parameters."""
@@ -254,6 +283,7 @@ class LocalSide:
         take_gradients: False leaves the parameters' gradients with them, uncopied.
         """
         unload()
+        self._wake()
         if anew:
             self._begin_anew()
         self.fw.set_mode(self.model, training)
@@ -389,6 +419,7 @@ class LocalSide:
             raise ReprodError(
                 f"the {self.name} side has no optimizer: give optimizers to both or neither"
             )
+        self._wake()
         with self._blame("optimizer"):
             optimizer = self.optimizer(self.model)
         self._require_new("optimizer", optimizer)

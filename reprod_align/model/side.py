@@ -158,6 +158,12 @@ class Side(Protocol):
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
 
+    def rest(self) -> None:
+        """Let go of large parameters' copies in the dtype of work until this side is asked again.
+
+        They are as they came then: a side may rest where the next run would start from there.
+        """
+
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
 

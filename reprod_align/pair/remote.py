@@ -21,8 +21,8 @@ from reprod_align.model.store import unload
 from reprod_align.pair.file import FRAMEWORKS, Framework, Settings
 from reprod_align.pair.wire import Wire
 
-METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "optimizer_settings", "run",
-                  "train", "rates", "find_classes", "find_maker",
+METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "rest", "optimizer_settings",
+                  "run", "train", "rates", "find_classes", "find_maker",
                   "read_attributes")  # fmt: skip
 PROPERTIES: Final = ("remarks", "asked_float32")
 FUNCTIONS: Final = ("loss", "optimizer", "scheduler")

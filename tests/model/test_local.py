@@ -147,3 +147,36 @@ def test_an_optimizer_is_required_and_must_be_new_each_time() -> None:
     ours.rates(1)
     with pytest.raises(ReprodError, match="returned the same optimizer twice"):
         ours.rates(1)
+
+
+@SIDES
+def test_a_side_at_rest_holds_what_came_and_runs_as_before(
+    side: LocalSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kind() -> str:
+        return str(next(tensor for _, tensor in side.parameters()).dtype).rpartition(".")[2]
+
+    def run() -> bytes:
+        trace = side.run((np.ones((1, 2)),), False, KeyedDraws(0, {}), objective=Projection())
+        return b"".join(
+            array.tobytes() for array in (*trace.gradients.values(), trace.outputs[""].array)
+        )
+
+    with side.working("float64"):
+        before, given = run(), dict(side.read_given())
+        side.rest()
+        assert kind() == "float64"  # so few elements are not worth it
+        monkeypatch.setattr("reprod_align.model.local._WORTH_RESTING", 0)
+        side.rest()
+        assert kind() == "float32"
+        with side.working("float32"):
+            run()
+        assert kind() == "float32" and run() == before and kind() == "float64"
+        side.rest()
+        assert side.values()["fc.weight"].dtype == np.float64
+        side.rest()
+        side.load({"fc.bias": given["fc.bias"] + 1e-12})
+        assert (side.values()["fc.bias"] == given["fc.bias"] + 1e-12).all()
+        side.load(given)
+        side.rest()
+    assert kind() == "float32"

@@ -263,17 +263,17 @@ def change_precision(
             paddle.set_default_dtype(dtype)
         for tensor, _, _ in kept:
             _set_grad(tensor, None)
-            _share(tensor, _as(tensor, dtype))
+            hold(tensor, convert(tensor, dtype))
         yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         paddle.set_default_dtype(default)
         for tensor, data, grad in kept:
             _set_grad(tensor, None)
-            _share(tensor, data)
+            hold(tensor, data)
             _set_grad(tensor, grad)
 
 
-def _as(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
+def convert(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
     """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
     names = {"float64": "complex128", "float32": "complex64"}
     wanted = names.get(dtype or "") if data.is_complex() else dtype
@@ -286,7 +286,7 @@ def _as(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
 def _twin(tensor: paddle.Tensor) -> paddle.Tensor:
     """Return a second tensor on the same memory: it keeps the values while `tensor` leaves them."""
     twin = paddle.empty([], dtype=tensor.dtype)
-    _share(twin, tensor)
+    hold(twin, tensor)
     return twin
 
 
@@ -310,8 +310,9 @@ def _copy(grad: paddle.Tensor | None) -> paddle.Tensor | None:
     return None if grad is None else grad.detach().clone()
 
 
-def _share(tensor: paddle.Tensor, source: paddle.Tensor) -> None:
-    tensor.value().get_tensor()._share_data_with(source.value().get_tensor())
+def hold(tensor: paddle.Tensor, data: paddle.Tensor) -> None:
+    """Let the tensor, which must have no gradient now, stand on the memory of `data`."""
+    tensor.value().get_tensor()._share_data_with(data.value().get_tensor())
 
 
 def no_gradients() -> AbstractContextManager[Any]:

@@ -226,23 +226,28 @@ def change_precision(
             torch.set_default_dtype(getattr(torch, dtype))
         for tensor, data, _ in kept:
             tensor.grad = None
-            tensor.data = _as(data, dtype)
+            hold(tensor, convert(data, dtype))
         yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         torch.set_default_dtype(default)
         for tensor, data, grad in kept:
             tensor.grad = None
-            tensor.data = data
+            hold(tensor, data)
             tensor.grad = grad
 
 
-def _as(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
+def convert(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
     """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
     if dtype is None or not (data.is_floating_point() or data.is_complex()):
         return data.clone()
     names = {"float64": torch.complex128, "float32": torch.complex64}
     wanted = names[dtype] if data.is_complex() else getattr(torch, dtype)
     return data.to(wanted, copy=True)
+
+
+def hold(tensor: torch.Tensor, data: torch.Tensor) -> None:
+    """Let the tensor, which must have no gradient now, stand on the memory of `data`."""
+    tensor.data = data
 
 
 def no_gradients() -> AbstractContextManager[Any]:
