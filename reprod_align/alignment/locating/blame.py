@@ -6,7 +6,7 @@ module's own output, what a composite's own code does between its children, what
 does to a gradient. No fault hides another, and no fault is inherited.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.comparing import (
@@ -140,7 +140,7 @@ def _add_faults(
     runner: Runner, findings: Findings, done: Pass, run: PinnedRun, faults: Sequence[Fault]
 ) -> None:
     """Add a finding for each fault that is more than rounding, or a remark."""
-    finder = LineFinder(runner, done.training, run, faults)
+    finder = LineFinder(runner, done.training, run, faults, findings.failed)
     for fault in faults:
         ours = fault.place[0]
         if fault.kind == "kink":
@@ -237,7 +237,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
         if not note_rounding_as_a_whole(runner, findings, "the model", worst, small):
             text = _describe_exchange(done, pair) or "but no single module makes the difference"
             text = f"the outputs differ{mode}, {text}: {worst.words}"
-            lines = _find_own_lines(runner, done, run, pair, worst)
+            lines = _find_own_lines(runner, done, run, pair, worst, findings.failed)
             text = ". ".join(filter(None, [text, lines.cause, lines.words]))
             findings.add("forward", "", "", text, worst, (lines.torch, lines.paddle))
     else:
@@ -265,7 +265,12 @@ def _describe_exchange(done: Pass, pair: LeafPair) -> str:
 
 
 def _find_own_lines(
-    runner: Runner, done: Pass, run: PinnedRun, pair: LeafPair, found: Gap
+    runner: Runner,
+    done: Pass,
+    run: PinnedRun,
+    pair: LeafPair,
+    found: Gap,
+    failed: set[Hashable],
 ) -> Lines:
     """Return the lines in the model's own code that make another output."""
     calls = next((one for one in run.calls if one.theirs.parent is None), None)
@@ -277,4 +282,4 @@ def _find_own_lines(
         return Lines()  # on the reference's numbers its own code is right
     fault = Fault("forward", calls.paths, found, "its output", calls.theirs.finished, calls, True,
                   expected, actual)  # fmt: skip
-    return LineFinder(runner, done.training, run, [fault]).find(fault)
+    return LineFinder(runner, done.training, run, [fault], failed).find(fault)

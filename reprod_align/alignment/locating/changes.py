@@ -27,12 +27,12 @@ class Trial:
     run: PinnedRun
     wanted: Wanted
     """as in the run that recorded the calls"""
+    failed: set[Hashable]
+    """what mended no fault, in other passes too: see `_describe`"""
     proven: list[Change] = field(default_factory=list)
     """changes that made earlier faults go away"""
     runs: list[Change] = field(default_factory=list)
     """what was tried, for all faults"""
-    failed: set[Hashable] = field(default_factory=set)
-    """what did not mend a fault: of which class of module at which of its leaves, and which change"""
 
     def find_change(
         self, fault: Fault, ours: Sequence[Operation], theirs: Sequence[Operation]
@@ -100,12 +100,12 @@ def _describe(
 
     So it is in two layers of one class. In code outside of the module at fault it is one of its own.
     """
-    operation, words = change.operation, change.variant.words
-    if operation.call[0] != fault.place[1]:
-        return fault.calls.theirs.key, change.number, words
+    operation = change.operation
     before = sum(one.call == operation.call for one in operations[: change.number])
-    shape = operation.outputs[0].shape
-    return fault.kind, place, operation.source, shape, before, words, change.position
+    made = operation.source, before, operation.outputs[0].shape, change.variant.words
+    if operation.call[0] != fault.place[1]:
+        return fault.kind, place, fault.calls.theirs.key, operation.call, made, change.position
+    return fault.kind, place, made, change.position
 
 
 def find_wrong(fault: Fault) -> Place | None:

@@ -4,7 +4,7 @@ The modules at fault are run once more on each side with every call of their own
 port gets the reference's numbers, as when the fault was found.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -71,9 +71,20 @@ class _Target:
 class LineFinder:
     """Finds the lines for the faults of one pass; both sides are run when the first is asked for."""
 
-    def __init__(self, runner: Runner, training: bool, run: PinnedRun, faults: Iterable[Fault]):
-        """run: the port's run on the reference's numbers in which the faults were found."""
+    def __init__(
+        self,
+        runner: Runner,
+        training: bool,
+        run: PinnedRun,
+        faults: Iterable[Fault],
+        failed: set[Hashable],
+    ):
+        """run: the port's run on the reference's numbers in which the faults were found.
+
+        failed: changes that made no fault go away, here or in another pass; more may be added.
+        """
         self._runner, self._training, self._run = runner, training, run
+        self._failed = failed
         faults = list(faults)
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
         self._shown = [fault.calls for fault in faults]
@@ -268,7 +279,7 @@ class LineFinder:
 
     @cached_property
     def _trial(self) -> Trial:
-        return Trial(self._runner, self._training, self._run, self._wanted[1])
+        return Trial(self._runner, self._training, self._run, self._wanted[1], self._failed)
 
     @cached_property
     def _alterations(self) -> Alterations:

@@ -77,3 +77,19 @@ def test_what_mends_no_layer_is_tried_in_the_first_alone() -> None:
 def test_what_mends_one_layer_is_tried_in_the_next_by_its_own_call() -> None:
     outcome = judged(CASES["decoder/sees one token ahead"])
     assert outcome.named and "and 1 more place" in outcome.text
+
+
+def test_what_mends_nothing_in_eval_mode_is_not_tried_in_train_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[bool] = []
+
+    def fail(self: Trial, *given: Any) -> None:
+        tried.append(self.training)
+
+    monkeypatch.setattr(Trial, "_try", fail)
+    before, after, *_ = FAULTS["operator"]
+    port = tmp_path / "port.py"
+    port.write_text(PORT.read_text().replace(before, after))
+    assert find_first(port) is not None
+    assert tried and not any(tried)
