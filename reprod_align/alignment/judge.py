@@ -94,7 +94,6 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             return _conclude(runner, findings)
         if pair.further:
             compare_batches(runner, findings, done)
-        del done  # its arrays take memory
         _forget_details(runner)
         if pair.reference.loss is not None:
             compare_losses(runner, findings)
