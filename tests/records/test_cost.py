@@ -166,3 +166,59 @@ def test_pickles_are_as_before() -> None:
     content = {"x": [1, 2.5, "é", b"ab", (1, (2, 3)), {"y": None}, True, 10**18, -(2**70)]}
     for protocol in (2, 3, 4, 5):
         assert restricted_loads(pickle.dumps(content, protocol), where="x") == content
+
+
+def test_what_is_allowed_may_be_spent_to_the_last_byte() -> None:
+    account = Account(10)
+    account.spend(20)
+    account.pay(2**20 + 400)
+    with pytest.raises(Refused, match="^asks for more memory"):
+        account.spend(1)
+    with pytest.raises(Refused, match="^asks for more memory"):
+        account.pay(1)
+
+
+def nested(depth: int, inner: Any) -> None:
+    account = Account(10**6)
+    for _ in range(depth):
+        outer = [inner]
+        account.place(outer, [inner])
+        inner = outer
+
+
+@pytest.mark.parametrize("inner", [[1], (1,), {1: 1}, np.array([1, "a"], object)])
+def test_each_container_counts_for_the_depth(inner: Any) -> None:
+    nested(63, inner)
+    with pytest.raises(Refused, match="^nests containers more than 64 deep"):
+        nested(64, inner)
+
+
+@pytest.mark.parametrize(
+    "first", [list(range(1000)), tuple(range(1000)), np.arange(1000).astype(object)]
+)
+def test_values_are_counted_as_often_as_they_are_reached(first: Any) -> None:
+    """1000 values, twice in each list: 2**11 lists deep are 2 million, above 2**20 and a little."""
+    account, inner = Account(0), first
+    account.pay(-(2**30))  # the price is another test's
+    with pytest.raises(Refused, match="^repeats its containers"):
+        for step in range(12):
+            outer: list[Any] = [0]
+            account.place(outer, [0])
+            for _ in range(2):  # one by one, as APPEND does
+                outer.append(inner)
+                account.place(outer, [inner])
+            inner = outer
+    assert (
+        step == 10
+    )  # 1000 * 2**10 and the lists themselves are below the limit, twice that is above
+
+
+def test_looks_are_paid_for() -> None:
+    account = Account(100)
+    account.place([1] * 50, [1] * 50)
+    assert account.paid == 400
+    account.place([()], [()])  # what is empty is no container
+    assert account.paid == 408
+    inner = [1]
+    account.place([inner], [inner])
+    assert account.paid == 408 + 8 + 200
