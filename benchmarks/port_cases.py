@@ -168,7 +168,8 @@ def judge_alone(source: Source, inputs: Inputs) -> str:
     """Return what comes of PaConvert's own output, its relative imports written in full."""
     module = Library().open(source.name)
     assert module is not None
-    draft = make_draft("alone.py", write_whole(module))
+    package = source.name.partition(".")[0]
+    draft = make_draft("alone.py", write_whole(module), package)
     if draft.left:  # their lines begin with >>>>>>, for a person to change
         return f"{len(draft.left)} lines not converted"
     with TemporaryDirectory() as folder:
