@@ -107,9 +107,10 @@ def make_reports(table: Table, faults: Sequence[Fault], rows: Rows) -> str:
 
 
 _INTRODUCTION: Final = """\
-Each report names the file and the line, shows the mistake with five lines, and gives the remedy. Each was
-verified: the source is edited in memory as shown, as well as for the other reports that name the pair, and
-`align` then says what stands under Without."""
+Each report names the file and the line, shows the mistake with five lines, and gives the remedy. To verify
+it, the source is edited in memory as shown, as well as for the other reports that name the pair, and `align`
+then says what stands under Without. A report is *proven* if a pair is faithful, or equal up to float32,
+without it; *open* if another difference remains there, or if the pairs were not run without it."""
 
 
 def _make_report(table: Table, number: int, fault: Fault, rows: Rows) -> str:
@@ -122,13 +123,19 @@ def _make_report(table: Table, number: int, fault: Fault, rows: Rows) -> str:
     ]
     return "\n".join(
         [
-            f"## Report {number}", "", f"`{place}`", "", f"{fault.what}.", "", "```python",
+            f"## Report {number}", "", f"`{place}` ({_tell_state(table, shown, rows)})", "",
+            f"{fault.what}.", "", "```python",
             "from examples.zoo.tables import BY_KEY", "from reprod_align import align", "",
             f'table = BY_KEY["{table.key}"]', f'pair = table.load_pairs()["{shown[0]}"]',
             "print(align(*pair.make(table.load_torch(), table.load_paddle())))", "```", "",
             "Remedy:", "", "```diff", *_make_diff(fault), "```", "", "Without:", "", *without, "",
         ]
     )  # fmt: skip
+
+
+def _tell_state(table: Table, pairs: Iterable[str], rows: Rows) -> str:
+    known = (rows.get(f"{table.key}: {name}") for name in pairs)
+    return "proven" if any(row and row.without in GOOD for row in known) else "open"
 
 
 def _make_diff(fault: Fault) -> list[str]:

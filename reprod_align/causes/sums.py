@@ -142,9 +142,10 @@ def explain_bias_or_gain(mismatch: Mismatch) -> str:
         largest = np.abs(ours).argmax(axis=1)[:, None]
         gain = np.take_along_axis(theirs, largest, 1) / np.take_along_axis(ours, largest, 1)
         if np.isfinite(gain).all() and gain.any() and same(ours * gain, theirs):
-            what = "a gain (weight)" if axis else "a division of each item (by its norm or a count)"
-            return (f"the ratio is one number for each index of axis {axis}: {what} is applied on one "
-                    "side only, or differs")  # fmt: skip
+            what = ("a gain (weight), or a statistic that divides them," if axis else
+                    "a division of each item (by its norm or a count)")  # fmt: skip
+            return (f"the ratio is one number for each index of axis {axis}: {what} is on one side "
+                    "only, or differs")  # fmt: skip
     return ""
 
 

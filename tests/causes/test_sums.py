@@ -34,7 +34,9 @@ def test_a_gate() -> None:
 
 def test_a_bias_and_a_gain() -> None:
     assert "a bias (or an embedding) is added" in explain_bias_or_gain(mismatch(X, X + ROW))
-    assert "a gain (weight) is applied" in explain_bias_or_gain(mismatch(X, X * ROW))
+    assert "a gain (weight), or a statistic that divides them," in explain_bias_or_gain(
+        mismatch(X, X * ROW)
+    )
     assert "a division of each item" in explain_bias_or_gain(
         mismatch(X, X / np.array([2.0, 3.0, 5.0])[:, None, None])
     )
