@@ -8,6 +8,7 @@ from reprod_align.model.source.alteration import Switch
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
 from tests.alignment.lines.test_lines import load
+from tests.pairs.families import CASES, judged
 
 import numpy as np
 import pytest
@@ -52,6 +53,13 @@ def test_the_line_and_what_mends_it_are_named(name: str, tmp_path: Path) -> None
     finding = find_first(port)
     assert finding is not None and finding.paddle_line == f"{port}:{changed}"
     assert words in finding.message
+
+
+def test_a_kernel_is_not_handed_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    turned: list[str] = []
+    monkeypatch.setattr(Alterations, "_mends", lambda self, one, *_: turned.append(str(one)))
+    outcome = judged(CASES["rnn/two layers for three"])
+    assert outcome.named and not any("num_layers" in one for one in turned)
 
 
 def test_a_number_is_shown_as_it_stands() -> None:
