@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example zoo api-table setup setup-dev test test-cpus suite coverage mutants bench lint lock doctor clean
+.PHONY: align example zoo api-table site setup setup-dev test test-cpus suite coverage mutants bench lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -19,6 +19,9 @@ zoo: setup-dev  ## judge published ports and write docs/zoo.md; PAIRS="bert padd
 
 api-table: setup  ## run every entry of the API tables and write docs/api
 	$(BIN)/reprod-align api --write docs/api
+
+site: setup-dev  ## the documentation as a site, in site/; a broken link or anchor fails
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
 setup: $(VENV)/.ready  ## make .venv with the pinned packages
 
