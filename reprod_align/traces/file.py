@@ -150,7 +150,7 @@ def _content(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> dict[s
         raise _Unfit("its metadata is not a JSON object")
     version = content.get("version")
     if type(version) is not int or version != VERSION:
-        older = ": record it again" if version in (1, 2) else ""
+        older = ": record it again" if str(version) in ("1", "2") else ""
         raise _Unfit(f"format version {VERSION} expected, got {str(version)[:20]}{older}")
     if metadata.get(_SUM) != _digest(metadata[_KEY], arrays):
         raise _Unfit("its content is not what was written (the checksum differs): record it again")

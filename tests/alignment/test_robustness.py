@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import ReprodError, align
+from reprod_align.base.safetensors import read_tensors
 from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.pair.blame import explain_error
 from reprod_align.report import Check, Report
-from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
+from reprod_align.traces.file import RecordedTrace, TraceTensor, _digest, save_trace
 from tests.conftest import ENVIRONMENT, REPOSITORY
 
 import numpy as np
@@ -115,7 +116,9 @@ def test_a_report_that_cannot_be_written_is_printed_all_the_same(
 ) -> None:
     done, folder = Report(checks=[Check("forward", "outputs", 0.0, True)]), tmp_path / "new"
     folder.mkdir()
-    monkeypatch.setattr(pair_command, "judge_pair", lambda options: folder.rmdir() or done)
+    monkeypatch.setattr(
+        pair_command, "judge_pair", lambda options: folder.rmdir() or folder.touch() or done
+    )
     assert main(["pair", "any.py", "--report", str(folder / "page.html")]) == 2
     said = capsys.readouterr()
     assert said.out.startswith("verdict: faithful") and said.err.count("\n") == 1
@@ -172,13 +175,15 @@ def test_an_error_that_is_its_own_cause(tmp_path: Path) -> None:
 
 
 def rewritten(path: Path, change: Callable[[dict[str, Any]], None]) -> str:
-    """Write a copy of the trace with its own description changed."""
-    raw = path.read_bytes()
+    """Write a copy of the trace with its own description changed, and a checksum that fits it."""
+    raw, arrays = path.read_bytes(), read_tensors(path)[0]
     length = int.from_bytes(raw[:8], "little")
     header = json.loads(raw[8 : 8 + length])
-    content = json.loads(header["__metadata__"]["reprod_align.trace"])
+    metadata = header["__metadata__"]
+    content = json.loads(metadata["reprod_align.trace"])
     change(content)
-    header["__metadata__"]["reprod_align.trace"] = json.dumps(content)
+    metadata["reprod_align.trace"] = json.dumps(content)
+    metadata["reprod_align.trace.sha256"] = _digest(metadata["reprod_align.trace"], arrays)
     text = json.dumps(header).encode()
     other = path.with_name("changed.trace")
     other.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + length :])
@@ -193,8 +198,8 @@ def repeat(content: dict[str, Any]) -> None:
     ("change", "said"),
     [
         (repeat, "lists the same output of l more than once"),
-        (lambda content: content.update(version=True), "format version 2 expected, got True"),
-        (lambda content: content.update(version=float("nan")), "version 2 expected, got nan"),
+        (lambda content: content.update(version=True), "format version 3 expected, got True"),
+        (lambda content: content.update(version=float("nan")), "version 3 expected, got nan"),
     ],
 )
 def test_a_damaged_trace(
