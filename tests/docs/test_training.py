@@ -67,6 +67,6 @@ def test_every_option_is_in_the_table(page) -> None:
     table = [line for line in page.read_text(encoding="utf-8").splitlines() if line[:1] == "|"]
     told = set(re.findall(r"--[a-z][a-z-]+", "\n".join(table)))
     known = {name for action in parser("train")._actions for name in action.option_strings}
-    others = {"--help", "--profile", "--weights", "--home", "--no-explain"}
+    others = {"--help", "--profile", "--weights", "--home", "--no-explain", "--quiet"}
     assert known - others - {name for name in known if len(name) == 2} <= told
     assert told - known == {"--explain"}  # of reprod-align curves
