@@ -64,6 +64,7 @@ FAULTS = {
     "residual left out": "bert/no residual",
     "residual from another place": "decoder/residual of the normed",
     "pre-norm for post-norm": "encoder/TorchStock: pre-norm",
+    "pre-norm in the framework's own layer": "encoder/paddle's own, TorchEncoder: pre-norm",
     "norm left out": "embedding/text: norm left out",
     "order of norm and activation": "cnn/cnn: norm after ReLU",
     "order of the blocks": "decoder/blocks backwards",

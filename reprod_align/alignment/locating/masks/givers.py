@@ -77,6 +77,8 @@ def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
         return fault
     if fault.kind != "mask" and _shows_before_mask(fault):
         return fault
+    if fault.kind != "mask" and run.is_stock(calls) and _comes_before_mask(fault, run):
+        return fault
     if fault.kind != "mask" and run.is_stock(calls) and _constants_differ(calls, run):
         return _blame_user_code(fault, calls, run)
     if fault.kind != "mask" and is_equal_in_effect(calls, run):
@@ -142,6 +144,14 @@ def _shows_before_mask(fault: Fault) -> bool:
     call = fault.calls.theirs
     handed = fault.own_code and fault.place[1] != call.path
     return handed and bool(constants_of(call))
+
+
+def _comes_before_mask(fault: Fault, run: PinnedRun) -> bool:
+    """Tell whether a layer of the framework's own hands on the fault before the one that takes its mask."""
+    call = fault.calls.theirs
+    takers = [one for one in run.port.calls if one.parent == call.parent and constants_of(one)]
+    handed = fault.own_code and fault.place[1] != call.path
+    return handed and bool(takers) and all(call.began < one.began for one in takers)
 
 
 def _constants_differ(calls: CallPair, run: PinnedRun) -> bool:
