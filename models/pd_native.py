@@ -16,6 +16,7 @@ import hashlib
 import math
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -137,10 +138,17 @@ def _takes(*tensors: Tensor) -> bool:
 
 @cache
 def _operators() -> Any:
-    """Return the module of operators, built in the user's cache folder on first use."""
-    if shutil.which(os.environ.get("CXX", "g++")) is None:
+    """Return the module of operators, built in the user's cache folder on first use.
+
+    Paddle loads a library once a process: asked again it would return a module without operators.
+    """
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) is None:
         raise ReprodError("the native layers need a C++ compiler: install g++, or leave them out")
-    key = hashlib.sha256(_SOURCE.read_bytes() + paddle.__version__.encode()).hexdigest()[:16]
+    words = [compiler, *_FLAGS, "-Q", "--help=target"]  # -march=native differs by machine
+    target = subprocess.run(words, capture_output=True, check=False).stdout
+    made_from = (_SOURCE.read_bytes(), paddle.__version__.encode(), target)
+    key = hashlib.sha256(b"".join(made_from)).hexdigest()[:16]
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = home / "reprod_align" / f"native_{key}"
     try:

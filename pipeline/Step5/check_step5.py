@@ -7,15 +7,18 @@ writes  log_reprod/train_align_diff.log
 exit    0 aligned, 1 different, 2 cannot be compared
 """
 
+import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from dataclasses import replace
 from math import isfinite
 
 from pipeline import settings
 from pipeline.checks.gate import build_gate
+from pipeline.checks.outputs import add_options as add_output_options
+from pipeline.checks.outputs import judge
 from pipeline.run import Run, start
 from pipeline.training.measures import official
-from reprod_align import Gate, check, official_rule, save_record
+from reprod_align import Gate, official_rule, save_record
 
 
 def main(run: Run) -> int:
@@ -31,7 +34,7 @@ def main(run: Run) -> int:
         required=[official(name) for name in run.task.metric_names],
         stage="training" if run.task.num_labels == settings.NUM_LABELS else None,
     )
-    return check(take_benchmark(run, gate))
+    return judge(run, take_benchmark(run, gate))
 
 
 def take_benchmark(run: Run, gate: Gate) -> Gate:
@@ -41,7 +44,9 @@ def take_benchmark(run: Run, gate: Gate) -> Gate:
         save_record(path, dict(run.options.benchmark))
     if not path.is_file():
         return gate
-    print(f"the reference is the benchmark: {path}")
+    # with --markdown the table alone goes to the output
+    shown = sys.stderr if run.options.markdown else sys.stdout
+    print(f"the reference is the benchmark: {path}", file=shown)
     pair = (path, gate.official[1])
     if gate.strict[0].is_file():
         return replace(gate, official=pair)
@@ -53,7 +58,8 @@ def take_benchmark(run: Run, gate: Gate) -> Gate:
 
 
 def add_options(parser: ArgumentParser) -> None:
-    """Add what the guide leaves to the contestant."""
+    """Add what every check has, and what the guide leaves to the contestant."""
+    add_output_options(parser)
     parser.add_argument(
         "--threshold",
         type=read_number,

@@ -4,7 +4,7 @@ reads   pipeline/Step2/demo_sst2_sentence/          train.tsv and dev.tsv, or th
         weights/paddle_weight.pdparams              and the classifier's weights
 writes  log_reprod/train_align_paddle.npy           the best accuracy on dev.tsv, float32
         log_reprod/strict/train_align_paddle.npy    the same in float64, every loss and accuracy
-        log_reprod/training/paddle_float32.jsonl           the loss of every step; with --output it is there
+        log_reprod/training/paddle_float32.jsonl    the loss of every step; with --output it is there
         log_reprod/native/train_align_paddle_seed42.npy    instead of both, with --randomness native
 pair    pt_train.py                                 the same lines with PyTorch's calls
 """

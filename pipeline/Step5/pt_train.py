@@ -4,7 +4,7 @@ reads   pipeline/Step2/demo_sst2_sentence/          train.tsv and dev.tsv, or th
         weights/torch_weight.bin                    and the classifier's weights
 writes  log_reprod/train_align_torch.npy            the best accuracy on dev.tsv, float32
         log_reprod/strict/train_align_torch.npy     the same in float64, every loss and accuracy
-        log_reprod/training/torch_float32.jsonl           the loss of every step; with --output it is there
+        log_reprod/training/torch_float32.jsonl     the loss of every step; with --output it is there
         log_reprod/native/train_align_torch_seed42.npy    instead of both, with --randomness native
 pair    pd_train.py                                 the same lines with Paddle's calls
 """

@@ -201,7 +201,7 @@ def test_what_the_operators_do_not_take_is_plain(
 
 
 def test_no_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    pd_native._operators.cache_clear()
+    monkeypatch.setattr(pd_native, "_operators", pd_native._operators.__wrapped__)
     monkeypatch.setenv("CXX", "no-such-compiler")
     model = nn.Sequential(nn.Linear(2, 2))
     with pytest.raises(ReprodError, match="need a C\\+\\+ compiler"):
@@ -211,11 +211,23 @@ def test_no_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_compiler
 def test_a_build_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    pd_native._operators.cache_clear()
+    monkeypatch.setattr(pd_native, "_operators", pd_native._operators.__wrapped__)
     broken = tmp_path / "ops.cc"
     broken.write_text("this is not C++")
     monkeypatch.setattr(pd_native, "_SOURCE", broken)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ReprodError, match="could not be built"):
         native(nn.Linear(2, 2))
-    pd_native._operators.cache_clear()
+
+
+@needs_compiler
+def test_another_processor_has_another_build(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A home folder may be shared by machines; a build for one may not run on another."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(pd_native, "_operators", pd_native._operators.__wrapped__)
+    monkeypatch.setattr(pd_native, "_build", lambda folder: folder.name)
+    here = pd_native._operators()
+    monkeypatch.setattr(pd_native, "_FLAGS", ("-march=x86-64",))
+    assert pd_native._operators() not in (here, "")

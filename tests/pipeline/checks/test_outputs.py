@@ -1,5 +1,6 @@
 """What a check script writes beside its log, and what it refuses before it compares."""
 
+import importlib
 import json
 from argparse import ArgumentParser
 from pathlib import Path
@@ -73,3 +74,15 @@ def test_the_losses_of_step_5_are_one_curve(tmp_path: Path) -> None:
         save_record(run.output(f"train_align_{side}"), losses)
     (curve,) = collect_page(run, "x", [("5", "train_align", "")]).curves
     assert (curve.name, list(curve.expected)) == ("loss of Step 5", [3.0, 2.0, 1.0])
+
+
+@pytest.mark.parametrize("step", range(1, 6))
+def test_every_check_has_the_options(step: int) -> None:
+    parser = ArgumentParser()
+    importlib.import_module(f"pipeline.Step{step}.check_step{step}").add_options(parser)
+    given = vars(parser.parse_args(["--report", "a.html", "--junit", "a.xml", "--markdown"]))
+    assert [str(given[name]) for name in ("report", "junit", "markdown")] == [
+        "a.html",
+        "a.xml",
+        "True",
+    ]

@@ -56,3 +56,12 @@ def test_the_papers_figures_without_a_run_of_pytorch(home: Path) -> None:
 def test_what_is_refused(words: tuple[str, str], home: Path) -> None:
     with pytest.raises(SystemExit, match="2"):
         run_of(home, *words)
+
+
+def test_a_report_and_a_table_to_paste(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = home / "page.html"
+    words = ("--benchmark", "acc=0.9275", "--report", str(page), "--markdown")
+    assert STEP5.main(run_of(home, *words)) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("### ✅") and "the reference is the benchmark" in said.err
+    assert "train_align" in page.read_text()
