@@ -11,6 +11,7 @@ from pipeline.bert.exported import read_config, weight_files
 from pipeline.run import Run, start
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
+from reprod_align.base.text import shorten_path
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def main(run: Run) -> None:
     (_, torch_file), (_, paddle_file) = weight_files(run, "torch"), weight_files(run, "paddle")
     pt_backend.write_weights(torch_file, torch_weights)
     pd_backend.write_weights(paddle_file, torch_weights | {"classifier.weight": weight.T})
-    print(f"wrote {torch_file} and {paddle_file.name}")
+    print(f"wrote {shorten_path(torch_file)} and {paddle_file.name}")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from pipeline import settings
 from pipeline.profiles import read_source_config
 from pipeline.run import Run, start
 from reprod_align.base.atomic import whole_file
+from reprod_align.base.text import shorten_path
 
 import numpy as np
 
@@ -22,7 +23,7 @@ def main(run: Run) -> None:
         path = run.home / "fake_data" / f"{name}.npy"
         with whole_file(path) as handle:
             np.save(handle, array)
-        print(f"wrote {path}: {array.shape} {array.dtype}")
+        print(f"wrote {shorten_path(path)}: {array.shape} {array.dtype}")
 
 
 if __name__ == "__main__":

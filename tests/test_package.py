@@ -29,7 +29,7 @@ def test_an_extra_has_the_versions_of_the_requirements() -> None:
     pinned = {line for name in names for line in (REPOSITORY / name).read_text().splitlines()}
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == [
-        "all", "completion", "diff", "docs", "paddle", "port", "report", "torch", "zoo",
+        "all", "completion", "diff", "docs", "paddle", "port", "report", "terminal", "torch", "zoo",
     ]  # fmt: skip
     for extra in extras.values():
         assert not [word for word in extra if "reprod-align[" not in word and word not in pinned]

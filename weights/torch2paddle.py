@@ -12,6 +12,7 @@ from pathlib import Path
 from pipeline.bert.conversion import convert_checkpoint
 from pipeline.bert.exported import read_config, weight_files
 from pipeline.run import Run, start
+from reprod_align.base.text import shorten_path
 
 from tabulate import tabulate
 
@@ -31,7 +32,7 @@ def main(run: Run) -> None:
     output = run.options.output or run.home / "weights" / OUTPUTS[run.options.target]
     rows, agreement = convert_checkpoint(checkpoint, output, read_config(run), run.options.target)
     print(tabulate([row.cells() for row in rows], headers=rows[0].HEADERS, disable_numparse=True))
-    print(f"wrote {output}: {len(rows)} tensors")
+    print(f"wrote {shorten_path(output)}: {len(rows)} tensors")
     print(agreement)
 
 

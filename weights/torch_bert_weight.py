@@ -13,6 +13,7 @@ from pipeline.bert.hf_checkpoint import select_bert_weights, write_description
 from pipeline.profiles import check_minilm, find_source, find_weights_file, read_source_config
 from pipeline.run import Run, start
 from reprod_align.backends.torch import load_weights, read_weights, weights_of, write_weights
+from reprod_align.base.text import shorten_path
 
 import torch
 
@@ -41,7 +42,7 @@ def main(run: Run) -> None:
     output, _ = weight_files(run, "torch")
     write_weights(output, weights_of(model))
     count = sum(parameter.numel() for parameter in model.parameters())
-    print(f"wrote {output}: {len(model.state_dict())} tensors, {count:,} parameters")
+    print(f"wrote {shorten_path(output)}: {len(model.state_dict())} tensors, {count:,} parameters")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """One script's run: what the command line chose, where its files lie, and how it ends."""
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +17,9 @@ from pipeline.settings import DTYPES, STRICT_DTYPE
 from pipeline.tasks import SST2, TASKS, Task
 from reprod_align.base.atomic import require_writable
 from reprod_align.base.ending import run_command
+from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, RefusedError
+from reprod_align.page.terminal import show_output
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,9 @@ class Run:
         return folder / f"{name}.npy"
 
     def describe_output(self, name: str) -> str:
-        """Return the records `name` that exist, as paths from this run's home."""
+        """Return the records `name` that exist, as the user would type them."""
         paths = dict.fromkeys(self.output(name, dtype) for dtype in DTYPES)
-        return " and ".join(os.path.relpath(path, self.home) for path in paths if path.exists())
+        return " and ".join(shorten_path(path) for path in paths if path.exists())
 
     def command(self, script: str) -> str:
         """Return the command line that runs another script with the same choices."""
@@ -113,6 +114,15 @@ def replace_records(run: Run, name: str) -> Iterator[None]:
             aside.unlink(missing_ok=True)
 
 
+def _write(main: Callable[[Run], int | None], run: Run, name: str) -> int | None:
+    """Run a script that writes the records `name`, and say so."""
+    with replace_records(run, name):
+        code = main(run)
+    if not run.options.quiet:
+        print(f"wrote {run.describe_output(name)}")
+    return code
+
+
 def start(
     main: Callable[[Run], int | None],
     about: str | None,
@@ -132,12 +142,7 @@ def start(
     def work() -> int | None:
         options = parser.parse_args()
         run = Run(PROFILES[options.profile], options.home, options)
-        if not writes:
-            return main(run)
-        with replace_records(run, writes):
-            code = main(run)
-        if not options.quiet:
-            print(f"wrote {run.describe_output(writes)}")
-        return code
+        with show_output(raw=getattr(options, "markdown", False)):
+            return _write(main, run, writes) if writes else main(run)
 
     sys.exit(run_command(Path(sys.argv[0]).name, work))

@@ -55,22 +55,24 @@ def title(topic: str, chinese: bool = False) -> str:
 def find_named(name: str) -> list[Entry]:
     """Return the entry of that name, or those about the API of that name: torch.gather, LayerNorm.
 
-    Raises ReprodError as `find_entry` does.
+    F.gelu and another framework's path lead to what has their last part. Raises ReprodError as
+    `find_entry` does.
     """
-    wanted = name.lower()
-    about = [
+    known = any(entry.slug == name for entry in list_entries())
+    about = [] if known else _find_api(name) or _find_api(name.rpartition(".")[2])
+    return about or [find_entry(name)]
+
+
+def _find_api(name: str) -> list[Entry]:
+    """Return the entries about an API of this name: whole, or its last parts."""
+    wanted = f".{name.lower()}"
+    return [
         entry
         for entry in list_entries()
-        if any(_is_named(api.lower(), wanted) for api in entry.apis)
+        if any(
+            f".{re.split(r'[^.a-z_0-9]', api.lower())[0]}".endswith(wanted) for api in entry.apis
+        )
     ]
-    known = any(entry.slug == name for entry in list_entries())
-    return [find_entry(name)] if known or not about else about
-
-
-def _is_named(api: str, wanted: str) -> bool:
-    """Return whether an API, perhaps with arguments, has this name: whole, or its last part."""
-    name = re.split(r"[^\w.]", api)[0]
-    return wanted in (name, name.rpartition(".")[2])
 
 
 def find_entry(slug: str) -> Entry:

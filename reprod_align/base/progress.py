@@ -1,7 +1,8 @@
 """Shows on a terminal what is being done. Nothing is shown elsewhere, or where tqdm is not installed."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import Any, TypeVar
 from reprod_align.errors import one_line
 
 Item = TypeVar("Item")
+_silenced: list[None] = []  # an item for each block that wants none
 
 
 def tell(text: str) -> None:
@@ -26,7 +28,19 @@ def track(items: Sequence[Item], what: str) -> Iterable[Item]:
     return bar
 
 
+@contextmanager
+def without_progress() -> Iterator[None]:
+    """Show nothing in the block."""
+    _silenced.append(None)
+    try:
+        yield
+    finally:
+        _silenced.pop()
+
+
 def _can_show() -> bool:
+    if _silenced:
+        return False
     terminal = sys.stderr is not None and sys.stderr.isatty()  # None: closed from the start
     return terminal and find_spec("tqdm") is not None
 

@@ -1,5 +1,6 @@
 """Text for people: tables, long lists made short, counted nouns."""
 
+import os
 from collections.abc import Sequence
 
 from reprod_align.errors import one_line
@@ -26,6 +27,12 @@ def shorten_lines(lines: Sequence[str], most: int, indent: str = "") -> list[str
 def and_more(items: Sequence[object], most: int) -> str:
     """Return " and 4 more" for 4 items beyond `most`, "" without any."""
     return f" and {len(items) - most} more" if len(items) > most else ""
+
+
+def shorten_path(path: str | os.PathLike[str]) -> str:
+    """Return `path` as the user would type it here: relative if it lies below this folder."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith(os.pardir) else relative
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

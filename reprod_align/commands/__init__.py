@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from reprod_align import __version__
 from reprod_align.base.ending import run_command
-from reprod_align.base.quiet import without_warnings
+from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.errors import ReprodError
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -65,7 +65,19 @@ def build_parser(names: Sequence[str]) -> ArgumentParser:
             command.description = module.__doc__
             command.set_defaults(run=module.run)
             module.add_arguments(command)
+            _add_printing(command)
     return parser
+
+
+def _add_printing(command: ArgumentParser) -> None:
+    """Declare how every command prints."""
+    command.add_argument(
+        "--quiet", action="store_true",
+        help="print errors alone, and what --json or --markdown ask for: the exit code tells the rest",
+    )  # fmt: skip
+    command.add_argument(
+        "--no-color", action="store_true", help="on a terminal: no colour; as NO_COLOR=1 does"
+    )
 
 
 def _list_importable() -> list[str]:
@@ -95,6 +107,11 @@ class _PrintCompletion(Action):
 
 
 def _run(words: Sequence[str]) -> int:
+    from reprod_align.page.terminal import show_output  # after --help and --version
+
+    quieten()  # a command's module may import a framework
     options = parse(words)
-    code: int = options.run(options)
+    asked = getattr(options, "json", False) or getattr(options, "markdown", False)
+    with show_output(options.quiet, asked, not options.no_color):
+        code: int = options.run(options)
     return code

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.atomic import require_writable, whole_file
 from reprod_align.errors import ReprodError
 
 if TYPE_CHECKING:  # an import stays light
@@ -31,7 +31,7 @@ def require_report(path: str | os.PathLike[str], kinds: Sequence[str] = PAGE) ->
 
 
 def require_place(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
-    """Raise ReprodError unless the name ends in one of `kinds` and its folder is there.
+    """Raise ReprodError unless the name ends in one of `kinds` and its folder is there and can be written in.
 
     option: what the user typed before the path.
     """
@@ -46,6 +46,7 @@ def require_place(path: str | os.PathLike[str], kinds: Sequence[str], option: st
         raise ReprodError(f"{option} {path}: {place.parent} is not a folder: make it first")
     if taken:
         raise ReprodError(f"{option} {path}: this is a folder: give the name of a file")
+    require_writable(place.parent)
 
 
 def write_report(

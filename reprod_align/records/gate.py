@@ -9,6 +9,7 @@ from typing import Any
 
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
+from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, one_line
 from reprod_align.records.compare import compare_again, compare_records
 from reprod_align.records.made import describe_making
@@ -114,7 +115,7 @@ def _remove_old(*paths: Path) -> None:
         try:
             Path(path).unlink(missing_ok=True)
         except OSError as error:
-            raise ReprodError(f"cannot replace {_shorten_path(path)}: {error.strerror}") from error
+            raise ReprodError(f"cannot replace {shorten_path(path)}: {error.strerror}") from error
 
 
 def _compare(gate: Gate) -> _Verdict:
@@ -134,7 +135,7 @@ def _compare(gate: Gate) -> _Verdict:
 
 def _require_files(gate: Gate) -> None:
     wanted = dict.fromkeys((*gate.official, *gate.strict))
-    missing = [_shorten_path(path) for path in wanted if not Path(path).exists()]
+    missing = [shorten_path(path) for path in wanted if not Path(path).exists()]
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         names = ", ".join(missing)
@@ -149,7 +150,7 @@ def _require_fresh(record: Path, sources: tuple[Path, ...], first_run: str) -> N
     for source in sources:
         if source.exists() and source.stat().st_mtime_ns > record.stat().st_mtime_ns:
             raise MissingInputError(
-                f"{_shorten_path(record)} is older than {_shorten_path(source)}: run {first_run} again"
+                f"{shorten_path(record)} is older than {shorten_path(source)}: run {first_run} again"
             )
 
 
@@ -171,7 +172,7 @@ def _require_same_step(gate: Gate, twins: tuple[Record, Record]) -> None:
     """Raise MissingInputError if the strict records lack what this step records."""
     wanted = (gate.required_twin,) if gate.required_twin else gate.required
     if wanted and not any(key in record for record in twins for key in wanted):
-        names = " and ".join(_shorten_path(path) for path in gate.strict)
+        names = " and ".join(shorten_path(path) for path in gate.strict)
         raise MissingInputError(
             f"{names} lack {wanted[0]}, so they belong to another step: run {gate.first_run} again"
         )
@@ -184,7 +185,7 @@ def _load_pair(paths: tuple[Path, Path]) -> tuple[Record, Record]:
 
 def _load(path: Path) -> Record:
     """Return a record whose large arrays stay in the file."""
-    return dict(unread_items(load_record(_shorten_path(path))))
+    return dict(unread_items(load_record(shorten_path(path))))
 
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
@@ -236,7 +237,7 @@ def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
     lines.append(f"  strict    {verdict.strict.headline}")
     lines += verdict.judge.failing(gate.unit)
     lines += [f"  remark: {remark}" for remark in verdict.remarks]
-    return [*lines, f"  log: {_shorten_path(gate.log)}"]
+    return [*lines, f"  log: {shorten_path(gate.log)}"]
 
 
 def strict_lines(strict: Comparison) -> list[str]:
@@ -256,9 +257,3 @@ def _strict_line(result: KeyResult) -> str:
     if not result.is_rounding_around_zero:
         return line
     return f"{line}: max difference {result.difference.max_abs:.1e} is rounding around zero"
-
-
-def _shorten_path(path: str | os.PathLike[str]) -> str:
-    """Return `path` as the user would type it here: relative if it lies below this folder."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith(os.pardir) else relative

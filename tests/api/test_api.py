@@ -400,6 +400,10 @@ def test_an_entry_is_found_by_the_name_of_its_api(capsys: pytest.CaptureFixture[
         assert any("torch.gather" in entry.apis for entry in find_named(name))
     norms = find_named("LayerNorm")
     assert find_entry("layer-norm-epsilon") in norms and find_named("torch.nn.LayerNorm") == norms
+    assert find_named("nn.LayerNorm") == norms
+    for name in ("F.gelu", "nn.functional.gelu", "paddle.nn.functional.gelu"):
+        assert find_entry("gelu") in find_named(name)
+    assert find_named("paddle.gather") == find_named("gather")  # a name of both, an entry of one
     assert find_named("layer-norm-epsilon") == [find_entry("layer-norm-epsilon")]
     with pytest.raises(ReprodError, match="unknown entry 'LayerNrom'"):
         find_named("LayerNrom")

@@ -33,6 +33,16 @@ def test_a_terminal_shows_one_line_and_a_bar(monkeypatch: pytest.MonkeyPatch) ->
     assert "planting" in terminal.getvalue() and "2/2" in terminal.getvalue()
 
 
+def test_a_block_can_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    items = [1]
+    with progress.without_progress(), progress.without_progress():
+        progress.tell("work")
+        assert progress.track(items, "work") is items
+    assert terminal.getvalue() == ""
+
+
 def test_without_tqdm_the_items_come_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setattr(progress, "find_spec", lambda name: None)

@@ -1,6 +1,10 @@
 """Tables, shortened lists and counted nouns, as they are printed."""
 
-from reprod_align.base.text import and_more, count, shorten, shorten_lines, table
+from pathlib import Path
+
+from reprod_align.base.text import and_more, count, shorten, shorten_lines, shorten_path, table
+
+import pytest
 
 
 def test_a_table_aligns_its_columns_and_ends_no_line_in_spaces() -> None:
@@ -29,3 +33,11 @@ def test_a_name_with_a_line_break_stays_in_its_line() -> None:
 def test_counts_are_singular_for_one_only() -> None:
     assert [count(n, "tensor") for n in (0, 1, 2)] == ["0 tensors", "1 tensor", "2 tensors"]
     assert count(3, "entry", "entries") == "3 entries"
+
+
+def test_a_path_is_what_the_user_would_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shorten_path(tmp_path / "a" / "b.npy") == "a/b.npy"
+    assert shorten_path(tmp_path.parent / "b.npy") == str(tmp_path.parent / "b.npy")

@@ -33,6 +33,11 @@ def test_a_place_that_will_not(tmp_path: Path, name: str, says: str) -> None:
     assert not (tmp_path / "none").exists()
 
 
+def test_a_folder_that_takes_no_file() -> None:
+    with pytest.raises(ReprodError, match="^cannot write in /proc: "):
+        require_place("/proc/x.html", (".html",), "--report")
+
+
 def test_the_option_is_named(tmp_path: Path) -> None:
     with pytest.raises(ReprodError, match=r"^--junit .*must end in \.xml$"):
         require_place(tmp_path / "a.html", (".xml",), "--junit")

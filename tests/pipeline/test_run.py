@@ -103,7 +103,8 @@ def test_results_that_cannot_be_written_are_told_before_the_work(
 def test_a_script_says_what_it_wrote(home: Path) -> None:
     script = "pipeline/Step4/pt_lr_scheduler.py"
     finished = run_script(script, home)
-    assert finished.stdout.splitlines()[-1] == "wrote log_reprod/strict/lr_torch.npy"
+    written = home.resolve() / "log_reprod" / "strict" / "lr_torch.npy"
+    assert finished.stdout.splitlines()[-1] == f"wrote {written}"
     assert run_script(script, home, "--quiet").stdout == ""
 
 
