@@ -145,6 +145,7 @@ def _without_float32(pair: Pair, mixed: Report) -> Report:
         wide.remarks.insert(0, _WIDENED)
         return wide
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
+    wide.imprecise = mixed.imprecise | wide.imprecise
     found = (place for one in mixed.findings for place in (one.place, *one.places))
     wide.rounded = list(dict.fromkeys(found))
     wide.verdict = "agrees to float32"
@@ -153,10 +154,22 @@ def _without_float32(pair: Pair, mixed: Report) -> Report:
 
 def note_rounded(report: Report) -> None:
     """Remark on the places where float32 inside is all that differs, if there are any."""
+    if report.imprecise:
+        report.remarks.append(f"agrees to float32 only: {_describe_loss(report.imprecise)}")
     if report.rounded:
         named = shorten(report.rounded, _NAMED)
         report.remarks.append(f"agrees to float32 only: the models compute in float32 in {named}; "
                               "with float64 in its place everything agrees")  # fmt: skip
+
+
+def _describe_loss(places: Mapping[str, float]) -> str:
+    """Return where precision is lost, and how much: first and last place stand for many layers."""
+    first, *others = places
+    worst = max(places.values())
+    if not others:
+        return f"{first} loses precision (relative {worst:.1e})"
+    return (f"{len(places)} places lose precision, from {first} to {others[-1]} "
+            f"(relative {worst:.1e} at most)")  # fmt: skip
 
 
 def check_arguments(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reprod_align.api import table
 from reprod_align.api.entry import Convention
+from reprod_align.base.text import count
 from reprod_align.model.settings import (
     FIXED_SETTINGS,
     FUSED_SIZES,
@@ -356,7 +357,7 @@ def _word(setting: str, value: Any) -> str:
 
 
 def _counted(names: Sequence[str]) -> str:
-    return f"{len(names)} parameter" + ("s" if len(names) > 1 else "")
+    return count(len(names), "parameter")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -22,7 +22,6 @@ class Findings:
         """whether causes and lines are left out, since the pair is judged once more"""
         self.failed: set[Hashable] = set()
         """changes of the port's calls that made no fault go away, in eval or in train mode"""
-        self._in_float32: list[str] = []
 
     def add(
         self,
@@ -81,16 +80,12 @@ class Findings:
 
     def note_float32(self, place: str, relative: float) -> None:
         """Note a place at which one side computes with float32 inside, once."""
-        if place not in self._in_float32:
-            self._in_float32.append(place)
-            self.remark(
-                f"agrees to float32 only: {place} loses precision (relative {relative:.1e})"
-            )
+        self.report.imprecise.setdefault(place, relative)
 
     @property
     def float32_inside(self) -> bool:
         """Whether a place was noted at which one side computes with float32 inside."""
-        return bool(self._in_float32)
+        return bool(self.report.imprecise)
 
     @property
     def eval_agrees(self) -> bool:
@@ -100,7 +95,7 @@ class Findings:
     @property
     def is_enough(self) -> bool:
         """Whether places alone are wanted and one was found."""
-        return self.places_only and bool(self.report.findings or self._in_float32)
+        return self.places_only and bool(self.report.findings or self.report.imprecise)
 
     def at(self, ours: str, theirs: str) -> list[Finding]:
         """Return the findings about a place."""

@@ -61,7 +61,7 @@ def from_plain(kind: Any, value: Any) -> Any:
     if origin in (list, tuple, Sequence):
         parts = [from_plain(inner[0], part) for part in value]
         return parts if origin is list else tuple(parts)
-    if origin is Mapping:
+    if origin in (Mapping, dict):
         return {key: from_plain(inner[1], part) for key, part in value.items()}
     if hasattr(kind, "_fields"):
         return kind(*map(from_plain, get_type_hints(kind).values(), value))

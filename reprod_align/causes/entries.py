@@ -14,7 +14,8 @@ _FUNCTIONS: Final = {
     "LeakyReLU": "leaky-relu-at-zero",
 }
 ENTRIES: Final = frozenset({
-    *_FUNCTIONS.values(), "attention-boolean-mask", "batch-norm-running-variance", "clamp",
+    *_FUNCTIONS.values(), "attention-boolean-mask", "batch-norm-epsilon",
+    "batch-norm-running-variance", "clamp",
     "cross-entropy-axis", "cross-entropy-ignored", "cross-entropy-smoothing",
     "cross-entropy-soft-label", "cross-entropy-use-softmax", "cross-entropy-weight", "ctc-loss",
     "dropout-scale", "embedding-padding-idx", "layer-norm-epsilon", "linear-weight", "rms-norm",

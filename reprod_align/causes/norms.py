@@ -84,7 +84,8 @@ def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:
         ratio = np.sqrt((variances[second] + another) / (variances[first] + epsilon))
         if same(ours / theirs, ratio) and np.ptp(ratio) > 1e-8:
             if epsilon != another:
-                return f"batch norm with epsilon {another:g} in Paddle and {epsilon:g} in PyTorch"
+                words = f"batch norm with epsilon {another:g} in Paddle and {epsilon:g} in PyTorch"
+                return cite(words, "batch-norm-epsilon")
             words = f"batch norm by the {second} variance in Paddle and the {first} in PyTorch"
             return cite(words, "batch-norm-running-variance")
     return ""

@@ -116,6 +116,8 @@ class Report:
     """if the outputs differ: how each module came to differ, in calling order"""
     rounded: list[str] = field(default_factory=list)
     """where float32 inside is all that differs"""
+    imprecise: dict[str, float] = field(default_factory=dict)
+    """where one side computes with float32 inside, and the relative difference there"""
     details: Details = field(default_factory=Details)
     """every layer, weight and curve, for the web page and the table to paste"""
 
@@ -199,6 +201,7 @@ class Report:
             "verdict": self.verdict,
             "findings": self.findings,
             "remarks": self.remarks,
+            "imprecise": self.imprecise,
             "checks": self.checks,
             "pairs": self.pairs,
             "consequences": self.consequences,

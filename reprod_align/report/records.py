@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
+from reprod_align.base.text import count
 from reprod_align.page.content import Case, CurvePlot, Fault, Figures, Layer, Page, Step, Table
 from reprod_align.page.environment import describe_run
 from reprod_align.report import Report
@@ -65,8 +66,8 @@ def describe_step(name: str, result: Result | None, seconds: str = "") -> Step:
 def _say_verdict(steps: Sequence[Step]) -> str:
     failed = [step for step in steps if step.state != "passed"]
     if not failed:
-        return f"all {len(steps)} comparisons passed"
-    return f"{len(failed)} of {len(steps)} comparisons did not pass, the first is {failed[0].name}"
+        return f"all {count(len(steps), 'comparison')} passed"
+    return f"{len(failed)} of {count(len(steps), 'comparison')} did not pass, the first is {failed[0].name}"
 
 
 def _list_failures(results: Mapping[str, Result]) -> Iterator[Fault]:

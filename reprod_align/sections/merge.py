@@ -11,7 +11,6 @@ from reprod_align.report.details import Details
 from reprod_align.report.grouping import group_findings
 
 BY_SECTION = " by section, "
-_ROUNDED = "agrees to float32 only"
 _FIGURE = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
 _OF_A_PIECE = ("never called as a module", "no parameter gets a gradient")
 """remarks on what is true of a piece and need not be true of the model"""
@@ -26,11 +25,13 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     judged = [one for one in reports if one.verdict == "diverges"] or reports
     merged.findings = group_findings(_sort(_join_findings(judged)))
     merged.checks = _join_checks(_name_check(check) for one in reports for check in one.checks)
-    merged.remarks = _join_remarks(reports, judged)
+    merged.remarks = _join_remarks(reports)
     merged.pairs = {name: other for one in reports for name, other in one.pairs.items()}
     merged.consequences = list(dict.fromkeys(text for one in judged for text in one.consequences))
     merged.shares = next((one.shares for one in judged if one.shares), [])
     merged.rounded = list(dict.fromkeys(place for one in judged for place in one.rounded))
+    for one in judged:
+        merged.imprecise |= one.imprecise
     merged.details = _join_details(reports)
     if merged.findings:
         merged.verdict = "diverges"
@@ -106,16 +107,11 @@ def _rank(check: Check) -> tuple[bool, float]:
     return not check.passed, math.inf if math.isnan(relative) else relative
 
 
-def _join_remarks(reports: Sequence[Report], judged: Sequence[Report]) -> list[str]:
-    """Return the remarks once each; those on what a piece lacks only if every piece lacks it.
-
-    judged: the reports that decide. What the others say of float32 is left out.
-    """
+def _join_remarks(reports: Sequence[Report]) -> list[str]:
+    """Return the remarks once each; those on what a piece lacks only if every piece lacks it."""
     remarks = dict.fromkeys(text for one in reports for text in one.remarks)
-    kept = {text for one in judged for text in one.remarks}
     return [
         text
         for text in remarks
-        if (not text.startswith(_OF_A_PIECE) or all(text in one.remarks for one in reports))
-        and (text in kept or not text.startswith(_ROUNDED))
+        if not text.startswith(_OF_A_PIECE) or all(text in one.remarks for one in reports)
     ]

@@ -2,8 +2,10 @@
 
 import math
 
+from reprod_align.alignment import note_rounded
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
 from reprod_align.base.difference import Gap
+from reprod_align.report import Report
 
 
 def test_a_check_of_several_tensors_has_the_largest_and_fails_with_any() -> None:
@@ -21,7 +23,19 @@ def test_remarks_and_places_with_float32_are_noted_once() -> None:
     for _ in range(2):
         findings.remark("a remark")
         findings.note_float32("encoder", 1e-7)
-    assert findings.float32_inside and len(findings.report.remarks) == 2
+    assert findings.float32_inside and findings.report.remarks == ["a remark"]
+    assert findings.report.imprecise == {"encoder": 1e-7}
+
+
+def test_places_with_float32_are_one_remark() -> None:
+    for places, words in (
+        ({"a": 2e-7}, "a loses precision (relative 2.0e-07)"),
+        ({"a": 2e-7, "b": 3e-7, "c": 1e-7},
+         "3 places lose precision, from a to c (relative 3.0e-07 at most)"),
+    ):  # fmt: skip
+        report = Report(imprecise=places)
+        note_rounded(report)
+        assert report.remarks == [f"agrees to float32 only: {words}"]
 
 
 def test_findings_are_found_by_place_and_stage_and_can_be_extended() -> None:

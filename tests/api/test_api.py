@@ -446,7 +446,7 @@ def test_audit_takes_its_conventions_from_the_entries() -> None:
     beta = find_entry("smooth-l1").conventions["beta"]
     assert conventions()["SmoothL1Loss", "beta"] == (beta, "smooth-l1")
     assert optimizer_arguments()["eps"] == find_entry("adamw-eps").optimizer_arguments["eps"]
-    assert Counter(kind == "" for kind, _ in conventions()) == {True: 24, False: 15}
+    assert Counter(kind == "" for kind, _ in conventions()) == {True: 24, False: 24}
 
 
 def test_no_convention_stands_in_two_entries() -> None:
@@ -462,10 +462,24 @@ def test_no_convention_stands_in_two_entries() -> None:
 def test_a_setting_that_differs_names_its_entry() -> None:
     norms = torch.nn.BatchNorm1d(3, eps=1e-3), paddle.nn.BatchNorm1D(3, momentum=0.1)
     found = compare_settings(torch_settings(norms[0]), paddle_settings(norms[1]))
-    assert [it.entry for it in found] == ["batch-norm-momentum", "layer-norm-epsilon"]
+    assert [it.entry for it in found] == ["batch-norm-momentum", "batch-norm-epsilon"]
     assert describe_differences(found).endswith(
-        "(see `reprod-align api batch-norm-momentum`, `reprod-align api layer-norm-epsilon`)"
+        "(see `reprod-align api batch-norm-momentum`, `reprod-align api batch-norm-epsilon`)"
     )
+
+
+@pytest.mark.parametrize(
+    ("norms", "entry"),
+    [
+        ((torch.nn.LayerNorm(4, eps=1e-3), paddle.nn.LayerNorm(4)), "layer-norm-epsilon"),
+        ((torch.nn.BatchNorm2d(4, eps=1e-3), paddle.nn.BatchNorm(4, momentum=0.9)), "batch-norm-epsilon"),
+        ((torch.nn.InstanceNorm2d(4, eps=1e-3), paddle.nn.InstanceNorm2D(4)), "batch-norm-epsilon"),
+        ((torch.nn.GroupNorm(2, 4, eps=1e-3), paddle.nn.GroupNorm(2, 4)), "group-norm-arguments"),
+    ],
+)  # fmt: skip
+def test_each_norm_has_an_epsilon_of_its_own(norms: tuple[Any, Any], entry: str) -> None:
+    found = compare_settings(torch_settings(norms[0]), paddle_settings(norms[1]))
+    assert {it.entry for it in found if it.name == "eps"} == {entry}
 
 
 def test_the_references_of_causes_and_settings_exist() -> None:

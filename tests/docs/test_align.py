@@ -7,20 +7,11 @@ from pathlib import Path
 
 from reprod_align.commands import main, parse
 from tests.conftest import REPOSITORY
+from tests.docs.pages import blocks, commands
 
 import pytest
 
 PAGES = ("docs/align.md", "docs/align_cn.md")
-
-
-def blocks(name: str, language: str = r"\w+") -> list[str]:
-    """Return the fenced blocks of a page written in `language`."""
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[str]:
-    return [line for block in blocks(PAGES[0], "bash") for line in block.splitlines()]
 
 
 def columns(text: str) -> list[tuple[str, ...]]:
@@ -57,18 +48,9 @@ def test_both_languages_show_the_same_blocks() -> None:
     assert [ours for ours, theirs in pairs if ours != theirs] == []
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_links_lead_somewhere(name: str) -> None:
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)]+)\)", text)
-    assert targets
-    for target in targets:
-        assert ((REPOSITORY / name).parent / target).exists(), target
-
-
 def test_every_command_is_one_that_the_shell_takes() -> None:
-    assert len(commands()) == 5
-    for command in commands():
+    assert len(commands(PAGES[0])) == 5
+    for command in commands(PAGES[0]):
         words = shlex.split(command.removeprefix("FAULTY=1 "))
         assert words[0] == "reprod-align"
         parse(words[1:])  # exits where it can't be
@@ -80,7 +62,7 @@ def test_the_example_prints_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("FAULTY", "1" if faulty else "")
-    command = shlex.split(commands()[0])
+    command = shlex.split(commands(PAGES[0])[0])
     assert main(command[1:]) == (1 if faulty else 0)
     printed, shown = capsys.readouterr().out, blocks(PAGES[0], "text")[1 if faulty else 0]
     assert printed.splitlines()[0] == shown.splitlines()[0]
@@ -113,7 +95,7 @@ def test_traces_and_their_diff(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     exec(blocks(PAGES[0], "python")[2], {})
-    command = next(line for line in commands() if " diff " in line)
+    command = next(line for line in commands(PAGES[0]) if " diff " in line)
     assert main(shlex.split(command)[1:]) == 1
     last, shown = capsys.readouterr().out.splitlines()[-1], blocks(PAGES[0], "text")[3]
     without_figure = re.compile(r": \S+ \(limit")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from reprod_align.commands import main, parse
 from tests.conftest import REPOSITORY, run_python
+from tests.docs.pages import assert_both_show_the_same, blocks, commands
 
 import pytest
 
@@ -13,18 +14,8 @@ PAGES = ("docs/convert.md", "docs/convert_cn.md")
 AGREE = re.compile(r"agree to \S+")
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[list[str]]:
-    return [shlex.split(line) for block in blocks(PAGES[0], "bash") for line in block.splitlines()]
-
-
 def test_both_languages_show_the_same() -> None:
-    for language in ("bash", "text"):
-        assert blocks(PAGES[0], language) == blocks(PAGES[1], language) != []
+    assert_both_show_the_same(PAGES, "bash", "text")
 
 
 def test_the_commands_run_and_print_what_the_page_shows(
@@ -33,7 +24,7 @@ def test_the_commands_run_and_print_what_the_page_shows(
     (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    (_, *words), *rest = commands()
+    (_, *words), *rest = map(shlex.split, commands(PAGES[0]))
     finished = run_python(*words, cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     printed = []

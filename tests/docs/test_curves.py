@@ -6,18 +6,12 @@ import shlex
 from pathlib import Path
 
 from reprod_align.commands import main, parse
-from tests.conftest import REPOSITORY
+from tests.docs.pages import blocks, commands, read
 
 import numpy as np
 import pytest
 
 PAGES = ("docs/curves.md", "docs/significance.md")
-
-
-def blocks(name: str, language: str = r"\w+") -> list[str]:
-    """Return the fenced blocks of a page written in `language`."""
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def uncommented(block: str) -> str:
@@ -32,28 +26,14 @@ def test_both_languages_show_the_same_blocks(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_tables_are_as_long_in_both_languages(page: str) -> None:
-    counts = [
-        (REPOSITORY / name).read_text(encoding="utf-8").count("\n|")
-        for name in (page, page.replace(".md", "_cn.md"))
-    ]
+    counts = [read(name).count("\n|") for name in (page, page.replace(".md", "_cn.md"))]
     assert counts[0] == counts[1] > 10
 
 
-@pytest.mark.parametrize("page", [*PAGES, *(page.replace(".md", "_cn.md") for page in PAGES)])
-def test_links_lead_somewhere(page: str) -> None:
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\(([^)]+)\)", text) + [
-        f"../{named}" for named in re.findall(r"docs/\w+\.md", text)
-    ]
-    for target in targets:
-        assert (REPOSITORY / page).parent.joinpath(target).exists(), target
-
-
 def test_every_command_is_one_that_the_shell_takes() -> None:
-    lines = [line for block in blocks(PAGES[0], "bash") for line in block.splitlines()]
-    commands = [shlex.split(line) for line in lines if line.startswith("reprod-align")]
-    assert len(commands) == 4
-    for words in commands:
+    found = [shlex.split(line) for line in commands(PAGES[0]) if line.startswith("reprod-align")]
+    assert len(found) == 4
+    for words in found:
         parse(words[1:])  # exits where it can't be
 
 

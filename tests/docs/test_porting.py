@@ -1,11 +1,11 @@
 """docs/porting.md: its commands run, in order, and print what the page shows."""
 
-import re
 import shlex
 from pathlib import Path
 
 from reprod_align.commands import main, parse
 from tests.conftest import REPOSITORY
+from tests.docs.pages import assert_both_show_the_same, blocks, commands
 from tests.porting.paconvert import needs_paconvert
 
 import pytest
@@ -13,18 +13,8 @@ import pytest
 PAGES = ("docs/porting.md", "docs/porting_cn.md")
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def commands() -> list[list[str]]:
-    return [shlex.split(line) for block in blocks(PAGES[0], "bash") for line in block.splitlines()]
-
-
 def test_both_languages_show_the_same() -> None:
-    for language in ("bash", "text"):
-        assert blocks(PAGES[0], language) == blocks(PAGES[1], language) != []
+    assert_both_show_the_same(PAGES, "bash", "text")
 
 
 @needs_paconvert
@@ -35,7 +25,7 @@ def test_the_commands_run_and_print_what_the_page_shows(
         (tmp_path / name).symlink_to(REPOSITORY / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    ported, proven, proxied, _ = commands()
+    ported, proven, proxied, _ = map(shlex.split, commands(PAGES[0]))
     assert [main(words[1:]) for words in (ported, proven, proxied)] == [0, 0, 1]
     assert parse(ported[1:]).style == "paddle"
     shown = capsys.readouterr().out

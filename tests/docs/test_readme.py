@@ -11,6 +11,12 @@ from pathlib import Path
 from pipeline.run.command_line import make_parser
 from reprod_align.commands import parse
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_warm_python
+from tests.docs.pages import (
+    assert_both_show_the_same,
+    blocks,
+    commands,
+    read,
+)
 from tests.warm import CHILDREN, warm_executable
 
 import pytest
@@ -23,30 +29,13 @@ RECORDS = "docs/records.md"
 FAILS_ON_PURPOSE = "pipeline/reprod_log_demo/check_log_diff.py"
 
 
-def blocks(name: str, language: str) -> list[str]:
-    """Return the fenced blocks of a README written in `language`."""
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
-
-
-def commands(name: str) -> list[str]:
-    """Return the command lines of a README, without their comments."""
-    lines = (
-        line.partition("#")[0].strip()
-        for block in blocks(name, "bash")
-        for line in block.splitlines()
-    )
-    return [line for line in lines if line]
-
-
 def scripts(name: str) -> list[str]:
     return [line.removeprefix("python ") for line in commands(name) if line.startswith("python ")]
 
 
 def test_both_languages_show_the_same_commands_and_code() -> None:
     assert commands("README.md") == commands("README_cn.md")
-    assert blocks("README.md", "python") == blocks("README_cn.md", "python")
-    assert blocks("README.md", "text") == blocks("README_cn.md", "text")
+    assert_both_show_the_same(READMES, "python", "text")
 
 
 def test_the_walkthrough(tmp_path: Path) -> None:
@@ -99,7 +88,7 @@ def test_what_a_steps_readme_shows(name: str, shell: Callable[[str], Finished]) 
 
 @pytest.mark.parametrize("name", STEP_READMES)
 def test_the_steps_readmes_have_the_same_headings(name: str) -> None:
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    text = read(name)
     found = re.findall(r"^## (.*)$", text, flags=re.MULTILINE)
     wanted = ["Question", "Inputs and outputs", "Pass rule", "If it fails"]
     assert [heading for heading in found if heading in wanted] == wanted
@@ -107,7 +96,7 @@ def test_the_steps_readmes_have_the_same_headings(name: str) -> None:
 
 @pytest.mark.parametrize("name", [*READMES, "CONTRIBUTING.md", "CONTRIBUTING_cn.md"])
 def test_make_targets_exist(name: str) -> None:
-    text = (REPOSITORY / name).read_text(encoding="utf-8")
+    text = read(name)
     targets = {*re.findall(r"(?:^|`)make ([a-z-]+)", text, flags=re.MULTILINE)}
     assert {"align", "test"} < targets
     for target in targets:
@@ -135,13 +124,6 @@ def test_every_pair_command_names_a_pair(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["docs/options.md", "docs/options_cn.md"])
 def test_the_options_are_those_of_every_script(name: str) -> None:
-    rows = [line for line in (REPOSITORY / name).read_text("utf-8").splitlines() if line[:1] == "|"]
+    rows = [line for line in read(name).splitlines() if line[:1] == "|"]
     known = {name for action in make_parser(None)._actions for name in action.option_strings}
     assert {*re.findall(r"--[a-z][a-z-]+", "\n".join(rows))} == known - {"-h", "--help"}
-
-
-@pytest.mark.parametrize("name", [*READMES, *STEP_READMES, "log_reprod/README.md"])
-def test_links_lead_somewhere(name: str) -> None:
-    path = REPOSITORY / name
-    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", path.read_text(encoding="utf-8")):
-        assert target.startswith("http") or (path.parent / target).exists(), target

@@ -5,6 +5,7 @@ from importlib import import_module
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
+from tests.docs.pages import read
 
 import pytest
 
@@ -21,10 +22,6 @@ DOCUMENTS = sorted(
 
 def twin_of(name: str) -> str:
     return f"{name.removesuffix('.md')}_cn.md"
-
-
-def read(name: str) -> str:
-    return (REPOSITORY / name).read_text(encoding="utf-8")
 
 
 def prose(text: str) -> str:
@@ -59,8 +56,8 @@ def anchors(path: Path) -> set[str]:
 
 
 def paths(text: str) -> set[str]:
-    """Return the files of code that a page names in backticks, with at least one folder."""
-    return {*re.findall(r"`((?:[\w*]+/)+\w+\.(?:py|sh))`", text)}
+    """Return the files that a page names in backticks, with at least one folder."""
+    return {*re.findall(r"`((?:[\w*]+/)+\w+\.(?:py|sh|md))`", text)}
 
 
 def test_there_are_documents() -> None:

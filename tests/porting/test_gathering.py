@@ -1,9 +1,10 @@
 """A file of a package: what its model needs comes along, the rest stays behind."""
 
+import ast
 import sys
 from pathlib import Path
 
-from reprod_align.porting.gathering import executed, gather, modules
+from reprod_align.porting.gathering import executed, gather, modules, reading
 from reprod_align.porting.source import Source, open_source
 
 import pytest
@@ -128,3 +129,20 @@ def test_imports_are_written_as_statements() -> None:
     assert str(modules.Import("torch", "torch")) == "import torch"
     assert str(modules.Import("b", "a", "c")) == "from a import c as b"
     assert modules.write_import(modules.Import("x", "nowhere_at_all", "x")).startswith("try:")
+
+
+def test_what_is_read_at_once_and_what_when_it_is_called() -> None:
+    text = """
+@register(size=Size)
+class Net(Base, metaclass=Kind):
+    width: Annotation = make(WIDTH)
+    def run(self, x: Other = DEFAULT) -> Result: return act(x)
+    def rest(self): return unused()
+"""
+    (statement,) = ast.parse(text).body
+    reads = reading.list_reads(statement, lambda node: node.name == "run")
+    at_once = {"register", "Size", "Base", "Kind", "width", "make", "WIDTH", "DEFAULT"}
+    assert (reads.first, reads.later) == (at_once, {"act", "x"})
+    assert [node.name for node in reads.skipped] == ["rest"]
+    called = {name for name in at_once if reading.is_called(name, [statement])}
+    assert called == {"register", "Size", "make"}

@@ -34,11 +34,13 @@ def test_the_worst_of_a_kind_of_check_is_kept() -> None:
 
 
 def test_float32_in_one_section_is_the_verdict_if_none_diverges() -> None:
-    rounded = Report("agrees to float32", remarks=["agrees to float32 only: a"], rounded=["a"])
-    merged = merge_reports([Report(), rounded])
+    rounded = Report("agrees to float32", rounded=["a"], imprecise={"a": 1e-7})
+    other = Report("agrees to float32", imprecise={"b": 2e-7})
+    merged = merge_reports([Report(), rounded, other])
     assert (merged.verdict, merged.rounded) == ("agrees to float32", ["a"])
+    assert [*merged.imprecise] == ["a", "b"]
     worse = merge_reports([rounded, Report("diverges", [finding("forward", "x")])])
-    assert (worse.verdict, worse.rounded, worse.remarks) == ("diverges", [], [])
+    assert (worse.verdict, worse.rounded, worse.imprecise) == ("diverges", [], {})
 
 
 def test_what_only_a_piece_lacks_is_not_remarked() -> None:

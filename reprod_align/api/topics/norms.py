@@ -149,6 +149,34 @@ class BatchNormNames(Entry):
         return bool(found == ["running_mean", "running_var"])
 
 
+class BatchNormEpsilon(Entry):
+    """In batch and instance norm eps is called epsilon; both default to 1e-5."""
+
+    chinese = "BatchNorm 与 InstanceNorm 的 eps 在 Paddle 中叫 epsilon；两边默认都是 1e-5。"
+    apis = "torch.nn.BatchNorm1d(eps=)", "paddle.nn.BatchNorm1D(epsilon=)"
+    keywords = "eps epsilon default InstanceNorm"
+    conventions = {"eps": Convention("epsilon")}
+    convention_kinds = (
+        *("BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "SyncBatchNorm"),
+        *("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D"),
+    )
+
+    def torch_side(self) -> Any:
+        x = torch.tensor(numbers(4, 3, 5))
+        kinds = torch.nn.BatchNorm1d, torch.nn.InstanceNorm1d
+        return [layer(x) for kind in kinds for layer in (kind(3), kind(3, eps=2**-10))]
+
+    def paddle_side(self) -> Any:
+        x = paddle.to_tensor(numbers(4, 3, 5))
+        kinds = paddle.nn.BatchNorm1D, paddle.nn.InstanceNorm1D
+        return [layer(x) for kind in kinds for layer in (kind(3), kind(3, epsilon=2**-10))]
+
+    def plain(self) -> Any:
+        return paddle.nn.BatchNorm1D(3, eps=2**-10)
+
+    raises = "TypeError: eps"
+
+
 class BatchNormMomentum(Entry):
     """Paddle's momentum is the share that is kept, PyTorch's the share that is new: m becomes 1 - m."""
 
@@ -313,6 +341,8 @@ class GroupNormArguments(Entry):
     chinese = "参数顺序相同；eps 叫 epsilon，affine=False 写作 weight_attr=False、bias_attr=False。"
     apis = "torch.nn.GroupNorm", "paddle.nn.GroupNorm"
     keywords = "num_groups num_channels"
+    conventions = {"eps": Convention("epsilon")}
+    convention_kinds = ("GroupNorm",)
 
     def torch_side(self) -> Any:
         return filled(torch.nn.GroupNorm(2, 4, eps=2**-10))(torch.tensor(numbers(3, 4, 5)))

@@ -9,9 +9,9 @@ from typing import Final
 from reprod_align.porting.code import Code, Edit
 from reprod_align.porting.gathering.executed import Place
 from reprod_align.porting.gathering.modules import Definition, Import, Library, Module, write_import
+from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
 from reprod_align.porting.source import Source
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 _NOT_RUN: Final = 'raise NotImplementedError("not ported: the model was built and run without it")'
 _Key = tuple[str, str]
 """a module's name, and a name that it binds"""
@@ -41,7 +41,7 @@ def gather(source: Source, executed: frozenset[Place]) -> Gathered:
     if not any(library.find_home(one) for one in module.imports.values()):
         return Gathered(write_whole(module))
     work = _Gatherer(library, executed)
-    for name in sorted(_read_names(ast.parse(source.call))):
+    for name in sorted(read_names(ast.parse(source.call))):
         work.require(module, name)
     return work.finish(module)
 
@@ -81,101 +81,49 @@ class _Gatherer:
 
     def require(self, module: Module, name: str, whole: bool = False) -> _Key | None:
         """Take a name that a module reads, and what it needs; None for a builtin or a local name."""
+        key, definition = self._find(module, name)
+        if key is not None and definition is not None:
+            known = self.pieces.get(key)
+            if known is None or (whole and not known.whole):
+                self.pieces[key] = _Piece(definition, whole)
+                self._follow(self.pieces[key])
+        return key
+
+    def _find(self, module: Module, name: str) -> tuple[_Key | None, Definition | None]:
+        """Return a name's key and its definition; no definition: imported; no key: builtin or local."""
         definition = module.define(name)
         if definition is None:
             found = module.imports.get(name)
             if found is None:
-                return None
+                return None, None
             home = self.library.find_home(found)
             if home is None:
                 found = self.library.trace(found)
                 key = (f"{found.module}:{found.name}", name)
                 self.imports[key] = found
-                return key
+                return key, None
             definition = home[0].define(home[1])
             assert definition is not None
-        key = (definition.module.name, definition.name)
-        known = self.pieces.get(key)
-        if known is None or (whole and not known.whole):
-            self.pieces[key] = _Piece(definition, whole)
-            self._follow(self.pieces[key])
-        return key
+        return (definition.module.name, definition.name), definition
 
     def _follow(self, piece: _Piece) -> None:
-        for statement in piece.definition.statements:
-            first, later, skipped = self._split(piece, statement)
-            for names, keys, on_import in (
-                (first, piece.first, True),
-                (later, piece.later, piece.whole),
-            ):
-                for name in sorted(names):
-                    called = names is later or self._is_function(piece, name)
-                    whole = on_import and called
-                    key = self.require(piece.definition.module, name, whole)
-                    if key is not None:
-                        keys[name] = key
-            self.left_out |= {id(node): node for node in skipped}
+        module, statements = piece.definition.module, piece.definition.statements
+        for statement in statements:
+            reads = list_reads(statement, lambda node: piece.whole or self._runs(module, node))
+            for name in sorted(reads.first):
+                if key := self.require(module, name, is_called(name, statements)):
+                    piece.first[name] = key
+            for name in sorted(reads.later):
+                if key := self.require(module, name, piece.whole):
+                    piece.later[name] = key
+            self.left_out |= {id(node): node for node in reads.skipped}
             if piece.whole:
                 for node in ast.walk(statement):
                     self.left_out.pop(id(node), None)
 
-    def _is_function(self, piece: _Piece, name: str) -> bool:
-        """Tell whether a name read on import is called then: a decorator, a function in a value."""
-        return name in {
-            node.id
-            for statement in piece.definition.statements
-            for called in _list_called(statement)
-            for node in ast.walk(called)
-            if isinstance(node, ast.Name)
-        }
-
-    def _split(
-        self, piece: _Piece, statement: ast.stmt
-    ) -> tuple[set[str], set[str], list[Function]]:
-        """Return the names read on definition, those read later, and the functions that nothing runs."""
-        first: set[str] = set()
-        later: set[str] = set()
-        skipped: list[Function] = []
-        if isinstance(statement, Function):
-            self._split_function(piece, statement, first, later, skipped)
-        elif isinstance(statement, ast.ClassDef):
-            for part in (
-                *statement.bases,
-                *(word.value for word in statement.keywords),
-                *statement.decorator_list,
-            ):
-                first |= _read_names(part)
-            for held in statement.body:
-                if isinstance(held, Function):
-                    self._split_function(piece, held, first, later, skipped)
-                else:
-                    first |= _read_names(held)
-        else:
-            first |= _read_names(statement)
-        return first, later, skipped
-
-    def _split_function(
-        self,
-        piece: _Piece,
-        node: Function,
-        first: set[str],
-        later: set[str],
-        skipped: list[Function],
-    ) -> None:
-        arguments = node.args
-        for part in (
-            *node.decorator_list,
-            *arguments.defaults,
-            *filter(None, arguments.kw_defaults),
-        ):
-            first |= _read_names(part)
+    def _runs(self, module: Module, node: Function) -> bool:
         line = min(one.lineno for one in (node, *node.decorator_list))
-        runs = (str(piece.definition.module.path), line) in self.executed
-        if piece.whole or runs:
-            for held in node.body:
-                later |= _read_names(held)
-        else:
-            skipped.append(node)
+        return (str(module.path), line) in self.executed
 
     # ------------------------------------------------------------------ writing
 
@@ -198,29 +146,14 @@ class _Gatherer:
         for piece in self.pieces.values():
             module = piece.definition.module
             for node in [n for n in self.left_out.values() if n in _functions(piece.definition)]:
-                names = set().union(*map(_read_names, node.body))
-                needed = {name: self._find_key(module, name) for name in names}
+                names = set().union(*map(read_names, node.body))
+                needed = {name: self._find(module, name)[0] for name in names}
                 if all(
                     key is None or key in self.pieces or key in self.imports
                     for key in needed.values()
                 ):
                     piece.later |= {name: key for name, key in needed.items() if key}
                     del self.left_out[id(node)]
-
-    def _find_key(self, module: Module, name: str) -> _Key | None:
-        """Return the key of a name without taking it; None for a local name or a builtin."""
-        if module.define(name):
-            return module.name, name
-        found = module.imports.get(name)
-        if found is None:
-            return None
-        home = self.library.find_home(found)
-        if home is not None:
-            return home[0].name, home[1]
-        found = self.library.trace(found)
-        key = (f"{found.module}:{found.name}", name)
-        self.imports[key] = found
-        return key
 
     def _choose_names(self) -> dict[_Key, str]:
         """Return a name of its own for everything in the file."""
@@ -248,7 +181,7 @@ class _Gatherer:
             open_now.add(key)
             piece = self.pieces[key]
             for needed in piece.first.values():
-                place(needed, later or self._is_function(piece, needed[1]))
+                place(needed, later or is_called(needed[1], piece.definition.statements))
             if later:  # it runs on import
                 for needed in piece.later.values():
                     place(needed, True)
@@ -327,34 +260,3 @@ def _cut(code: Code, statement: ast.stmt, edits: Iterable[Edit]) -> str:
     moved = [Edit(one.start - start, one.end - start, one.text) for one in edits]
     text = code.text.encode()[start:end].decode()
     return Code(text).apply(moved).text
-
-
-def _read_names(node: ast.AST) -> set[str]:
-    """Return the names that a node reads, annotations aside."""
-    names: set[str] = set()
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, ast.Name):
-            names.add(one.id)
-        for part, held in ast.iter_fields(one):
-            if part in ("annotation", "returns"):
-                continue
-            waiting += [
-                item
-                for item in (held if isinstance(held, list) else [held])
-                if isinstance(item, ast.AST)
-            ]
-    return names
-
-
-def _list_called(statement: ast.stmt) -> Iterator[ast.AST]:
-    """Yield what is called while a statement is defined: decorators, and calls in values."""
-    if isinstance(statement, Function | ast.ClassDef):
-        yield from statement.decorator_list
-        for held in statement.body if isinstance(statement, ast.ClassDef) else []:
-            yield from _list_called(held)
-    else:
-        for node in ast.walk(statement):
-            if isinstance(node, ast.Call):
-                yield node.func

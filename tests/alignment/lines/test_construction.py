@@ -6,7 +6,7 @@ import reprod_align
 from reprod_align.alignment.lines.construction import find_layer
 from reprod_align.pair.sides import paddle_side
 from tests.alignment.lines import torch_switches
-from tests.alignment.lines.test_lines import load
+from tests.alignment.lines.test_lines import load, plant
 from tests.alignment.small import PaddleNet, TorchNet
 
 import numpy as np
@@ -83,10 +83,8 @@ def test_a_port_that_raises_has_the_line_that_raised() -> None:
 def test_what_a_layer_is_handed_and_a_plain_list_have_their_line(
     before: str, after: str, tmp_path: Path
 ) -> None:
-    text = Path(torch_switches.__file__).with_name("paddle_switches.py").read_text()
-    assert text.count(before) == 1
-    port = tmp_path / "port.py"
-    port.write_text(text.replace(before, after))
+    original = Path(torch_switches.__file__).with_name("paddle_switches.py")
+    port, _ = plant(original, before, after, tmp_path)
     torch.manual_seed(0)
     ids = np.random.default_rng(0).integers(1, 30, (2, 6))
     report = reprod_align.align(torch_switches.Stack(), load(port).Stack(), (ids,))

@@ -44,6 +44,15 @@ def load(path: Path) -> ModuleType:
     return module
 
 
+def plant(original: Path, before: str, after: str, folder: Path) -> tuple[Path, int]:
+    """Write a port with one piece changed, which stands in it once; return it and the piece's line."""
+    text = original.read_text()
+    assert text.count(before) == 1
+    port = folder / "port.py"
+    port.write_text(text.replace(before, after))
+    return port, 1 + text[: text.index(before)].count("\n")
+
+
 def find_first(port: Path) -> Finding | None:
     import torch
 
@@ -63,11 +72,7 @@ def test_a_faithful_port_has_no_finding_and_no_line_is_looked_for(
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_changed_line_is_named(name: str, tmp_path: Path) -> None:
     before, after, torch_piece = FAULTS[name]
-    text = PORT.read_text()
-    assert text.count(before) == 1
-    port = tmp_path / "port.py"
-    port.write_text(text.replace(before, after))
-    changed = 1 + text[: text.index(before)].count("\n")
+    port, changed = plant(PORT, before, after, tmp_path)
     finding = find_first(port)
     assert finding is not None and finding.paddle_line and finding.torch_line
     file, _, line = finding.paddle_line.rpartition(":")
@@ -77,10 +82,7 @@ def test_the_changed_line_is_named(name: str, tmp_path: Path) -> None:
 
 
 def test_a_report_shows_both_lines(tmp_path: Path) -> None:
-    port = tmp_path / "port.py"
-    port.write_text(
-        PORT.read_text().replace("F.softmax(scores, axis=-1)", "F.softmax(scores, axis=1)")
-    )
+    port, _ = plant(PORT, "F.softmax(scores, axis=-1)", "F.softmax(scores, axis=1)", tmp_path)
     finding = find_first(port)
     assert finding is not None
     assert (

@@ -6,7 +6,7 @@ import reprod_align
 from reprod_align.alignment.lines.arguments import find_argument
 from reprod_align.pair.sides import paddle_side
 from tests.alignment.lines import torch_blocks
-from tests.alignment.lines.test_lines import load
+from tests.alignment.lines.test_lines import load, plant
 
 import numpy as np
 import pytest
@@ -45,11 +45,7 @@ def test_the_port_is_faithful() -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_argument_s_line_is_named(name: str, tmp_path: Path) -> None:
     before, after = FAULTS[name]
-    text = PORT.read_text()
-    assert text.count(before) == 1
-    port = tmp_path / "port.py"
-    port.write_text(text.replace(before, after))
-    changed = 1 + text[: text.index(before)].count("\n")
+    port, changed = plant(PORT, before, after, tmp_path)
     finding = find_first(port)
     assert finding is not None and finding.paddle_line
     file, _, line = finding.paddle_line.rpartition(":")

@@ -7,7 +7,7 @@ import reprod_align
 from reprod_align.alignment.locating.changes import Trial
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_masks
-from tests.alignment.lines.test_lines import load
+from tests.alignment.lines.test_lines import load, plant
 from tests.pairs.families import CASES, judged
 
 import numpy as np
@@ -47,11 +47,7 @@ def test_a_faithful_port_has_no_finding_and_nothing_is_tried(
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_changed_call_is_named(name: str, tmp_path: Path) -> None:
     before, after, *words = FAULTS[name]
-    text = PORT.read_text()
-    assert text.count(before) == 1
-    port = tmp_path / "port.py"
-    port.write_text(text.replace(before, after))
-    changed = 1 + text[: text.index(before)].count("\n")
+    port, changed = plant(PORT, before, after, tmp_path)
     finding = find_first(port)
     assert finding is not None and finding.paddle_line == f"{port}:{changed}"
     for piece in words:
@@ -89,7 +85,6 @@ def test_what_mends_nothing_in_eval_mode_is_not_tried_in_train_mode(
 
     monkeypatch.setattr(Trial, "_try", fail)
     before, after, *_ = FAULTS["operator"]
-    port = tmp_path / "port.py"
-    port.write_text(PORT.read_text().replace(before, after))
+    port, _ = plant(PORT, before, after, tmp_path)
     assert find_first(port) is not None
     assert tried and not any(tried)

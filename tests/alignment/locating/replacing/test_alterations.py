@@ -7,7 +7,7 @@ from reprod_align.alignment.locating.replacing.alterations import Alterations, d
 from reprod_align.model.source.alteration import Switch
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
-from tests.alignment.lines.test_lines import load
+from tests.alignment.lines.test_lines import load, plant
 from tests.pairs.families import CASES, judged
 
 import numpy as np
@@ -45,11 +45,7 @@ def test_a_faithful_port_has_no_finding_and_nothing_is_turned(
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_line_and_what_mends_it_are_named(name: str, tmp_path: Path) -> None:
     before, after, words = FAULTS[name]
-    text = PORT.read_text()
-    assert text.count(before) == 1
-    port = tmp_path / "port.py"
-    port.write_text(text.replace(before, after))
-    changed = 1 + text[: text.index(before)].count("\n")
+    port, changed = plant(PORT, before, after, tmp_path)
     finding = find_first(port)
     assert finding is not None and finding.paddle_line == f"{port}:{changed}"
     assert words in finding.message

@@ -1,0 +1,79 @@
+"""Which names a statement reads: when it is run, and when what it defines is called."""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass
+class Reads:
+    """The names that a statement reads."""
+
+    first: set[str] = field(default_factory=set)
+    """when it is run: bases, decorators, defaults, values"""
+    later: set[str] = field(default_factory=set)
+    """when its functions are called"""
+    skipped: list[Function] = field(default_factory=list)
+    """functions that nothing calls, whose content was not read"""
+
+
+def list_reads(statement: ast.stmt, runs: Callable[[Function], bool]) -> Reads:
+    """Return what a statement reads; runs: whether a function is called."""
+    reads = Reads()
+    parts: Iterable[ast.AST] = [statement]
+    if isinstance(statement, ast.ClassDef):
+        values = (word.value for word in statement.keywords)
+        parts = (*statement.bases, *values, *statement.decorator_list, *statement.body)
+    for part in parts:
+        if isinstance(part, Function):
+            _add_function(reads, part, runs(part))
+        else:
+            reads.first |= read_names(part)
+    return reads
+
+
+def _add_function(reads: Reads, node: Function, runs: bool) -> None:
+    defaults = (*node.args.defaults, *filter(None, node.args.kw_defaults))
+    for part in (*node.decorator_list, *defaults):
+        reads.first |= read_names(part)
+    if not runs:
+        reads.skipped.append(node)
+        return
+    for held in node.body:
+        reads.later |= read_names(held)
+
+
+def read_names(node: ast.AST) -> set[str]:
+    """Return the names that a node reads, annotations aside."""
+    names: set[str] = set()
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Name):
+            names.add(one.id)
+        for part, held in ast.iter_fields(one):
+            if part not in ("annotation", "returns"):
+                items = held if isinstance(held, list) else [held]
+                waiting += [item for item in items if isinstance(item, ast.AST)]
+    return names
+
+
+def is_called(name: str, statements: Iterable[ast.stmt]) -> bool:
+    """Tell whether statements call the name when they are run: as a decorator, or in a value."""
+    return any(
+        isinstance(node, ast.Name) and node.id == name
+        for statement in statements
+        for called in _list_called(statement)
+        for node in ast.walk(called)
+    )
+
+
+def _list_called(statement: ast.stmt) -> Iterator[ast.AST]:
+    if isinstance(statement, Function | ast.ClassDef):
+        yield from statement.decorator_list
+        for held in statement.body if isinstance(statement, ast.ClassDef) else []:
+            yield from _list_called(held)
+    else:
+        yield from (node.func for node in ast.walk(statement) if isinstance(node, ast.Call))
