@@ -35,7 +35,8 @@ def scripts(name: str) -> list[str]:
 
 def test_both_languages_show_the_same_commands_and_code() -> None:
     assert commands("README.md") == commands("README_cn.md")
-    assert_both_show_the_same(READMES, "python", "text")
+    assert_both_show_the_same(READMES, "text")
+    assert blocks(READMES[0], "python") == blocks(READMES[1], "python")
 
 
 def test_the_walkthrough(tmp_path: Path) -> None:

@@ -157,8 +157,8 @@ class BatchNormEpsilon(Entry):
     keywords = "eps epsilon default InstanceNorm"
     conventions = {"eps": Convention("epsilon")}
     convention_kinds = (
-        *("BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "SyncBatchNorm"),
-        *("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D"),
+        *("BatchNorm", "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"),
+        *("InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"),
     )
 
     def torch_side(self) -> Any:
