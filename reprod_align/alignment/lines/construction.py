@@ -73,6 +73,8 @@ def _find_choice(finding: Finding, runner: Runner) -> SourceLine | None:
     owner = pairing.modules.get(parent(path), parent(path))
     missing = path and f"{owner}.{last_part(path)}".lstrip(".") not in info.modules
     classes = side.find_classes(owner) if missing else []
+    if missing and owner in info.stock:  # a list of layers, of other lengths
+        return find_layer(side, info, owner)
     line = find_guard(classes, last_part(path))
     if line is None:  # what is held by that name is no layer: a plain list, say
         return find_held(classes, last_part(path))

@@ -19,6 +19,7 @@ from reprod_align.model.source.parsing import (
     find_branch,
     find_condition,
     find_constant,
+    find_handed,
     is_parameter,
     is_plain_assignment,
     is_same_function,
@@ -87,9 +88,9 @@ def _source(operation: Operation | None) -> SourceLine | None:
 
 
 def _find_maker(operation: Operation) -> SourceLine | None:
-    """Return where the layer or function that a module holds, and that is called, was made."""
+    """Return where the layer or function that is called got its name: "self.x", or a variable's."""
     source = operation.source
-    if not operation.called.startswith("self."):
+    if not operation.called.startswith("self.") and not operation.called.isidentifier():
         return None
     place = find_assignment(source.file, source.line, operation.called)
     return None if place is None else replace(place, expression=source.expression)
@@ -107,6 +108,7 @@ def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:
             place = find_assignment(source.file, source.line, name)
             if place is not None:
                 return replace(place, expression=source.expression)
+        return find_handed(operation.caller, source, names)
     return None
 
 
@@ -123,8 +125,8 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
     if used.user is not None:
-        handed = _find_handed(made, used.user)
-        return handed or find_condition(place.file, place.line, held)
+        renamed = _find_renamed(made, used.user)
+        return renamed or find_condition(place.file, place.line, held)
     if found.how != "lacking":
         return None if made is None else _find_choice(made, place, held)
     if made is not None and not held and not is_same_function(made.source, place):
@@ -141,7 +143,7 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     return named or (used.caller if not inside and is_parameter(place, held) else None)
 
 
-def _find_handed(made: Operation | None, user: SourceLine) -> SourceLine | None:
+def _find_renamed(made: Operation | None, user: SourceLine) -> SourceLine | None:
     """Return the statement by which a wrong value gets the name that a layer is called with."""
     if made is None or not is_same_function(made.source, user):
         return None

@@ -187,10 +187,11 @@ class _Search:
         other = ours is None or name_of(ours) != name_of(theirs)
         if other and (meant := self._find_meant(theirs)) is not None:
             return Difference("call", meant, theirs, True)
+        if other and self._is_passed_by(theirs):
+            return Difference("extra", None, theirs, True)
         if ours is None:
-            return Difference(
-                "extra", None, theirs, last and self._gives_only(theirs, expected, wrong)
-            )
+            sure = last and self._gives_only(theirs, expected, wrong)
+            return Difference("extra", None, theirs, sure)
         moved = self._find_other_layout(ours, theirs, at)
         if moved is not None:
             return moved
@@ -209,6 +210,20 @@ class _Search:
         if not same and sorted(map(math.prod, shapes[0])) != sorted(map(math.prod, shapes[1])):
             sure = False  # such as of layers that are divided otherwise: nothing is proven
         return Difference(how, ours, theirs, sure, take_the_same=same)
+
+    def _is_passed_by(self, theirs: Operation) -> bool:
+        """Tell whether the reference hands on what a call takes where the port hands on its result."""
+        if len(theirs.inputs) != 1 or len(theirs.outputs) != 1:
+            return False
+        made = theirs.outputs[0]
+        takers = [one for one in self._theirs if any(_is_same(made, value) for value in one.inputs)]
+        for taker in takers[:1]:
+            given = [theirs.inputs[0] if _is_same(made, one) else one for one in taker.inputs]
+            alike = [one for one in self._ours if name_of(one) == name_of(taker)]
+            if any(len(one.inputs) == len(given) and all(map(self._taken_by(one).find_equal, given))
+                   for one in alike):  # fmt: skip
+                return True
+        return False
 
     def _taken_by(self, operation: Operation) -> KnownValues:
         """Return what a call of either side takes; every pair of calls asks for it."""

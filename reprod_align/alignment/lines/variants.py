@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.values import are_equal
+from reprod_align.causes.losses.recipes import vary_cross_entropy
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
 
@@ -57,6 +58,9 @@ def vary(operation: Operation) -> Iterator[Variant]:
                         for words, made in makers
                         if own and words not in own and not _is_taken(operation, made))  # fmt: skip
         yield from _exchange_held(operation)
+        if "cross_entropy" in name_of(operation):
+            made_of = operation.inputs, given, _numbers(operation)
+            yield from (Variant(words, made) for words, made in vary_cross_entropy(*made_of))
         yield from _drop(operation)
         yield from _complete(operation)
         yield from _follow(given)

@@ -86,6 +86,28 @@ def is_parameter(place: SourceLine, names: Sequence[str]) -> bool:
     return any(name in known for name in names)
 
 
+def find_handed(
+    caller: SourceLine | None, inside: SourceLine, names: Sequence[str]
+) -> SourceLine | None:
+    """Return where a parameter of a function got its value: the call of the function, or the default.
+
+    inside: a line in the function. names: that it reads. None if no name is a parameter.
+    """
+    function = find_innermost(inside.file, inside.line, FUNCTIONS)
+    if function is None or not is_parameter(inside, names):
+        return None
+    call = None if caller is None else _parse_expression(caller)
+    known = [arg.arg for arg in function.args.args]
+    at = next(at for at, name in enumerate(known) if name in names)
+    position = at - (known[:1] == ["self"])
+    given = call.args if isinstance(call, ast.Call) else []
+    keywords = [one.arg for one in call.keywords] if isinstance(call, ast.Call) else []
+    if position < len(given) or known[at] in keywords or None in keywords:
+        return caller
+    defaults = dict(zip(known[::-1], function.args.defaults[::-1], strict=False))
+    return place_of(inside.file, defaults.get(known[at]))
+
+
 def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
     """Tell whether a call hands over two variables by the names of each other's parameter.
 
