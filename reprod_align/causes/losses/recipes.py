@@ -62,7 +62,8 @@ def vary_cross_entropy(
         return
     rows = _Rows(scores.reshape(-1, scores.shape[-1]).astype(np.float64), labels.reshape(-1))
     with np.errstate(all="ignore"):
-        own = next((one for one in rows.list_recipes(numbers) if _fits(rows.work_out(one), given)), None)  # fmt: skip
+        recipes = rows.list_recipes(numbers)
+        own = next((one for one in recipes if _fits(rows.work_out(one), given)), None)
         for changed, field in rows.list_changes(own, numbers) if own is not None else ():
             value = rows.work_out(changed)
             if value.size == given.size or value.ndim < given.ndim == 0:
