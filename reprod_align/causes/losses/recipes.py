@@ -64,11 +64,12 @@ def vary_cross_entropy(
     with np.errstate(all="ignore"):
         recipes = rows.list_recipes(numbers)
         own = next((one for one in recipes if _fits(rows.work_out(one), given)), None)
-        for changed, field in rows.list_changes(own, numbers) if own is not None else ():
+        if own is None:
+            return
+        for changed, field in rows.list_changes(own, numbers):
             value = rows.work_out(changed)
-            if value.size == given.size or value.ndim < given.ndim == 0:
-                words = f"{changed.describe(field)} in place of {own.describe(field)}"
-                yield words, value.reshape(given.shape if value.size == given.size else value.shape)
+            words = f"{changed.describe(field)} in place of {own.describe(field)}"
+            yield words, value.reshape(given.shape) if value.size == given.size else value
 
 
 @dataclass(frozen=True, eq=False)
