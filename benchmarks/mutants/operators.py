@@ -45,16 +45,17 @@ _EXCHANGED: Final = {
 _FUNCTION_WORDS: Final = (
     r"\b(relu|gelu|tanh|sigmoid|silu|softmax|identity|abs)\b.*\b(PyTorch|Paddle)\b",
 )
+_HELD: Final = (r"a tensor that Paddle's module makes",)  # the one that the changed line makes
 _MASK: Final = (
     r"\bmask(ed|s|ing)?\b", r"nothing is masked", r"everything is masked", r"is inverted", r"causal",
 )  # fmt: skip
 _SUM: Final = (
     r"computes .* Paddle ", r"opposite sign", r"\bminus\b", r"does not add", r"adds .* (once more|where)",
-    r"plus the constant", r"values are PyTorch's plus",
+    r"plus the constant", r"values are PyTorch's plus", *_HELD,
 )  # fmt: skip
 _SCALE: Final = (
     r"\btimes\b", r"scaled", r"plus the constant", r"computes .* Paddle ",
-    r"adds -?[\d.e+]+ where PyTorch adds",
+    r"adds -?[\d.e+]+ where PyTorch adds", *_HELD,
 )  # fmt: skip
 _AXIS: Final = (
     r"axis -?\d+ instead", r"instead of axis", r"\bover (axis|axes)", r"softmax is over", r"over the queries",

@@ -22,6 +22,7 @@ from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Wh
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pins import ReferencePins
 from reprod_align.alignment.locating.replacing.alterations import Alterations, describe_alteration
+from reprod_align.alignment.locating.replacing.tensors import HeldTensors
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
@@ -103,6 +104,8 @@ class LineFinder:
         found = self._search(fault, scope)
         if not _is_proven(found) and (changed := self._find_change(fault, found)) is not None:
             return changed
+        if not _is_proven(found) and (held := self._held.explain(fault)) is not None:
+            return Lines(*held)
         if _is_open(found) and (altered := self._find_alteration(fault, scope, found)) is not None:
             return altered
         if found is not None and found.theirs is not None and found.theirs.user is not None:
@@ -280,6 +283,10 @@ class LineFinder:
     @cached_property
     def _trial(self) -> Trial:
         return Trial(self._runner, self._training, self._run, self._wanted[1], self._failed)
+
+    @cached_property
+    def _held(self) -> HeldTensors:
+        return HeldTensors(self._runner, self._training, self._run)
 
     @cached_property
     def _alterations(self) -> Alterations:
