@@ -1,4 +1,4 @@
-"""Proves by replacement which tensor that the port makes for itself is wrong: a rotary table, a bias by place.
+"""Proves by replacement which tensor that the port makes for itself is wrong: a rotary table, say.
 
 No weight is loaded into such a tensor, and it is made before the run: no call of the run tells of it.
 """
