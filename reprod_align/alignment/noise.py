@@ -4,7 +4,8 @@ PyTorch's model is run again with its weights and float inputs moved by a few un
 and once in float32. How far a number moves is its noise. It costs three runs, taken only if some
 element is beyond what its own place allows and within what the whole tensor allows. A run on its own
 numbers, with the constants moved that float32 has rounded, shows what rounding of such constants does
-to a module: it is taken only if a difference is larger than float32 alone makes it.
+to a module; a float32 run on those numbers shows what a module rounds by itself where a model computes
+in float32 inside. Each is taken only if a difference is larger than one float32 operator makes it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
 _TIMES32 = 30.0  # what float32 does throughout is more than what it does inside one layer
 _SPREAD32 = 1e-6
-_UNITS = 3.0  # float32 may round a constant that often on the way to where it is used
+_UNITS = 3.0  # float32 may round a constant that often on the way; another order rounds that much more
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ class Judge:
         """
         if limit < found.relative <= WHOLE_ROUNDING:
             limit = max(limit, self.measure_constants(expected, whole))
+        if limit < found.relative <= WHOLE_ROUNDING:
+            limit = max(limit, self.measure_inside(expected, whole))
         return found.relative <= limit and self.is_float32(expected, actual, limit)
 
     def measure_constants(self, expected: Array, whole: bool = False) -> float:
@@ -88,11 +91,23 @@ class Judge:
         whole: of the model.
         """
         moved = None if self.noise is None else self.noise.find_moved_by_constants(self.find, whole)
-        if moved is None or moved.shape != expected.shape:
-            return 0.0
-        with np.errstate(all="ignore"):
-            answer = _UNITS * divide(magnitude(moved - expected), measure_ordinary(expected))
-        return answer if np.isfinite(answer) else 0.0
+        return _measure_answer(expected, moved)
+
+    def measure_inside(self, expected: Array, whole: bool = False) -> float:
+        """Return how far float32 inside can bring the array, next to its largest ordinary value.
+
+        It is what the module rounds that makes the array; whole: the model. 0 where no model asks for float32.
+        """
+        rounded = None if self.noise is None else self.noise.find_rounded(self.find, whole)
+        return _measure_answer(expected, rounded)
+
+
+def _measure_answer(expected: Array, moved: Array | None) -> float:
+    if moved is None or moved.shape != expected.shape:
+        return 0.0
+    with np.errstate(all="ignore"):
+        answer = _UNITS * divide(magnitude(moved - expected), measure_ordinary(expected))
+    return answer if np.isfinite(answer) else 0.0
 
 
 class Noise:
@@ -109,6 +124,16 @@ class Noise:
         """
         answer = self._answer_of_the_whole if whole else self._answers
         return None if answer is None else find(answer)
+
+    def find_rounded(self, find: Lookup, whole: bool) -> Array | None:
+        """Return the array that `find` finds where the reference runs in float32, if a model does inside.
+
+        whole: each module takes what that makes of its inputs; else, what it takes as a rule.
+        """
+        if not self._runner.keeps_float32:
+            return None
+        run = self._rounded if whole else self._rounded_apart
+        return None if run is None else find(run)
 
     @property
     def is_measured(self) -> bool:
@@ -150,11 +175,19 @@ class Noise:
     @cached_property
     def _rounded(self) -> Trace | None:
         """The reference's run in float32; None if there is none."""
+        return self._run_in_float32(NO_PINS)
+
+    @cached_property
+    def _rounded_apart(self) -> Trace | None:
+        """The same on its own numbers: each module adds its own rounding alone."""
+        return None if self._reference is None else self._run_in_float32(_OwnPins(self._reference))
+
+    def _run_in_float32(self, pins: Pins) -> Trace | None:
         if self._runner.dtype != "float64":
             return None
         self._runner.put_back(self._runner.reference)
         with suppress(ModelFailure), self._runner.reference.working("float32"):
-            return self._runner.run_reference(self._training)
+            return self._runner.run_reference(self._training, pins=pins)
         return None
 
     @cached_property

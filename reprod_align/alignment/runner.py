@@ -56,6 +56,11 @@ class Runner:
         """Note the draws of the run that was taken before there was a pairing."""
         self._drawn.setdefault((False, False), self.expected.drawn)
 
+    @property
+    def keeps_float32(self) -> bool:
+        """Whether a model computes in float32 inside, since it asks for that and is not widened."""
+        return self.reference.keeps_float32 or self.port.keeps_float32
+
     # ---------------------------------------------------------------- single passes
 
     def run_reference(

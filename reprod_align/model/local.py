@@ -259,6 +259,11 @@ class LocalSide:
         )
         return requests
 
+    @property
+    def keeps_float32(self) -> bool:
+        """Whether the model asked for float32 and is given it."""
+        return self.asked_float32 and not self.throughout
+
     def _note_float32(self) -> None:
         self.asked_float32 = True
 

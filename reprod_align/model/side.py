@@ -140,6 +140,10 @@ class Side(Protocol):
     def asked_float32(self) -> bool:
         """Whether the model asked for float32 while float64 was at work."""
 
+    @property
+    def keeps_float32(self) -> bool:
+        """Whether it asked and is given float32: the work now is not in float64 throughout."""
+
     def describe(self) -> ModelInfo:
         """Return the model's modules with their settings, and its tensors."""
 

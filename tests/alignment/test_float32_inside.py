@@ -197,3 +197,66 @@ def test_a_port_that_raises_in_float32_too_is_a_finding() -> None:
 
     report = align(TorchNet(), PaddleNet(fail), inputs=(X,))
     assert report.port_raised and "no such axis" in report.findings[0].message
+
+
+class TorchScores(torch.nn.Module):
+    """An attention whose scores are float32 whatever it is given, as GPT-J's are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key = torch.nn.Linear(16, 16), torch.nn.Linear(16, 16)
+
+    def forward(self, x):
+        scores = self.query(x).float() @ self.key(x).float().T
+        return torch.softmax(scores / 4.0, -1).to(x.dtype) @ x
+
+
+class PaddleScores(paddle.nn.Layer):
+    def __init__(self, firm: bool = True, scale: float = 4.0) -> None:
+        super().__init__()
+        self.query, self.key = paddle.nn.Linear(16, 16), paddle.nn.Linear(16, 16)
+        self.firm, self.scale = firm, scale
+
+    def forward(self, x):
+        query, key = self.query(x).astype("float32"), self.key(x).astype("float32")
+        assert not self.firm or query.dtype == paddle.float32  # as a kernel of float32 alone
+        scores = paddle.matmul(key, query, transpose_y=True).t() / self.scale
+        return paddle.matmul(paddle.nn.functional.softmax(scores, -1).astype(x.dtype), x)
+
+
+def compare_scores(seed: int, **options):
+    torch.manual_seed(seed)
+    rows = np.random.default_rng(seed).standard_normal((24, 16)) * 2
+    return align(TorchScores(), PaddleScores(**options), (rows,))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_float32_inside_that_cannot_be_widened_rounds_as_much_as_it_is_measured_to(seed) -> None:
+    report = compare_scores(seed)
+    assert report.verdict == "agrees to float32", str(report)
+
+
+@pytest.mark.parametrize("scale", [4.0004, 4.1])
+def test_a_fault_beyond_what_float32_does_there_is_found(scale) -> None:
+    assert compare_scores(0, scale=scale).verdict == "diverges"
+    assert compare_scores(0, firm=False, scale=scale).verdict == "diverges"
+
+
+def test_what_paddle_rounds_of_integers_is_float64_too() -> None:
+    class TorchPowers(torch.nn.Module):
+        def forward(self, x):
+            return x @ torch.outer(torch.arange(16.0), 1 / 10000 ** (torch.arange(16) / 16))
+
+    class PaddlePowers(paddle.nn.Layer):
+        def __init__(self, base: int = 10000) -> None:
+            super().__init__()
+            self.base = base
+
+        def forward(self, x):
+            powers = 1 / self.base ** (paddle.arange(16) / 7 * (7 / 16))
+            return paddle.matmul(x, paddle.outer(paddle.arange(16, dtype="float32"), powers))
+
+    report = align(TorchPowers(), PaddlePowers(), (ROWS,))
+    assert report.verdict == "agrees to float32", str(report)
+    assert report.worst is not None and report.worst.relative < 1e-12
+    assert align(TorchPowers(), PaddlePowers(10001), (ROWS,)).verdict == "diverges"

@@ -11,11 +11,20 @@ from typing import Any
 
 from reprod_align.backends.replacing import replace_attribute
 
+import numpy as np
 import paddle
 from paddle import _C_ops
 
 _FLOAT32 = paddle.float32, "float32", "paddle.float32"
 _OPERATORS = ("cast", "cast_", "full", "full_", "full_like", "arange", "linspace", "eye", "empty")
+_OF_INTEGERS = (
+    *((paddle.Tensor, f"__{side}{name}__") for name in ("add", "sub", "mul", "div", "truediv", "pow",
+      "mod", "floordiv") for side in ("", "r")),
+    *((_C_ops, name) for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "clip", "cos",
+      "cosh", "digamma", "divide", "erf", "erfinv", "exp", "expm1", "lgamma", "log", "log10", "log1p",
+      "log2", "logsumexp", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh")),
+)  # fmt: skip
+"""what Paddle computes in float32 for integers, whatever the default dtype is; PyTorch asks the default"""
 
 
 @contextmanager
@@ -23,13 +32,44 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
     """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
 
     Seen are dtypes handed to the operators that all casts and new tensors come from, and to
-    `paddle.to_tensor`.
+    `paddle.to_tensor`, and operators that make float32 of integers and round on the way.
     """
     with ExitStack() as stack:
         for owner, name in (*((_C_ops, name) for name in _OPERATORS), (paddle, "to_tensor")):
             seen = partial(_see, getattr(owner, name), note, answered)
             stack.enter_context(replace_attribute(owner, name, seen))
+        for owner, name in _OF_INTEGERS:
+            made = _see_integers(getattr(owner, name), note, answered)
+            stack.enter_context(replace_attribute(owner, name, made))
         yield
+
+
+def _see_integers(
+    function: Callable[..., Any], note: Callable[[], None], answered: bool
+) -> Callable[..., Any]:
+    """Return the function as a method too, which `partial` is not."""
+
+    def compute(*args: Any, **kwargs: Any) -> Any:
+        made = function(*args, **kwargs)
+        if not _is_of_integers(made, args):
+            return made
+        wide = function(*map(_make_float64, args), **kwargs)
+        if not np.array_equal(made.numpy(), wide.numpy(), equal_nan=True):
+            note()
+        return wide if answered else made
+
+    return compute
+
+
+def _is_of_integers(made: Any, args: tuple[Any, ...]) -> bool:
+    """Tell whether a float32 was made of integers alone; numbers that are no tensors have no dtype."""
+    if not isinstance(made, paddle.Tensor) or made.dtype != paddle.float32:
+        return False
+    return not any(isinstance(one, paddle.Tensor) and one.is_floating_point() for one in args)
+
+
+def _make_float64(value: Any) -> Any:
+    return value.astype("float64") if isinstance(value, paddle.Tensor) else value
 
 
 def _see(
