@@ -4,8 +4,9 @@ PyTorch's model is run again with its weights and float inputs moved by a few un
 and once in float32. How far a number moves is its noise. It costs three runs, taken only if some
 element is beyond what its own place allows and within what the whole tensor allows. A run on its own
 numbers, with the constants moved that float32 has rounded, shows what rounding of such constants does
-to a module; a float32 run on those numbers shows what a module rounds by itself where a model computes
-in float32 inside. Each is taken only if a difference is larger than one float32 operator makes it.
+to a module; where a model computes in float32 inside, a run in float32 and one in float64 throughout,
+both on its own numbers, show what a module rounds by itself. They are taken only if a difference is
+larger than one float32 operator makes it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,9 +33,11 @@ WHOLE_ROUNDING = 1e-4
 """relative: what float32 inside can grow to on its way to the outputs"""
 _TIMES = 100.0  # the noise measured is still noise
 _FLOAT32 = 2.0**-29  # of what float32 does is what float64 does
-_TIMES32 = 30.0  # what float32 does throughout is more than what it does inside one layer
+_TIMES32 = (
+    30.0  # what float32 does, throughout or in a module, is not far less than another order does
+)
 _SPREAD32 = 1e-6
-_UNITS = 3.0  # float32 may round a constant that often on the way; another order rounds that much more
+_UNITS = 3.0  # float32 may round a constant that often on the way to where it is used
 
 
 @dataclass(frozen=True)
@@ -91,22 +94,26 @@ class Judge:
         whole: of the model.
         """
         moved = None if self.noise is None else self.noise.find_moved_by_constants(self.find, whole)
-        return _measure_answer(expected, moved)
+        return _UNITS * _measure_move(expected, moved)
 
     def measure_inside(self, expected: Array, whole: bool = False) -> float:
         """Return how far float32 inside can bring the array, next to its largest ordinary value.
 
-        It is what the module rounds that makes the array; whole: the model. 0 where no model asks for float32.
+        It is what the module rounds that makes the array; whole: the model. 0 where no model
+        asks for float32.
         """
-        rounded = None if self.noise is None else self.noise.find_rounded(self.find, whole)
-        return _measure_answer(expected, rounded)
+        if self.noise is None:
+            return 0.0
+        rounded, wide = (run and self.find(run) for run in self.noise.find_rounded(whole))
+        return _TIMES32 * _measure_move(expected if wide is None else wide, rounded)
 
 
-def _measure_answer(expected: Array, moved: Array | None) -> float:
+def _measure_move(expected: Array, moved: Array | None) -> float:
+    """Return the largest difference, next to the largest ordinary value; 0 where it cannot be told."""
     if moved is None or moved.shape != expected.shape:
         return 0.0
     with np.errstate(all="ignore"):
-        answer = _UNITS * divide(magnitude(moved - expected), measure_ordinary(expected))
+        answer = divide(magnitude(moved - expected), measure_ordinary(expected))
     return answer if np.isfinite(answer) else 0.0
 
 
@@ -125,15 +132,17 @@ class Noise:
         answer = self._answer_of_the_whole if whole else self._answers
         return None if answer is None else find(answer)
 
-    def find_rounded(self, find: Lookup, whole: bool) -> Array | None:
-        """Return the array that `find` finds where the reference runs in float32, if a model does inside.
+    def find_rounded(self, whole: bool) -> tuple[Trace | None, Trace | None]:
+        """Return the reference's runs in float32 and in float64 throughout; none if no model is mixed.
 
+        The run as it is shows nothing of its own float32: the one in float32 rounds alike there.
         whole: each module takes what that makes of its inputs; else, what it takes as a rule.
         """
         if not self._runner.keeps_float32:
-            return None
-        run = self._rounded if whole else self._rounded_apart
-        return None if run is None else find(run)
+            return None, None
+        if whole:
+            return self._rounded, self._wide
+        return self._rounded_apart, self._wide_apart
 
     @property
     def is_measured(self) -> bool:
@@ -175,19 +184,34 @@ class Noise:
     @cached_property
     def _rounded(self) -> Trace | None:
         """The reference's run in float32; None if there is none."""
-        return self._run_in_float32(NO_PINS)
+        return self._run_in("float32", NO_PINS)
+
+    @cached_property
+    def _wide(self) -> Trace | None:
+        return self._run_in("float64", NO_PINS)
 
     @cached_property
     def _rounded_apart(self) -> Trace | None:
         """The same on its own numbers: each module adds its own rounding alone."""
-        return None if self._reference is None else self._run_in_float32(_OwnPins(self._reference))
+        return self._run_in("float32", self._own_pins)
 
-    def _run_in_float32(self, pins: Pins) -> Trace | None:
-        if self._runner.dtype != "float64":
+    @cached_property
+    def _wide_apart(self) -> Trace | None:
+        return self._run_in("float64", self._own_pins)
+
+    @property
+    def _own_pins(self) -> Pins:
+        return NO_PINS if self._reference is None else _OwnPins(self._reference)
+
+    def _run_in(self, dtype: str, pins: Pins) -> Trace | None:
+        """Run the reference in another precision than it has now; None if it does not run there."""
+        runner = self._runner
+        wide = dtype == "float64"
+        if runner.dtype != "float64" or (wide and not runner.reference.keeps_float32):
             return None
-        self._runner.put_back(self._runner.reference)
-        with suppress(ModelFailure), self._runner.reference.working("float32"):
-            return self._runner.run_reference(self._training, pins=pins)
+        runner.put_back(runner.reference)
+        with suppress(ModelFailure), runner.reference.working(dtype, throughout=wide):
+            return runner.run_reference(self._training, pins=pins)
         return None
 
     @cached_property

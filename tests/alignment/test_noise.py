@@ -219,3 +219,24 @@ class TorchTabled(TorchNet):
         super().__init__(lambda x: x + self.table)
         rounded = torch.tensor([0.1, 0.7, 0.3, 1.3, 1.7]) if table is None else table
         self.register_buffer("table", rounded, persistent=False)
+
+
+def test_what_a_mixed_model_rounds_is_measured_between_float32_and_float64_throughout() -> None:
+    """The run as it is rounds as the one in float32 does, and shows nothing."""
+    mixed = TorchNet(lambda x: (x.float() / 3).exp().to(x.dtype))
+    with at_work(mixed, PaddleNet()) as (runner, _):
+        noise, at = Noise(runner, False, runner.expected), ("second", "inputs")
+        assert 1e-8 < measure_inside(noise, runner.expected, *at) < 1e-4
+        assert runner.reference.keeps_float32
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        noise = Noise(runner, False, runner.expected)
+        assert measure_inside(noise, runner.expected, *at) == 0
+    assert Judge().measure_inside(ROWS) == 0
+
+
+def measure_inside(noise: Noise, reference: Trace, path: str, which: str) -> float:
+    def find(run: Trace) -> np.ndarray:
+        (leaf,) = getattr(next(call for call in run.calls if call.path == path), which).values()
+        return leaf.array
+
+    return Judge(noise, find).measure_inside(find(reference))
