@@ -104,7 +104,9 @@ class Judge:
         """
         if self.noise is None:
             return 0.0
-        rounded, wide = (run and self.find(run) for run in self.noise.find_rounded(whole))
+        rounded, wide = (
+            None if run is None else self.find(run) for run in self.noise.find_rounded(whole)
+        )
         return _TIMES32 * _measure_move(expected if wide is None else wide, rounded)
 
 

@@ -84,18 +84,19 @@ def explain_forward(
     kind: str = "",
     settings: Mapping[str, Any] | None = None,
     names: Sequence[str] = (),
+    kept: Sequence[float] = (),
 ) -> str:
     """Return what makes the port's tensor differ from the reference's, and how to mend it; or "".
 
     inputs: what the call, or the code between a composite's children, had at hand, in order;
     names: what they are called. kind: the PyTorch class that computes it, "" if unknown; settings:
-    the reference's, by PyTorch's names.
+    the reference's, by PyTorch's names. kept: 1 - p of the port's dropouts that scale in eval mode.
     """
     if not (_can_be_explained(expected) and _can_be_explained(actual)):
         return ""
     called = names or [f"input {number}" for number in range(len(inputs))]
     named = list(zip(called, inputs, strict=True))
-    mismatch = Mismatch(as_floats(expected), as_floats(actual), named, kind, settings or {})
+    mismatch = Mismatch(as_floats(expected), as_floats(actual), named, kind, settings or {}, kept)
     if same(mismatch.expected, mismatch.actual):
         return ""
     causes = CAUSES if expected.shape == actual.shape else CAUSES_OF_ANY_SHAPE

@@ -57,6 +57,12 @@ def explain_factor(mismatch: Mismatch) -> str:
             return words
         named = name_number(factor, (*mismatch.widths, *expected.shape))
         words = f"Paddle's values are PyTorch's times {named}"
+        if any(abs(factor - one) < 1e-9 for one in mismatch.kept):
+            words += (
+                ": its dropout with mode='downscale_in_infer' multiplies by 1 - p in eval mode and "
+                "not in training; set mode='upscale_in_train'"
+            )
+            return cite(words, "dropout-scale")
         if "1 - p" in named:
             words += ": one side scales, or drops with mode='downscale_in_infer'"
             return cite(words, "dropout-scale")

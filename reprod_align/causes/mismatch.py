@@ -33,6 +33,8 @@ class Mismatch:
     """the PyTorch class that computes it, "" if unknown"""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """the reference's, by PyTorch's names"""
+    kept: Sequence[float] = ()
+    """1 - p of the port's dropouts that multiply by it in eval mode (mode='downscale_in_infer')"""
 
     @cached_property
     def is_telling(self) -> bool:

@@ -6,6 +6,7 @@ from its backend, so that the two sides run the very same lines.
 
 import math
 import random as python_random
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -74,7 +75,7 @@ class LocalSide:
         self.asked_float32 = False
         self.remarks: list[str] = []
         self._used: list[ReferenceType[Any]] = []
-        self._code = UserCode(framework.PACKAGES)
+        self._code = UserCode(framework.PACKAGES, framework.MODELS)
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
         self._resting: list[tuple[Any, Any]] = []
@@ -84,8 +85,7 @@ class LocalSide:
     def describe(self) -> ModelInfo:
         """Return the model's modules with their settings, and its tensors."""
         modules = dict(self.fw.modules(self.model))
-        package = f"{self.fw.Module.__module__.partition('.')[0]}."
-        stock = {p for p, module in modules.items() if type(module).__module__.startswith(package)}
+        stock = {p for p, module in modules.items() if self._is_stock(type(module))}
         settings = {p: self.settings.module_settings(module) for p, module in modules.items()}
         ties = _choose_names(self._held(), {p for p, known in settings.items() if known.kind})
         tensors = {
@@ -103,6 +103,12 @@ class LocalSide:
             for held in self._held()
         }
         return ModelInfo(settings, tensors, frozenset(stock))
+
+    def _is_stock(self, kind: type) -> bool:
+        """Tell whether a class is a layer of the framework's own."""
+        package = f"{self.fw.Module.__module__.partition('.')[0]}."
+        written = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        return kind.__module__.startswith(package) and not self._code.holds(written or "")
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""

@@ -41,7 +41,7 @@ class OperationRecorder:
     def __init__(self, framework: ModuleType, wanted: Wanted) -> None:
         """Record what `wanted` says; framework: the backend's `side`."""
         self.operations: list[Operation] = []
-        self.code = UserCode(framework.PACKAGES)
+        self.code = UserCode(framework.PACKAGES, framework.MODELS)
         self._fw, self.wanted = framework, wanted
         self._shelf, self._busy = Shelf(), False
         self._open: list[CallKey] = []

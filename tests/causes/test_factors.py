@@ -1,5 +1,7 @@
 """Values that are zero, scaled, shifted, rounded or clipped are told apart."""
 
+from dataclasses import replace
+
 from reprod_align.causes.entries import cite
 from reprod_align.causes.factors import (
     explain_clipping,
@@ -23,6 +25,12 @@ def test_a_factor_a_sign_and_a_constant() -> None:
     assert "PyTorch's times 0.5" in explain_factor(mismatch(X, X / 2))
     assert "opposite sign" in explain_factor(mismatch(X, -X))
     assert "plus the constant 0.25" in explain_factor(mismatch(X, X + 0.25))
+
+
+def test_a_dropout_that_scales_in_eval_mode_is_named_by_its_setting() -> None:
+    scaled = replace(mismatch(X, X / 2), kept=[0.9, 0.5])
+    assert "downscale_in_infer" in explain_factor(scaled)
+    assert "downscale_in_infer" not in explain_factor(replace(scaled, kept=[0.9]))
 
 
 def test_a_single_wrong_value_is_not_a_factor() -> None:

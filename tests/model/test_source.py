@@ -15,6 +15,7 @@ from reprod_align.model.source.parsing import (
     names_are_crossed,
 )
 
+import _pytest.mark
 import numpy as np
 
 CODE = UserCode((os.path.dirname(np.__file__),))
@@ -46,6 +47,12 @@ def test_frameworks_and_the_standard_library_are_not_the_users() -> None:
     assert (
         not CODE.holds(np.__file__) and not CODE.holds(os.__file__) and not CODE.holds("<string>")
     )
+
+
+def test_models_inside_a_framework_are_read_as_the_users() -> None:
+    whole, part = os.path.dirname(_pytest.__file__), os.path.dirname(_pytest.mark.__file__)
+    code = UserCode((whole,), (part,))
+    assert code.holds(_pytest.mark.__file__) and not code.holds(_pytest.__file__)
 
 
 def test_the_innermost_line_of_the_users_raised() -> None:

@@ -180,7 +180,7 @@ def _add_fault(
     settings = pairing.torch.modules.get(ours)
     cause = ""
     if not findings.places_only:
-        cause = find_cause(fault, done.reference, settings, runner.weights)
+        cause = find_cause(fault, done.reference, settings, runner.weights, pairing.paddle.modules)
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
     causes = [cause, lines.cause] if lines.place is None else [lines.cause]

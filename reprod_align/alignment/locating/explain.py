@@ -1,6 +1,7 @@
 """Why a fault's numbers differ: the known mistakes are tried on what the module had at hand."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.base.naming import last_part, parent
@@ -17,10 +18,12 @@ def find_cause(
     reference: Trace,
     settings: ModuleSettings | None,
     weights: Mapping[str, Array],
+    port: Mapping[str, ModuleSettings] = MappingProxyType({}),
 ) -> str:
     """Return the cause of a fault in a sentence, and what to read of it; "" if no known mistake fits.
 
     settings: of the module on the PyTorch side, None if it has none of that name. weights: PyTorch's.
+    port: the settings of Paddle's modules.
     """
     if fault.expected is None or fault.actual is None:
         return ""
@@ -36,7 +39,15 @@ def find_cause(
     given = [*_own_tensors(fault, weights), *_values_at_hand(fault, reference)]
     kind, values = ("", {}) if settings is None else (settings.kind, settings.values)
     arrays, names = [array for _, array in given], [name for name, _ in given]
-    return explain_forward(fault.expected, fault.actual, arrays, kind, values, names)
+    kept = list(_find_scaling(port.values()))
+    return explain_forward(fault.expected, fault.actual, arrays, kind, values, names, kept)
+
+
+def _find_scaling(modules: Iterable[ModuleSettings]) -> Iterator[float]:
+    """Yield 1 - p of each dropout that multiplies by it in eval mode."""
+    for known in modules:
+        if known.values.get("mode") == "downscale_in_infer" and known.values.get("p"):
+            yield 1 - known.values["p"]
 
 
 def _explain_boolean_mask(fault: Fault) -> str:

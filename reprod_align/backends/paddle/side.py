@@ -19,6 +19,8 @@ Tensor, Module = paddle.Tensor, nn.Layer
 
 PACKAGES = (os.path.dirname(paddle.__file__),)
 """whose files are not the user's"""
+MODELS = (os.path.join(PACKAGES[0], "vision"),)
+"""but these are models: judged as a user's are"""
 
 NAME = "Paddle"
 

@@ -19,6 +19,8 @@ Tensor, Module = torch.Tensor, nn.Module
 
 PACKAGES = (os.path.dirname(torch.__file__),)
 """whose files are not the user's"""
+MODELS = ()
+"""but these are models: judged as a user's are (torchvision is a package of its own)"""
 
 NAME = "PyTorch"
 

@@ -46,9 +46,9 @@ class SourceLine:
 class UserCode:
     """Tells the user's files from those of frameworks."""
 
-    def __init__(self, packages: tuple[str, ...]) -> None:
-        """packages: folders of frameworks, whose files are skipped."""
-        self._packages = tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in packages)
+    def __init__(self, packages: tuple[str, ...], models: tuple[str, ...] = ()) -> None:
+        """packages: folders of frameworks, whose files are skipped, except for those in `models`."""
+        self._packages, self._models = _name_folders(packages), _name_folders(models)
         self._known: dict[str, bool] = {}
 
     def holds(self, file: str) -> bool:
@@ -56,8 +56,8 @@ class UserCode:
         known = self._known.get(file)
         if known is None:
             path = os.path.realpath(file)
-            known = os.path.isfile(path) and not path.startswith((_OWN, *self._packages))
-            known = known and not _is_passed_over(path)
+            skipped = path.startswith((_OWN, *self._packages)) and not path.startswith(self._models)
+            known = os.path.isfile(path) and not skipped and not _is_passed_over(path)
             self._known[file] = known
         return known
 
@@ -104,6 +104,10 @@ class UserCode:
                 found = _line_at(frame.f_code, traceback.tb_lasti, traceback.tb_lineno)
             traceback = traceback.tb_next
         return found
+
+
+def _name_folders(folders: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in folders)
 
 
 def _is_written_in(function: object, kind: type) -> bool:
