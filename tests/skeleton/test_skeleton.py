@@ -59,3 +59,4 @@ def test_it_runs_at_once_and_its_results_are_verified(tmp_path: Path) -> None:
         finished = subprocess.run([sys.executable, folder / script, "forward"], env=environment,
                                   capture_output=True, text=True, timeout=600)  # fmt: skip
     assert finished.returncode == 1 and "forward: DIFFERENT" in finished.stdout
+    assert "reprod-align pair pair.py" in finished.stdout.splitlines()[-1]
