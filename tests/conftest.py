@@ -130,6 +130,17 @@ def float32_by_default() -> Iterator[None]:
 
 
 @pytest.fixture
+def float64_by_default(float32_by_default: None) -> None:
+    """Build everything in float64, on the CPU."""
+    import paddle
+    import torch
+
+    paddle.set_device("cpu")
+    torch.set_default_dtype(torch.float64)
+    paddle.set_default_dtype("float64")
+
+
+@pytest.fixture
 def home(aligned_home: Path, tmp_path: Path) -> Path:
     """A copy of `aligned_home` to break."""
     return Path(shutil.copytree(aligned_home, tmp_path / "home"))

@@ -33,7 +33,10 @@ from transformers.modeling_utils import no_init_weights
 Array = NDArray[Any]
 Arrays = dict[str, Array]
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the four libraries' own, and Paddle's loading
+pytestmark = [
+    pytest.mark.usefixtures("float64_by_default"),
+    pytest.mark.filterwarnings("ignore"),  # the four libraries' own, and Paddle's loading
+]
 
 REPOSITORY = Path(__file__).parents[2]
 TOLERANCE = 1e-12  # max|difference| / max|reference|; the worst measured here is 9e-15
@@ -47,17 +50,6 @@ TINY = BertConfig(
     max_position_embeddings=20,
     num_labels=3,
 )
-
-
-@pytest.fixture(autouse=True)
-def float64() -> Iterator[None]:
-    """Build everything in float64, on the CPU."""
-    paddle.set_device("cpu")
-    torch.set_default_dtype(torch.float64)
-    paddle.set_default_dtype("float64")
-    yield
-    torch.set_default_dtype(torch.float32)
-    paddle.set_default_dtype("float32")
 
 
 # --- weights, in Hugging Face's names and layout --------------------------------------------
@@ -102,7 +94,11 @@ def case(name: str) -> tuple[BertConfig, Arrays, int]:
     """Return a configuration, its weights and a sequence length."""
     if name == "minilm":
         return *minilm(), 24
-    config, length = {"tiny": (TINY, 12), "bert-base": (BertConfig(), 64)}[name]
+    config, length = {
+        "tiny": (TINY, 12),
+        "bert-base": (BertConfig(num_hidden_layers=2), 64),
+        "bert-base, all layers": (BertConfig(), 64),
+    }[name]
     return config, random_weights(config), length
 
 
@@ -266,8 +262,12 @@ def assert_close(actual: list[Array], expected: list[Array], what: str) -> None:
 
 
 # bert-base is expensive to build, and its classifier and its word logits already contain BertModel
-REAL_CASES = [("minilm", name) for name in ARCHITECTURES]
+REAL_CASES: list[Any] = [("minilm", name) for name in ARCHITECTURES]
 REAL_CASES += [("bert-base", name) for name in ARCHITECTURES[1:]]
+REAL_CASES += [
+    pytest.param("bert-base, all layers", name, marks=pytest.mark.longer)
+    for name in ARCHITECTURES[1:]
+]
 
 
 @pytest.mark.parametrize(("real_size", "architecture"), REAL_CASES, indirect=["real_size"])

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.training import processes
 from pipeline.training.processes import Processes as Alone
 from pipeline.training.shards import Shards, restore_order, take_shard
@@ -21,7 +20,7 @@ from pipeline.training.state import model_weights, read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY
-from tests.pipeline.test_training_options import tiny_run
+from tests.pipeline.runs import slow_down, tiny_run, write_sentences
 
 import numpy as np
 import paddle
@@ -132,11 +131,7 @@ Start = Callable[..., Processes]
 
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sentences")
-    for name, count in (("train.tsv", 31), ("dev.tsv", 13)):
-        lines = (DEMO_FOLDER / name).read_text(encoding="utf-8").splitlines()[: count + 1]
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+    return write_sentences(tmp_path_factory.mktemp("sentences"), 31, 13)
 
 
 @pytest.fixture
@@ -281,15 +276,7 @@ def test_one_process_speaks(capsys: pytest.CaptureFixture[str], monkeypatch) -> 
 # --- what ends a training ------------------------------------------------------------------------
 
 # a step takes milliseconds here: without a pause every signal would come after the training
-SLOW = """
-import time
-from pipeline.training import session as training_session
-end_step = training_session.Session.end_step
-def slow(*words, **numbers):
-    time.sleep(0.2)
-    end_step(*words, **numbers)
-training_session.Session.end_step = slow
-"""
+SLOW = slow_down(0.2)
 FILES = ("log.jsonl", "last.safetensors", "best.safetensors")
 
 

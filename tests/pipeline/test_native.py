@@ -11,7 +11,7 @@ from pipeline.training.native_runs import read_run
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.records.record import load_record, save_record
 from tests.conftest import one_line_error, run_script
-from tests.pipeline.test_training_options import tiny_run
+from tests.pipeline.runs import tiny_run
 from tests.significance.test_significance import Task, with_wrong
 
 import numpy as np

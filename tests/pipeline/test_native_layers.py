@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pipeline  # noqa: F401  (quietens what follows)
@@ -20,6 +19,7 @@ import pytest
 import torch
 from paddle import nn
 
+pytestmark = pytest.mark.usefixtures("float64_by_default")
 TINY = BertConfig(
     vocab_size=101,
     hidden_size=24,
@@ -34,17 +34,6 @@ MASK = (np.arange(11) < np.array([[11], [7], [9]])).astype(np.int64)
 LABELS = np.array([0, 1, 1])
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="no C++ compiler")
-
-
-@pytest.fixture(autouse=True)
-def float64() -> Iterator[None]:
-    """Build everything in float64, on the CPU."""
-    paddle.set_device("cpu")
-    torch.set_default_dtype(torch.float64)
-    paddle.set_default_dtype("float64")
-    yield
-    torch.set_default_dtype(torch.float32)
-    paddle.set_default_dtype("float32")
 
 
 def run_step(model: nn.Layer) -> dict[str, np.ndarray]:

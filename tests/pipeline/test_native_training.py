@@ -1,13 +1,10 @@
 """Training with --randomness native: each framework's own draws, by --seed, recorded apart."""
 
-import gc
 import importlib
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.bert.fake_batch import load_fake_batch
-from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.training.native_runs import read_run
 from pipeline.training.options import read_options
 from pipeline.training.session import Session
@@ -15,7 +12,8 @@ from pipeline.training.shards import Shard
 from pipeline.training.state import read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
-from tests.pipeline.test_training_options import of_side, tiny_run
+from tests.pipeline.runs import files_closed, tiny_run, write_sentences  # noqa: F401
+from tests.pipeline.test_training_options import of_side
 
 import numpy as np
 import paddle
@@ -30,26 +28,9 @@ OPTIONS = "--randomness native --epochs 2 --batch-size 4 --grad-accum 2 --lr 1e-
 FILES = ("log.jsonl", "last.safetensors", "best.safetensors")
 
 
-@pytest.fixture(autouse=True)
-def default_precision() -> Iterator[None]:
-    yield
-    torch.set_default_dtype(torch.float32)
-    paddle.set_default_dtype("float32")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def files_closed() -> Iterator[None]:
-    yield
-    gc.collect()  # within this module's filter of warnings
-
-
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sentences")
-    for name, count in (("train.tsv", 20), ("dev.tsv", 10)):
-        lines = (DEMO_FOLDER / name).read_text(encoding="utf-8").splitlines()[: count + 1]
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+    return write_sentences(tmp_path_factory.mktemp("sentences"), 20, 10)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Performance: the faster layers equal the plain ones, and what the scripts measure. No timing is judged."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +21,7 @@ import pytest
 import torch
 from paddle import nn
 
+pytestmark = pytest.mark.usefixtures("float64_by_default")
 TINY = BertConfig(
     vocab_size=101,
     hidden_size=24,
@@ -33,17 +33,6 @@ TINY = BertConfig(
 )
 SMALL = ("--steps", "2", "--batch-size", "4", "--length", "12")
 WORK = Workload("tiny", 2, 4, 12)
-
-
-@pytest.fixture(autouse=True)
-def float64() -> Iterator[None]:
-    """Build everything in float64, on the CPU."""
-    paddle.set_device("cpu")
-    torch.set_default_dtype(torch.float64)
-    paddle.set_default_dtype("float64")
-    yield
-    torch.set_default_dtype(torch.float32)
-    paddle.set_default_dtype("float32")
 
 
 def padded_batch() -> dict[str, np.ndarray]:

@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.training.measures import Measured
 from pipeline.training.options import read_options
 from pipeline.training.session import Session
 from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError
 from tests.conftest import ENVIRONMENT, REPOSITORY
-from tests.pipeline.test_training_options import tiny_run
+from tests.pipeline.runs import slow_down, tiny_run, write_sentences
 from tests.warm import warm_executable
 
 import numpy as np
@@ -28,24 +27,12 @@ STEPS = 20  # of the training below: two epochs of 40 sentences
 FILES = ("log.jsonl", "last.safetensors", "best.safetensors")
 KILLS = 3
 # a step takes two milliseconds here: without a pause every kill would come before or after the training
-SLOW = """
-import time
-from pipeline.training import session as training_session
-end_step = training_session.Session.end_step
-def slow(*words, **numbers):
-    time.sleep(0.05)
-    end_step(*words, **numbers)
-training_session.Session.end_step = slow
-"""
+SLOW = slow_down(0.05)
 
 
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sentences")
-    for name, count in (("train.tsv", 40), ("dev.tsv", 10)):
-        lines = (DEMO_FOLDER / name).read_text(encoding="utf-8").splitlines()[: count + 1]
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+    return write_sentences(tmp_path_factory.mktemp("sentences"), 40, 10)
 
 
 @pytest.fixture(scope="module", params=SIDES)

@@ -1,12 +1,10 @@
 """Step 5 on the tasks of GLUE and ChnSentiCorp: the loss, the metrics and the labels are the task's own."""
 
-import gc
 import importlib
 import re
 import runpy
 import shutil
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from pathlib import Path
 
 from pipeline.profiles import PROFILES
@@ -22,8 +20,9 @@ from reprod_align import save_record
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
 from tests.conftest import REPOSITORY
+from tests.pipeline.runs import files_closed, tiny_run  # noqa: F401
 from tests.pipeline.test_tasks import write_task
-from tests.pipeline.test_training_options import of_side, tiny_run
+from tests.pipeline.test_training_options import of_side
 
 import numpy as np
 import paddle
@@ -45,19 +44,6 @@ OFFICIAL = {
     "qnli": ["acc"],
     "wnli": ["acc"],
 }
-
-
-@pytest.fixture(autouse=True)
-def default_precision() -> Iterator[None]:
-    yield
-    torch.set_default_dtype(torch.float32)
-    paddle.set_default_dtype("float32")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def files_closed() -> Iterator[None]:
-    yield
-    gc.collect()  # within this module's filter of warnings
 
 
 @pytest.fixture(scope="module")

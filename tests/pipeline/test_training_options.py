@@ -1,22 +1,19 @@
 """Every option of Step 5's training does what it says, and does the same on both sides."""
 
-import gc
 import importlib
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pipeline.bert.fake_batch import load_fake_batch
-from pipeline.data.corpus import DEMO_FOLDER
 from pipeline.profiles import PROFILES
 from pipeline.run import Run
 from pipeline.run.command_line import make_parser
-from pipeline.training.options import SCHEDULERS, add_options, read_options
+from pipeline.training.options import SCHEDULERS, read_options
 from pipeline.training.shards import Shard, draw_rows
 from pipeline.training.state import model_weights, read_state
 from reprod_align.curves import compare_curves
@@ -25,6 +22,7 @@ from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom, UnsharedDrawError
 from reprod_align.records.record import load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY
+from tests.pipeline.runs import files_closed, tiny_run, write_sentences  # noqa: F401
 
 import numpy as np
 import paddle
@@ -47,34 +45,9 @@ def of_side(side: str, name: str) -> Any:
 SHORT = "--dtype float64 --epochs 1 --batch-size 8 --lr 1e-3 --weight-decay 0.0078125"
 
 
-def tiny_run(home: Path, *words: str) -> Run:
-    """Return what a script's command line gives its `main`."""
-    parser = make_parser(None)
-    add_options(parser)
-    options = parser.parse_args(["--profile", "tiny", "--home", str(home), *words])
-    return Run(PROFILES["tiny"], home, options)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def files_closed() -> Iterator[None]:
-    yield
-    gc.collect()  # within this module's filter of warnings
-
-
-@pytest.fixture(autouse=True)
-def default_precision() -> Iterator[None]:
-    yield
-    torch.set_default_dtype(torch.float32)
-    paddle.set_default_dtype("float32")
-
-
 @pytest.fixture(scope="module")
 def sentences(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("sentences")
-    for name, count in (("train.tsv", 36), ("dev.tsv", 10)):
-        lines = (DEMO_FOLDER / name).read_text(encoding="utf-8").splitlines()[: count + 1]
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+    return write_sentences(tmp_path_factory.mktemp("sentences"), 36, 10)
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pipeline.data.corpus import DEMO_FOLDER
 from reprod_align.commands import main
 from reprod_align.curves.replay.explain import Span, _choose_span
 from reprod_align.curves.replay.logged import LoggedGap
 from tests.conftest import REPOSITORY, one_line_error, run_warm_python
-from tests.pipeline.test_training_options import tiny_run
+from tests.pipeline.runs import tiny_run, write_sentences
 
 import numpy as np
 import pytest
@@ -345,9 +344,7 @@ def step5(
 ) -> Iterator[tuple[Path, pytest.MonkeyPatch]]:
     """Return a folder in which Step 5 has run with another epsilon in Paddle, which is still there."""
     folder, patch = tmp_path_factory.mktemp("step5"), pytest.MonkeyPatch()
-    for name, count in (("train.tsv", 36), ("dev.tsv", 4)):
-        lines = (DEMO_FOLDER / name).read_text(encoding="utf-8").splitlines()[: count + 1]
-        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    write_sentences(folder, 36, 4)
     shutil.copytree(aligned_home, folder / "home")
     patch.setenv("PIPELINE_HOME", str(folder / "home"))
     patch.setenv("PIPELINE_DATA_DIR", str(folder))
