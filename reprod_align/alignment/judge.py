@@ -238,7 +238,7 @@ def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> No
     """Add a finding for a port that raised. Raises the error again if it is not the port's fault."""
     ours = error.framework != runner.port.name
     if ours and error.is_unshared and findings.report.checks:
-        findings.remark(f"not compared from there on: {error}")
+        findings.remark(f"the rest was not compared: {error}")
         return
     if ours or (error.lacks_kernel and runner.dtype == "float64"):
         raise error

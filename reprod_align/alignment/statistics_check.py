@@ -9,6 +9,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import parent
+from reprod_align.base.text import count
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
@@ -28,7 +29,9 @@ def compare_statistics(runner: Runner, findings: Findings, reference: Trace, por
             if not found.ok:
                 _add(runner, findings, name, other, found)
     if gaps:
-        findings.check_gaps("forward", f"{len(gaps)} running statistic(s) after a step", gaps)
+        findings.check_gaps(
+            "forward", f"{count(len(gaps), 'running statistic')} after a step", gaps
+        )
 
 
 def _compare(

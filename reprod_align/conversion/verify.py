@@ -46,7 +46,7 @@ def _compare(
 
 def _describe(expected: Array, actual: Array) -> str:
     apart = np.count_nonzero(expected != actual)
-    return f"{apart} of {expected.size} elements are others"
+    return f"{apart} of {expected.size} elements differ"
 
 
 class _Values(Mapping[str, Array]):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from reprod_align.base.text import count
 from reprod_align.errors import ReprodError, one_line
 
 import numpy as np
@@ -134,6 +135,6 @@ def _repeat_remark(repeats: list[tuple[str, Array, int]]) -> list[str]:
     span = f"{steps[0]} to {steps[-1]}" if len(steps) > 1 else f"{steps[0]}"
     outcome = f"{changed} of them with another value" if changed else "with the same values"
     return [
-        f"{len(steps)} step(s) ({span}) of {one_line(name)} appear more than once, {outcome}: "
+        f"logged more than once: {count(len(steps), 'step')} of {one_line(name)} ({span}), {outcome}; "
         "the last one counts, as after a resume"
     ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.base.json import to_plain
-from reprod_align.base.text import table
+from reprod_align.base.text import count, table
 from reprod_align.curves.log import CurveLog
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR
 from reprod_align.curves.rounding import Rounding
@@ -156,7 +156,7 @@ class CurveReport:
         if self.exit_code == 2:
             names = [one_line(r.name) for r in self.results if r.verdict == NOTHING]
             return f"cannot be compared: no step to judge in {', '.join(names)}"
-        return f"the logs agree: {len(self.results)} curve(s) within the band"
+        return f"the logs agree: {count(len(self.results), 'curve')} within the band"
 
     def summary(self) -> str:
         """Return the verdict, a table of the curves, and the details."""

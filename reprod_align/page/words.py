@@ -69,7 +69,7 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"the loss of the same outputs is (\S+) in Paddle and (\S+) in PyTorch",
      r"对相同的输出，损失在 Paddle 中为 \1，在 PyTorch 中为 \2"),
     (r"(.+) leaves the noise band at step (\d+)", r"\1 在第 \2 步离开噪声带"),
-    (r"the logs agree: (\d+) curve\(s\) within the band", r"两份日志一致：\1 条曲线都在噪声带内"),
+    (r"the logs agree: (\d+) curves? within the band", r"两份日志一致：\1 条曲线都在噪声带内"),
     (r"(\d+) findings?; the first is where the two models diverge",
      r"\1 处发现；第一处是两个模型开始不一致的地方"),
     (r"(\d+) comparisons?, all within tolerance", r"\1 项比较，均在容差之内"),

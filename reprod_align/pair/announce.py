@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 from reprod_align.base.progress import tell
+from reprod_align.base.text import count
 from reprod_align.model.side import Side
 from reprod_align.pair.remote import RemoteSide
 
@@ -29,7 +30,7 @@ class _Announcing:
         return self._side.run(inputs, training, *rest, **options)
 
     def train(self, inputs: Any, steps: int, *rest: Any, **options: Any) -> Any:
-        tell(f"{self._side.name}: optimizer, {steps} step(s)")
+        tell(f"{self._side.name}: optimizer, {count(steps, 'step')}")
         return self._side.train(inputs, steps, *rest, **options)
 
     def rates(self, steps: int) -> Any:

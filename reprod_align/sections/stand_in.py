@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.text import count
 from reprod_align.base.tree import leaves
 from reprod_align.base.tree import replace as replace_leaves
 from reprod_align.model.local import LocalSide
@@ -49,7 +50,9 @@ class StandIn:
     def answer(self, *args: Any, **kwargs: Any) -> Any:
         """Return the section's output."""
         if self._calls == len(self._crossings):
-            raise RuntimeError(f"called more often than in the first run: {self._calls} time(s)")
+            raise RuntimeError(
+                f"called more often than in the first run: {count(self._calls, 'time')}"
+            )
         crossing = self._crossings[self._calls]
         self._calls += 1
         given = leaves((args, kwargs), self._fw.is_tensor)

@@ -17,7 +17,7 @@ def test_the_momentum_shows_and_paddles_biased_variance_is_no_fault(
     with at_work(ours, theirs) as (runner, findings):
         reference, port = runner.run_reference(True), runner.run_port(True, "all")
         compare_statistics(runner, findings, reference, port)
-    assert findings.report.checks[0].what == "2 running statistic(s) after a step"
+    assert findings.report.checks[0].what == "2 running statistics after a step"
     assert findings.report.checks[0].passed == faithful
     assert ["running statistic" in text for text in messages(findings)] == [True] * (not faithful)
     if faithful:

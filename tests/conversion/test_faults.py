@@ -70,7 +70,7 @@ IN_RESULT: dict[str, tuple[str, Callable[[Arrays], object], str]] = {
               r"differs: net.weight_hh_l0: its 4 blocks \(gates"),
     "zeros": ("Linear", lambda s: s.update({"0.bias": 0 * s["0.bias"]}), "all zeros .* not converted"),
     "scaled": ("Linear", lambda s: s.update({"0.bias": 2 * s["0.bias"]}), "is 2 times PyTorch's"),
-    "one element": ("Linear", lambda s: s["0.bias"].__setitem__(3, 9.0), "1 of 8 elements are others"),
+    "one element": ("Linear", lambda s: s["0.bias"].__setitem__(3, 9.0), "1 of 8 elements differ"),
 }  # fmt: skip
 
 

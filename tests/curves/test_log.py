@@ -17,7 +17,7 @@ def test_a_resumed_run_repeats_steps_and_the_last_counts(tmp_path: Path) -> None
     path = lines_of(tmp_path / "log", [1, 2, 3, 2, 3, 4], [3.0, 2.0, 9.0, 2.0, 1.0, 0.5])
     log = read_curves(path)
     assert log.curves["loss"].values.tolist() == [3, 2, 1, 0.5]
-    assert "2 step(s) (2 to 3) of loss appear more than once, 1 of them" in log.remarks[0]
+    assert "more than once: 2 steps of loss (2 to 3), 1 of them" in log.remarks[0]
 
 
 def test_nan_in_any_spelling(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_side_shows_its_work(monkeypatch):
         [],
     )
     assert shown == [
-        "Paddle: weights and settings", "Paddle: optimizer, 2 step(s)", "Paddle: schedule, 3 steps"
+        "Paddle: weights and settings", "Paddle: optimizer, 2 steps", "Paddle: schedule, 3 steps"
     ]  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def strict_json(text: str) -> dict:
 def test_a_faithful_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pair", written(tmp_path, PAIR)]) == 0
     said = capsys.readouterr()
-    assert said.out.startswith("verdict: faithful\n") and "2 training step(s)" in said.out
+    assert said.out.startswith("verdict: faithful\n") and "2 training steps" in said.out
     assert said.err == "a word from the file\n"  # and no chatter, no progress: it is no terminal
 
 
@@ -284,7 +284,7 @@ def test_a_faithful_pair_apart(apart: Run, tmp_path: Path) -> None:
     finished = apart(written(tmp_path, PAIR))
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.startswith("verdict: faithful\n")
-    assert "2 training step(s)" in finished.stdout
+    assert "2 training steps" in finished.stdout
     assert finished.stderr == "a word from the file\n"
 
 

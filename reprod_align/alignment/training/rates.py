@@ -7,6 +7,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.schedule_causes import explain_rates
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
+from reprod_align.base.text import count
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Step
 
@@ -39,7 +40,7 @@ def compare_rates(
         length = 0
     expected, actual = np.array(first[:length]), np.array(second[:length])
     found = gap(expected, actual)
-    findings.check_gaps("schedule", f"learning rate, {length} step(s)", [found])
+    findings.check_gaps("schedule", f"learning rate, {count(length, 'step')}", [found])
     if not found.ok:
         scale = RELATIVE_TOLERANCE * max(float(np.abs(expected).max()), 1e-300)
         at = int(np.argmax(np.abs(actual - expected) > scale))

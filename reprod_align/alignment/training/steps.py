@@ -22,6 +22,7 @@ from reprod_align.alignment.training.updates import (
     all_agree,
 )
 from reprod_align.base.difference import gap
+from reprod_align.base.text import count
 from reprod_align.model.side import Step
 
 import numpy as np
@@ -70,13 +71,13 @@ def _compare_losses(findings: Findings, comparer: UpdateComparer, natural: Seque
         gap(np.array(a.loss), np.array(b.loss), floor=NOISE * noise[""])
         for a, b, noise in zip(comparer.taken, natural, comparer.noise, strict=True)
     ]
-    findings.check_gaps("optimizer", f"loss of {len(gaps)} training step(s)", gaps)
+    findings.check_gaps("optimizer", f"loss of {count(len(gaps), 'training step')}", gaps)
     return all(found.ok for found in gaps)
 
 
 def _check_updates(findings: Findings, gaps: Sequence[UpdateGaps]) -> None:
     every = [found for step in gaps for _, found in step.values()]
-    findings.check_gaps("optimizer", f"updates of {len(gaps)} step(s)", every)
+    findings.check_gaps("optimizer", f"updates of {count(len(gaps), 'step')}", every)
 
 
 def _grows(taken: Sequence[Step], natural: Sequence[Step], gaps: Sequence[UpdateGaps]) -> bool:

@@ -7,6 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Final
 
+from reprod_align.base.text import count
 from reprod_align.curves.log import CurveError, CurveLog, Points, read_count
 
 STEP_NAMES: Final = (
@@ -47,7 +48,7 @@ def read_rows(path: Path, kind: str, rows: Iterable[Row]) -> CurveLog:
     if counter.restarted:
         points.remarks.append(f"{column!r} starts again with every epoch: its steps are added up")
     if passed_over:
-        points.remarks.append(f"{passed_over} row(s) without {column!r} passed over")
+        points.remarks.append(f"passed over: {count(passed_over, 'row')} without {column!r}")
     return points.log(kind)
 
 

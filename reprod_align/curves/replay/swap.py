@@ -13,6 +13,7 @@ from reprod_align.alignment.locating.pins import EndPins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell
+from reprod_align.base.text import count
 from reprod_align.curves.explanation import PARTS, Part
 from reprod_align.curves.replay.state import State, as_paddle, to_torch
 from reprod_align.curves.replay.training import SEED, Training
@@ -176,7 +177,7 @@ class Swap:
         known = self._rates[framework]
         if len(known) < step:
             raise ReprodError(
-                f"{FRAMEWORKS[framework]}'s schedule ends after {len(known)} step(s), and --explain "
+                f"{FRAMEWORKS[framework]}'s schedule ends after {count(len(known), 'step')}, and --explain "
                 f"needs step {step}"
             )
         return known[step - 1]

@@ -33,7 +33,7 @@ def test_rates_of_the_steps(theirs: Any, words: str) -> None:
     findings = Findings()
     assert compare_rates(runner(), findings, steps([0.1], [0.05]), theirs, set()) == (not words)
     assert [words in text for text in messages(findings)] == [True] * bool(words)
-    assert findings.report.checks[0].what == "learning rate, 2 step(s)"
+    assert findings.report.checks[0].what == "learning rate, 2 steps"
 
 
 def test_schedules_are_compared_far_beyond_the_steps_that_were_taken() -> None:
