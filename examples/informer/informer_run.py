@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,7 +32,10 @@ from reprod_align import EXACT, STRICT, Gate
 from reprod_align.base.ending import run_command
 from reprod_align.base.quiet import quieten
 from reprod_align.errors import MissingInputError, ReprodError
+from reprod_align.page.outputs import add_output_arguments
+from reprod_align.page.terminal import show_output
 from reprod_align.randomness import epoch_order
+from reprod_align.report.gates import judge_gates
 
 import numpy as np
 
@@ -127,9 +130,13 @@ class Run:
             log=self.home / f"{name}_diff.log",
             first_run=f"{self.command(f'pt_{name}.py')} and {self.command(f'pd_{name}.py')}",
             sources=(self._sources("pt", name, exact), self._sources("pd", name, exact)),
-            explanation=None if exact else self._explain,
+            explanation=None if exact else partial(self._explain, name),
             **options,
         )
+
+    def judge(self, gate: Gate) -> int:
+        """Compare; return the exit code. Writes --report, --markdown and --junit."""
+        return judge_gates(self.options, [gate], {gate.name: self._found_file(gate.name)})
 
     def command(self, script: str) -> str:
         """Return the command line of another script with the same choices."""
@@ -161,29 +168,38 @@ class Run:
         model = (folder / f"{side}_informer.py", folder / "informer_arguments.py")
         return (*code, *model, self.checkpoint if side == "pt" else self.paddle_weights)
 
-    def _explain(self) -> list[str]:
+    def _found_file(self, name: str) -> Path:
+        """Return where what `align` found after a failed comparison is kept."""
+        return self.home / f"{name}_align.json"
+
+    def _explain(self, name: str) -> list[str]:
         """Say where the two models part: `align` on the same pair."""
         from pair_informer import explain
 
-        return explain(self)
+        return explain(self, self._found_file(name))
 
 
 def start(
     main: Callable[[Run], int | None],
     about: str | None,
     writes: str = "",
+    check: bool = False,
 ) -> None:
     """Run a script's `main` on what the command line chose, and exit.
 
     0 done, or aligned; 1 different; 2 could not be done, with a line on stderr. Earlier records of the
-    name `writes` are removed first.
+    name `writes` are removed first. check: it takes --report, --markdown and --junit.
     """
 
     def work() -> int | None:
-        run = Run(_parser(about).parse_args())
+        parser = _parser(about)
+        if check:
+            add_output_arguments(parser, json=False)
+        run = Run(parser.parse_args())
         for dtype in DTYPES if writes else ():
             run.output(writes, dtype).unlink(missing_ok=True)
-        return main(run)
+        with show_output(raw=check and run.options.markdown):
+            return main(run)
 
     sys.exit(run_command(Path(sys.argv[0]).name, work))
 

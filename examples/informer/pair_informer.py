@@ -6,10 +6,12 @@ INFORMER="--attn full --stack" in the environment chooses another one, in the sc
 import os
 import shlex
 from functools import partial
+from pathlib import Path
 
 from informer_run import Run, make_run
 from informer_settings import LENGTHS, SEED
 from reprod_align import align
+from reprod_align.base.json import write_json
 
 import numpy as np
 
@@ -88,8 +90,11 @@ def paddle_scheduler(optimizer):
     return informer_pd.build_schedule(optimizer)
 
 
-def explain(run: Run) -> list[str]:
-    """Return what `align` finds in the pair that a script was run with, in lines."""
+def explain(run: Run, kept: Path) -> list[str]:
+    """Return what `align` finds in the pair that a script was run with, in lines.
+
+    kept: the file that keeps the whole report, for a page.
+    """
     found = align(
         torch_model(run),
         paddle_model(run),
@@ -107,4 +112,5 @@ def explain(run: Run) -> list[str]:
             "align finds the models, the loss and the optimizer faithful: look at the scripts"
         )
         return [faithful, *remarks]
+    write_json(kept, found)
     return [*(f"align: {finding}" for finding in found.findings), *remarks]

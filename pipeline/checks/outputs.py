@@ -1,17 +1,16 @@
 """Runs the comparisons of a check script, and writes what its options ask for."""
 
-import json
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pipeline.run import Run
-from reprod_align import Gate, check
-from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
+from reprod_align import Gate
+from reprod_align.page.outputs import add_output_arguments
+from reprod_align.report.gates import judge_gates, read_found, read_results
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -21,17 +20,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def judge(run: Run, *gates: Gate) -> int:
     """Compare each gate's files; return the worst exit code. Writes --report, --markdown and --junit."""
-    require_outputs(run.options)
-    for gate in gates:
-        found_file(run, gate.name).unlink(missing_ok=True)
-    with redirect_stdout(sys.stderr) if run.options.markdown else nullcontext():
-        code = max(check(gate) for gate in gates)
-    name = Path(sys.argv[0]).name
-    write_outputs(
-        run.options,
-        partial(collect_page, run, name, [(gate.name, gate.name, "") for gate in gates]),
-    )
-    return code
+    name, rows = Path(sys.argv[0]).name, [(gate.name, gate.name, "") for gate in gates]
+    kept = {gate.name: found_file(run, gate.name) for gate in gates}
+    return judge_gates(run.options, gates, kept, partial(collect_page, run, name, rows))
 
 
 def found_file(run: Run, name: str) -> Path:
@@ -44,26 +35,10 @@ def collect_page(run: Run, title: str, rows: Sequence[tuple[str, str, str]]) -> 
     from reprod_align.report.records import describe_step, make_page  # a plain check needs none
 
     files = {name: run.output(f"{name}_diff").with_suffix(".json") for _, name, _ in rows}
-    results = {name: result for name, path in files.items() if (result := _read(path)) is not None}
+    results = read_results(files)
+    found = read_found(found_file(run, name) for name in results)
     steps = [describe_step(label, results.get(name), seconds) for label, name, seconds in rows]
-    return make_page(title, steps, results, _read_found(run, results), _read_curves(run, results))
-
-
-def _read(path: Path) -> Mapping[str, Any] | None:
-    try:
-        result: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return result
-
-
-def _read_found(run: Run, names: Iterable[str]) -> Any:
-    """Return what `align` found after the first comparison that failed; None if it was not asked."""
-    from reprod_align.base.json import from_plain
-    from reprod_align.report import Report
-
-    kept = (_read(found_file(run, name)) for name in names)
-    return next((from_plain(Report, plain) for plain in kept if plain is not None), None)
+    return make_page(title, steps, results, found, _read_curves(run, results))
 
 
 def _read_curves(run: Run, names: Iterable[str]) -> list[Any]:

@@ -1,5 +1,6 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -12,6 +13,7 @@ from reprod_align.base.difference import Gap, magnitude
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
+from reprod_align.records.diff import compare_arrays
 
 import numpy as np
 
@@ -159,8 +161,16 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
                 apart = Judge(done.noise, find).compare(expected, actual, floor)
+                if not done.training:  # what a report shows of each layer
+                    apart = replace(apart, mean=_measure_mean(expected, actual))
                 gaps.append((pair.torch[0], other, apart))
     return gaps
+
+
+def _measure_mean(expected: Array, actual: Array) -> float:
+    """Return mean |actual - expected|; NaN if the shapes differ."""
+    same = expected.shape == actual.shape
+    return compare_arrays(expected, actual).mean_abs if same else math.nan
 
 
 def outputs_are_float32(done: Pass, limit: float) -> bool:

@@ -39,6 +39,8 @@ class Gap:
     """number of the worst element in C order, the shape, the two values there"""
     local: bool = False
     """within the tolerance of the whole tensor, but not within that of the element's own place"""
+    mean: float = math.nan
+    """mean |actual - expected|; NaN where nobody asked for it"""
 
     @property
     def ok(self) -> bool:

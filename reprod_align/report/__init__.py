@@ -18,6 +18,7 @@ STAGES: tuple[Stage, ...] = (
 Verdict = Literal["faithful", "agrees to float32", "diverges"]
 AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
+DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
@@ -239,9 +240,14 @@ def show_factor(factor: float) -> str:
     return f"x{factor:.0f}" if factor < _MANY else f"x{factor:.0e}"
 
 
+def say_result(check: Check, faithful: bool) -> str:
+    """Return a check's result; in a faithful port what differs is float32 inside the model."""
+    return "ok" if check.passed else "float32" if faithful else DIFFERENT
+
+
 def _row(check: Check, faithful: bool) -> str:
-    """Return a check as a line; in a faithful port what differs is float32 inside the model."""
-    word = "ok" if check.passed else "float32" if faithful else "DIFFERENT"
+    """Return a check as a line."""
+    word = say_result(check, faithful)
     return f"  {check.stage:<9}  {check.what:<44}  {check.relative:8.1e}  {word}"
 
 

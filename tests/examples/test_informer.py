@@ -87,19 +87,21 @@ FAULTS = {
 }
 
 
-def driven(home: Path, scripts: Sequence[tuple[str, str]], *options: str) -> tuple[list[int], str]:
+def driven(
+    home: Path, scripts: Sequence[tuple[str, str]], *options: str, stderr: str = ""
+) -> tuple[list[int], str]:
     """Run scripts, each after its fault's code; return their exit codes and what was printed."""
     words = json.dumps([*SMALL, "--home", str(home), *options])
     finished = run_warm_python("-c", DRIVER, EXAMPLE, words, json.dumps(scripts))
     assert finished.returncode == 0, finished.stderr
-    assert not finished.stderr, finished.stderr
+    assert finished.stderr.startswith(stderr) if stderr else not finished.stderr, finished.stderr
     *printed, codes = finished.stdout.rstrip().split("\n")
     return json.loads(codes), "\n".join(printed)
 
 
 def of_step(step: str, fault: str = "") -> list[tuple[str, str]]:
     # once is enough: only the last step's check asks align for the place
-    silent = "import pair_informer; pair_informer.explain = lambda run: []"
+    silent = "import pair_informer; pair_informer.explain = lambda *_: []"
     quick = silent if step != STEPS[-1] else ""
     return [(f"pt_{step}.py", ""), (f"pd_{step}.py", fault), (f"check_{step}.py", quick)]
 
@@ -146,6 +148,17 @@ def test_the_checks_see_faults_and_name_the_first_place(example_home: Path, tmp_
         assert FAULTS[step][1] in printed.split(f"{step}: DIFFERENT")[1].split("DIFFERENT")[0]
     # align judges the code that lies there, which is faithful: the faults were in the scripts' process
     assert "align finds the models, the loss and the optimizer faithful" in printed
+
+
+def test_a_check_writes_a_page_a_table_and_tests(example_home: Path, tmp_path: Path) -> None:
+    home = shutil.copytree(example_home, tmp_path / "home")
+    page, tests = tmp_path / "a.html", tmp_path / "a.xml"
+    words = ("--markdown", "--report", str(page), "--junit", str(tests))
+    codes, printed = driven(home, [("check_metric.py", "")], *words, stderr="metric: aligned")
+    assert codes == [0] and printed.startswith("### ✅") and "| metric | passed |" in printed
+    assert "check_metric.py" in page.read_text() and 'failures="0"' in tests.read_text()
+    message = one_line_error(run_warm_python(EXAMPLE / "check_metric.py", "--report", "a.pdf"))
+    assert "--report a.pdf: the name must end in .html" in message
 
 
 def test_what_is_missing_or_does_not_fit_is_told_in_one_line(

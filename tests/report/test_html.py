@@ -69,6 +69,16 @@ def test_versions_of_other_interpreters_take_the_place_of_this_ones() -> None:
     assert dict(make_page(report, "x").facts)["torch"] == "1.2.3"
 
 
+def test_a_faithful_page_calls_nothing_different() -> None:
+    """Where float32 inside is all that differs, the float64 checks fail and the port is faithful."""
+    page = make_page(
+        Report("agrees to float32", checks=[Check("forward", "outputs", 1e-7, False)]), "x"
+    )
+    (checks, *_) = page.tables
+    assert checks.rows[0][-1] == "float32" and not checks.failed
+    assert page.passed and all(case.passed for case in page.cases)
+
+
 def test_the_verdict_in_a_sentence() -> None:
     assert say_verdict(diverging()).startswith("1 finding; the first is")
     assert say_verdict(Report(checks=CHECKS[1:])) == "1 comparison, all within tolerance"

@@ -83,7 +83,7 @@ def _add_gradients(known: dict[str, Layer], done: Pass) -> None:
         layer = known.get(parent(name))
         if layer is not None:
             allowed = apart.exceed * RELATIVE_TOLERANCE  # what noise allows is no difference
-            found = Figures(np.nan, apart.difference, min(apart.relative, allowed))
+            found = Figures(apart.mean, apart.difference, min(apart.relative, allowed))
             layer.backward = _worse(layer.backward, found)
 
 

@@ -97,6 +97,18 @@ def test_a_report_goes_through_json_and_back(diverging: Report) -> None:
     assert repr(again.details.layers) == repr(diverging.details.layers)
 
 
+def test_gradients_have_a_mean_and_a_largest_difference(faithful: Report) -> None:
+    figures = [layer.backward for layer in faithful.details.layers if layer.backward is not None]
+    figures += [
+        layer.backward
+        for layer in judge(epsilon=1e-3).details.layers
+        if layer.backward is not None and layer.backward.most > 1e-6
+    ]
+    assert len(figures) > 4
+    assert all(0 <= one.mean <= one.most for one in figures)
+    assert any(0 < one.mean < one.most for one in figures)
+
+
 def test_figures_of_what_cannot_be_compared_and_of_infinities() -> None:
     assert measure_figures(np.ones(3), np.ones(2)).relative == math.inf
     same = np.array([1.0, -np.inf])
