@@ -21,7 +21,7 @@ api-table: setup  ## run every entry of the API tables and write docs/api
 	$(BIN)/reprod-align api --write docs/api
 
 site: setup-dev  ## the documentation as a site, in site/; a broken link or anchor fails
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 setup: $(VENV)/.ready  ## make .venv with the pinned packages
 
@@ -54,12 +54,13 @@ mutants: setup-dev  ## change records/ in every way that mutmut knows: the tests
 bench: setup-dev  ## measure the figures of docs/benchmarks.md; ROWS="start compare:memory" chooses, ROWS=all takes every one
 	$(BIN)/python -m benchmarks.figures $(ROWS)
 
-lint: setup-dev  ## style, types, the direction of imports, and the picture of them
+lint: setup-dev  ## style, types, the direction of imports and the picture of them, and the site
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/draw_architecture.py --check
+	$(MAKE) --no-print-directory site
 
 doctor: setup  ## print versions, devices and what does not work
 	$(BIN)/reprod-align doctor

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import Outcome, run
-from reprod_align.api.show import describe_outcome, describe_versions, parts
+from reprod_align.api.show import PLAIN, describe_outcome, describe_versions, parts
 from reprod_align.api.table import TOPICS, list_entries, list_topic, title
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError
@@ -15,12 +15,26 @@ Outcomes = Mapping[str, Outcome]
 _NOTICE = (
     "<!-- Made by `reprod-align api --write docs/api`: edit reprod_align/api/topics instead. -->"
 )
-_RESULTS_CN = {
+_CHINESE = {
     "equal": "相同",
     "differs as described": "如所述不同",
     "the description is out of date": "说明已过时",
     "not run": "未运行",
+    "visible": "差异明显",
+    "another shape, type or order": "形状、类型或顺序不同",
+    "in the digits of float32": "差异在 float32 的精度范围内",
+    "PyTorch": "PyTorch",
+    "Paddle": "Paddle",
+    PLAIN: "直接写法，结果不同",
+    "random numbers are compared: bound and standard deviation of 160000 of them": "比较的是随机数：160000 个数的界与标准差",
+    "PyTorch divides by the norm plus 1e-7, Paddle by the norm": "PyTorch 除以范数加 1e-7，Paddle 除以范数",
+    "paddle.metric computes in float32": "paddle.metric 以 float32 计算",
+    "Paddle keeps rho and epsilon in float32": "Paddle 以 float32 保存 rho 和 epsilon",
 }
+"""fixed phrases; what the entries hold in English alone: code, and the names of the sources"""
+_DATA_NOTE_CN = (
+    "`numbers(2, 3)` 是形状为 (2, 3) 的正态随机数组，两边相同；`filled(layer)` 用这样的数填充一层的参数；默认数据类型是 float64"
+)
 _HEADINGS = ("PyTorch", "Paddle", "what differs", "result here")
 _HEADINGS_CN = ("PyTorch", "Paddle", "区别", "运行结果")
 _INTRODUCTION = """# PyTorch and Paddle, API by API
@@ -53,7 +67,7 @@ _INTRODUCTION_CN = """# PyTorch 与 Paddle 接口对照
 `reprod-align api 名称` 显示并当场运行一条，`reprod-align api --search 词` 查找。⌛ 表示旧文档使用、如今已不存在的接口。
 `audit` 与 `align` 的原因说明都引用这些条目。
 
-条目的来源（Source）：guide 指飞桨《论文复现指南》NLP 版，quick start 指 PaddleNLP 的 BERT 迁移教程，FAQ 指飞桨旧版《组网、训练、评估常见问题》，
+条目的来源：guide 指飞桨《论文复现指南》NLP 版，quick start 指 PaddleNLP 的 BERT 迁移教程，FAQ 指飞桨旧版《组网、训练、评估常见问题》，
 Informer log 指一次 Informer 移植的记录。
 """
 
@@ -76,7 +90,19 @@ def make_pages(outcomes: Outcomes) -> dict[str, str]:
     if failed:
         raise ReprodError(f"{len(failed)} entries do not hold, among them {failed[0]}")
     pages = {"README.md": _table(outcomes, False), "README_cn.md": _table(outcomes, True)}
-    return pages | {f"{topic}.md": _code_page(topic, outcomes) for topic in TOPICS}
+    for topic in TOPICS:
+        for chinese in (False, True):
+            pages[_name_page(topic, chinese)] = _code_page(topic, outcomes, chinese)
+    return pages
+
+
+def _name_page(topic: str, chinese: bool) -> str:
+    return f"{topic}_cn.md" if chinese else f"{topic}.md"
+
+
+def _translate(phrase: str) -> str:
+    raised = phrase.removeprefix("the plain call raises ")
+    return _CHINESE[phrase] if raised == phrase else f"直接写法抛出 {raised}"
 
 
 def _table(outcomes: Outcomes, chinese: bool) -> str:
@@ -92,9 +118,9 @@ def _table(outcomes: Outcomes, chinese: bool) -> str:
 
 def _cells(topic: str, entry: Entry, outcomes: Outcomes, chinese: bool) -> list[str]:
     outcome = outcomes[entry.slug]
-    result = _RESULTS_CN[outcome.result] if chinese else outcome.result
+    result = _translate(outcome.result) if chinese else outcome.result
     mark = " ⌛" if entry.obsolete else ""
-    name = f"[{entry.slug}]({topic}.md#{entry.slug}){mark}"
+    name = f"[{entry.slug}]({_name_page(topic, chinese)}#{entry.slug}){mark}"
     sentence = entry.chinese if chinese else entry.differs
     return [name, *(f"`{api}`" for api in entry.apis), sentence, result]
 
@@ -103,19 +129,24 @@ def _row(cells: list[str] | tuple[str, ...]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _code_page(topic: str, outcomes: Outcomes) -> str:
-    lines = [_NOTICE, f"# {title(topic)}", f"{title(topic, True)}", ""]
-    lines += [f"[Table](README.md) · [表格](README_cn.md). {DATA_NOTE}.", ""]
+def _code_page(topic: str, outcomes: Outcomes, chinese: bool) -> str:
+    other = "English" if chinese else "中文"
+    table = "[表格](README_cn.md)" if chinese else "[Table](README.md)"
+    note = f"{_DATA_NOTE_CN}。" if chinese else f"{DATA_NOTE}."
+    lines = [_NOTICE, f"# {title(topic, chinese)}", ""]
+    lines += [f"[{other}]({_name_page(topic, not chinese)}) · {table}", "", note, ""]
     helpers = dict.fromkeys(code for entry in list_topic(topic) for code in entry.helpers())
     if helpers:
-        lines += ["Used below:", "```python", "\n\n\n".join(helpers), "```", ""]
+        used = "下文用到：" if chinese else "Used below:"
+        lines += [used, "```python", "\n\n\n".join(helpers), "```", ""]
+    show = _show_in_chinese if chinese else _show_in_english
     for entry in list_topic(topic):
-        lines += _section(entry, outcomes[entry.slug])
+        lines += show(entry, outcomes[entry.slug])
     return "\n".join(lines)
 
 
-def _section(entry: Entry, outcome: Outcome) -> list[str]:
-    lines = [f"## {entry.slug}", "", entry.differs, "", entry.chinese, ""]
+def _show_in_english(entry: Entry, outcome: Outcome) -> list[str]:
+    lines = [f"## {entry.slug}", "", entry.differs, ""]
     for side, words in parts(entry).items():
         lines += [f"{words}:", "```python", entry.code(side), "```"]
     lines.append(f"Result: {describe_outcome(outcome)}.")
@@ -123,4 +154,17 @@ def _section(entry: Entry, outcome: Outcome) -> list[str]:
         lines[-1] += f" Compared to {entry.tolerance:g}: {entry.because}."
     if entry.sources:
         lines.append(f"Source: {'; '.join(entry.sources)}.")
+    return [*lines, ""]
+
+
+def _show_in_chinese(entry: Entry, outcome: Outcome) -> list[str]:
+    lines = [f"## {entry.slug}", "", entry.chinese, ""]
+    for side, words in parts(entry).items():
+        lines += [f"{_translate(words)}：", "```python", entry.code(side), "```"]
+    found = [_translate(phrase) for phrase in (outcome.result, outcome.measured) if phrase]
+    lines.append(f"结果：{'：'.join(found)}。")
+    if entry.because:
+        lines[-1] += f"比较到 {entry.tolerance:g}：{_translate(entry.because)}。"
+    if entry.sources:
+        lines.append(f"来源：{'；'.join(entry.sources)}。")
     return [*lines, ""]
