@@ -436,7 +436,7 @@ def test_the_pages_are_written_whole_or_not_at_all(
     assert "do not hold" in capsys.readouterr().err and not (tmp_path / "pages").exists()
     monkeypatch.setattr("reprod_align.api.pages.run", lambda entry: Outcome(EQUAL, ""))
     assert main(["api", "--write", str(tmp_path / "pages")]) == 0
-    assert len(list((tmp_path / "pages").iterdir())) == len(TOPICS) + 2
+    assert len(list((tmp_path / "pages").iterdir())) == 2 * (len(TOPICS) + 1)
 
 
 def test_audit_takes_its_conventions_from_the_entries() -> None:
