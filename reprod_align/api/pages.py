@@ -32,9 +32,7 @@ _CHINESE = {
     "Paddle keeps rho and epsilon in float32": "Paddle 以 float32 保存 rho 和 epsilon",
 }
 """fixed phrases; what the entries hold in English alone: code, and the names of the sources"""
-_DATA_NOTE_CN = (
-    "`numbers(2, 3)` 是形状为 (2, 3) 的正态随机数组，两边相同；`filled(layer)` 用这样的数填充一层的参数；默认数据类型是 float64"
-)
+_DATA_NOTE_CN = "`numbers(2, 3)` 是形状为 (2, 3) 的正态随机数组，两边相同；`filled(layer)` 用这样的数填充一层的参数；默认数据类型是 float64"
 _HEADINGS = ("PyTorch", "Paddle", "what differs", "result here")
 _HEADINGS_CN = ("PyTorch", "Paddle", "区别", "运行结果")
 _INTRODUCTION = """# PyTorch and Paddle, API by API
