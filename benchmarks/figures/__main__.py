@@ -22,7 +22,7 @@ from benchmarks.figures.page import (
 )
 from benchmarks.figures.rows import Figure
 
-GROUPS = ("start", "compare", "recording", "align", "convert")
+GROUPS = ("start", "compare", "recording", "align", "growth", "convert")
 """modules of this package, in the order of the page; the first takes seconds, others minutes"""
 
 

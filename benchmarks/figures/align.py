@@ -5,6 +5,7 @@ A pass is the forward and backward pass of both models in float64, with nothing 
 
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ _BATCH, _LENGTH, _LAYERS = 2, 64, 12
 _PARAMETERS = 109_483_778
 _BYTES = 32  # for each parameter
 _HERE = "benchmarks.figures.align"
+_WORKING = ExitStack()
+"""what stays in force until the process ends: a stack of a function's own would be left with it"""
 
 ROWS = (
     Row(("a faithful pair", "忠实的模型对"), f"{_HERE}:judge_faithful", 4.0, f"{_HERE}:run_both",
@@ -62,21 +65,21 @@ def _judge(epsilon: float | None) -> Callable[[], None]:
 def run_both(folder: Path) -> Callable[[], None]:
     """Return a forward and backward pass of both models in float64; both have run once."""
     ours, theirs = _make_pair()
-    from contextlib import ExitStack
-
     from reprod_align.pair.sides import paddle_side, torch_side
 
     import paddle
     import torch
 
-    ids, working = _draw_ids(), ExitStack()  # never left: the process ends with the figure
+    ids = _draw_ids()
     for side in (torch_side(ours), paddle_side(theirs)):
-        working.enter_context(side.working("float64"))
+        _WORKING.enter_context(side.working("float64"))
 
     def run() -> None:
-        ours(torch.tensor(ids)).sum().backward()
+        outputs = ours(torch.tensor(ids)), theirs(paddle.to_tensor(ids))
+        assert (outputs[0].dtype, outputs[1].dtype) == (torch.float64, paddle.float64)
+        for output in outputs:
+            output.sum().backward()
         ours.zero_grad()
-        theirs(paddle.to_tensor(ids)).sum().backward()
         theirs.clear_gradients(set_to_zero=False)
 
     run()

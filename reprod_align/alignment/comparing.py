@@ -45,8 +45,8 @@ class Pass:
     """empty where the reference allows no backward pass"""
     gradient_noise: Mapping[str, float] | None = None
     """by PyTorch's names: see `_measure_noise`; None if it was not measured, since no verdict hangs on it"""
-    digests: tuple[str, str] | None = None
-    """of both runs"""
+    digests: tuple[str, ...] = ()
+    """of both runs' outputs, and of both as a whole"""
 
     @property
     def outputs_ok(self) -> bool:

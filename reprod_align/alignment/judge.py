@@ -1,7 +1,8 @@
 """Takes two sides through the stages and collects what differs, in causal order."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import eq
 
 from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.batches.stage import compare_batches
@@ -20,6 +21,7 @@ from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
 from reprod_align.alignment.loss_stage import compare_losses
+from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
@@ -30,6 +32,7 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.trace import Trace
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 from reprod_align.report.grouping import group_findings
 
@@ -92,9 +95,10 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         done = _compare_mode(runner, findings, training=False)
         if findings.is_enough:
             return _conclude(runner, findings)
+        _forget_details(runner)
+        runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
         if pair.further:
             compare_batches(runner, findings, done)
-        _forget_details(runner)
         if pair.reference.loss is not None:
             compare_losses(runner, findings)
         if not runner.draws_shared:
@@ -122,13 +126,15 @@ def _compare_mode(
     """
     reference, natural = runner.made.pop(training, (None, None))
     if reference is None:
-        reference = runner.run_reference(True) if training else runner.expected
+        kept = runner.kept_in_training
+        reference = runner.run_reference(True, keep=kept) if training else runner.expected
     natural = natural or runner.run_port(training, "outputs")
-    digests = reference.digest(), natural.digest()
-    repeated = earlier is not None and digests == earlier.digests
+    made = _digest(reference, natural)
+    repeated = earlier is not None and all(map(eq, made, earlier.digests))
     if earlier is not None and repeated:
         done = replace(earlier, training=training, reference=reference, natural=natural)
     else:
+        digests = () if earlier else tuple(made)  # before gradients that agree are let go of
         done = compare_pass(runner, reference, training, natural, findings.places_only)
         done = replace(done, digests=digests)
     outputs = [found for _, found in done.outputs]
@@ -138,6 +144,8 @@ def _compare_mode(
         findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
     port = done.natural
     if not (repeated or (done.outputs_ok and done.gradients_ok)):
+        done = _complete(runner, done)
+        reference = done.reference
         port = locate(runner, findings, done)
     elif not training and runner.dtype == "float64" and _is_faint(done):
         search(runner, findings, done)
@@ -150,6 +158,21 @@ def _compare_mode(
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
+
+
+def _digest(*runs: Trace) -> Iterator[str]:
+    """Yield digests of runs: of their outputs first, which mostly tell."""
+    for whole in (False, True):
+        for run in runs:
+            yield run.digest(whole)
+
+
+def _complete(runner: Runner, done: Pass) -> Pass:
+    """Return the pass with every module's numbers in the reference's run, which is repeated for it."""
+    if not done.training or runner.kept_in_training == "all":
+        return done
+    reference = runner.run_reference(True)
+    return replace(done, reference=reference, noise=Noise(runner, True, reference))
 
 
 def _forget_details(runner: Runner) -> None:

@@ -178,7 +178,8 @@ def share_draws(runner: Runner) -> Runner:
     """
     runner = replace(runner, draws_shared=True)
     try:
-        ours, theirs = runner.run_reference(True), runner.run_port(True, "outputs")
+        ours = runner.run_reference(True, keep=runner.kept_in_training)
+        theirs = runner.run_port(True, "outputs")
     except ModelFailure:
         return runner
     places = keep_common_places(runner.pairing.places, ours.drawn, theirs.drawn)

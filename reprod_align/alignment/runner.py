@@ -45,6 +45,8 @@ class Runner:
     """False: under no_grad"""
     draws_shared: bool = False
     """whether the pairing's places for random draws are known to be those of both sides"""
+    differs: bool = False
+    """whether the two sides are known to differ"""
     _drawn: dict[object, Mapping[Any, Any]] = field(default_factory=dict)
     """kind of run -> the random draws of PyTorch's side in it, which Paddle's side repeats"""
     made: dict[bool, tuple[Trace, Trace]] = field(default_factory=dict)
@@ -60,6 +62,16 @@ class Runner:
     def keeps_float32(self) -> bool:
         """Whether a model computes in float32 inside, since it asks for that and is not widened."""
         return self.reference.keeps_float32 or self.port.keeps_float32
+
+    @property
+    def kept_in_training(self) -> Keep:
+        """What PyTorch's run in train mode keeps at first: little, unless it is known to be needed.
+
+        What a layer was given tells what its running statistics should be.
+        """
+        tensors = self.pairing.torch.tensors.values()
+        statistics = any(known.is_float and not known.is_parameter for known in tensors)
+        return "all" if self.differs or statistics else "ends"
 
     # ---------------------------------------------------------------- single passes
 

@@ -78,3 +78,16 @@ def test_what_train_mode_repeats_is_not_compared_again(monkeypatch: Any) -> None
 
     assert verdict_on(TorchNet(), Drops()).verdict == "diverges"
     assert taken == [False, False, False, True]
+
+
+def test_a_fault_of_train_mode_alone_is_named_with_its_module_and_line() -> None:
+    class Doubles(paddle.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            return super().forward(x) * (2.0 if self.training else 1.0)
+
+    drop = torch.nn.Dropout(0.5), paddle.nn.Dropout(0.5)
+    for layers in ((lambda x: x, lambda x: x), drop):
+        report = verdict_on(TorchNet(layers[0]), PaddleNet(layers[1], Doubles(5, 2)))
+        found = report.findings[0]
+        assert (found.place, found.stage) == ("second", "forward")
+        assert "(2.0 if self.training" in (found.paddle_code or "")

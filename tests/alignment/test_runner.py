@@ -1,5 +1,7 @@
 """Runs: the same draws on both sides, and the weights as they were after each."""
 
+from dataclasses import replace
+
 from reprod_align.alignment.runner import shake
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work, mean_square
 
@@ -47,3 +49,13 @@ def test_shaken_weights_move_by_a_few_units_in_the_last_place() -> None:
     moved = dict(shake(weights, 1e-10, 0))
     assert moved.keys() == {"w"}
     assert 0 < np.abs(moved["w"] / X - 1).max() <= 4.1e-10
+
+
+def test_train_mode_keeps_what_a_fault_or_a_running_statistic_needs() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, _):
+        assert runner.kept_in_training == "ends"
+        assert replace(runner, differs=True).kept_in_training == "all"
+    ours = torch.nn.Sequential(torch.nn.Linear(5, 2), torch.nn.BatchNorm1d(2))
+    theirs = paddle.nn.Sequential(paddle.nn.Linear(5, 2), paddle.nn.BatchNorm1D(2))
+    with at_work(TorchNet(last=ours), PaddleNet(last=theirs)) as (runner, _):
+        assert runner.kept_in_training == "all"

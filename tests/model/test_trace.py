@@ -32,3 +32,10 @@ def test_a_gradient_that_never_came_is_not_one_of_zeros() -> None:
     without = trace(LARGE, np.zeros(3), LARGE)
     without.gradients.clear()
     assert with_zeros.digest() != without.digest()
+
+
+def test_the_outputs_alone_tell_runs_apart_too() -> None:
+    once = trace(LARGE, LARGE, LARGE)
+    others = trace(LARGE, LARGE + 1, LARGE), trace(LARGE + 1, LARGE, LARGE)
+    told = [once.digest(whole=False) != other.digest(whole=False) for other in others]
+    assert told == [False, True]
