@@ -48,6 +48,13 @@ class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
 
 
+def explain_absence(path: Path, then: str = "") -> ReprodError:
+    """Return why `path` can't be read as a file: nothing is there, or a folder, a device or a pipe."""
+    if path.exists():
+        return ReprodError(f"{path} is not a file, but a folder, a device or a pipe{then}")
+    return MissingInputError(f"{path} is missing{then}")
+
+
 def describe_unexpected(error: Exception) -> str:
     """Return the line a command ends with for an error that no check foresaw: what, and where.
 

@@ -3,12 +3,15 @@
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import UnionType
 from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 from reprod_align.base.atomic import write_text
+from reprod_align.errors import ReprodError, explain_absence
 
 import numpy as np
 
@@ -45,6 +48,30 @@ def as_json(value: Any, indent: int = 2, ensure_ascii: bool = True) -> str:
 def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write `value` as JSON to `path`, whole or not at all; ReprodError if that fails."""
     write_text(path, f"{as_json(value, indent=1)}\n")
+
+
+def read_json(path: Path) -> Any:
+    """Return what a JSON file holds. Raises MissingInputError, or ReprodError if it cannot be read."""
+    if not path.is_file():
+        raise explain_absence(path)
+    try:
+        return parse_json(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
+        raise ReprodError(f"{path} cannot be read as JSON: {str(error)[:200]}") from error
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Return what JSON text holds. Raises ValueError also for a name that an object has twice."""
+    return json.loads(text, object_pairs_hook=_require_distinct)
+
+
+def _require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, unless the second value of a name would replace the first."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"an object has the name {twice[:80]!r} twice")
+    return made
 
 
 def from_plain(kind: Any, value: Any) -> Any:

@@ -82,7 +82,7 @@ def run(options: Namespace) -> int:
     )
     given = read_map(options.map) if options.map else None
     work = verify if options.verify else convert
-    with run_user_code(options.pair or Path(".")):
+    with run_user_code(options.pair or options.source):
         tell("making the models")
         try:
             with _make_pair(options) as pair:

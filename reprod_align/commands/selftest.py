@@ -5,10 +5,13 @@ exit 0 every planted fault is revealed, 1 some are not, 2 the pair cannot be tes
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
 from reprod_align.pair.file import PairFile, open_file
-from reprod_align.selftest import SelfTest, selftest_sides
+
+if TYPE_CHECKING:  # it imports Paddle, which must be quietened first
+    from reprod_align.selftest import SelfTest
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -23,8 +26,10 @@ def run(options: Namespace) -> int:
     return 0 if result.passed else 1
 
 
-def plant_faults(path: Path) -> SelfTest:
+def plant_faults(path: Path) -> "SelfTest":
     """Return the self-test of the pair in the file. Raises ReprodError if it cannot be tested."""
     with run_user_code(path), open_file(path, PairFile) as file:
+        from reprod_align.selftest import selftest_sides
+
         sides = file.side("torch"), file.side("paddle")
         return selftest_sides(*sides, file.inputs(), **file.settings())

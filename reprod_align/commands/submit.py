@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reprod_align.base.json import as_json
 from reprod_align.commands.verify import add_judging
-from reprod_align.errors import MissingInputError, ReprodError, one_line
+from reprod_align.errors import MissingInputError, ReprodError, explain_absence, one_line
 from reprod_align.submission.folder import GUIDE_FOLDER, Submission, find_root, list_files
 from reprod_align.submission.layout import MANIFEST, TRAINING, is_known
 from reprod_align.submission.pack import pack
@@ -57,11 +57,14 @@ def run(options: Namespace) -> int:
 def _collect(folder: Path, logs: list[Path]) -> dict[str, Path]:
     """Return the files that belong to a submission, by name; raises ReprodError if there are none."""
     if not folder.is_dir():
-        raise MissingInputError(f"{folder} is missing: expected the folder of records and logs")
+        expected = "expected the folder of records and logs"
+        if folder.exists():
+            raise ReprodError(f"{folder} is not a folder: {expected}")
+        raise MissingInputError(f"{folder} is missing: {expected}")
     found = list_files(find_root(folder))
     files = {name: path for name, path in found.items() if is_known(name) and name != MANIFEST}
     for log in logs:
         if not log.is_file():
-            raise MissingInputError(f"--training-log {log} is missing")
+            raise explain_absence(log, ": --training-log names it")
         files[f"{TRAINING}{log.name}"] = log
     return files

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.base.atomic import write_text
+from reprod_align.base.json import read_json
 from reprod_align.conversion.rule import Rule
-from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.errors import WeightsError
 
 _FORMAT: Final = 1
 _SIDES: Final = ("torch", "paddle")
@@ -50,13 +51,8 @@ def write_map(path: Path, found: WeightMap) -> None:
 
 
 def read_map(path: Path) -> WeightMap:
-    """Read a map. Raises MissingInputError, or WeightsError naming what is wrong in it."""
-    if not path.is_file():
-        raise MissingInputError(f"{path} is missing")
-    try:
-        made = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise WeightsError(f"{path} cannot be read as JSON: {error}") from error
+    """Read a map. Raises MissingInputError, or ReprodError naming what is wrong in it."""
+    made = read_json(path)
     if not isinstance(made, dict) or made.get("format") != _FORMAT:
         raise WeightsError(
             f'{path}: expected a map of convert, a JSON object with "format": {_FORMAT}'
@@ -112,6 +108,8 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
         raise refuse('one tensor against several needs "parts", their lengths or shares')
     if groups < 1 or any(part % groups for part in parts if groups > 1):
         raise refuse('"groups" must divide every part')
+    if groups > 1 and not parts:
+        raise refuse('"groups" needs "parts": a tensor that is neither cut nor joined has none')
     if not all(_are(kept, list) and all(_are(shape, int) for shape in kept) for kept in shapes):
         raise refuse("shapes must be lists of whole numbers, one for each tensor")
     if bool(shapes[0]) != bool(shapes[1]) or (
@@ -121,6 +119,8 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
     value = made.get("value")
     if value is not None and (type(value) is not int or len(torch) + len(paddle) != 1):
         raise refuse('"value" is the whole number that a counter without a counterpart holds')
+    if value is not None and not -(2**63) <= value < 2**63:
+        raise refuse('"value" is beyond what an int64 holds')
     kept = tuple(tuple(tuple(shape) for shape in side) for side in shapes)
     return Rule(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1], value)
 

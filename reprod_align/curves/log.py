@@ -15,6 +15,7 @@ Array = npt.NDArray[Any]
 LARGEST_STEP: Final = 1 << 53
 """beyond it, a float no longer tells two steps apart"""
 
+_MOST_CURVES: Final = 20_000  # a norm for each weight of a large model; hundreds of bytes each
 
 _MOST_DIGITS: Final = 300  # a float holds no more; such a step is too large anyway
 
@@ -84,8 +85,10 @@ class Points:
         self._epochs: tuple[list[int], list[float]] = ([], [])
 
     def add(self, step: int, name: str, value: float) -> None:
-        """Add one value; raises CurveError for a step too large to be counted."""
+        """Add one value; raises CurveError for a step too large to be counted, or for too many names."""
         self._require_step(step)
+        if name not in self._columns and len(self._columns) == _MOST_CURVES:
+            raise CurveError(f"{self.source} has more than {_MOST_CURVES:,} curves")
         steps, values = self._columns.setdefault(name, ([], []))
         steps.append(step)
         values.append(float(value))

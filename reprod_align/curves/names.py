@@ -80,15 +80,17 @@ def pair_names(
         """Return the names of both logs that are still to be paired."""
         sides = (reference, pairs.keys()), (other, pairs.values())
         mine, theirs = (
-            [name for name in names if name not in taken and (only or not is_measured(name))]
-            for names, taken in sides
+            [name for name in names if name not in taken and (only or not measured[name])]
+            for names, taken in ((names, set(taken)) for names, taken in sides)
         )
         return mine, theirs
+
+    measured = {name: is_measured(name) for name in (*reference, *other)}
 
     ours, others = _by_quantity(reference), _by_quantity(other)
     same_quantity = {name: others[what] for what, name in ours.items() if what in others}
     for rule in (same_quantity, {name: name for name in reference}):
-        mine, theirs = list_free()
+        mine, theirs = map(set, list_free())
         pairs |= {a: b for a, b in rule.items() if a in mine and b in theirs}
     guessed = _guess(*list_free())
     pairs |= guessed
@@ -136,16 +138,23 @@ def _by_quantity(names: Sequence[str]) -> dict[str, str]:
 
 def _guess(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     """Pair `accuracy` with `eval_accuracy`, and what is alone on both sides."""
-    pairs: dict[str, str] = {}
-    for name in mine:
-        plain = canonical(name).removeprefix("eval_")
-        partners = [n for n in theirs if canonical(n).removeprefix("eval_") == plain]
-        rivals = [n for n in mine if canonical(n).removeprefix("eval_") == plain]
-        if len(partners) == len(rivals) == 1 and plain != LOSS:
-            pairs[name] = partners[0]
+    rivals, partners = _by_plain(mine), _by_plain(theirs)
+    pairs = {
+        names[0]: partners[plain][0]
+        for plain, names in rivals.items()
+        if len(names) == len(partners.get(plain, ())) == 1 and plain != LOSS
+    }
     if len(mine) == len(theirs) == 1:
         pairs[mine[0]] = theirs[0]
     return pairs
+
+
+def _by_plain(names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of each quantity, an evaluation's with a training's."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(canonical(name).removeprefix("eval_"), []).append(name)
+    return found
 
 
 def _choose(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, str]:

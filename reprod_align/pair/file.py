@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
-from reprod_align.errors import ReprodError
+from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
@@ -166,7 +166,7 @@ def open_file(path: Path, kind: type[File]) -> Iterator[File]:
     Raises ReprodError if the file is missing. What the file's code raises passes unchanged.
     """
     if not path.is_file():
-        raise ReprodError(f"{path} is not a file" if path.exists() else f"{path} is missing")
+        raise explain_absence(path)
     module = ModuleType(_MODULE)
     module.__file__ = str(path.resolve())
     sys.modules[_MODULE] = module  # where dataclasses and pickle look a class up

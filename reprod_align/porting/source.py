@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from reprod_align.errors import ReprodError, describe_error
+from reprod_align.errors import ReprodError, describe_error, explain_absence
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def open_source(path: Path, words: str) -> Source:
     if not colon or not name or not call:
         raise ReprodError(f"--torch {words!r}: expected MODULE:CALL, such as mine.models:Model(8)")
     if not path.is_file():
-        raise ReprodError(f"{path} is not a file" if path.exists() else f"{path} is missing")
+        raise explain_absence(path)
     for folder in {*_find_root(path, name), str(Path.cwd())} - set(sys.path):
         sys.path.insert(0, folder)
     try:

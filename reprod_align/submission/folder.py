@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from reprod_align.base.text import shorten
-from reprod_align.errors import MissingInputError, ReprodError, one_line
+from reprod_align.errors import ReprodError, explain_absence, one_line
 from reprod_align.submission.layout import SIDES, STEPS, is_known
 from reprod_align.submission.unzip import MOST_BYTES, MOST_FILES, unpack
 
@@ -39,7 +39,7 @@ def open_submission(source: Path) -> Iterator[Submission]:
         yield Submission(source, list_files(find_root(source)))
         return
     if not source.is_file():
-        raise MissingInputError(f"{source} is missing: expected a folder or a zip archive")
+        raise explain_absence(source, ": expected a folder or a zip archive")
     with TemporaryDirectory(prefix="reprod_align_") as temporary:
         unpack(source, Path(temporary))
         yield Submission(source, list_files(find_root(Path(temporary), source)))

@@ -33,6 +33,8 @@ def unpack(path: Path, folder: Path) -> None:
             _check_entries(path, archive.infolist())
             for entry in entries:
                 _write(archive, entry, folder / entry.filename)
+    except ReprodError:
+        raise
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
         raise _refusal(path, f"damaged: {error}") from error
     except OSError as error:

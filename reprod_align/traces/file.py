@@ -16,7 +16,7 @@ from typing import Any
 
 from reprod_align.base.difference import parts
 from reprod_align.base.safetensors import read_tensors, write_tensors
-from reprod_align.errors import MissingInputError, ReprodError
+from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, STATISTICS
 
 import numpy as np
@@ -124,10 +124,8 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
 
     Raises MissingInputError if it is missing, ReprodError if it is damaged, foreign or of an older version.
     """
-    if not Path(path).exists():
-        raise MissingInputError(f"{path} is missing")
     if not Path(path).is_file():
-        raise ReprodError(f"{path} is not a file")
+        raise explain_absence(Path(path))
     arrays, metadata = read_tensors(path, leave_from=_LARGE)
     try:
         return _trace(_content(metadata, arrays), arrays)

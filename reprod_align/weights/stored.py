@@ -162,6 +162,8 @@ def find_fault(tensor: Stored) -> str:
     counts = (*tensor.shape, *tensor.strides, tensor.start)
     if not all(type(count) is int and 0 <= count < 2**63 for count in counts):
         return "its shape, strides or offset are not natural numbers"
+    if math.prod(length for length in tensor.shape if length) >= 2**63 // tensor.bits.itemsize:
+        return "its shape is beyond any array's"  # also where an axis without elements hides it
     held = tensor.source.size // tensor.bits.itemsize
     start, length = (part // tensor.bits.itemsize for part in tensor._extent())
     if start + length > held:

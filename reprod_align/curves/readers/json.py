@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base.json import parse_json
 from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format, Head
 from reprod_align.curves.readers.rows import Row, read_rows
@@ -46,7 +47,7 @@ def _json_lines(path: Path) -> Iterator[Row]:
 def _parse_line(text: bytes) -> dict[str, Any] | str:
     """Return the line's object, or what is wrong with it."""
     try:
-        value = json.loads(text.decode("utf-8-sig"))
+        value = parse_json(text.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:  # also text that is not UTF-8
         return f"not JSON ({type(error).__name__}: {error})"[:160]
     return value if isinstance(value, dict) else f"expected an object, got a {type(value).__name__}"
@@ -54,7 +55,7 @@ def _parse_line(text: bytes) -> dict[str, Any] | str:
 
 def _read_document(path: Path) -> CurveLog:
     try:
-        document = json.loads(path.read_text(encoding="utf-8-sig"))
+        document = parse_json(path.read_text(encoding="utf-8-sig"))
     except json.JSONDecodeError as error:
         raise CurveError(
             f"{path} is damaged at line {error.lineno}: {error.msg}; expected JSON lines, a list of "

@@ -3,7 +3,6 @@
 Neither framework is needed, and nothing that a file holds is run.
 """
 
-import json
 import zipfile
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.base.json import parse_json
+from reprod_align.errors import WeightsError, explain_absence
 from reprod_align.records.cost import Refused
 from reprod_align.weights.reading.paddle_file import read_paddle_file
 from reprod_align.weights.reading.safetensors_file import is_safetensors, read_safetensors
@@ -65,7 +65,7 @@ def open_checkpoint(path: Path) -> Checkpoint:
     if path.is_dir():
         path = _find_in_folder(path)
     if not path.is_file():
-        raise MissingInputError(f"{path} is missing")
+        raise explain_absence(path)
     return _open_shards(path) if path.name.endswith(_INDEX) else _open_file(path)
 
 
@@ -151,12 +151,12 @@ def _open_shards(path: Path) -> Checkpoint:
 
 def _read_index(path: Path) -> Mapping[str, str]:
     with _describe(path):
-        index = json.loads(path.read_text(encoding="utf-8"))
+        index = parse_json(path.read_text(encoding="utf-8-sig"))
     listed = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(listed, dict) or not listed:
         raise WeightsError(f'{path}: expected {{"weight_map": {{"tensor": "file", ...}}}}')
     for shard in listed.values():
-        if not isinstance(shard, str) or Path(shard).name != shard:
+        if not isinstance(shard, str) or Path(shard).name != shard or shard in ("", ".."):
             raise WeightsError(
                 f"{path}: expected names of files beside it, got {str(shard)[:80]!r}"
             )
@@ -168,7 +168,7 @@ def _open_shard(index: Path, name: str) -> Checkpoint:
     with _describe(index):  # a name may be too long
         there = path.is_file()
     if not there:
-        raise MissingInputError(f"{path} is missing: {index.name} lists it")
+        raise explain_absence(path, f": {index.name} lists it")
     return _open_file(path)
 
 

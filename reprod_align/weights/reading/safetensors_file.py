@@ -1,11 +1,11 @@
 """`.safetensors` files, read tensor by tensor; the package is not needed."""
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base.json import parse_json
 from reprod_align.records.cost import Refused
 from reprod_align.weights.stored import Span, Stored, find_fault
 
@@ -32,21 +32,33 @@ def read_safetensors(path: Path) -> tuple[dict[str, Stored], dict[str, str]]:
         size = int.from_bytes(handle.read(8), "little")
         if not 1 < size <= min(_LONGEST, length - 8):
             raise Refused("is truncated: its header ends behind the file")
-        header = json.loads(handle.read(size), object_pairs_hook=_require_distinct)
+        header = parse_json(handle.read(size))
     if not isinstance(header, dict):
         raise Refused("is damaged: its header is not a JSON object")
     metadata = header.pop("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(t, str) for t in metadata.values()):
+        raise Refused("is damaged: its metadata are not texts")
     begin = 8 + size
     tensors = {name: _entry(name, made, path, begin, length) for name, made in header.items()}
-    return tensors, metadata if isinstance(metadata, dict) else {}
+    _require_covered(tensors, begin, length)
+    return tensors, metadata
 
 
-def _require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object. Raises Refused if it has a name twice: the second would replace the first."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise Refused("is damaged: its header has a name twice")
-    return made
+def _require_covered(tensors: Mapping[str, Stored], begin: int, length: int) -> None:
+    """Refuse tensors that share bytes, and bytes that belong to no tensor: the format has neither."""
+    for at, size, name in sorted(_list_spans(tensors)):
+        if at != begin:
+            fault = "shares bytes with another tensor" if at < begin else "does not follow the last"
+            raise Refused(f"is damaged: {name} {fault}"[:200])
+        begin += size
+    if tensors and begin != length:
+        raise Refused(f"is damaged: {length - begin} bytes at its end belong to no tensor")
+
+
+def _list_spans(tensors: Mapping[str, Stored]) -> Iterator[tuple[int, int, str]]:
+    for name, tensor in tensors.items():
+        assert isinstance(tensor.source, Span)
+        yield tensor.source.offset, tensor.source.size, name
 
 
 def _entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:
