@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,12 +102,12 @@ def replace_records(run: Run, name: str) -> Iterator[None]:
     paths = [run.output(name, dtype) for dtype in DTYPES]
     kept = {path: path.with_name(f".{path.name}.before") for path in paths if path.is_file()}
     for path, aside in kept.items():
-        path.replace(aside)
+        _move(path, aside)
     try:
         yield
     except RefusedError:
         for path, aside in kept.items():
-            aside.replace(path)
+            _move(aside, path)
         raise
     finally:
         for aside in kept.values():
@@ -121,6 +121,11 @@ def _write(main: Callable[[Run], int | None], run: Run, name: str) -> int | None
     if not run.options.quiet:
         print(f"wrote {run.describe_output(name)}")
     return code
+
+
+def _move(path: Path, to: Path) -> None:
+    with suppress(FileNotFoundError):  # a second run of the script moved it
+        path.replace(to)
 
 
 def start(

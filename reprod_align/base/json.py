@@ -50,14 +50,14 @@ def write_json(path: str | os.PathLike[str], value: Any) -> None:
     write_text(path, f"{as_json(value, indent=1)}\n")
 
 
-def read_json(path: Path) -> Any:
-    """Return what a JSON file holds. Raises MissingInputError, or ReprodError if it cannot be read."""
+def read_json(path: Path, fault: type[ReprodError] = ReprodError) -> Any:
+    """Return what a JSON file holds. Raises MissingInputError, or `fault` if it cannot be read."""
     if not path.is_file():
         raise explain_absence(path)
     try:
         return parse_json(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError, MemoryError) as error:
-        raise ReprodError(f"{path} cannot be read as JSON: {str(error)[:200]}") from error
+        raise fault(f"{path} cannot be read as JSON: {str(error)[:200]}") from error
 
 
 def parse_json(text: str | bytes) -> Any:

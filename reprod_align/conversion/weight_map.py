@@ -51,8 +51,8 @@ def write_map(path: Path, found: WeightMap) -> None:
 
 
 def read_map(path: Path) -> WeightMap:
-    """Read a map. Raises MissingInputError, or ReprodError naming what is wrong in it."""
-    made = read_json(path)
+    """Read a map. Raises MissingInputError, or WeightsError naming what is wrong in it."""
+    made = read_json(path, WeightsError)
     if not isinstance(made, dict) or made.get("format") != _FORMAT:
         raise WeightsError(
             f'{path}: expected a map of convert, a JSON object with "format": {_FORMAT}'

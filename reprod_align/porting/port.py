@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
 from reprod_align.base.text import shorten
@@ -17,7 +18,6 @@ from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
 from reprod_align.porting.code import Code, dotted
 from reprod_align.porting.draft import Draft, find_converter, make_draft
-from reprod_align.porting.folder import require_new, whole_folder
 from reprod_align.porting.gathering.executed import list_executed
 from reprod_align.porting.gathering.gather import Gathered, gather
 from reprod_align.porting.loop import Outcome, mend

@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from reprod_align.base.atomic import write_text
+from reprod_align.base.atomic import whole_folder, write_text
 from reprod_align.errors import ReprodError
 
 _ENDING = ".txt"  # so that no tool takes a template for a module of this library
@@ -20,7 +20,7 @@ def list_templates() -> dict[str, str]:
 
 
 def write_skeleton(folder: Path) -> list[Path]:
-    """Write the files into a new folder, and return their paths.
+    """Write the files into a new folder, all or none, and return their paths.
 
     Raises ReprodError if the folder exists and is not empty, if its name is no name for a project, or if
     writing fails.
@@ -29,10 +29,9 @@ def write_skeleton(folder: Path) -> list[Path]:
         raise ReprodError(f"{folder}: expected a name of letters, digits, '_', '-' and '.'")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReprodError(f"{folder} exists already: give another name, or an empty folder")
-    written = []
-    for name, text in list_templates().items():
-        write_text(
-            folder / name, text.replace("NAME", folder.name) if name == "README.md" else text
-        )
-        written.append(folder / name)
-    return written
+    texts = list_templates()
+    texts["README.md"] = texts["README.md"].replace("NAME", folder.name)
+    with whole_folder(folder) as made:
+        for name, text in texts.items():
+            write_text(made / name, text)
+    return [folder / name for name in texts]

@@ -1,9 +1,15 @@
-"""A file is there whole or not at all."""
+"""A file or folder is there whole or not at all."""
 
 import os
 from pathlib import Path
 
-from reprod_align.base.atomic import require_writable, whole_file, write_text
+from reprod_align.base.atomic import (
+    require_new,
+    require_writable,
+    whole_file,
+    whole_folder,
+    write_text,
+)
 from reprod_align.errors import ReprodError
 
 import pytest
@@ -66,3 +72,27 @@ def test_a_folder_that_cannot_be_written_in_is_told_before_the_work(tmp_path: Pa
     for folder in (tmp_path / "file" / "below", Path("/proc/self/below")):
         with pytest.raises(ReprodError, match="cannot write in"):
             require_writable(folder)
+
+
+def test_a_folder_is_there_when_the_block_ended_well(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty"):
+        with whole_folder(tmp_path / name) as made:
+            (made / "a").write_text("1")
+            assert not (tmp_path / name / "a").exists()
+        assert (tmp_path / name / "a").read_text() == "1"
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "other") as made:
+        (made / "a").write_text("1")
+        raise KeyboardInterrupt
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "new"]
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a").write_text("1")
+    (tmp_path / "file").write_text("1")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name, message in {"full": "holds files already", "file": "is not a folder",
+                          "link": "is not a folder", "absent/x": "absent is missing"}.items():  # fmt: skip
+        with pytest.raises(ReprodError, match=message):
+            require_new(tmp_path / name)

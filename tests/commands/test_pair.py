@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import reprod_align.selftest as planting
 from reprod_align.commands import pair, selftest
 from reprod_align.errors import ReprodError
 from tests.commands.asked import run
@@ -60,9 +61,9 @@ def test_what_a_selftest_prints_and_returns(
     file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = []
-    nothing = selftest.SelfTest(pair.Report(), [])
+    nothing = planting.SelfTest(pair.Report(), [])
     monkeypatch.setattr(
-        selftest, "selftest_sides", lambda *args, **settings: given.append(args) or nothing
+        planting, "selftest_sides", lambda *args, **settings: given.append(args) or nothing
     )
     assert run(selftest, file) == 1
     assert [side.name for side in given[0][:2]] == ["PyTorch", "Paddle"]

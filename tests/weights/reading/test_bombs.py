@@ -108,7 +108,7 @@ def test_a_name_twice_in_a_header(tmp_path: Path) -> None:
     entry = json.dumps({"dtype": "F32", "shape": [1], "data_offsets": [0, 4]})
     header = f'{{"w": {entry}, "w": {entry}}}'.encode()
     (tmp_path / "a").write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
-    assert "its header has a name twice" in refused(tmp_path / "a")
+    assert "an object has the name 'w' twice" in refused(tmp_path / "a")
 
 
 def test_a_name_too_long_for_a_file(tmp_path: Path) -> None:
