@@ -132,7 +132,7 @@ WRITERS: Mapping[str, Writer] = {
     "convert": Writer("w.pdparams", command(*CONVERT), 9000),
     "submit": Writer("s.zip", command("submit", "log_reprod", "--output", "s.zip"), 4000),
     "api --write": Writer(
-        "pages/README.md", API + command("api", "--write", "pages"), 3000, "pages"
+        "table/README.md", API + command("api", "--write", "table"), 3000, "table"
     ),
     "new": Writer("mine/README.md", command("new", "mine"), 800, "mine", new=True),
     "port": Writer("ported/report.md", command(*PORT), 300, "ported", new=True),
