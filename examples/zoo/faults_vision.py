@@ -8,19 +8,12 @@ _SCALED = (
 )
 
 
-def _scaled(name: str, module: str, *rates: str) -> Fault:
-    """Return the fault that a network's dropouts scale in eval mode."""
-    edits = [
-        (f'Dropout(p={rate}, mode="downscale_in_infer")', f"Dropout(p={rate})") for rate in rates
-    ]
-    return Fault(name, f"paddle.vision.models.{module}", _SCALED, tuple(edits))
-
-
 FAULTS = (
     Fault("alexnet", "paddle.vision.models.alexnet", _SCALED, tuple(
         (f'self._drop{number} = Dropout(p=0.5, mode="downscale_in_infer")',
          f"self._drop{number} = Dropout(p=0.5)") for number in (1, 2))),
-    _scaled("squeezenet1_0, squeezenet1_1", "squeezenet", "0.5"),
+    Fault("squeezenet1_0, squeezenet1_1", "paddle.vision.models.squeezenet", _SCALED,
+          (('Dropout(p=0.5, mode="downscale_in_infer")', "Dropout(p=0.5)"),)),
     *(
         Fault(f"squeezenet{version}", "paddle.vision.models.squeezenet",
               "The pools drop an incomplete last window: torchvision's have ceil_mode=True",

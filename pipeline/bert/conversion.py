@@ -94,7 +94,7 @@ def _find_architecture(source: Checkpoint) -> str:
 def _build_twins(architecture: str, config: BertConfig) -> Models:
     if architecture == "BertForPreTraining":
         raise WeightsError("models/pd_bert.py has no next-sentence head: use --target paddlenlp")
-    _set_precision("float32")  # the conversion works in float64, on copies
+    _build_in_float32()
     return getattr(pt_bert, architecture)(config), getattr(pd_bert, architecture)(config)
 
 
@@ -102,7 +102,7 @@ def _build_paddlenlp_pair(architecture: str, config: BertConfig) -> Models:
     import transformers
     from paddlenlp import transformers as paddlenlp_transformers
 
-    _set_precision("float32")  # the conversion works in float64, on copies
+    _build_in_float32()
     shape = config.to_dict()
     pt_model = getattr(transformers, architecture)
     pd_model = getattr(paddlenlp_transformers, PADDLENLP_CLASSES.get(architecture, architecture))
@@ -112,7 +112,7 @@ def _build_paddlenlp_pair(architecture: str, config: BertConfig) -> Models:
     )
 
 
-def _set_precision(dtype: str) -> None:
+def _build_in_float32() -> None:  # the conversion works in float64, on copies
     paddle.set_device("cpu")
-    pt_backend.set_precision(dtype)
-    pd_backend.set_precision(dtype)
+    pt_backend.set_precision("float32")
+    pd_backend.set_precision("float32")

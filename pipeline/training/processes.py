@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from typing import Any, NoReturn, TypeVar
 
@@ -137,13 +137,11 @@ def claim_first_failure(count: Callable[[str], int]) -> bool:
         return False
 
 
-def quieten_unless_first(
-    parser: argparse.ArgumentParser, environment: Mapping[str, str] = os.environ
-) -> None:
+def quieten_unless_first(parser: argparse.ArgumentParser) -> None:
     """Let the first process alone report a wrong command line: all processes have the same."""
     names = (("RANK", "WORLD_SIZE"), ("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"))
     for rank, world in names:
-        if environment.get(world, "1") != "1" and environment.get(rank, "0") != "0":
+        if os.environ.get(world, "1") != "1" and os.environ.get(rank, "0") != "0":
             parser.error = _leave  # type: ignore[method-assign]
 
 

@@ -125,7 +125,7 @@ class Runner:
             self.reference.rest()
         self._begin(self.port, training)
         self._call_before(self.port, training)
-        trace = self.port.run(
+        return self.port.run(
             self.inputs,
             training,
             self._draws_of_port(SEED, (training, loss)),
@@ -136,7 +136,6 @@ class Runner:
             graded=self.graded,
             wanted=wanted,
         )
-        return trace
 
     def _call_before(self, side: Side, training: bool) -> None:
         """Make the calls that come before the run; the first begins anew."""

@@ -183,7 +183,7 @@ def prepare(
     if before == "torch":
         models.load(before, state.tensors)  # the forward passes that settle doubts run on these
     else:
-        models.stir("torch")
+        models.stir()
     found, lacking = models.derive()
     faults = [*lacking.values(), *faults]
     return Prepared(before, state.tensors, found, faults, remarks, frozenset(lacking))

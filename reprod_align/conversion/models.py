@@ -80,9 +80,9 @@ class Models:
             if own and saved.info.tensors[own].shape == tensor.shape:
                 side.load({own: tensor.values()})
 
-    def stir(self, framework: str) -> None:
-        """Move constant weights (biases of 0, norms of 1) off their constants: these hide faults."""
-        side, saved = self.pair.side(framework), self.saved[framework]
+    def stir(self) -> None:
+        """Move PyTorch's constant weights (biases of 0, norms of 1): these hide faults."""
+        side, saved = self.pair.side("torch"), self.saved["torch"]
         source = np.random.default_rng(_SEED)
         for name, array in side.values().items():
             tensor = saved.info.tensors[name]

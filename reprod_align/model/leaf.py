@@ -122,14 +122,14 @@ def carries_mask(array: Array) -> bool:
     return is_mask(array) or bool((array <= -HIDDEN).any())
 
 
-def equal_in_effect(expected: Array, actual: Array, relative: float = RELATIVE_TOLERANCE) -> bool:
+def equal_in_effect(expected: Array, actual: Array) -> bool:
     """Tell whether two arrays that are added to scores show the same: what is hidden may be -1e4 or -inf."""
     if expected.shape != actual.shape or {expected.dtype.kind, actual.dtype.kind} != {"f"}:
         return False
     hidden = expected <= -HIDDEN
     if (hidden != (actual <= -HIDDEN)).any():
         return False
-    return gap(np.where(hidden, 0.0, expected), np.where(hidden, 0.0, actual), relative).ok
+    return gap(np.where(hidden, 0.0, expected), np.where(hidden, 0.0, actual)).ok
 
 
 def hide_different_places(expected: Array, actual: Array) -> bool:

@@ -96,7 +96,7 @@ class PairFile:
         name = "inputs" if hasattr(self._module, "inputs") else "INPUTS"
         found = getattr(self._module, name, None)
         if callable(found):
-            found = self.call_function(name, "")
+            found = self.require_function(name, "")()
         if found is None:
             raise ReprodError(
                 f"{self.path} gives no inputs: define inputs(), which returns a dict or a tuple of arrays"
@@ -130,12 +130,8 @@ class PairFile:
             name: like[0] for name, like in found if like and not hasattr(self._module, like[0])
         }
 
-    def call_function(self, name: str, that: str) -> Any:
-        """Return what the function of the file returns; `that` says what it should, for the error."""
-        return self.require_function(name, that)()
-
     def require_function(self, name: str, that: str) -> Callable[..., Any]:
-        """Return the function of the file, which takes no arguments."""
+        """Return the function of the file, which takes no arguments; `that` is said of a missing one."""
         function = self.find_function(name, 0)
         if function is None:
             raise ReprodError(f"{self.path} defines no function {name}() {that}")

@@ -24,7 +24,7 @@ def change_padding_index(view: View) -> Found:
     if found is None:
         return "no embedding"
     padded = [place for place in tables if _pad_index(place[1]) is not None]
-    path, layer = padded[0] if padded else _largest_given(view, 0) or found
+    path, layer = padded[0] if padded else _largest_given_zero(view) or found
 
     def look_up(own: Forward, ids: paddle.Tensor, *args: Any, **kwargs: Any) -> Any:
         return functional.embedding(ids, layer.weight)
@@ -56,9 +56,9 @@ def _pad_index(layer: Any) -> int | None:
     return None if index is None or index < 0 else int(index)
 
 
-def _largest_given(view: View, index: int) -> Place | None:
-    """Return the largest embedding that is given this index: word tables first."""
-    tables = [p for p in view.of(nn.Embedding) if (_indices(view, p[0]) == index).any()]
+def _largest_given_zero(view: View) -> Place | None:
+    """Return the largest embedding that is given the index 0: word tables first."""
+    tables = [p for p in view.of(nn.Embedding) if (_indices(view, p[0]) == 0).any()]
     return max(tables, key=lambda place: int(place[1].weight.shape[0]), default=None)
 
 

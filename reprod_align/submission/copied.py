@@ -22,9 +22,7 @@ _RATE = re.compile(r"(^|[_.])(lr|learning_?rate)([_.\d]|$)", re.IGNORECASE)
 _LOOKED_AT = 4096  # elements of a tensor
 
 
-def count_copied(
-    comparison: Comparison, expected: Mapping[str, Any], *, from_counts: bool = False
-) -> int:
+def count_copied(comparison: Comparison, expected: Mapping[str, Any], *, from_counts: bool) -> int:
     """Return how many different computed floats the records have, all of them equal; 0 if one differs.
 
     comparison: of `expected`, {name: array}, with the other side. from_counts: single numbers are

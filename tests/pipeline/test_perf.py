@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pd_fast, pt_bert
-from models.bert_config import BertConfig
 from models.pd_fast import FastBertEncoder, FastLinear, contiguous_tensors, faster
 from pipeline.timing import workload as perf
 from pipeline.timing.compare import SpeedComparison, of_differences, of_ratios
 from pipeline.timing.workload import PHASES, WARM_UP, Speed, Stopwatch, Workload, load_speed
 from reprod_align import ReprodError, align
 from tests.conftest import one_line_error, run_script
+from tests.pipeline.test_native_layers import IDS, MASK, TINY
 
 import numpy as np
 import paddle
@@ -22,23 +22,9 @@ import torch
 from paddle import nn
 
 pytestmark = pytest.mark.usefixtures("float64_by_default")
-TINY = BertConfig(
-    vocab_size=101,
-    hidden_size=24,
-    num_hidden_layers=2,
-    num_attention_heads=4,
-    intermediate_size=40,
-    max_position_embeddings=20,
-    initializer_range=0.2,
-)
 SMALL = ("--steps", "2", "--batch-size", "4", "--length", "12")
+BATCH = {"input_ids": IDS * MASK, "attention_mask": MASK}
 WORK = Workload("tiny", 2, 4, 12)
-
-
-def padded_batch() -> dict[str, np.ndarray]:
-    ids = np.random.default_rng(0).integers(1, 101, (3, 11))
-    mask = (np.arange(11) < np.array([[11], [7], [9]])).astype(np.int64)
-    return {"input_ids": ids * mask, "attention_mask": mask}
 
 
 def outputs_and_gradients(model: nn.Layer, train: bool) -> dict[str, np.ndarray]:
@@ -46,7 +32,7 @@ def outputs_and_gradients(model: nn.Layer, train: bool) -> dict[str, np.ndarray]
     model.train() if train else model.eval()
     model.clear_gradients(set_to_zero=False)
     paddle.seed(7)  # the same dropout masks each time
-    logits = model(**{name: paddle.to_tensor(array) for name, array in padded_batch().items()})
+    logits = model(**{name: paddle.to_tensor(array) for name, array in BATCH.items()})
     loss = F.cross_entropy(logits, paddle.to_tensor([0, 1, 1]))
     loss.backward()
     found = {"logits": logits, "loss": loss}
@@ -85,7 +71,7 @@ def test_align_finds_the_faster_model_faithful() -> None:
     report = align(
         theirs,
         ours,
-        padded_batch(),
+        BATCH,
         torch_loss=lambda logits: torch.nn.functional.cross_entropy(
             logits, torch.tensor([0, 1, 1])
         ),
@@ -106,7 +92,7 @@ def test_align_sees_a_fault_in_a_faster_layer(monkeypatch: pytest.MonkeyPatch) -
     theirs = pt_bert.BertForSequenceClassification(TINY)
     ours = pd_bert.BertForSequenceClassification(TINY)
     faster(ours)
-    report = align(theirs, ours, padded_batch())
+    report = align(theirs, ours, BATCH)
     assert not report.passed
     assert {finding.stage for finding in report.findings} == {"backward"}
 

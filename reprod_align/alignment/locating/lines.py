@@ -320,7 +320,7 @@ class LineFinder:
             return Trace(), Trace()
 
 
-def make_lines(found: Difference, relative: float = _RELATIVE["float64"]) -> Lines:
+def make_lines(found: Difference, relative: float) -> Lines:
     """Return the lines of a difference, and what differs in words.
 
     relative: how far equal values may be apart.

@@ -73,9 +73,9 @@ class UserCode:
             frame = frame.f_back
         return None
 
-    def find_calling_line(self, skip: int = 1) -> tuple[SourceLine, FrameType] | None:
+    def find_calling_line(self) -> tuple[SourceLine, FrameType] | None:
         """Return the line of the user's that led here, with its frame; None if none did."""
-        frame = self.find_calling_frame(sys._getframe(skip))
+        frame = self.find_calling_frame(sys._getframe(1))
         return None if frame is None else (line_of(frame), frame)
 
     def find_class(self, kind: type, anywhere: bool = False) -> SourceLine | None:

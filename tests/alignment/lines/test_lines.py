@@ -53,13 +53,25 @@ def plant(original: Path, before: str, after: str, folder: Path) -> tuple[Path, 
     return port, 1 + text[: text.index(before)].count("\n")
 
 
-def find_first(port: Path) -> Finding | None:
+def first_of(ours: ModuleType, port: Path, model: str, *inputs: np.ndarray) -> Finding | None:
+    """Return the first finding on a model that both files define."""
     import torch
 
     torch.manual_seed(0)
-    x = np.random.default_rng(0).normal(size=(2, 5, 8))
-    report = reprod_align.align(torch_attention.Attention(), load(port).Attention(), (x,))
+    report = reprod_align.align(getattr(ours, model)(), getattr(load(port), model)(), inputs)
     return report.findings[0] if report.findings else None
+
+
+def masked_ids() -> tuple[np.ndarray, np.ndarray]:
+    """Return token ids (2, 6), and 1 for each that is no padding."""
+    kept = np.ones((2, 6), np.int64)
+    kept[1, 4:] = 0
+    return np.random.default_rng(0).integers(1, 30, (2, 6)), kept
+
+
+def find_first(port: Path) -> Finding | None:
+    x = np.random.default_rng(0).normal(size=(2, 5, 8))
+    return first_of(torch_attention, port, "Attention", x)
 
 
 def test_a_faithful_port_has_no_finding_and_no_line_is_looked_for(

@@ -2,15 +2,14 @@
 
 from pathlib import Path
 
-import reprod_align
 from reprod_align.alignment.lines.arguments import find_argument
 from reprod_align.pair.sides import paddle_side
+from reprod_align.report import Finding
 from tests.alignment.lines import torch_blocks
-from tests.alignment.lines.test_lines import load, plant
+from tests.alignment.lines.test_lines import first_of, load, plant
 
 import numpy as np
 import pytest
-import torch
 
 PORT = Path(__file__).with_name("paddle_blocks.py")
 # what is changed in the port, and to what
@@ -31,11 +30,8 @@ FAULTS = {
 }  # fmt: skip
 
 
-def find_first(port: Path) -> reprod_align.report.Finding | None:
-    torch.manual_seed(0)
-    x = np.random.default_rng(0).normal(size=(3, 5, 8))
-    report = reprod_align.align(torch_blocks.Model(), load(port).Model(), (x,))
-    return report.findings[0] if report.findings else None
+def find_first(port: Path) -> Finding | None:
+    return first_of(torch_blocks, port, "Model", np.random.default_rng(0).normal(size=(3, 5, 8)))
 
 
 def test_the_port_is_faithful() -> None:

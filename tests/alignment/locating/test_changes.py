@@ -3,16 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import reprod_align
 from reprod_align.alignment.locating.changes import Trial
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_masks
-from tests.alignment.lines.test_lines import load, plant
+from tests.alignment.lines.test_lines import first_of, masked_ids, plant
 from tests.pairs.families import CASES, judged
 
-import numpy as np
 import pytest
-import torch
 
 PORT = Path(__file__).parents[1] / "lines" / "paddle_masks.py"
 # what is changed in the port, to what, and what the finding says
@@ -29,12 +26,7 @@ FAULTS = {
 
 
 def find_first(port: Path) -> Finding | None:
-    torch.manual_seed(0)
-    ids = np.random.default_rng(0).integers(1, 30, (2, 6))
-    kept = np.ones((2, 6), np.int64)
-    kept[1, 4:] = 0
-    report = reprod_align.align(torch_masks.Encoder(), load(port).Encoder(), (ids, kept))
-    return report.findings[0] if report.findings else None
+    return first_of(torch_masks, port, "Encoder", *masked_ids())
 
 
 def test_a_faithful_port_has_no_finding_and_nothing_is_tried(

@@ -2,17 +2,14 @@
 
 from pathlib import Path
 
-import reprod_align
 from reprod_align.alignment.locating.replacing.alterations import Alterations, describe_alteration
 from reprod_align.model.source.alteration import Switch
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
-from tests.alignment.lines.test_lines import load, plant
+from tests.alignment.lines.test_lines import first_of, masked_ids, plant
 from tests.pairs.families import CASES, judged
 
-import numpy as np
 import pytest
-import torch
 
 PORT = Path(__file__).parents[2] / "lines" / "paddle_switches.py"
 # what is changed in the port, to what, and what the finding says
@@ -27,12 +24,7 @@ FAULTS = {
 
 
 def find_first(port: Path) -> Finding | None:
-    torch.manual_seed(0)
-    ids = np.random.default_rng(0).integers(1, 30, (2, 6))
-    kept = np.ones((2, 6), np.int64)
-    kept[1, 4:] = 0
-    report = reprod_align.align(torch_switches.Model(), load(port).Model(), (ids, kept))
-    return report.findings[0] if report.findings else None
+    return first_of(torch_switches, port, "Model", *masked_ids())
 
 
 def test_a_faithful_port_has_no_finding_and_nothing_is_turned(
