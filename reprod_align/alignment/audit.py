@@ -1,8 +1,9 @@
 """Compare what the two models' layers and optimizers are set to, before anything is computed."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any, Final
 
 from reprod_align.api import table
@@ -73,8 +74,17 @@ def describe_differences(
     already: the text that stands before, whose entries are not named again.
     """
     found = list(differences)
-    text = "; ".join(difference.message for difference in found)
+    text = "; ".join([*(difference.message for difference in found), *_describe_exchange(found)])
     return text + table.refer_to([difference.entry for difference in found], already)
+
+
+def _describe_exchange(found: Sequence[SettingDifference | OptimizerDifference]) -> Iterator[str]:
+    """Say of which two settings each has the other's value."""
+    known = [one for one in found if isinstance(one, SettingDifference)]
+    for one, other in combinations(known, 2):
+        crossed = (one.torch_value, other.paddle_value), (other.torch_value, one.paddle_value)
+        if all(_equal(*pair) for pair in crossed):
+            yield f"{one.name} and {other.name} are exchanged"
 
 
 def compare_settings(

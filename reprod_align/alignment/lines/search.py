@@ -87,6 +87,10 @@ class _Search:
         maker = self._maker(wrong, len(self._theirs))
         if maker is None:
             return Difference("value", *consumers, used=consumers[1])
+        made, due = self._theirs[maker], KnownValues(expected, self._relative)
+        if len(made.outputs) > 1 and any(map(due.find_equal, made.outputs)):
+            place = _position(consumers[1], wrong)  # another of what one call returns
+            return Difference("value", *consumers, True, consumers[1], made, place)
         starts = sorted(set(self._starts(maker)))
         found = [self._compare(at, wrong, expected) for at in starts]
         best = max(found, key=self._rank, default=None)

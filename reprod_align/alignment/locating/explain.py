@@ -89,5 +89,6 @@ def _outputs_before(whole: Call, tick: int, reference: Trace) -> Iterator[tuple[
         inside = call.parent is not None and reference.calls[call.parent] is whole
         if inside and 0 <= call.finished < tick:
             name = call.path[len(whole.path) :].lstrip(".")
-            for leaf in call.outputs.values():
-                yield f"the output of {name}", leaf.array
+            for at, leaf in call.outputs.items():
+                which = f" {at}" if len(call.outputs) > 1 else ""
+                yield f"the output of {name}{which}", leaf.array

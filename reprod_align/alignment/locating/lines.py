@@ -110,11 +110,28 @@ class LineFinder:
             return altered
         if found is not None and found.theirs is not None and found.theirs.user is not None:
             return self._find_deciding(fault, found)
+        if found is None and fault.calls.theirs is not scope.theirs:
+            return self._find_handing(fault)
         if found is None or (stock and not self._is_in_user_code(found, place[1])):
             return Lines()
         if not found.is_sure and (stock or find_settings(pairing, *place)):
             return Lines()
         return self._find_deciding(fault, found)
+
+    def _find_handing(self, fault: Fault) -> Lines:
+        """Return the lines at which the code at fault calls the child that shows it."""
+        found = []
+        calls, runs = fault.calls, (self._run.reference, self._run.port)
+        for call, run, place, trace in zip(
+            (calls.ours, calls.theirs), runs, fault.place, self._traces, strict=True
+        ):
+            keys = [call.key]
+            while call.parent is not None and run.calls[call.parent].path != place:
+                call = run.calls[call.parent]
+                keys.append(call.key)
+            made = (one for key in reversed(keys) for one in trace.operations if one.child == key)
+            found.append(next((one.user or one.source for one in made), None))
+        return Lines(found[0], found[1])
 
     def _find_deciding(self, fault: Fault, found: Difference) -> Lines:
         """Return the lines of a difference: of the arguments that decide it, where they are known."""

@@ -48,7 +48,35 @@ def trace_attribute(
             made = find_attribute(owner, name)
             if made is not None and made.value is not None:
                 return _trace(file, owner, made, made.value, file not in own)
-    return Trail(None, found) if found else None
+    if not found:
+        return None
+    other = _find_handed_up(classes, found, own)
+    return Trail(None, found) if other is None else Trail(other)
+
+
+def _find_handed_up(
+    classes: Sequence[SourceLine], names: Sequence[str], own: Collection[str]
+) -> SourceLine | None:
+    """Return where a constructor gives its base class another value by the name of a parameter."""
+    constructors = list(_find_constructors(classes))
+    for (file, function), (_, base) in zip(constructors, constructors[1:], strict=False):
+        for call in [one for one in ast.walk(function) if _is_super_call(one)]:
+            for name in names if file in own else ():
+                value = _find_argument(call, [name], _list_arguments(base)[1:])  # type: ignore[arg-type]
+                if isinstance(value, (ast.Name, ast.Constant)) and ast.unparse(value) != name:
+                    return place_of(file, value)
+    return None
+
+
+def _is_super_call(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    above = node.func.value
+    return (
+        node.func.attr == "__init__"
+        and isinstance(above, ast.Call)
+        and name_called(above) == "super"
+    )
 
 
 def trace_argument(
