@@ -131,13 +131,13 @@ def _is_right(known: KnownValues, value: Array) -> bool:
     """Tell whether the reference has this mask or index too, by whatever convention."""
     if value.size < 2 or value.dtype.kind not in "biuf":
         return True
-    if value.min() != value.max() and known.knows(value):
+    if value.min() != value.max() and known.knows_order(value):
         return True
     if value.dtype.kind != "f" or not (value <= HIDING).any():
         return False
     places = find_places(value)
     dues = [find_places(one) for one in known.arrays] if places is not None else []
-    return any(due is not None and due.size == places.size and tell_the_same(places, due)
+    return any(due is not None and due.size == places.size and tell_the_same(places.ravel(), due.ravel())
                for due in dues if places is not None)  # fmt: skip
 
 

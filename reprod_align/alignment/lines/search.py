@@ -12,7 +12,7 @@ from typing import Literal
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.names import name_of
-from reprod_align.alignment.lines.values import KnownValues, tells
+from reprod_align.alignment.lines.values import KnownValues, are_equal, tells
 from reprod_align.alignment.lines.variants import vary
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
@@ -53,24 +53,31 @@ def find_difference(
     wrong: Array,
     consumers: Consumers,
     relative: float,
+    taken: Sequence[Array] = (),
 ) -> Difference | None:
     """Return where the port's code begins to differ, None if nothing tells.
 
     ours, theirs: the calls inside one module, in order. expected: the value that is due, as the
     reference has it and as the port would; wrong: what the port has. consumers: who takes it,
-    PyTorch's and Paddle's: a child module's call, or the return statement.
+    PyTorch's and Paddle's: a child module's call, or the return statement. taken: what PyTorch's module
+    is given, of which its own calls may use nothing.
     """
-    return _Search(ours, theirs, relative).explain(wrong, expected, consumers)
+    return _Search(ours, theirs, relative, taken).explain(wrong, expected, consumers)
 
 
 class _Search:
     def __init__(
-        self, ours: Sequence[Operation], theirs: Sequence[Operation], relative: float
+        self,
+        ours: Sequence[Operation],
+        theirs: Sequence[Operation],
+        relative: float,
+        taken: Sequence[Array] = (),
     ) -> None:
         self._ours = write_out([one for one in ours if one.name != RETURN])
         self._theirs = [one for one in theirs if one.name != RETURN]
         self._relative = relative
         self._known = KnownValues(_values(self._ours), relative)
+        self._taken_in = KnownValues(taken, relative)
         calls = [one for one in self._theirs if one.child is None]
         children = [one for one in self._theirs if one.child is not None]
         self._made = KnownValues((made for one in calls for made in one.outputs), relative)
@@ -160,7 +167,7 @@ class _Search:
         if at in self._seen:
             return
         self._seen.add(at)
-        unknown = [value for value in self._theirs[at].inputs if not self._known.knows(value)]
+        unknown = [value for value in self._theirs[at].inputs if not self._is_known(value)]
         makers = [self._maker(value, at) for value in unknown]
         earlier = [maker for maker in makers if maker is not None and maker not in self._seen]
         if all(map(self._is_foreign, earlier)):
@@ -168,13 +175,16 @@ class _Search:
         for maker in earlier:
             yield from self._starts(maker)
 
+    def _is_known(self, value: Array) -> bool:
+        return self._known.knows(value) or bool(self._taken_in.find_equal(value))
+
     def _is_foreign(self, at: int) -> bool:
         """Tell whether a value is made without any of the reference's: a mask of another convention."""
         known = self._foreign.get(at)
         if known is None:
             self._foreign[at] = True  # until it is known: a value may be made of itself
             inputs = self._theirs[at].inputs
-            makers = [self._maker(value, at) for value in inputs if not self._known.knows(value)]
+            makers = [self._maker(value, at) for value in inputs if not self._is_known(value)]
             known = len(makers) == len(inputs) and all(
                 maker is None or self._is_foreign(maker) for maker in makers
             )
@@ -341,6 +351,8 @@ class _Search:
         for value in theirs.inputs:
             if self._known.find_equal(value) or not taken.find_alike(value):
                 continue
+            if any(_has_merged_axes(one, value, self._relative) for one in ours.inputs):
+                continue
             same_call = name_of(ours) == name_of(theirs) and _numbers(ours) == _numbers(theirs)
             same_shape = any(one.shape == value.shape for one in ours.inputs)
             maker = self._maker(value, at)
@@ -392,6 +404,12 @@ def _is_same(value: Array, made: Array) -> bool:
         return value is made
     exact = value.dtype.kind in "fc" and made.dtype.kind in "fc"
     return bool(np.array_equal(value, made, equal_nan=exact))
+
+
+def _has_merged_axes(one: Array, other: Array, relative: float) -> bool:
+    """Tell whether two arrays differ in shape alone: the elements are in the same order."""
+    merged = one.size == other.size and one.shape != other.shape
+    return merged and are_equal(one.ravel(), other.ravel(), relative)
 
 
 def _position(operation: Operation | None, value: Array) -> int:

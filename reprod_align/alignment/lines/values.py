@@ -40,6 +40,12 @@ class KnownValues:
         """
         return self._find(array, in_order=False)
 
+    def knows_order(self, array: Array) -> bool:
+        """Tell whether an array of these values in this order is there, in whatever shape."""
+        flat = _strip(array).reshape(-1)
+        others = (self._bare[at].reshape(-1) for at in self.find_alike(array))
+        return any(are_equal(one, flat, self._relative) for one in others)
+
     def knows(self, array: Array) -> bool:
         """Tell whether an array of these values is there, in whatever shape and order.
 

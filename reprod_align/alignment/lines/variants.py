@@ -207,6 +207,20 @@ def _places(operation: Operation) -> Iterator[Made]:
                     yield f"a slice from {at} of axis {axis}", part
 
 
+def _repeats(operation: Operation) -> Iterator[Made]:
+    """Yield the whole axis again and again, and each of its elements again and again."""
+    given = operation.outputs[0]
+    if len(operation.inputs) != 1 or operation.inputs[0].ndim != given.ndim:
+        return
+    x = operation.inputs[0]
+    grown = [axis for axis in range(x.ndim) if x.shape[axis] != given.shape[axis]]
+    if len(grown) == 1 and x.size and given.shape[grown[0]] % x.shape[grown[0]] == 0:
+        (axis,) = grown
+        times = given.shape[axis] // x.shape[axis]
+        yield f"tile over axis {axis}", np.concatenate([x] * times, axis)
+        yield f"repeat_interleave over axis {axis}", x.repeat(times, axis)
+
+
 def _exchange_held(operation: Operation) -> Iterator[Variant]:
     """Yield the triangles that a mask which a module holds may be meant to be."""
     given = operation.outputs[0]
@@ -325,6 +339,7 @@ _FAMILIES: Final[Sequence[tuple[Collection[str], Callable[[Operation], Iterator[
     ({"zeros", "ones", "zeros_like", "ones_like", "full", "full_like"}, _filling),
     ({"arange"}, _ranges),
     ({"getitem", "slice"}, _places),
+    ({"tile", "repeat_interleave"}, _repeats),
     (_UNARY, _functions),
 )  # fmt: skip
 """names of calls, and what they could have been"""

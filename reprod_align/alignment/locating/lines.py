@@ -197,7 +197,7 @@ class LineFinder:
             if fault.stage == "backward":
                 return find_cut(ours, theirs, relative)
             found = self._compare(fault, scope, ours, theirs, relative)
-            if found is not None and (found.how != "value" or found.made is not None):
+            if _is_settled(found, first):
                 return found
             first = first or found
         return first
@@ -221,7 +221,10 @@ class LineFinder:
                 find_consumer(theirs, target.keys[1], target.which),
             )
             if None not in pair:
-                found = find_difference(ours, theirs, target.expected, target.wrong, pair, relative)
+                given = [leaf.array for leaf in scope.ours.inputs.values()]
+                found = find_difference(
+                    ours, theirs, target.expected, target.wrong, pair, relative, given
+                )
                 if found is not None:
                     return found
         if fault.place == fault.calls.paths or not self._is_moved(fault):
@@ -354,6 +357,22 @@ def _is_proven(found: Difference | None) -> bool:
     return all(call.differentiable for call in calls) and not (
         found.theirs is not None and takes_constant(found.theirs)
     )
+
+
+def _is_settled(found: Difference | None, first: Difference | None) -> bool:
+    """Tell whether a difference stands; else the code around may tell more. first: of narrower code.
+
+    A call without a counterpart may have one there: PyTorch's caller may do what the port's module does.
+    """
+    if found is None or (found.how == "value" and found.made is None):
+        return False
+    if first is not None and _lacks_counterpart(first):
+        return found.is_sure and not _lacks_counterpart(found)
+    return not _lacks_counterpart(found)
+
+
+def _lacks_counterpart(found: Difference) -> bool:
+    return found.how == "extra" and not found.is_sure
 
 
 def _is_open(found: Difference | None) -> bool:
