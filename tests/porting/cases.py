@@ -33,6 +33,11 @@ CASES = {
     ),
     names.LoadingHook: _layered("self.register_load_state_dict_pre_hook(print)", "x.tanh()"),
     names.UsageRecord: _layered("torch._C._log_api_usage_once('Net')", "x.tanh()"),
+    names.TracedAssertion: _alike(
+        "    def forward(self, x):\n"
+        "        torch._assert(\n            len(x) > 0,\n            f'{len(x)} rows')\n"
+        "        return x * 2\n"
+    ),
     names.TorchScriptDecorator: _alike(
         "    @torch.jit.unused\n    def more(self):\n        pass\n\n" + FORWARD.format("x.tanh()"),
     ),

@@ -10,6 +10,7 @@ REMEDIES: Final[Sequence[Remedy]] = (
     names.LostTorchName(),
     names.LoadingHook(),
     names.UsageRecord(),
+    names.TracedAssertion(),
     names.TorchScriptDecorator(),
     names.OtherCase(),
     names.ShadowedName(),

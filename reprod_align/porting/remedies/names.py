@@ -111,6 +111,19 @@ class UsageRecord(Remedy):
             yield from remove_calls(case, "_log_api_usage_once")
 
 
+class TracedAssertion(Remedy):
+    """PyTorch has a function that asserts, for torch.fx; in Paddle it is Python's own statement."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Write the statement."""
+        if not case.find(r"has no attribute '_assert'"):
+            return
+        for node in case.draft.calls():
+            alone = isinstance(next(case.draft.parents(node)), ast.Expr)
+            if alone and dotted(node.func) == "paddle._assert" and not node.keywords:
+                yield case.draft.replace(node, f"assert {', '.join(map(ast.unparse, node.args))}")
+
+
 class ShadowedName(Remedy):
     """The draft takes an argument of a function for what was imported from PyTorch by the same name."""
 

@@ -1,0 +1,74 @@
+"""The sources that are ported: each case's module has its class, which takes the arguments."""
+
+import ast
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+from benchmarks.port_cases import CASES
+
+import numpy as np
+import pytest
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_case_is_one_call_with_inputs(name: str) -> None:
+    case = CASES[name]
+    (call,) = ast.parse(case.call).body
+    assert isinstance(call, ast.Expr) and isinstance(call.value, ast.Call)
+    inputs = case.make_inputs()
+    arrays = inputs.values() if isinstance(inputs, dict) else inputs
+    assert len(arrays) > 0 and all(isinstance(one, np.ndarray) for one in arrays)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_source_declares_the_arguments(name: str) -> None:
+    case = CASES[name]
+    path = find_source(case.module)
+    if path is None:
+        pytest.skip(f"{case.module} is not installed: see benchmarks/requirements-ports.txt")
+    classes = {one.name: one for one in ast.parse(path.read_text("utf-8")).body
+               if isinstance(one, ast.ClassDef)}  # fmt: skip
+    for call in ast.walk(ast.parse(case.call)):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+            if call.func.id in classes:
+                check_arguments(call, classes[call.func.id], classes)
+    outer = ast.parse(case.call, mode="eval").body
+    assert isinstance(outer, ast.Call) and ast.unparse(outer.func) in classes
+
+
+def test_a_missing_argument_is_seen() -> None:
+    source = "class Base:\n    def __init__(self, a, *, b=1): pass\nclass Net(Base): pass\n"
+    classes = {one.name: one for one in ast.parse(source).body if isinstance(one, ast.ClassDef)}
+    check_arguments(ast.parse("Net(1, b=2)", mode="eval").body, classes["Net"], classes)
+    with pytest.raises(AssertionError, match="c"):
+        check_arguments(ast.parse("Net(1, c=2)", mode="eval").body, classes["Net"], classes)
+
+
+def check_arguments(call: ast.expr, kind: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> None:
+    """Assert that the class, or one that it is derived from in the file, declares a call's arguments."""
+    assert isinstance(call, ast.Call)
+    declared: set[str] = set()
+    while True:
+        made = [
+            one for one in kind.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"
+        ]
+        if made:
+            args = made[0].args
+            declared |= {one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)}
+        bases = [classes[name] for one in kind.bases if (name := ast.unparse(one)) in classes]
+        if (made and made[0].args.kwarg is None) or not bases:
+            break
+        kind = bases[0]
+    missing = {word.arg for word in call.keywords} - declared
+    assert not missing or not made, f"not declared: {missing}"
+
+
+def find_source(module: str) -> Path | None:
+    """Return where a module's source lies, without importing its packages; None if it is not installed."""
+    folders = None
+    for part in module.split("."):
+        spec = PathFinder.find_spec(part, folders)
+        if spec is None:
+            return None
+        folders = spec.submodule_search_locations
+    return Path(spec.origin) if spec.origin else None
