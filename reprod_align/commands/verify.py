@@ -25,7 +25,7 @@ def add_judging(parser: ArgumentParser) -> None:
     """Declare what `submit` and `verify` judge by."""
     parser.add_argument(
         "--threshold", type=float, metavar="X",
-        help="largest difference of Step 5's metrics (default: 0.0015; 0.0025 occurs, too)",
+        help="largest difference of Step 5's metrics (default: 0.0015; newer guides use 0.0025)",
     )  # fmt: skip
     parser.add_argument(
         "--allow-identical", action="append", default=[], metavar="STEP",

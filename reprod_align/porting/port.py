@@ -2,7 +2,6 @@
 
 import ast
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,7 @@ from tempfile import TemporaryDirectory
 from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
-from reprod_align.base.text import shorten
+from reprod_align.base.text import shorten, shorten_lines
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
@@ -28,7 +27,7 @@ from reprod_align.porting.report import REPORT, Result
 from reprod_align.porting.source import Source
 from reprod_align.porting.style import Style, write_plainly
 from reprod_align.porting.weights import convert_weights
-from reprod_align.report import Finding, Report
+from reprod_align.report import Finding
 
 _SHOWN = 20  # lines left to a person
 
@@ -50,7 +49,7 @@ def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") 
         if style == "paddle":
             write_plainly(course, bench, bench.file)
         result = Result(source.path.name, source.call, bench.file, draft, course)
-    result.left = list_left(course.outcome, course.code)
+    result.left = _list_left(course.outcome, course.code)
     result.remarks = describe_gathered(gathered)
     with whole_folder(target) as made:
         bench.fill(made, course.code)
@@ -101,7 +100,7 @@ class Bench:
         except Obstacle as found:
             return Outcome(None, [found.problem])
         path = folder / self.file
-        return Outcome(report, [find_problem(finding, path) for finding in report.findings])
+        return Outcome(report, [_find_problem(finding, path) for finding in report.findings])
 
     def fill(self, folder: Path, code: Code) -> None:
         """Write the port and its pair file to an empty folder."""
@@ -111,14 +110,14 @@ class Bench:
         write_pair(self.source, self.inputs, folder)
 
 
-def find_problem(finding: Finding, path: Path) -> Problem:
+def _find_problem(finding: Finding, path: Path) -> Problem:
     """Return a finding of `align` as a problem of the draft."""
     name, _, line = (finding.paddle_line or "").rpartition(":")
     own = Path(name).name == path.name and line.isdigit()
     return Problem("align", str(finding), int(line) if own else None, finding.paddle_code, finding)
 
 
-def list_left(outcome: Outcome, code: Code) -> list[str]:
+def _list_left(outcome: Outcome, code: Code) -> list[str]:
     """Return what is left for a person: problems, and calls of PyTorch that nothing ran."""
     left = [_describe(problem) for problem in outcome.problems]
     named: dict[int, str] = {}
@@ -127,7 +126,7 @@ def list_left(outcome: Outcome, code: Code) -> list[str]:
         if name.startswith("torch."):
             named.setdefault(node.lineno, name)  # type: ignore[attr-defined]
     left += [f"line {line}: {name} is not converted" for line, name in sorted(named.items())]
-    return _cut(left)
+    return shorten_lines(left, _SHOWN)
 
 
 def describe_gathered(gathered: Gathered) -> list[str]:
@@ -141,14 +140,6 @@ def describe_gathered(gathered: Gathered) -> list[str]:
     return remarks
 
 
-def _cut(texts: Sequence[str]) -> list[str]:
-    more = len(texts) - _SHOWN
-    return [*texts[:_SHOWN], *([f"and {more} more"] if more > 0 else [])]
-
-
 def _describe(problem: Problem) -> str:
     code = f" `{problem.code}`" if problem.code else ""
     return f"{problem}{code}"
-
-
-__all__ = ["Bench", "Report", "find_problem", "list_left", "port"]
