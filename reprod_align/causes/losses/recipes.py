@@ -26,6 +26,7 @@ _REDUCTIONS: Final = (
     "reduction='none'",
 )
 _MOST_LABELS = 32
+_LARGEST = 500_000  # scores
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,9 @@ def vary_cross_entropy(
     if len(inputs) != 2 or inputs[1].dtype.kind not in "iu" or inputs[0].dtype.kind != "f":
         return
     scores, labels = inputs
-    if scores.ndim < 1 or labels.size * scores.shape[-1] != scores.size:
+    if scores.ndim < 1 or not 0 < scores.size <= _LARGEST:
+        return
+    if labels.size * scores.shape[-1] != scores.size:
         return
     rows = _Rows(scores.reshape(-1, scores.shape[-1]).astype(np.float64), labels.reshape(-1))
     with np.errstate(all="ignore"):
@@ -84,6 +87,11 @@ class _Rows:
         return dict(zip(_INPUTS, (once, self.scores, np.log(self.scores),
                                   _log_softmax(np.exp(once))), strict=True))  # fmt: skip
 
+    @cached_property
+    def means(self) -> Mapping[str, Floats]:
+        """The mean over the classes of each of these."""
+        return {given: logs.mean(axis=1) for given, logs in self.logs.items()}
+
     def list_recipes(self, numbers: Sequence[float]) -> Iterator[Recipe]:
         fields = _INPUTS, self._list_ignored(), _list_smoothing(numbers), _REDUCTIONS
         yield from (Recipe(*chosen) for chosen in product(*fields))
@@ -107,7 +115,7 @@ class _Rows:
         logs, classes = self.logs[recipe.given], self.scores.shape[1]
         counts = (self.labels != recipe.ignored) & (self.labels >= 0) & (self.labels < classes)
         chosen = logs[np.arange(len(logs)), np.where(counts, self.labels, 0)]
-        each = -(1 - recipe.smoothing) * chosen - recipe.smoothing * logs.mean(axis=1)
+        each = -(1 - recipe.smoothing) * chosen - recipe.smoothing * self.means[recipe.given]
         each = np.where(counts, each, 0.0)
         if recipe.reduction == _REDUCTIONS[3]:
             return each

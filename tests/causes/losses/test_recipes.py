@@ -39,3 +39,5 @@ def test_another_loss_is_not_varied() -> None:
     given = cross_entropy(SCORES, LABELS, weights).numpy()
     assert not list(vary_cross_entropy([SCORES.numpy(), LABELS.numpy()], given, []))
     assert not list(vary_cross_entropy([SCORES.numpy()], given, []))
+    many = np.zeros((50_000, 11)), np.zeros(50_000, np.int64)  # too many to be tried
+    assert not list(vary_cross_entropy(many, np.log(11.0), []))
