@@ -24,6 +24,7 @@ How = Literal["call", "layout", "lacking", "extra", "value", "cut", "mask"]
 does not call what PyTorch calls here; extra: Paddle calls what PyTorch does not; value: Paddle uses
 another value; cut: the gradient stops at one of them; mask: a mask that hides other places is made"""
 
+_SCALING = frozenset({"multiply", "divide", "scale"})
 Consumers = tuple[Operation | None, Operation | None]
 
 
@@ -227,7 +228,7 @@ class _Search:
 
     def _is_passed_by(self, theirs: Operation) -> bool:
         """Tell whether the reference hands on what a call takes where the port hands on its result."""
-        if len(theirs.inputs) != 1 or len(theirs.outputs) != 1:
+        if len(theirs.inputs) != 1 or len(theirs.outputs) != 1 or self._is_lacking(theirs):
             return False
         made = theirs.outputs[0]
         takers = [one for one in self._theirs if any(_is_same(made, value) for value in one.inputs)]
@@ -238,6 +239,12 @@ class _Search:
                    for one in alike):  # fmt: skip
                 return True
         return False
+
+    def _is_lacking(self, theirs: Operation) -> bool:
+        """Tell whether the reference calls the same elsewhere: a scale on the scores for one on the query."""
+        kind = name_of(theirs)
+        alike = _SCALING if kind in _SCALING else {kind}
+        return any(name_of(one) in alike and not self._is_made(one) for one in self._ours)
 
     def _taken_by(self, operation: Operation) -> KnownValues:
         """Return what a call of either side takes; every pair of calls asks for it."""

@@ -143,3 +143,25 @@ def test_arrays_that_can_be_equal_by_chance_tell_nothing() -> None:
     assert (
         tells(X) and not tells(np.ones((2, 2))) and not tells(np.arange(4)) and not tells(X[:1, :1])
     )
+
+
+def test_a_call_before_one_that_the_reference_makes_of_the_same_is_extra() -> None:
+    """Unless the reference makes such a call somewhere else, as a scale after a product."""
+    w = X.T
+    ours = [call("matmul", 1, [X, w], X @ w), call("exp", 2, [X @ w], np.exp(X @ w)),
+            returned(3, np.exp(X @ w))]  # fmt: skip
+    y = 0.3 * X
+    theirs = [call("mul", 1, [X], y), call("matmul", 2, [y, w], y @ w),
+              call("exp", 3, [y @ w], np.exp(y @ w)), returned(4, np.exp(y @ w))]  # fmt: skip
+    found = search(ours, theirs)
+    assert found is not None and (found.how, found.theirs) == ("extra", theirs[0])
+    assert found.is_sure
+    z = 0.5 * (X @ w)
+    scaled = [
+        ours[0],
+        call("div", 2, [X @ w], z),
+        call("exp", 3, [z], np.exp(z)),
+        returned(4, np.exp(z)),
+    ]
+    other = search(scaled, theirs)
+    assert other is None or not (other.how == "extra" and other.is_sure)
