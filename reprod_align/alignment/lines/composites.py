@@ -62,12 +62,27 @@ def _attention(operation: Operation) -> Iterator[Step]:
 
 
 def _layer_norm(operation: Operation) -> Iterator[Step]:
-    """(x - mean) / sqrt(var + eps), then times a weight, plus a bias."""
+    """Over the last axes: as many as the weight has, or as are given."""
     x, *affine = operation.inputs
     sizes = [one for one in operation.constants if isinstance(one, int)]
-    axes = tuple(range(x.ndim - max(1, affine[0].ndim if affine else len(sizes)), x.ndim))
+    last = max(1, affine[0].ndim if affine else len(sizes))
+    yield from _normalise(operation, tuple(range(x.ndim - last, x.ndim)), affine)
+
+
+def _batch_norm(operation: Operation) -> Iterator[Step]:
+    """Over all axes but the second, by the batch's own statistics; weight and bias are left out."""
+    x = operation.inputs[0]
+    if x.ndim > 1 and operation.keywords.get("training") is True:
+        yield from _normalise(operation, (0, *range(2, x.ndim)), ())
+
+
+def _normalise(
+    operation: Operation, axes: tuple[int, ...], affine: Sequence[Array]
+) -> Iterator[Step]:
+    """(x - mean) / sqrt(var + eps), then times a weight, plus a bias."""
+    x = operation.inputs[0]
     numbers = [one for one in operation.constants if isinstance(one, float)]
-    eps = float(operation.keywords.get("eps") or (numbers[0] if numbers else 1e-5))
+    eps = float(operation.keywords.get("eps") or (numbers[-1] if numbers else 1e-5))
     mean = x.mean(axis=axes, keepdims=True)
     yield "mean", [x], mean
     moved = x - mean
@@ -97,5 +112,6 @@ def _linear(operation: Operation) -> Iterator[Step]:
 _STEPS: Final[Mapping[str, Callable[[Operation], Iterator[Step]]]] = {
     "scaled_dot_product_attention": _attention,
     "layer_norm": _layer_norm,
+    "batch_norm": _batch_norm,
     "linear": _linear,
 }

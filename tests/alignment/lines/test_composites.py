@@ -36,6 +36,12 @@ def test_the_last_step_of_a_norm_and_of_a_linear_is_its_result() -> None:
                                           torch.from_numpy(bias), 1e-3).numpy()  # fmt: skip
     steps = write_out([operate("layer_norm", [x, gain, bias], made, eps=1e-3)])
     assert np.allclose(steps[-2].outputs[0], made, rtol=1e-12, atol=1e-14)
+    made = torch.nn.functional.batch_norm(
+        torch.from_numpy(x), None, None, training=True, eps=1e-3
+    ).numpy()
+    steps = write_out([operate("batch_norm", [x], made, training=True, eps=1e-3)])
+    assert np.allclose(steps[-2].outputs[0], made, rtol=1e-12, atol=1e-14)
+    assert len(write_out([operate("batch_norm", [x], made, eps=1e-3)])) == 1  # by kept statistics
     weight = RANDOM.normal(size=(5, 8))
     steps = write_out([operate("linear", [x, weight], x @ weight.T)])
     assert np.allclose(steps[-2].outputs[0], x @ weight.T)
