@@ -16,6 +16,8 @@ TEXT = b"X\x01\x00\x00\x00a"
 
 REFUSED: dict[str, tuple[bytes, str]] = {
     "protocol 1": (b"\x80\x01N.", "does not hold a pickle of protocol 2 to 5"),
+    "no protocol": (b"N.", "does not hold a pickle of protocol 2 to 5"),
+    "nothing": (b"", "is truncated: its pickle ends in the middle of a value"),
     "protocol 6": (b"\x80\x06N.", "does not hold a pickle of protocol 2 to 5"),
     "protocol 255": (b"\x80\xffN.", "does not hold a pickle of protocol 2 to 5"),
     "a frame beyond the file": (
@@ -95,8 +97,8 @@ def test_a_key_of_64_bits_is_taken() -> None:
 
 def test_a_memo_place_is_taken_again() -> None:
     """PUT replaces what stands at its place, and what stands behind stays."""
-    body = START + b"(K\x01q\x00K\x02q\x01K\x03q\x00h\x00h\x01t."
-    assert restricted_loads(body, where="x") == (1, 2, 3, 3, 2)
+    body = START + b"(K\x01q\x00K\x02q\x01K\x03q\x02K\x04q\x01h\x00h\x01h\x02t."
+    assert restricted_loads(body, where="x") == (1, 2, 3, 4, 1, 4, 3)
 
 
 @pytest.mark.parametrize("protocol", [2, 5])
@@ -130,3 +132,24 @@ def test_the_price_of_what_can_be_many(name: str) -> None:
     """About the bytes that one more of it takes, so that no instruction makes much of a few bytes."""
     few, more, price = PRICES[name]
     assert paid(more) - paid(few) == price
+
+
+def test_a_tuple_takes_the_whole_stack() -> None:
+    assert restricted_loads(START + b"K\x01K\x02\x86.", where="x") == (1, 2)
+
+
+def test_the_longest_name() -> None:
+    for letters, said in ((250, "asks to run "), (251, "names a function with 501 letters")):
+        body = START + b"c" + b"m" * 250 + b"\n" + b"f" * letters + b"\n."
+        with pytest.raises(RecordError, match=f"x {said}"):
+            restricted_loads(body, where="x")
+
+
+def test_dicts_inside_dicts_have_a_depth() -> None:
+    for depth in (60, 70):
+        body = START + b"}(K\x01NK\x02" * depth + b"N" + b"u" * depth + b"."
+        if depth == 60:
+            assert isinstance(restricted_loads(body, where="x"), dict)
+        else:
+            with pytest.raises(RecordError, match="more than 64 deep"):
+                restricted_loads(body, where="x")
