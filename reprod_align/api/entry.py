@@ -1,5 +1,6 @@
 """What an entry of the table is, and what its code may use."""
 
+import ast
 import importlib
 import inspect
 import re
@@ -8,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -120,15 +122,21 @@ class Entry:
 
     def helpers(self) -> list[str]:
         """Return the sources of the module's own functions and classes that the entry's code calls."""
-        module = sys.modules[type(self).__module__]
-        code = inspect.getsource(type(self))
-        names = re.findall(r"\b_[A-Za-z]\w*", code)
-        own = [getattr(module, name, None) for name in dict.fromkeys(names)]
-        return [
-            inspect.getsource(it).rstrip()
-            for it in own
-            if inspect.isfunction(it) or inspect.isclass(it)
-        ]
+        own = _list_definitions(type(self).__module__)
+        names = re.findall(r"\b_[A-Za-z]\w*", own[type(self).__name__])
+        return [own[name] for name in dict.fromkeys(names) if name in own]
+
+
+@cache
+def _list_definitions(module: str) -> dict[str, str]:
+    """Return the sources of a module's functions and classes; `inspect` reads the file for each."""
+    text = inspect.getsource(sys.modules[module])
+    lines, found = text.splitlines(), {}
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            first = min(one.lineno for one in (node, *node.decorator_list))
+            found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+    return found
 
 
 DATA_NOTE: Final = (
