@@ -66,5 +66,10 @@ def _collect(folder: Path, logs: list[Path]) -> dict[str, Path]:
     for log in logs:
         if not log.is_file():
             raise explain_absence(log, ": --training-log names it")
-        files[f"{TRAINING}{log.name}"] = log
+        name = f"{TRAINING}{log.name}"
+        if name in files and not files[name].samefile(log):
+            raise ReprodError(
+                f"--training-log {log}: {name} is in the submission already: rename it"
+            )
+        files[name] = log
     return files

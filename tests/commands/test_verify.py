@@ -37,6 +37,19 @@ def test_what_is_packed_is_verified(
     assert json.loads(capsys.readouterr().out)["passed"]
 
 
+def test_two_training_logs_of_one_name_are_refused(honest: Path, tmp_path: Path) -> None:
+    """The second would take the first one's place."""
+    words: list[Path | str] = ["--output", tmp_path / "x.zip"]
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.log").write_text(f"loss {name}")
+        words += ["--training-log", tmp_path / name / "log.log"]
+    with pytest.raises(ReprodError, match=r"training/log\.log is in the submission already"):
+        run(submit, honest, *words)
+    words[-1] = tmp_path / "one" / "log.log"
+    assert run(submit, honest, *words) == 0
+
+
 def test_nothing_is_packed_with_a_fault(
     honest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
