@@ -111,6 +111,16 @@ def test_an_array_that_two_names_share(protocol: int) -> None:
             np.testing.assert_array_equal(held, array)
 
 
+def test_an_array_whose_axes_lie_in_another_order() -> None:
+    """numpy pickles it with the order "K": the bytes as they lie, and the axes."""
+    array = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
+    body = pickle.dumps(array, 5)
+    np.testing.assert_array_equal(np.asarray(restricted_loads(body, where="x")), array)
+    with pytest.raises(RecordError) as caught:
+        restricted_loads(body.replace(b"\x8c\x01K", b"\x8c\x01Q"), where="x")
+    assert str(caught.value) == "x is damaged: an array in it has an unknown memory order"
+
+
 def paid(body: bytes) -> int:
     """Return what the machine counted for a pickle: about the bytes that it takes."""
     machine = Machine(memoryview(START + body))
