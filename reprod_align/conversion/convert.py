@@ -102,6 +102,8 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
         )
     source = order.open_source()
     before = find_framework(source, order.source_framework, order.target)
+    if not order.dry_run:
+        _require_apart(source, order.target)
     with _work_with(pair) as models:
         prepared = prepare(source, before, order.select, models, given)
         plan = prepared.plan(models)
@@ -201,6 +203,13 @@ def find_framework(source: Checkpoint, told: str, target: Path) -> str:
             "there is nothing to convert"
         )
     return before
+
+
+def _require_apart(source: Checkpoint, target: Path) -> None:
+    """Raise ReprodError if writing `target` would write over a file of the source."""
+    for file in source.files if target.exists() else ():
+        if target.samefile(file):
+            raise ReprodError(f"{target} is the source {file}: name another target")
 
 
 def _write(

@@ -14,6 +14,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from safetensors.torch import save_file
 
 State = dict[str, torch.Tensor]
 Arrays = dict[str, np.ndarray]
@@ -193,3 +194,15 @@ def test_what_cannot_be_done_is_said(tmp_path: Path):
         convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"))
     with pytest.raises(ReprodError, match="give --pair FILE.py or --map FILE"):
         verify(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"))
+
+
+@pytest.mark.parametrize("target", ["a.safetensors", "linked.safetensors"])
+def test_the_source_is_never_written_over(tmp_path: Path, target: str) -> None:
+    source = tmp_path / "a.safetensors"
+    save_file(make_state("Linear", torch.float32), source)
+    (tmp_path / "linked.safetensors").symlink_to(source)
+    before = source.read_bytes()
+    order = Order(source, tmp_path / target, source_framework="torch")
+    with pytest.raises(ReprodError, match="is the source"):
+        convert(order, make_pair("Linear"))
+    assert source.read_bytes() == before
