@@ -358,7 +358,9 @@ class _Search:
         for value in theirs.inputs:
             if self._known.find_equal(value) or not taken.find_alike(value):
                 continue
-            if any(_has_merged_axes(one, value, self._relative) for one in ours.inputs):
+            merged = any(_has_merged_axes(one, value, self._relative) for one in ours.inputs)
+            others = (other for other in theirs.inputs if other is not value)
+            if merged and not all(map(self._known.knows_order, others)):  # one of them is at fault
                 continue
             same_call = name_of(ours) == name_of(theirs) and _numbers(ours) == _numbers(theirs)
             same_shape = any(one.shape == value.shape for one in ours.inputs)
