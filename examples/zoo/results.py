@@ -1,6 +1,7 @@
 """What was found, one row a pair, in a file that is written anew after each row."""
 
 import json
+import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -61,7 +62,9 @@ def make_broken_row(error: Exception) -> Row:
 
 def _shorten(line: str | None) -> str:
     """Return a line's place without the folders above its package."""
-    return (line or "").rpartition("site-packages/")[2]
+    place = (line or "").rpartition("site-packages/")[2]
+    above = [f"{folder}/" for folder in sys.path if folder and place.startswith(f"{folder}/")]
+    return place.removeprefix(max(above, key=len, default=""))
 
 
 def load(store: Path = STORE) -> dict[str, Row]:

@@ -91,3 +91,12 @@ def test_a_fault_of_train_mode_alone_is_named_with_its_module_and_line() -> None
         found = report.findings[0]
         assert (found.place, found.stage) == ("second", "forward")
         assert "(2.0 if self.training" in (found.paddle_code or "")
+
+
+def test_a_parameter_without_elements_is_judged_as_any_other() -> None:
+    ours, theirs = TorchNet(), PaddleNet()
+    ours.empty = torch.nn.Parameter(torch.zeros(0, 3))
+    theirs.empty = theirs.create_parameter([0, 3])
+    ours.between = lambda x: x + ours.empty.sum()
+    theirs.between = lambda x: x + theirs.empty.sum()
+    assert verdict_on(ours, theirs).verdict == "faithful"

@@ -1,5 +1,6 @@
 """examples/zoo: its pairs, its rows and pages, and the faults of published ports."""
 
+import sys
 from dataclasses import replace
 
 from examples.zoo import faults_paddlenlp
@@ -7,7 +8,7 @@ from examples.zoo.__main__ import main
 from examples.zoo.mending import Fault, load_faults
 from examples.zoo.page import DOCS, PAGES, make_reports, make_tables
 from examples.zoo.pair import Pair
-from examples.zoo.results import GOOD, Row, load, save
+from examples.zoo.results import GOOD, Row, _shorten, load, save
 from examples.zoo.running import judge
 from examples.zoo.tables import BY_KEY, TABLES, Table, choose
 from examples.zoo.transformers_table import ARCHITECTURES
@@ -108,3 +109,10 @@ def test_the_command_lists_pairs_and_refuses_what_it_does_not_know(capsys) -> No
     assert "paddlenlp: albert ForQuestionAnswering" in capsys.readouterr().out
     assert main(["no_such_model"]) == 2
     assert "no_such_model" in capsys.readouterr().out
+
+
+def test_a_line_is_named_from_its_package_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", ["", "/a", "/a/b"])
+    for place in ("/env/lib/site-packages/net/it.py:3", "/a/b/net/it.py:3", "net/it.py:3"):
+        assert _shorten(place) == "net/it.py:3"
+    assert _shorten(None) == ""
