@@ -79,8 +79,12 @@ def describe_differences(
 
 
 def _describe_exchange(found: Sequence[SettingDifference | OptimizerDifference]) -> Iterator[str]:
-    """Say of which two settings each has the other's value."""
-    known = [one for one in found if isinstance(one, SettingDifference)]
+    """Say which two settings have each other's values: numbers, since two switches differ by chance."""
+    known = [
+        one
+        for one in found
+        if isinstance(one, SettingDifference) and not isinstance(one.torch_value, (bool, str))
+    ]
     for one, other in combinations(known, 2):
         crossed = (one.torch_value, other.paddle_value), (other.torch_value, one.paddle_value)
         if all(_equal(*pair) for pair in crossed):

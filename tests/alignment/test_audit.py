@@ -10,6 +10,7 @@ from reprod_align.alignment.audit import (
     SettingDifference,
     compare_optimizers,
     compare_settings,
+    describe_differences,
 )
 from reprod_align.backends.paddle import settings as paddle_settings
 from reprod_align.backends.torch import settings as torch_settings
@@ -915,3 +916,14 @@ def test_a_decay_is_equal_if_its_float32_is(setting: str, theirs: float, named: 
     ours = {"frozen": False, setting: 0.01}
     found = audit._parameter_differences(ours, ours | {setting: theirs})
     assert [name for name, *_ in found] == ([setting] if named else [])
+
+
+@pytest.mark.parametrize(("values", "told"), [((3, 5), True), ((True, False), False)])
+def test_exchanged_numbers_are_told_and_switches_are_not(
+    values: tuple[float, float], told: bool
+) -> None:
+    found = [
+        SettingDifference("first", *values, "first differs"),
+        SettingDifference("second", *values[::-1], "second differs"),
+    ]
+    assert ("first and second are exchanged" in describe_differences(found)) is told
