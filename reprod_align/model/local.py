@@ -8,45 +8,35 @@ import math
 import random as python_random
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple
-from weakref import ReferenceType, ref
+from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
-from reprod_align.errors import ReprodError, describe_error
+from reprod_align.errors import describe_error
+from reprod_align.model.held import HeldTensors, choose_names
+from reprod_align.model.makers import Maker, Makers
 from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
-from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step, TensorInfo
+from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step
 from reprod_align.model.source.alteration import altered, list_plain_attributes
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
-from reprod_align.model.store import keep_copy, keep_own, unload
+from reprod_align.model.store import unload
 from reprod_align.model.store.given import Given
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 
 import numpy as np
 
-Maker = Callable[[Any], Any]
 _WORTH_RESTING = (
     2**25
 )  # elements: converting fewer once more takes longer than their memory is worth
-
-
-class _Held(NamedTuple):
-    """A tensor and the module that holds it."""
-
-    name: str
-    path: str
-    module: Any
-    role: str
-    tensor: Any
-    is_parameter: bool
 
 
 class LocalSide:
@@ -73,9 +63,10 @@ class LocalSide:
         self.dtype: str | None = None
         self.throughout = False
         self.asked_float32 = False
-        self.remarks: list[str] = []
-        self._used: list[ReferenceType[Any]] = []
         self._code = UserCode(framework.PACKAGES, framework.MODELS)
+        self._blame = partial(_blame, self.name, self._code)
+        self._held = HeldTensors(framework, model)
+        self._makers = Makers(framework, self._blame)
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
         self._resting: list[tuple[Any, Any]] = []
@@ -87,22 +78,8 @@ class LocalSide:
         modules = dict(self.fw.modules(self.model))
         stock = {p for p, module in modules.items() if self._is_stock(type(module))}
         settings = {p: self.settings.module_settings(module) for p, module in modules.items()}
-        ties = _choose_names(self._held(), {p for p, known in settings.items() if known.kind})
-        tensors = {
-            held.name: TensorInfo(
-                name=held.name,
-                owner=held.path,
-                role=held.role,
-                shape=tuple(held.tensor.shape),
-                is_float=bool(held.tensor.is_floating_point()),
-                is_parameter=held.is_parameter,
-                is_trainable=held.is_parameter and bool(self.fw.carries_gradient(held.tensor)),
-                is_persistent=bool(self.fw.is_persistent(held.module, held.role)),
-                tie=ties[id(held.tensor)],
-            )
-            for held in self._held()
-        }
-        return ModelInfo(settings, tensors, frozenset(stock))
+        ties = choose_names(self._held, {p for p, known in settings.items() if known.kind})
+        return ModelInfo(settings, self._held.describe(ties), frozenset(stock))
 
     def _is_stock(self, kind: type) -> bool:
         """Tell whether a class is a layer of the framework's own."""
@@ -110,20 +87,25 @@ class LocalSide:
         written = getattr(sys.modules.get(kind.__module__), "__file__", None)
         return kind.__module__.startswith(package) and not self._code.holds(written or "")
 
+    @property
+    def remarks(self) -> list[str]:
+        """What the run's user is told of this side."""
+        return self._makers.remarks
+
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""
         self._wake()
-        return {held.name: keep_copy(self.fw.view(held.tensor)) for held in self._held()}
+        return self._held.copy_values()
 
     def saved_names(self) -> dict[str, str]:
         """Return what the state dict calls its tensors, each with the model's own name of it."""
-        names = {id(held.tensor): held.name for held in self._held()}
+        names = {id(held.tensor): held.name for held in self._held}
         saved = self.fw.saved_tensors(self.model)
         return {name: names.get(id(tensor), "") for name, tensor in saved}
 
     def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came, in the dtype of work, read when asked for."""
-        came = {held.name: self._came.get(id(held.tensor), held.tensor) for held in self._held()}
+        came = {held.name: self._came.get(id(held.tensor), held.tensor) for held in self._held}
         return Given(self.fw.view, came, self.dtype)
 
     def load(self, values: Mapping[str, Array]) -> None:
@@ -131,43 +113,21 @@ class LocalSide:
         self._wake()
         if self._state is not None:
             self._state.expect_values()
-        named = {held.name: held.tensor for held in self._held()}
+        named = {held.name: held.tensor for held in self._held}
         for name, array in values.items():
             self.fw.set_values(named[name], array)
 
-    def _held(self) -> Iterator[_Held]:
-        for path, module in self.fw.modules(self.model):
-            for role, tensor, is_parameter in self.fw.own_tensors(module):
-                name = f"{path}.{role}" if path else role
-                yield _Held(name, path, module, role, tensor, is_parameter)
-
     def parameters(self) -> Iterator[tuple[str, Any]]:
         """Yield every parameter once, with its name."""
-        seen: set[int] = set()
-        for held in self._held():
-            if held.is_parameter and id(held.tensor) not in seen:
-                seen.add(id(held.tensor))
-                yield held.name, held.tensor
+        return self._held.parameters()
 
     def set_gradients(self, gradients: Mapping[str, Array]) -> None:
         """Give every parameter its gradient; one that is not named loses its own."""
-        for name, parameter in self.parameters():
-            self.fw.set_gradient(parameter, gradients.get(name))
+        self._held.set_gradients(gradients)
 
     def gradients(self) -> dict[str, Array]:
         """Return a copy of each parameter's gradient, where it has one."""
-        found = ((name, self.fw.gradient(tensor)) for name, tensor in self.parameters())
-        return {name: keep_copy(gradient) for name, gradient in found if gradient is not None}
-
-    def _take_gradients(self) -> dict[str, Array]:
-        """Return each parameter's gradient, where it has one; the parameters lose them."""
-        taken: dict[str, Array] = {}
-        for name, parameter in self.parameters():
-            gradient = self.fw.gradient(parameter)
-            self.fw.set_gradient(parameter, None)
-            if gradient is not None:
-                taken[name] = keep_own(gradient)
-        return taken
+        return self._held.copy_gradients()
 
     # ------------------------------------------------------------------ its source
 
@@ -229,7 +189,7 @@ class LocalSide:
 
         They are as they came then: a side may rest where the next run would start from there.
         """
-        tensors = {id(held.tensor): held.tensor for held in self._held() if held.is_parameter}
+        tensors = {id(held.tensor): held.tensor for held in self._held if held.is_parameter}
         copied = [
             (tensor, self._came[name])
             for name, tensor in tensors.items()
@@ -248,7 +208,7 @@ class LocalSide:
 
     def _keep_state(self, found: Reachable) -> State:
         """Return what the model keeps between calls: all but the parameters."""
-        parameters = {id(held.tensor) for held in self._held() if held.is_parameter}
+        parameters = {id(held.tensor) for held in self._held if held.is_parameter}
         changing = [tensor for tensor in found.tensors if id(tensor) not in parameters]
         return State(self.fw, found.modules, changing)
 
@@ -324,25 +284,10 @@ class LocalSide:
                     watch.include_pinned(scalar).backward()
         trace = watch.end()
         trace.drawn = draws.drawn
-        trace.buffers = {
-            held.name: keep_copy(self.fw.view(held.tensor))
-            for held in self._held()
-            if not held.is_parameter
-        }
+        trace.buffers = self._held.copy_buffers()
         if take_gradients:
-            trace.gradients = self._take_gradients()
+            trace.gradients = self._held.take_gradients()
         return trace
-
-    @contextmanager
-    def _blame(self, what: str, watch: Watch | None = None) -> Iterator[None]:
-        """Turn what the user's code raises in the block into a ModelFailure."""
-        try:
-            yield
-        except Exception as error:
-            path = watch.inside() if watch is not None else ""
-            failure = ModelFailure(self.name, path, what, describe_error(error))
-            failure.source = self._code.find_raising_line(error.__traceback__)
-            raise failure from error
 
     def _forward(self, inputs: Inputs) -> Any:
         if isinstance(inputs, Mapping):
@@ -372,8 +317,7 @@ class LocalSide:
 
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
-        optimizer = self._make_optimizer()
-        self._make_scheduler(optimizer)  # OneCycleLR, for one, sets the momentum too
+        optimizer, _ = self._make()  # a schedule like OneCycleLR sets the momentum too
         settings: OptimizerSettings = self.settings.optimizer_settings(optimizer, self.model)
         return settings
 
@@ -387,8 +331,7 @@ class LocalSide:
         rates: Sequence[Sequence[float]] | None = None,
     ) -> list[Step]:
         """Train for `steps` steps; `gradients` and `rates`, one entry a step, replace its own."""
-        optimizer = self._make_optimizer()
-        scheduler = self._make_scheduler(optimizer)
+        optimizer, scheduler = self._make()
         self._begin_anew()
         taken: list[Step] = []
         for number in range(steps):
@@ -405,86 +348,30 @@ class LocalSide:
             loss, used = trace.loss or 0.0, self.fw.learning_rates(optimizer)
             with self._blame("optimizer"):
                 optimizer.step()
-            self._advance(scheduler, loss)
+            self._makers.advance(scheduler, loss)
             taken.append(Step(loss, used, dict(trace.gradients), self.values(), trace.drawn))
         self.set_gradients({})
         return taken
 
     def rates(self, steps: int) -> list[list[float]]:
         """Return the learning rates of `steps` steps of the schedule alone, nothing trained."""
-        optimizer = self._make_optimizer()
-        scheduler = self._make_scheduler(optimizer)
+        optimizer, scheduler = self._make()
         rates: list[list[float]] = []
         with warnings.catch_warnings():  # PyTorch warns of a schedule without optimizer steps
             warnings.simplefilter("ignore")
             for _ in range(steps):
                 rates.append(self.fw.learning_rates(optimizer))
                 try:
-                    self._advance(scheduler, 1.0)
+                    self._makers.advance(scheduler, 1.0)
                 except ModelFailure:  # a schedule may have an end
                     break
         return rates
 
-    def _make_optimizer(self) -> Any:
-        if self.optimizer is None:
-            raise ReprodError(
-                f"the {self.name} side has no optimizer: give optimizers to both or neither"
-            )
+    def _make(self) -> tuple[Any, Any]:
+        """Return a new optimizer and its schedule, None without one."""
         self._wake()
-        with self._blame("optimizer"):
-            optimizer = self.optimizer(self.model)
-        self._require_new("optimizer", optimizer)
-        self._require_new("scheduler", self.fw.own_scheduler(optimizer))
-        return optimizer
-
-    def _require_new(self, kind: str, made: Any) -> None:
-        """Raise ReprodError if the optimizer function returned the same object before."""
-        if made is None:
-            return
-        if any(made is known() for known in self._used):
-            raise ReprodError(
-                f"the {self.name} optimizer function returned the same {kind} twice, and it is no "
-                f"longer new: make the {kind} inside the function"
-            )
-        self._used.append(ref(made))  # weak: an optimizer holds twice the weights
-
-    def _make_scheduler(self, optimizer: Any) -> Any:
-        own = self.fw.own_scheduler(optimizer)
-        if self.scheduler is None:
-            return own
-        with self._blame("scheduler"):
-            scheduler = self.scheduler(optimizer)
-        if not hasattr(scheduler, "step"):
-            raise ReprodError(
-                f"the {self.name} scheduler function must return a scheduler with step(), "
-                f"not a {type(scheduler).__name__}"
-            )
-        if scheduler is not own and self.fw.attach(scheduler, optimizer):
-            remark = (
-                f"the {self.name} scheduler was not attached to its optimizer: it was attached here"
-            )
-            self.remarks[:] = dict.fromkeys([*self.remarks, remark])
-        return scheduler
-
-    def _advance(self, scheduler: Any, loss: float) -> None:
-        if scheduler is None:
-            return
-        plateau = "plateau" in type(scheduler).__name__.lower()  # it steps by the metric
-        with self._blame("scheduler"):
-            scheduler.step(*[loss] if plateau else [])
-
-
-def _choose_names(held: Iterable[_Held], layers: Set[str]) -> dict[int, str]:
-    """Return the name that stands for all names of each tensor, by id: its first, if a layer has none.
-
-    layers: the framework's own, which tell how the tensor is used: a bare parameter doesn't.
-    """
-    chosen: dict[int, _Held] = {}
-    for one in held:
-        known = chosen.setdefault(id(one.tensor), one)
-        if known.path not in layers and one.path in layers:
-            chosen[id(one.tensor)] = one
-    return {tensor: one.name for tensor, one in chosen.items()}
+        optimizer = self._makers.make_optimizer(self.optimizer, self.model)
+        return optimizer, self._makers.make_scheduler(self.scheduler, optimizer)
 
 
 def _note_once(
@@ -492,6 +379,18 @@ def _note_once(
 ) -> None:
     if found is not None:
         made.setdefault(kind, found[0])
+
+
+@contextmanager
+def _blame(name: str, code: UserCode, what: str, watch: Watch | None = None) -> Iterator[None]:
+    """Turn what the user's code raises in the block into a ModelFailure of the named side."""
+    try:
+        yield
+    except Exception as error:
+        path = watch.inside() if watch is not None else ""
+        failure = ModelFailure(name, path, what, describe_error(error))
+        failure.source = code.find_raising_line(error.__traceback__)
+        raise failure from error
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """One side of a pair, as it describes and runs a model of this process."""
 
 from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import ModelFailure
@@ -102,25 +101,6 @@ def test_tensors_are_described_and_loaded_by_name() -> None:
             side.load({"fc.gone": np.zeros(3)})
 
 
-def test_a_tensor_with_two_names_is_known_by_its_first() -> None:
-    for side in make_sides():
-        side.model.again = type(side.model.fc)(2, 3)
-        side.model.again.weight = side.model.fc.weight
-        ties = {tensor.name: tensor.tie for tensor in side.describe().tensors.values()}
-        assert ties["again.weight"] == "fc.weight" and ties["again.bias"] == "again.bias"
-        assert [name for name, _ in side.parameters()] == ["fc.weight", "fc.bias", "again.bias"]
-
-
-def test_gradients_are_set_by_name_and_those_not_named_are_lost() -> None:
-    for side in make_sides():
-        side.set_gradients({"fc.bias": np.ones(3)})
-        assert {name: array.tolist() for name, array in side.gradients().items()} == {
-            "fc.bias": [1, 1, 1]
-        }
-        side.set_gradients({})
-        assert side.gradients() == {}
-
-
 def test_training_takes_the_steps_of_the_optimizer() -> None:
     optimizers = [
         lambda model: torch.optim.SGD(model.parameters(), lr=0.5),
@@ -135,18 +115,6 @@ def test_training_takes_the_steps_of_the_optimizer() -> None:
         assert [step.tensors["fc.bias"].tolist() for step in steps] == [[-1, 0, -2], [-2, 0, -4]]
         assert [step.rates for step in steps] == [[0.5], [0.5]]
         assert side.rates(3) == [[0.5]] * 3
-
-
-def test_an_optimizer_is_required_and_must_be_new_each_time() -> None:
-    for side in make_sides():
-        with pytest.raises(ReprodError, match=f"the {side.name} side has no optimizer"):
-            side.rates(1)
-    ours = make_sides()[0]
-    used = torch.optim.SGD(ours.model.parameters(), lr=0.5)
-    ours.optimizer = lambda model: used
-    ours.rates(1)
-    with pytest.raises(ReprodError, match="returned the same optimizer twice"):
-        ours.rates(1)
 
 
 @SIDES
