@@ -351,3 +351,44 @@ def test_a_result_as_json_holds_numbers_and_no_array() -> None:
     large = np.arange(100_000.0)
     text = json.dumps(compare_records({"x": large}, {"x": large}).to_json(), allow_nan=False)
     assert len(text) < 2000 and json.loads(text)["keys"][0]["ulp"] == 0
+
+
+def test_the_worst_key_is_the_furthest_beyond_its_tolerance() -> None:
+    ours = {"far": np.ones(2), "id": np.array([10**9]), "fine": np.ones(2)}
+    theirs = ours | {"far": np.full(2, 9.0), "id": np.array([10**9 + 1])}
+    found = compare_records(ours, theirs)
+    assert found.worst is not None and found.worst.key == "id", "an integer may not be off at all"
+    scores = np.array([[1.0, 1.0 - 1e-10], [0.0, 5.0]])
+    flipped = scores + np.array([[0, 2e-10], [0, 0]])
+    near = {"fine": np.array([1.0, 2.0]), "logits": scores}
+    found = compare_records(
+        near, {"fine": near["fine"] * (1 + 9e-10), "logits": flipped}, rule=STRICT
+    )
+    assert found.worst is not None and found.worst.key == "logits", "it alone failed"
+
+
+def test_where_all_passed_the_worst_key_is_relatively_the_furthest() -> None:
+    ours = {"large": np.array([1e6, 2e6]), "small": np.array([1e-3, 2e-3])}
+    theirs = {"large": ours["large"] + 1e-7, "small": ours["small"] + 1e-9}
+    found = compare_records(ours, theirs)
+    assert found.passed and found.worst is not None and found.worst.key == "small"
+    ours = {"bias": np.array([1e-17, -1e-17]), "out": np.array([1.0, 2.0])}
+    theirs = {"bias": -ours["bias"], "out": ours["out"] * (1 + 1e-12)}
+    found = compare_records(ours, theirs, rule=STRICT)
+    assert found.passed and found.worst is not None and found.worst.key == "out"
+
+
+def test_json_names_the_worst_key_the_remarks_and_the_rules() -> None:
+    plain = sample().to_json()
+    assert plain["worst"]["key"] == "d" and plain["remarks"] == list(sample().remarks) != []
+    assert [key["rule"] for key in plain["keys"]] == ["official", "official", "exact", "official"]
+    assert compare_records({}, {}).to_json()["worst"] is None
+    near = {"x": np.array([1.0, 2.0])}, {"x": np.array([1.0, 2.0]) * (1 + 1e-12)}
+    assert compare_records(*near).to_json()["keys"][0]["ulp"] is None, "not measured: it passed"
+    far = {"x": np.array([1.0, 2.0])}, {"x": np.array([1.0, np.nextafter(2.0, 3)])}
+    assert compare_records(*far, rule=EXACT).to_json()["keys"][0]["ulp"] == 1
+
+
+def test_a_key_is_called_a_key() -> None:
+    assert "  first key that differs: b" in sample().summary().splitlines()
+    assert sample().failing()[0] == "  first key that differs: b"
