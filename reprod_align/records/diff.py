@@ -203,7 +203,7 @@ def _coarser(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _ulp_distance(expected: Array, actual: Array, dtype: np.dtype[Any]) -> int:
-    steps = [_steps(side.reshape(-1), dtype) for side in (expected, actual)]
+    steps = [_steps(side, dtype) for side in (expected, actual)]
     return int((np.maximum(*steps) - np.minimum(*steps)).max())
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from reprod_align import STRICT, Rule
+from reprod_align.records import compare
 from reprod_align.records.compare import compare_again, compare_records
 
 import numpy as np
@@ -84,9 +85,30 @@ def test_nothing_hides_behind_a_large_number(name: str) -> None:
     assert compare_records({"x": expected}, {"x": rounded(expected)}, rule=STRICT).passed
     result = compare_records({"x": expected}, {"x": wrong}, rule=STRICT).results[0]
     assert not result.passed and result.exceed > 1e3
-    if result.local is not None:
-        assert "larger values elsewhere in the tensor are no scale for it" in result.reason
-        assert "there)" in result.largest and result.to_json()["local"] is True
+
+
+def test_an_element_that_hides_is_shown_with_its_place_and_values() -> None:
+    expected, wrong = hiding()["a row of 1e-3 beside an outlier of 1e7"]
+    result = compare_records({"x": expected}, {"x": wrong}, rule=STRICT).results[0]
+    assert "difference 1.0e-04 at (9, 0): expected 0.001, got 0.0011; tolerance" in result.reason
+    assert "larger values elsewhere in the tensor are no scale for it" in result.reason
+    assert "there)" in result.largest and result.to_json()["local"] is True
+
+
+def test_what_fails_as_a_whole_does_not_hide() -> None:
+    expected, wrong = hiding()["a row of 1e-3 beside an outlier of 1e7"]
+    wrong = wrong + np.eye(30, 8) * 1e7
+    result = compare_records({"x": expected}, {"x": wrong}, rule=STRICT).results[0]
+    assert not result.passed and result.local is None and result.tolerance == pytest.approx(1e-2)
+
+
+def test_under_the_official_rule_each_row_has_a_tenth_of_the_largest_row_s_tolerance() -> None:
+    expected = np.full((100, 100), 10.0)
+    expected[7] = 1e-3
+    for off, passed in ((5e-5, True), (2e-4, False)):
+        actual = expected.copy()
+        actual[7, 7] += off
+        assert compare_records({"x": expected}, {"x": actual}).passed == passed
 
 
 def test_the_guard_of_the_official_rule_looks_at_each_place_too() -> None:
@@ -128,6 +150,32 @@ def test_comparing_again_is_comparing_under_the_other_rule() -> None:
     again = compare_again(first, expected, actual, STRICT)
     assert again.to_json() == compare_records(expected, actual, rule=STRICT).to_json()
     assert [one.passed for one in again.results] == [True, False, False, False, False, False]
+
+
+def test_comparing_again_measures_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {name: np.arange(4.0) for name in "abc"}
+    first = compare_records(record, record)
+    monkeypatch.delattr(compare, "compare_arrays")
+    assert compare_again(first, record, record, STRICT) == compare_again(
+        first, record, record, STRICT, expect_noise=False
+    )
+    (remark,) = compare_again(first, record, record, STRICT, expect_noise=True).remarks
+    assert remark.startswith("bit-identical floats")
+
+
+def test_flips_are_counted_by_rows() -> None:
+    expected = np.zeros((2, 3, 4))
+    expected[..., 0], expected[..., 1] = 1.0, 1.0 - 1e-10
+    wrong = expected.copy()
+    wrong[1, 2, 1] += 2e-10
+    (result,) = compare_records({"logits": expected}, {"logits": wrong}, rule=STRICT).results
+    assert result.reason == "1 of 6 predictions flip, and not between equal scores"
+
+
+def test_what_is_not_an_array_is_refused() -> None:
+    ragged: Any = [[1], [2, 3]]
+    found = compare_records({"x": ragged}, {"x": ragged})
+    assert found.reason == "x: arrays of dtype object cannot be compared"
 
 
 def test_a_number_as_key_does_not_hide_a_text() -> None:

@@ -89,6 +89,8 @@ def test_count_nonfinite(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_nonfinite(array) == (0, 0, None)
     array[0, 3], array[1, 0], array[1, 1] = math.inf, math.nan, -math.inf
     assert count_nonfinite(array) == (1, 2, (0, 3))
+    array[1, 3] = math.nan
+    assert count_nonfinite(array) == (2, 2, (0, 3))
     assert count_nonfinite(np.array([0, complex(0, math.nan)])) == (1, 0, (1,))
 
 
@@ -155,6 +157,11 @@ def test_ulp_is_of_the_coarser_dtype() -> None:
     single, double = np.array([1], np.float32), np.array([1 + 2.0**-23])
     assert compare_arrays(single, double).ulp == 1
     assert compare_arrays(double, single).ulp == 1
+
+
+def test_ulp_of_long_doubles_is_that_of_doubles() -> None:
+    one = np.array([1, 1], np.longdouble)
+    assert compare_arrays(one, one + np.array([0, 2.0**-51])).ulp == 2
 
 
 def test_ulp_of_the_largest_distance() -> None:

@@ -83,6 +83,10 @@ def test_the_four_pairs_that_reprod_log_lets_through() -> None:
          "1 of 2 elements differ, the most at (1,): expected 'dog', got 'cow'"),
         (np.array("a" * 100), np.array("b" * 100),
          f"1 of 1 elements differ, the most at (): expected '{'a' * 39}…, got '{'b' * 39}…"),
+        (np.array("a" * 38), np.array("b" * 38),
+         f"1 of 1 elements differ, the most at (): expected '{'a' * 38}', got '{'b' * 38}'"),
+        (np.arange(3), np.array([0, 2, 9]),
+         "2 of 3 elements differ, the first at (1,), the most at (2,): expected 2, got 9"),
         (np.ones(2), np.array([1, 1.5]),
          "mean difference 2.5e-01; tolerance 1.0e-06 (official); "
          "max difference 5.0e-01 at (1,): expected 1.0, got 1.5"),
@@ -197,6 +201,23 @@ def test_a_difference_beyond_the_largest_float_fails() -> None:
     largest = np.array([np.finfo(np.float64).max])
     result = only(largest, -largest)
     assert not result.passed and result.difference.max_abs == math.inf
+    free = only(largest, -largest, rule=Rule("anything finite", math.inf, math.inf, 0))
+    assert free.passed and free.exceed <= 1
+
+
+def test_what_cannot_be_measured_has_no_difference() -> None:
+    for other in (np.full(2, math.nan), np.ones(3), np.ones(2, int)):
+        result = only(np.ones(2), other)
+        assert (result.difference, result.exceed, result.numbers) == (
+            None,
+            math.inf,
+            "not comparable",
+        )
+
+
+def test_equal_data_are_nowhere_near_a_tolerance() -> None:
+    for rule in (STRICT, EXACT, official_rule(1e-6)):
+        assert only(np.ones(2), np.ones(2), rule=rule).exceed == 0
 
 
 def test_dtypes_of_one_kind_may_differ() -> None:
@@ -382,6 +403,9 @@ def test_json_names_the_worst_key_the_remarks_and_the_rules() -> None:
     plain = sample().to_json()
     assert plain["worst"]["key"] == "d" and plain["remarks"] == list(sample().remarks) != []
     assert [key["rule"] for key in plain["keys"]] == ["official", "official", "exact", "official"]
+    last = plain["keys"][3]
+    assert (last["expected_dtype"], last["expected_shape"]) == ("float64", [2])
+    assert (last["actual_dtype"], last["actual_shape"]) == ("float64", [3])
     assert compare_records({}, {}).to_json()["worst"] is None
     near = {"x": np.array([1.0, 2.0])}, {"x": np.array([1.0, 2.0]) * (1 + 1e-12)}
     assert compare_records(*near).to_json()["keys"][0]["ulp"] is None, "not measured: it passed"
