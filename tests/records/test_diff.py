@@ -5,7 +5,7 @@ import tracemalloc
 
 from reprod_align import ReprodError, compare_arrays
 from reprod_align.base import difference
-from reprod_align.records.diff import count_nonfinite
+from reprod_align.records.diff import count_nonfinite, dtype_kind
 
 import numpy as np
 import pytest
@@ -34,6 +34,7 @@ def test_equal_floats(dtype: type) -> None:
     array = GENERATOR.standard_normal((3, 5)).astype(dtype)
     d = compare_arrays(array, array.copy())
     assert (d.max_abs, d.max_rel, d.mismatches, d.ulp) == (0.0, 0.0, 0, 0)
+    assert d.first_index is None
 
 
 def test_scale_of_zero() -> None:
@@ -129,10 +130,18 @@ def test_scale_of_the_smallest_integer() -> None:
     assert compare_arrays(smallest, smallest).scale == 128
 
 
+def test_the_kind_of_a_dtype_is_a_word() -> None:
+    assert [dtype_kind(np.dtype(one)) for one in ("u1", "f2", "M8[s]")] == [
+        "integer",
+        "float",
+        "datetime64[s]",
+    ]
+
+
 def test_booleans_and_texts_are_counted() -> None:
     d = compare_arrays(np.array([True, False, True, True]), np.array([True, True, True, False]))
     assert (d.mismatches, d.mean_abs, d.max_abs, d.worst_index) == (2, 0.5, 1.0, (1,))
-    assert (d.expected_value, d.actual_value) == (False, True)
+    assert (d.expected_value, d.actual_value, d.scale) == (False, True, 1.0)
     d = compare_arrays(np.array(["a", "b"]), np.array(["a", "bcd"]))
     assert (d.mismatches, d.worst_index, d.actual_value) == (1, (1,), "bcd")
     d = compare_arrays(np.array([b"a"]), np.array([b"a"]))
@@ -161,7 +170,8 @@ def test_ulp_is_of_the_coarser_dtype() -> None:
 
 def test_ulp_of_long_doubles_is_that_of_doubles() -> None:
     one = np.array([1, 1], np.longdouble)
-    assert compare_arrays(one, one + np.array([0, 2.0**-51])).ulp == 2
+    found = compare_arrays(one, one + np.array([0, 2.0**-51]))
+    assert found.ulp == 2 and type(found.actual_value) is float
 
 
 def test_ulp_of_the_largest_distance() -> None:
