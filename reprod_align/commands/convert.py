@@ -10,6 +10,9 @@ over or misshapen, or if the two models' outputs differ in float64. --save-map w
 that can be edited and given back with --map, in place of the models' own or, with --no-check, without
 any models. A map made with a small model of an architecture fits a large one of as many layers.
 
+With --torch-python or --paddle-python each model of the pair file runs in a process of its own, as in
+`reprod-align pair`; this process needs only numpy.
+
 exit 0 converted (or, with --verify, equal), 1 faults were found, 2 it cannot be done
 """
 
@@ -20,7 +23,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reprod_align.base.progress import tell
-from reprod_align.commands.user_file import print_result, run_user_code
+from reprod_align.commands.user_file import add_python_arguments, print_result, run_user_code
 from reprod_align.conversion.convert import SHARD_SIZE, Order, convert, verify
 from reprod_align.conversion.models import Pair
 from reprod_align.conversion.weight_map import read_map, write_map
@@ -28,6 +31,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.remote import start_sides
 from reprod_align.pair.sides import paddle_side, torch_side
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
@@ -47,6 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     for name, title in (("torch", "the PyTorch model"), ("paddle", "the Paddle model"),
                         ("inputs", "a dict or tuple of arrays")):  # fmt: skip
         add(f"--{name}", metavar="MODULE:CALL", help=f"makes {title}, in place of --pair")
+    add_python_arguments(parser)
     add("--map", type=Path, metavar="FILE", help="use this map in place of the models' own")
     add("--save-map", type=Path, metavar="FILE", help="write the map")
     add(
@@ -80,6 +85,7 @@ def run(options: Namespace) -> int:
         options.dry_run,
         not options.no_check,
     )
+    _require_apart(options)
     given = read_map(options.map) if options.map else None
     work = verify if options.verify else convert
     with run_user_code(options.pair or options.source):
@@ -95,13 +101,30 @@ def run(options: Namespace) -> int:
     return 0 if outcome.passed else 1
 
 
+def _require_apart(options: Namespace) -> None:
+    """Raise ReprodError if the map would be written over another file of the command."""
+    saved = options.save_map
+    if saved and saved.is_dir():
+        raise ReprodError(f"--save-map {saved} is a folder: name a file")
+    for other in filter(None, (options.source, options.target, options.pair) if saved else ()):
+        if saved.resolve() == other.resolve():
+            raise ReprodError(f"--save-map {saved} would replace {other}: name another file")
+
+
 @contextmanager
 def _make_pair(options: Namespace) -> Iterator[Pair | None]:
     """Yield the models that the options name, None if they name none."""
     named = [options.torch, options.paddle, options.inputs]
     if options.pair and any(named):
         raise ReprodError("give --pair, or --torch, --paddle and --inputs, not both")
-    if options.pair:
+    pythons = options.torch_python, options.paddle_python
+    if any(pythons):
+        if not options.pair:
+            raise ReprodError("--torch-python and --paddle-python need a file: give --pair FILE.py")
+        with start_sides(options.pair, *pythons) as (reference, port):
+            hello = reference.hello
+            yield Pair(reference, port, hello.inputs, hello.settings.get("name_map"))
+    elif options.pair:
         with open_file(options.pair, PairFile) as file:
             sides = file.side("torch"), file.side("paddle")
             yield Pair(*sides, file.inputs(), file.settings().get("name_map"))
@@ -116,7 +139,8 @@ def _make_pair(options: Namespace) -> Iterator[Pair | None]:
 
 
 def _read_size(words: str) -> int:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMG]?)B?", words.strip().upper())
-    if found is None or float(found[1]) <= 0:
-        raise ArgumentTypeError(f"expected a size such as 500M or 5G, got {words!r}")
-    return int(float(found[1]) * _UNITS[found[2]])
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)([KMG]?)B?", words.strip().upper())
+    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
+    if size < 1:
+        raise ArgumentTypeError(f"expected a size such as 500M or 5G, got {words[:30]!r}")
+    return size

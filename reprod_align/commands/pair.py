@@ -30,7 +30,6 @@ exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
 import re
-import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from functools import partial
 from pathlib import Path
@@ -38,13 +37,18 @@ from typing import Any
 
 from reprod_align.alignment import compare_sides
 from reprod_align.base.progress import tell
-from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
+from reprod_align.commands.user_file import (
+    add_file_arguments,
+    add_python_arguments,
+    print_result,
+    run_user_code,
+)
 from reprod_align.errors import ReprodError
 from reprod_align.page.content import Page
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
-from reprod_align.pair.remote import RemoteSide
+from reprod_align.pair.remote import start_sides
 from reprod_align.report import Report
 from reprod_align.sections import SECTION_SIZE, align_sections
 
@@ -64,13 +68,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
-    parser.add_argument("--torch-python", metavar="PATH", help="interpreter that has PyTorch")
-    parser.add_argument("--paddle-python", metavar="PATH", help="interpreter that has Paddle")
+    add_python_arguments(parser)
 
 
 def read_size(text: str) -> int:
     """Return the bytes that a text names, as "8G" or "512M". Raises ArgumentTypeError for another text."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
     size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
     if size < 1:
         raise ArgumentTypeError(f"expected a size such as 8G or 512M, got {text[:30]!r}")
@@ -153,10 +156,7 @@ def _judge_apart(
     Each of the three takes a third of the memory.
     """
     share = None if memory is None else memory // 3
-    with (
-        RemoteSide(torch_python or sys.executable, path, "torch", share) as reference,
-        RemoteSide(paddle_python or sys.executable, path, "paddle", share) as port,
-    ):
+    with start_sides(path, torch_python, paddle_python, share) as (reference, port):
         hello = reference.hello
         sides = announce_work(reference), announce_work(port)
         report = compare_sides(*sides, hello.inputs, **hello.settings, memory=share)

@@ -29,6 +29,12 @@ def add_file_arguments(parser: ArgumentParser, json: bool = True) -> None:
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
+def add_python_arguments(parser: ArgumentParser) -> None:
+    """Declare the two interpreters."""
+    parser.add_argument("--torch-python", metavar="PATH", help="interpreter that has PyTorch")
+    parser.add_argument("--paddle-python", metavar="PATH", help="interpreter that has Paddle")
+
+
 @contextmanager
 def run_user_code(path: Path) -> Iterator[None]:
     """Keep stdout for the result alone; whatever the file's code raises becomes a ReprodError."""

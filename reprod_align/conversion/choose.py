@@ -56,7 +56,8 @@ def choose_state(content: Mapping[str, object], wanted: Collection[str], select:
     if len(fitting) > 1:
         labels = ", ".join(repr(state.label) for state in fitting)
         raise WeightsError(f"several state dicts fit the model: {labels}: choose one with --select")
-    return _require_dense(fitting[0], wanted)
+    _require_sound(fitting[0], wanted)
+    return fitting[0]
 
 
 def _groups(content: Mapping[str, object], label: str) -> Iterator[State]:
@@ -107,9 +108,14 @@ def _count(state: State, wanted: Collection[str]) -> int:
     return sum(name in state.content for name in wanted)
 
 
-def _require_dense(state: State, wanted: Collection[str]) -> State:
+def _require_sound(state: State, wanted: Collection[str]) -> None:
+    """Raise WeightsError for what is no dense tensor, and for booleans that are neither 0 nor 1."""
     for name in wanted:
         held = state.content.get(name)
         if isinstance(held, Opaque):
             raise WeightsError(f"{name} is a {held.name}, not a dense tensor")
-    return state
+        if isinstance(held, Stored) and held.dtype == "bool":
+            try:
+                held.read()
+            except WeightsError as error:
+                raise WeightsError(f"{name}: {error}") from error

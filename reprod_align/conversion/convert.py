@@ -11,9 +11,10 @@ from reprod_align.base.text import count, table
 from reprod_align.conversion.choose import choose_state
 from reprod_align.conversion.models import Agreement, Models, Pair, work_with
 from reprod_align.conversion.plan import Loader, Plan, Row, make_plan
+from reprod_align.conversion.targets import require_free
 from reprod_align.conversion.verify import list_departures, list_differences
 from reprod_align.conversion.weight_map import WeightMap, keep_counters
-from reprod_align.errors import ReprodError, WeightsError
+from reprod_align.errors import ReprodError, WeightsError, one_line
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 from reprod_align.weights.stored import Array, Stored
 from reprod_align.weights.writing import find_kind, write_checkpoint
@@ -66,11 +67,11 @@ class Outcome:
 
     def summary(self) -> str:
         """Return one row a tensor, what is wrong, and the figure of the forward pass."""
-        lines = table([Row.HEADERS, *(row.cells() for row in self.rows)])
+        lines = table([Row.HEADERS, *(tuple(map(one_line, row.cells())) for row in self.rows)])
         if self.faults:
             lines += ["", f"{count(len(self.faults), 'fault')}:"]
-            lines += [f"  - {fault}" for fault in self.faults]
-        lines += [f"remark: {remark}" for remark in self.remarks]
+            lines += [f"  - {one_line(fault)}" for fault in self.faults]
+        lines += [f"remark: {one_line(remark)}" for remark in self.remarks]
         if self.agreement is not None:
             lines.append(self.agreement.summary())
         if self.written is not None:
@@ -102,14 +103,13 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
         )
     source = order.open_source()
     before = find_framework(source, order.source_framework, order.target)
-    if not order.dry_run:
-        _require_apart(source, order.target)
     with _work_with(pair) as models:
         prepared = prepare(source, before, order.select, models, given)
         plan = prepared.plan(models)
         kept = keep_counters(prepared.map, plan.counters)
         outcome = Outcome(plan.rows, kept, [*prepared.faults, *plan.faults])
         if not outcome.faults and not order.dry_run:
+            require_free(source, order.target, plan.entries, order.shard_size)
             _write(order, plan, models if order.check else None, prepared.tensors, outcome)
         if models and given and outcome.agreement and not outcome.agreement.passed:
             outcome.faults += list_departures(given, models.derive()[0])
@@ -203,13 +203,6 @@ def find_framework(source: Checkpoint, told: str, target: Path) -> str:
             "there is nothing to convert"
         )
     return before
-
-
-def _require_apart(source: Checkpoint, target: Path) -> None:
-    """Raise ReprodError if writing `target` would write over a file of the source."""
-    for file in source.files if target.exists() else ():
-        if target.samefile(file):
-            raise ReprodError(f"{target} is the source {file}: name another target")
 
 
 def _write(

@@ -143,7 +143,7 @@ class _Planner:
             return
         for at, (name, shape) in enumerate(zip(results, after, strict=True)):
             if name in self.plan.made:
-                self.compare_twin(name, rule, taken)
+                self.compare_twin(name, rule, taken, at)
                 continue
             self.plan.entries.append(Entry(name, taken[0].dtype, shape))
             self.plan.made[name] = rule, taken, at
@@ -151,10 +151,12 @@ class _Planner:
         ours, theirs = (" + ".join(map(str, shapes)) for shapes in both)
         self.note(rule, taken[0].dtype, ours, theirs, rule.words)
 
-    def compare_twin(self, name: str, rule: Rule, taken: tuple[Stored, ...]) -> None:
-        """Require that two tensors of the source, which are one in the other model, are equal."""
-        other, before, _ = self.plan.made[name]
-        if not all(map(are_equal, before, taken)):
+    def compare_twin(self, name: str, rule: Rule, taken: tuple[Stored, ...], at: int) -> None:
+        """Require that two rules, or two parts of one, make the same of what is one tensor elsewhere."""
+        other, before, place = self.plan.made[name]
+        first = other.make([tensor.read() for tensor in before], self.plan.to)[place]
+        second = rule.make([tensor.read() for tensor in taken], self.plan.to)[at]
+        if before[0].dtype != taken[0].dtype or not _hold_the_same(first, second):
             names = " and ".join(" + ".join(getattr(one, self.before)) for one in (other, rule))
             text = f"untied: {names} differ, and {name} is one tensor in the other model"
             self.plan.faults.append(text)
@@ -226,11 +228,13 @@ def are_equal(first: Stored, second: Stored) -> bool:
     if first == second:
         return True
     alike = (first.dtype, first.shape) == (second.dtype, second.shape)
-    return alike and bool(np.array_equal(_bits(first), _bits(second)))
+    return alike and _hold_the_same(first.read(), second.read())
 
 
-def _bits(tensor: Stored) -> Array:
-    return tensor.read().reshape(-1).view(np.uint8)
+def _hold_the_same(first: Array, second: Array) -> bool:
+    """Tell whether two arrays have the same shape and bits."""
+    ours, theirs = (np.ascontiguousarray(one).reshape(-1).view(np.uint8) for one in (first, second))
+    return first.shape == second.shape and np.array_equal(ours, theirs)
 
 
 class Loader:
@@ -249,9 +253,7 @@ class Loader:
         rule, taken, at = self.plan.made[name]
         if self._last[0] is not rule:
             self._last = None, []  # gone before the next is read
-            arrays = self._read(taken)
-            made = rule.to_paddle(arrays) if self.plan.to == "paddle" else rule.to_torch(arrays)
-            self._last = rule, made
+            self._last = rule, rule.make(self._read(taken), self.plan.to)
         found = self._last[1][at]
         if at == len(self._last[1]) - 1:
             self._last = None, []

@@ -63,6 +63,10 @@ class Rule:
             words.append("reshaped" if self.torch_shapes != self.paddle_shapes else "")
         return ", ".join(filter(None, words)) or "as it is"
 
+    def make(self, arrays: Sequence[Array], to: str) -> list[Array]:
+        """Return what the tensors of the framework `to` hold, given the other's."""
+        return self.to_paddle(arrays) if to == "paddle" else self.to_torch(arrays)
+
     def to_paddle(self, arrays: Sequence[Array]) -> list[Array]:
         """Return what Paddle's tensors hold, given PyTorch's. Raises WeightsError if they don't fit."""
         self._check(arrays, self.torch, self.torch_shapes)
@@ -186,5 +190,9 @@ def _matrix(shape: Shape) -> Shape:
 def find_shapes(rule: Rule, shapes: Sequence[Shape], to: str) -> list[Shape]:
     """Return the shapes that the rule makes of these. Raises WeightsError if they don't fit."""
     empty = [np.empty(shape, "V0") for shape in shapes]  # elements of no bytes
-    made = rule.to_paddle(empty) if to == "paddle" else rule.to_torch(empty)
+    try:
+        made = rule.make(empty, to)
+    except ValueError as error:  # numpy's
+        found = " + ".join(map(str, shapes))
+        raise WeightsError(f"{rule.name}: the map's rule does not fit {found}") from error
     return [array.shape for array in made]

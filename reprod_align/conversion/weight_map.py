@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import prod
 from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import read_json
+from reprod_align.conversion.contradictions import find_contradiction
 from reprod_align.conversion.rule import Rule
 from reprod_align.errors import WeightsError
 
@@ -57,12 +59,22 @@ def read_map(path: Path) -> WeightMap:
         raise WeightsError(
             f'{path}: expected a map of convert, a JSON object with "format": {_FORMAT}'
         )
+    unknown = sorted(made.keys() - {"format", "rules", "tied"})
+    if unknown:
+        raise WeightsError(f"{path}: {unknown[0]!r} is unknown; known: format, rules, tied")
     rules, tied = made.get("rules"), made.get("tied", {})
     if not isinstance(rules, list) or not rules:
         raise WeightsError(f'{path}: expected a list of rules under "rules"')
-    if not isinstance(tied, dict) or not all(_is_names(tied.get(side, {})) for side in _SIDES):
+    if (
+        not isinstance(tied, dict)
+        or not {*_SIDES} >= tied.keys()
+        or not all(map(_is_names, tied.values()))
+    ):
         raise WeightsError(f'{path}: "tied" must be {{"torch": {{second: first}}, "paddle": ...}}')
     read = tuple(_read_rule(path, number, rule) for number, rule in enumerate(rules, 1))
+    contradiction = find_contradiction(read, tied)
+    if contradiction:
+        raise WeightsError(f"{path}: {contradiction}")
     return WeightMap(read, tied.get("torch", {}), tied.get("paddle", {}))
 
 
@@ -104,18 +116,17 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
     if not _are(parts, int) or any(part < 1 for part in parts) or type(groups) is not int:
         raise refuse('"parts" must be whole numbers above 0, "groups" one')
     several = max(len(torch), len(paddle))
+    if several > 1 and not (torch and paddle):
+        raise refuse("a tensor without a counterpart has a rule of its own")
     if len(parts) != (several if several > 1 else 0) or (len(torch) > 1 and len(paddle) > 1):
         raise refuse('one tensor against several needs "parts", their lengths or shares')
     if groups < 1 or any(part % groups for part in parts if groups > 1):
         raise refuse('"groups" must divide every part')
     if groups > 1 and not parts:
         raise refuse('"groups" needs "parts": a tensor that is neither cut nor joined has none')
-    if not all(_are(kept, list) and all(_are(shape, int) for shape in kept) for kept in shapes):
-        raise refuse("shapes must be lists of whole numbers, one for each tensor")
-    if bool(shapes[0]) != bool(shapes[1]) or (
-        shapes[0] and [len(kept) for kept in shapes] != [len(torch), len(paddle)]
-    ):
-        raise refuse("give a shape for each tensor of both sides, or for none")
+    misshapen = _find_misshapen(shapes, [len(torch), len(paddle)])
+    if misshapen:
+        raise refuse(misshapen)
     value = made.get("value")
     if value is not None and (type(value) is not int or len(torch) + len(paddle) != 1):
         raise refuse('"value" is the whole number that a counter without a counterpart holds')
@@ -125,6 +136,18 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
     return Rule(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1], value)
 
 
+def _find_misshapen(shapes: list[Any], counts: list[int]) -> str:
+    """Return what is wrong with the shapes of both sides' tensors, "" if nothing is."""
+    if not all(_are(kept, list) and all(map(_is_shape, kept)) for kept in shapes):
+        return "shapes must be lists of whole numbers, one for each tensor"
+    if any(shapes) and [len(kept) for kept in shapes] != counts:
+        return "give a shape for each tensor of both sides, or for none"
+    sizes = [sum(map(prod, kept)) for kept in shapes]
+    if sizes[0] != sizes[1]:
+        return f"its shapes hold {sizes[0]} elements in PyTorch and {sizes[1]} in Paddle"
+    return ""
+
+
 def _names(value: Any) -> tuple[str, ...] | None:
     names = [value] if isinstance(value, str) else value
     return tuple(names) if _are(names, str) else None
@@ -132,6 +155,10 @@ def _names(value: Any) -> tuple[str, ...] | None:
 
 def _are(values: Any, kind: type) -> bool:
     return isinstance(values, list) and all(type(value) is kind for value in values)
+
+
+def _is_shape(value: Any) -> bool:
+    return _are(value, int) and all(0 <= length < 2**31 for length in value)
 
 
 def _is_names(value: Any) -> bool:

@@ -6,6 +6,7 @@
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -116,6 +117,7 @@ class RemoteSide:
         self._ask("stop_working")
 
     def _ask(self, name: str, *arguments: Any, **options: Any) -> Any:
+        _ = self.hello  # it comes before the first answer
         unload()
         plain = [dict(one) if isinstance(one, Mapping) else one for one in arguments]
         try:
@@ -147,6 +149,21 @@ class RemoteSide:
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()
+
+
+@contextmanager
+def start_sides(
+    file: Path, torch_python: str | None, paddle_python: str | None, memory: int | None = None
+) -> Iterator[tuple[RemoteSide, RemoteSide]]:
+    """Yield PyTorch's side and Paddle's, each in a process of its own; None: this interpreter.
+
+    memory: bytes that each may take. Raises ReprodError if an interpreter does not start.
+    """
+    with (
+        RemoteSide(torch_python or sys.executable, file, "torch", memory) as torch,
+        RemoteSide(paddle_python or sys.executable, file, "paddle", memory) as paddle,
+    ):
+        yield torch, paddle
 
 
 def _describe_code(code: int) -> str:

@@ -107,7 +107,7 @@ class Stored:
         """Return the bits as a dense array of this shape: bfloat16 as uint16, float8 as uint8.
 
         room: memory to use, uint8, of `span` bytes at least; what is read there next replaces it.
-        Raises WeightsError if the file was cut meanwhile.
+        Raises WeightsError if the file was cut meanwhile, or a boolean is stored as neither 0 nor 1.
         """
         return self._lay(self.source.read(*self._extent(), room))
 
@@ -138,6 +138,8 @@ class Stored:
         return self.start * self.bits.itemsize, length * self.bits.itemsize
 
     def _lay(self, data: Array) -> Array:
+        if self.dtype == "bool" and data.size and data.max() > 1:
+            raise WeightsError(f"a boolean is stored as the byte {data.max()}: expected 0 or 1")
         flat = data.view(self.bits)
         if not self.strides or not self.size:
             return flat.reshape(self.shape)

@@ -82,6 +82,8 @@ def test_a_map_alone_needs_no_check(capsys: pytest.CaptureFixture[str]) -> None:
         (("--torch", "a:b"), "go together: give all three"),
         (("--torch", "a:b", "--pair", "mine_convert.py"), "not both"),
         (("--pair", "none.py"), "none.py is missing"),
+        (("--torch-python", "python"), "need a file: give --pair FILE.py"),
+        (("--pair", "mine_convert.py", "--paddle-python", "/no/python"), "cannot start /no/python"),
     ],
 )
 def test_options_that_do_not_go_together(words: tuple[str, ...], message: str) -> None:
@@ -89,7 +91,22 @@ def test_options_that_do_not_go_together(words: tuple[str, ...], message: str) -
         run(convert, "a.bin", "b.pdparams", *words)
 
 
-@pytest.mark.parametrize("size", ["5x", "0", "-1", "G"])
+@pytest.mark.parametrize("other", ["a.bin", "b.pdparams", "mine_convert.py", "."])
+def test_the_map_replaces_no_other_file(folder: Path, other: str) -> None:
+    before = {path: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    with pytest.raises(ReprodError, match="would replace|is a folder"):
+        run(convert, "a.bin", "b.pdparams", "--pair", "mine_convert.py", "--save-map", other)
+    assert {path: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_a_name_forges_no_line_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({"a": torch.ones(1), "b\nwrote x: all is well": torch.ones(1)}, "a.bin")
+    Path("m").write_text('{"format": 1, "rules": [{"torch": "a", "paddle": "c\\nwrote y"}]}')
+    assert run(convert, "a.bin", "b.pdparams", "--map", "m", "--no-check") == 1
+    assert not any(line.startswith("wrote") for line in capsys.readouterr().out.splitlines())
+
+
+@pytest.mark.parametrize("size", ["5x", "0", "-1", "G", "0.1", "9" * 400])
 def test_a_size_that_is_none(size: str) -> None:
     with pytest.raises(SystemExit):
         run(convert, "a.bin", "b.pdparams", "--shard-size", size)

@@ -77,7 +77,7 @@ def test_sizes_are_read_with_their_units(text: str, size: int) -> None:
     assert pair.read_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "G", "0", "-1G", "8 sheep", "1e9"])
+@pytest.mark.parametrize("text", ["", "G", "0", "-1G", "8 sheep", "1e9", "9" * 400])
 def test_a_size_that_tells_no_bytes_is_refused(
     file: Path, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

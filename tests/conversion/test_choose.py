@@ -64,3 +64,16 @@ def test_a_tensor_of_another_kind_is_refused():
         WeightsError, match="fc.bias is a torch._utils._rebuild_qtensor, not a dense"
     ):
         choose_state(state() | {"fc.bias": Opaque("torch._utils._rebuild_qtensor")}, WANTED)
+
+
+def test_booleans_that_are_neither_0_nor_1_are_refused_by_name() -> None:
+    held = {
+        "mask": Stored("bool", (3,), Held(b"\x00\x01\x07")),
+        "other": Stored("bool", (1,), Held(b"\x02")),
+    }
+    with pytest.raises(
+        WeightsError, match="mask: a boolean is stored as the byte 7: expected 0 or 1"
+    ):
+        choose_state(held, ["mask"])
+    del held["mask"]
+    choose_state(held | {"mask": Stored("bool", (2,), Held(b"\x00\x01"))}, ["mask"])

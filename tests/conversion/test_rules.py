@@ -64,8 +64,9 @@ def test_a_rule_does_what_align_loads_and_back(tmp_path: Path, case: str, dtype:
         assert array.shape == given.shape and array.tobytes() == given.tobytes()
     assert find_shapes(rule, ours, "paddle") == theirs
     assert find_shapes(rule, theirs, "torch") == ours
-    write_map(tmp_path / "map", WeightMap((rule,), {"second": "t"}))
-    assert read_map(tmp_path / "map") == WeightMap((rule,), {"second": "t"}, {})
+    found = WeightMap((rule,), {"second": pair.torch[0]}, {})
+    write_map(tmp_path / "map", found)
+    assert read_map(tmp_path / "map") == found
 
 
 def test_a_rule_of_a_small_model_fits_a_large_one_where_shapes_do_not_matter():
@@ -159,3 +160,36 @@ def test_what_a_pair_yields():
     assert lacking == {} and again[0] == found
     assert set(found.names("torch")) == set(saved.names)
     assert {rule.words for rule in found.rules} == {"transposed, 3 joined", "3 joined"}
+
+
+def keep(numbers: list[float]) -> Stored:
+    return Stored("float32", (len(numbers),), Held(np.array(numbers, "f4").tobytes()))
+
+
+@pytest.mark.parametrize(
+    ("rules", "source", "passes"),
+    [
+        ([Rule(("a",), ("x",), (False,)), Rule(("b",), ("x",), (False,))],
+         {"a": keep([1, 2]), "b": keep([1, 2])}, True),
+        ([Rule(("a",), ("x",), (False,)), Rule(("b",), ("x",), (False,))],
+         {"a": keep([1, 2]), "b": keep([1, 3])}, False),
+        ([Rule(("a",), ("x", "x"), (False,) * 2, (1, 1))], {"a": keep([1, 1])}, True),
+        ([Rule(("a",), ("x", "x"), (False,) * 2, (1, 1))], {"a": keep([1, 2])}, False),
+        ([Rule(("a",), ("x",), (False,)), Rule(("a",), ("x", "y"), (False,) * 2, (1, 1))],
+         {"a": keep([1, 1])}, False),
+    ],
+)  # fmt: skip
+def test_what_two_parts_make_of_one_tensor_must_be_the_same(
+    rules: list[Rule], source: dict[str, Stored], passes: bool
+):
+    plan = make_plan(WeightMap(tuple(rules)), source, "paddle")
+    assert (plan.faults == []) is passes, plan.faults
+    if not passes:
+        assert "is one tensor in the other model" in plan.faults[0]
+    assert len({entry.name for entry in plan.entries}) == len(plan.entries)
+
+
+def test_a_rule_that_does_not_fit_is_a_fault():
+    rule = Rule(("a",), ("b",), (False,), torch_shapes=((6,),), paddle_shapes=((2, 2),))
+    plan = make_plan(WeightMap((rule,)), {"a": keep([1] * 6)}, "paddle")
+    assert plan.faults == ["misshapen: a: the map's rule does not fit (6,)"]

@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import re
+import runpy
 import stat
 import subprocess
 import sys
@@ -34,6 +35,7 @@ from tests.pipeline.test_isolation import OTHERS
 
 import numpy as np
 import pytest
+import torch
 
 PAIR = """
 import numpy as np
@@ -272,8 +274,10 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Run:
     code = "import sys; from reprod_align.commands import main; code = main(sys.argv[1:]); "
     code += "assert not {'torch', 'paddle'} & set(sys.modules); sys.exit(code)"
 
-    def run(path: str, *options: str) -> subprocess.CompletedProcess[str]:
-        words = [parent, "-c", code, "pair", path, *given, *options]
+    def run(
+        path: str, *options: str, command: tuple[str, ...] = ("pair",)
+    ) -> subprocess.CompletedProcess[str]:
+        words = [parent, "-c", code, *command, path, *given, *options]
         env = ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)}
         return subprocess.run(words, env=env, capture_output=True, text=True, timeout=600)
 
@@ -299,6 +303,19 @@ def test_a_faulty_pair_apart_is_told_as_it_is_here(
     found = strict_json(finished.stdout)
     assert [f["message"] for f in found["findings"]] == [f["message"] for f in here["findings"]]
     assert found["pairs"] == here["pairs"] and len(found["checks"]) == len(here["checks"])
+
+
+def test_weights_are_converted_apart(apart: Run, tmp_path: Path) -> None:
+    path = written(tmp_path, PAIR)
+    torch.save(runpy.run_path(path)["torch_model"]().state_dict(), tmp_path / "a.bin")
+    files = [str(tmp_path / name) for name in ("a.bin", "b.pdparams", "c.bin")]
+    for here, there in ((files[0], files[1]), (files[1], files[2])):
+        finished = apart(path, command=("convert", here, there, "--pair"))
+        assert finished.returncode == 0, finished.stderr + finished.stdout
+        assert "the outputs of both models agree to" in finished.stdout
+    before, after = (torch.load(file, weights_only=True) for file in (files[0], files[2]))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_a_reference_that_raises_is_placed(apart: Run, tmp_path: Path) -> None:

@@ -141,9 +141,15 @@ def _open_shards(path: Path) -> Checkpoint:
             )
         content[name] = shards[shard].tensors[name]
     for shard, held in shards.items():
-        extra = sorted(held.content.keys() - listed.keys())
-        if extra:
-            raise WeightsError(f"{path.with_name(shard)} holds {extra[0]}, which {path.name} lacks")
+        for name in sorted(held.content):
+            if listed.get(name) != shard:
+                lists = f"lists in {listed[name]}" if name in listed else "lacks"
+                raise WeightsError(
+                    f"{path.with_name(shard)} holds {name}, which {path.name} {lists}"
+                )
+    kinds = sorted({shard.framework or shard.kind for shard in shards.values()})
+    if len(kinds) > 1:
+        raise WeightsError(f"{path}: its files are of different frameworks: {', '.join(kinds)}")
     first = next(iter(shards.values()))
     files = tuple(shard.path for shard in shards.values())
     return Checkpoint(path, first.kind, content, first.metadata, files)

@@ -12,8 +12,8 @@ from reprod_align.weights.stored import DTYPES, Held, Span, Stored, find_fault, 
 
 import numpy as np
 
-_NAMES = "StructuredToParameterName@@"  # from the model's names to Paddle's internal ones
-_CUT = "UnpackBigParamInfor@@"  # protocols 2 and 3 cut what has more than 1 GiB
+NAMES = "StructuredToParameterName@@"  # from the model's names to Paddle's internal ones
+CUT = "UnpackBigParamInfor@@"  # protocols 2 and 3 cut what has more than 1 GiB
 _ABSENT = (
     "uint16",
     "float8_e4m3fn",
@@ -66,18 +66,18 @@ def _simplify(value: object) -> object:
             return tensor
         case dict():
             joined = _join(value)
-            return {name: _simplify(held) for name, held in joined.items() if name != _NAMES}
+            return {name: _simplify(held) for name, held in joined.items() if name != NAMES}
     return value
 
 
 def _join(state: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a state dict with the tensors whole that were cut into slices."""
-    cut = state.get(_CUT)
+    cut = state.get(CUT)
     if not isinstance(cut, Mapping):
         return dict(state)
     whole = {name: _glue(name, made, state) for name, made in cut.items()}
     slices = {part for made in cut.values() for part in made["slices"]}
-    return {n: v for n, v in state.items() if n not in slices and n != _CUT} | whole
+    return {n: v for n, v in state.items() if n not in slices and n != CUT} | whole
 
 
 def _glue(name: str, made: Mapping[str, Any], state: Mapping[str, Any]) -> Stored:

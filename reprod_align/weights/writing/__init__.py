@@ -9,6 +9,7 @@ from typing import BinaryIO, Final, cast
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import WeightsError
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
+from reprod_align.weights.reading.paddle_file import CUT, NAMES
 from reprod_align.weights.writing.entry import Entry, Load
 from reprod_align.weights.writing.paddle_file import write_paddle_file
 from reprod_align.weights.writing.safetensors_file import write_safetensors
@@ -21,6 +22,8 @@ KINDS: Final = {
     ".safetensors": "safetensors",
 }  # fmt: skip
 """suffix -> format"""
+_RESERVED: Final = {"safetensors": ("__metadata__",), "paddle": (NAMES, CUT), "torch": ()}
+"""format -> names that mean something else in it"""
 _FORMATS: Final = {"torch": "pt", "paddle": "pd"}  # what safetensors' metadata calls the frameworks
 
 
@@ -42,6 +45,7 @@ def write_checkpoint(
     tensors alone. After an exception, or if the process is killed, nothing half-written has a final
     name. Raises WeightsError for what the format lacks, ReprodError if the disk is full.
     """
+    _require_names(entries, find_kind(path))
     if not path.name.endswith(INDEX):
         with whole_file(path) as handle:
             yield _write_file(handle, path, framework, entries, load)
@@ -50,7 +54,7 @@ def write_checkpoint(
     with ExitStack() as stack:
         index = stack.enter_context(whole_file(path))  # gets its name last
         handles = {name: stack.enter_context(whole_file(path.with_name(name)))
-                   for name in _name_shards(path, len(shards))}  # fmt: skip
+                   for name in name_files(path, entries, shard_size)[:-1]}  # fmt: skip
         written = [_write_file(handle, path, framework, held, load)
                    for handle, held in zip(handles.values(), shards, strict=True)]  # fmt: skip
         listed = {e.name: name for name, held in zip(handles, shards, strict=True) for e in held}
@@ -60,6 +64,29 @@ def write_checkpoint(
         yield Checkpoint(path, written[0].kind, content, written[0].metadata, files)
         with suppress(FileNotFoundError):
             path.unlink()  # an old index must not list new shards
+
+
+def _require_names(entries: Sequence[Entry], kind: str) -> None:
+    """Raise WeightsError for a name that the format cannot hold, or that two tensors have."""
+    known = set[str]()
+    for entry in entries:
+        if entry.name in _RESERVED[kind] or not _is_text(entry.name):
+            raise WeightsError(f"a {kind} file cannot hold a tensor named {entry.name!r}")
+        if entry.name in known:
+            raise WeightsError(f"two tensors would be named {entry.name}")
+        known.add(entry.name)
+
+
+def _is_text(name: str) -> bool:
+    """Tell whether a name can be written as UTF-8: half of a surrogate pair can't."""
+    return name.encode(errors="replace").decode() == name
+
+
+def name_files(path: Path, entries: Sequence[Entry], shard_size: int) -> list[str]:
+    """Return the names of the files that `write_checkpoint` writes, an index last."""
+    if not path.name.endswith(INDEX):
+        return [path.name]
+    return [*_name_shards(path, len(split_entries(entries, shard_size))), path.name]
 
 
 def _write_file(

@@ -163,6 +163,28 @@ def test_shards_that_do_not_hold_what_the_index_lists(tmp_path: Path):
     index.write_text(json.dumps({"weight_map": {k: v for k, v in listed.items() if k != "w0"}}))
     with pytest.raises(WeightsError, match="holds w0, which model.bin.index.json lacks"):
         open_checkpoint(index)
+    index.write_text(json.dumps({"weight_map": listed}))
+    torch.save({f"w{n}": torch.zeros(2, 3) for n in (0, 2, 3)}, tmp_path / "part-1.bin")
+    with pytest.raises(
+        WeightsError, match="part-1.bin holds w0, which model.bin.index.json lists in part-0"
+    ):
+        open_checkpoint(index)
+
+
+def test_shards_of_two_frameworks_are_refused(tmp_path: Path):
+    torch.save({"a": torch.zeros(2, 3)}, tmp_path / "1.bin")
+    paddle.save({"b": paddle.zeros([2, 3])}, str(tmp_path / "2.pdparams"))
+    for number, form in (("3", "pt"), ("4", "pd")):
+        save_file({number: torch.zeros(2)}, tmp_path / f"{number}.safetensors", {"format": form})
+    index = tmp_path / "w.index.json"
+    for listed in ({"a": "1.bin", "b": "2.pdparams"}, {"3": "3.safetensors", "4": "4.safetensors"}):
+        index.write_text(json.dumps({"weight_map": listed}))
+        with pytest.raises(
+            WeightsError, match="its files are of different frameworks: paddle, torch"
+        ):
+            open_checkpoint(index)
+    index.write_text(json.dumps({"weight_map": {"a": "1.bin", "3": "3.safetensors"}}))
+    assert open_checkpoint(index).framework == "torch"
 
 
 @pytest.mark.parametrize("form", ["zip", "legacy", "safetensors", "pdparams"])

@@ -279,3 +279,22 @@ def test_the_index_lists_files_and_size(tmp_path: Path):
     files = sorted(set(index["weight_map"].values()))
     assert files == sorted(held.name for held in tmp_path.glob("*.bin"))
     assert files[0].startswith("pytorch_model-00001-of-")
+
+
+@pytest.mark.parametrize(
+    ("file", "names", "message"),
+    [
+        ("w.safetensors", ["__metadata__"], "a safetensors file cannot hold a tensor named '__metadata__'"),
+        ("w.pdparams", ["UnpackBigParamInfor@@"], "a paddle file cannot hold a tensor named"),
+        ("w.pdparams", ["StructuredToParameterName@@"], "a paddle file cannot hold a tensor named"),
+        ("w.bin", ["a\ud800"], "a torch file cannot hold a tensor named"),
+        ("w.bin.index.json", ["a", "b", "a"], "two tensors would be named a"),
+    ],
+)  # fmt: skip
+def test_names_that_a_format_cannot_hold(
+    tmp_path: Path, file: str, names: list[str], message: str
+) -> None:
+    entries = [Entry(name, "float32", (3,)) for name in names]
+    with pytest.raises(WeightsError, match=message):
+        write(tmp_path / file, entries)
+    assert list(tmp_path.iterdir()) == []
