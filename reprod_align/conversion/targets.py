@@ -28,10 +28,10 @@ def require_free(
 
 
 def _list_stale(target: Path, names: Sequence[str]) -> Iterator[str]:
-    """Yield the files of an earlier conversion under the same name that would not be replaced."""
+    """Yield the shards and the index of an earlier conversion that would not be replaced."""
     whole = target.name.removesuffix(INDEX)
     stem, suffix = re.escape(Path(whole).stem), re.escape(Path(whole).suffix)
-    known = re.compile(rf"{stem}(-\d{{5}}-of-\d{{5}})?{suffix}({re.escape(INDEX)})?")
+    known = re.compile(rf"{stem}(-\d{{5}}-of-\d{{5}}{suffix}|{suffix}{re.escape(INDEX)})")
     for path in target.parent.iterdir() if target.parent.is_dir() else ():
         if known.fullmatch(path.name) and path.name not in names:
             yield path.name
