@@ -17,6 +17,7 @@ from reprod_align import (
     official_rule,
     save_record,
 )
+from reprod_align.records.made import digest
 
 import numpy as np
 import pytest
@@ -104,6 +105,23 @@ def test_the_log_begins_as_reprod_log_writes_it(tmp_path: Path) -> None:
     assert messages(gate.log)[: len(theirs)] == theirs
 
 
+def test_the_result_says_what_the_records_were_made_with(tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    weights = {side: tmp_path / "weights" / f"{side}.bin" for side in ("torch", "paddle")}
+    for side, path in weights.items():
+        path.write_text(side)
+    sources = (weights["torch"],), (weights["paddle"],)
+    gate = gate_of(tmp_path, RECORD, RECORD, sources=sources)
+    assert check(gate) == 0
+    made = result(gate)["made"]
+    records = {path.relative_to(gate.log.parent).as_posix(): digest(path)
+               for path in (*gate.official, *gate.strict)}  # fmt: skip
+    assert made["records"] == records and len(records) == 4
+    assert made["sources"] == {
+        side: {f"weights/{side}.bin": digest(path)} for side, path in weights.items()
+    }
+
+
 def test_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     actual = RECORD | {"out": RECORD["out"] + np.float32(0.5)}
     gate = gate_of(tmp_path, RECORD, actual, unit="layer")
@@ -117,6 +135,7 @@ def test_different(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed[0] == "forward: DIFFERENT"
     assert printed[3] == "  first layer that differs: out"
     assert printed[4].startswith("    out: max difference 5.0e-01 at ")
+    assert printed[-1] == f"  log: {gate.log}", "nothing else: no explanation was asked for"
     read = result(gate)
     assert read["passed"] is False and read["reason"].startswith("official: out: ")
     assert read["official"]["worst"]["key"] == read["strict"]["worst"]["key"] == "out"
@@ -235,7 +254,9 @@ def test_a_log_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixt
     gate = gate_of(tmp_path, RECORD, RECORD)
     gate.log.mkdir()
     assert check(gate) == 2
-    assert "cannot replace " in capsys.readouterr().err
+    reasons = capsys.readouterr().err.splitlines()
+    assert reasons[0].startswith("forward: cannot be compared: cannot replace ")
+    assert reasons[1].startswith("forward: cannot ") and len(reasons) == 2
 
 
 def test_without_reprod_log(

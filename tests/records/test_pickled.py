@@ -75,3 +75,11 @@ def test_names_stand_for_functions_of_our_own() -> None:
         make(Builder(0), Name("dtype"), (0,), b"b")
     with pytest.raises(Refused, match="_codecs.encode"):
         REDUCERS["encode"](Builder(9), "text", "rot13")
+
+
+def test_arguments_are_what_a_writer_gives() -> None:
+    for name in ("latin1", "latin-1"):
+        assert bytes(REDUCERS["encode"](Builder(9), "é", name)) == b"\xe9"
+    assert REDUCERS["tuple"](Builder(0), (1, 2)) == (1, 2)
+    with pytest.raises(Refused, match="is damaged: a tuple in it is made of something else"):
+        REDUCERS["tuple"](Builder(0), [1])
