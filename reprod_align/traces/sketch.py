@@ -27,6 +27,7 @@ from typing import Any, Protocol
 
 from reprod_align.base.apart import measure_sizes
 from reprod_align.base.difference import divide
+from reprod_align.base.large.work import borrow
 from reprod_align.traces.places import KINDS, digest_integers, find_kinds, hash_numbers, hash_places
 
 import numpy as np
@@ -34,10 +35,12 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
 Vector = NDArray[np.float64]
+Sums = NDArray[np.floating[Any]]
 
 BINS = 509
 _FEWER = 503  # where BINS divides a length: a changed column would meet a single sum
-SLAB = BINS * 512  # elements worked on at a time: they and their signed copy stay in the cache
+SLAB = BINS * 512  # elements that share a start among the signs
+_BLOCK = 3 * 2**17  # bytes that a host takes at a time: with their signs they stay in the cache
 STATISTICS = ("mean", "std", "min", "max", "nonfinite", "norm")
 ROWS = 521  # prime, and more than the runs of a slab
 _SUMS_END = len(STATISTICS) + BINS + ROWS
@@ -59,13 +62,11 @@ class Ops(Protocol):
         An array on the tensor's own memory if that is the host's: NUMPY then does the rest.
         """
 
-    def moments(self, slab: Any) -> Vector:
-        """Return sum, sum of squares, min and max of a 1-D tensor."""
+    def measure(self, slab: Any, start: int, width: int) -> tuple[Vector, Sums]:
+        """Return of a 1-D tensor sum, sum of squares, min and max; and the sums of slab * signs.
 
-    def signed_sums(self, slab: Any, start: int, width: int) -> Array:
-        """Return the sums of slab * signs, in rows of `width`: of the columns, then of the rows.
-
-        Signs from signs()[start].
+        These are sums over its whole rows of `width` (at least one): of the columns, then of the
+        rows. Signs from signs()[start].
         """
 
     def array(self, tensor: Any) -> Array:
@@ -83,15 +84,29 @@ class _Numpy:
             real = real.astype(np.float32 if real.dtype == np.float16 else np.float64)
         return real.reshape(-1)
 
-    def moments(self, slab: Any) -> Vector:
-        with np.errstate(all="ignore"):
-            four = _sum(slab), np.dot(slab, slab), slab.min(), slab.max()
-        return np.array(four, np.float64)
-
-    def signed_sums(self, slab: Any, start: int, width: int) -> Array:
-        own = signs(slab.dtype)[start : start + slab.size].reshape(-1, width)
-        rows = slab.reshape(-1, width)
-        return np.concatenate([np.einsum("rc,rc->c", rows, own), np.einsum("rc,rc->r", rows, own)])
+    def measure(self, slab: Any, start: int, width: int) -> tuple[Vector, Sums]:
+        count, step = slab.size // width, _BLOCK // slab.itemsize // width
+        rows = slab[: count * width].reshape(count, width)
+        own = signs(slab.dtype)[start : start + rows.size].reshape(rows.shape)
+        ones = _ones(slab.dtype)  # a matrix product adds up several times as fast as `sum`
+        sums, plain = np.zeros(width + count), np.zeros(count)
+        rest = slab[rows.size :]
+        squares = float(np.dot(rest, rest))
+        low, high = rest.min(initial=np.inf), rest.max(initial=-np.inf)
+        with borrow(step * width, slab.dtype) as buffer:
+            for at in range(0, count, step):
+                block = rows[at : at + step]
+                signed = buffer[: block.size].reshape(block.shape)
+                np.multiply(block, own[at : at + step], out=signed)
+                sums[:width] += ones[: len(block)] @ signed
+                sums[width + at : width + at + step] = signed @ ones[:width]
+                plain[at : at + step] = block @ ones[:width]
+                block = block.reshape(-1)
+                squares += float(np.dot(block, block))  # keeps a NaN, which extremes may lose
+                low = min(low, np.minimum.reduce(block))
+                high = max(high, np.maximum.reduce(block))
+        total = plain.sum() + rest.sum(dtype=np.float64)
+        return np.array([total, squares, low, high]), sums
 
     def array(self, tensor: Array) -> Array:
         return tensor
@@ -125,7 +140,7 @@ def _is_integer(tensor: Any) -> bool:
 
 
 def _add_up(flat: Any, ops: Ops, total: "_Total") -> "_Total":
-    with np.errstate(over="ignore", invalid="ignore"):  # of sums of constants yet to be set apart
+    with np.errstate(all="ignore"):  # of sums of constants yet to be set apart
         for number, start in enumerate(range(0, math.prod(flat.shape), SLAB)):
             total.add(ops, flat[start : start + SLAB], number)
     return total
@@ -187,17 +202,22 @@ class _Total:
     places: list[int] = field(default_factory=lambda: [0] * len(KINDS))
 
     def add(self, ops: Ops, slab: Any, number: int) -> None:
-        moments = ops.moments(slab)
+        if math.prod(slab.shape) < self.width:
+            ops, slab = NUMPY, ops.array(slab)
+        moments, sums = ops.measure(slab, _offset(number)[0], self.width)
         if not np.isfinite(moments).all() or max(-moments[2], moments[3]) >= self.cut:
             # rare: it has NaN, infinity or such a constant, or its squares overflow
-            ops, slab, moments = self._set_apart(ops.array(slab).astype(np.float64), number)
+            slab, moments, sums = self._set_apart(ops.array(slab).astype(np.float64), number)
+            ops = NUMPY
+        total, squares, low, high = moments.tolist()
         self.size += math.prod(slab.shape)
-        self.sum += moments[0]
-        self.squares += moments[1]
-        self.low, self.high = min(self.low, moments[2]), max(self.high, moments[3])
-        self.bins += _slab_sums(ops, slab, number, self.width)
+        self.sum += total
+        self.squares += squares
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        _add_sums(self.bins, sums, ops, slab, number, self.width)
 
-    def _set_apart(self, slab: Any, number: int) -> tuple[Ops, Any, Vector]:
+    def _set_apart(self, slab: Vector, number: int) -> tuple[Vector, Vector, Sums]:
+        """Count what is not finite and add the constants; return the others, 0 for these, as measured."""
         finite = np.isfinite(slab)
         self.nonfinite += int(slab.size - finite.sum())
         self.nans += int(np.isnan(slab).sum())
@@ -206,13 +226,16 @@ class _Total:
             self.places[kind] = (self.places[kind] + hashed) % 2**53
         large = finite & (np.abs(slab) >= self.cut)
         self.constants += int(large.sum())
+        start = _offset(number)[0]
         scaled = np.where(large, slab, 0.0) * LARGE_UNIT
-        self.large += _slab_sums(NUMPY, scaled, number, self.width)
+        _, sums = NUMPY.measure(scaled, start, self.width)
+        _add_sums(self.large, sums, NUMPY, scaled, number, self.width)
         usual = finite & ~large
-        moments = np.array([0.0, 0.0, np.inf, -np.inf])
-        if usual.any():
-            moments = NUMPY.moments(slab[usual])
-        return NUMPY, np.where(usual, slab, 0.0), moments
+        rest = np.where(usual, slab, 0.0)
+        moments, sums = NUMPY.measure(rest, start, self.width)
+        chosen = slab[usual]
+        moments[2:] = chosen.min(initial=np.inf), chosen.max(initial=-np.inf)
+        return rest, moments, sums
 
     def vector(self, digest: float) -> Vector:
         count = self.size - self.nonfinite - self.constants
@@ -225,21 +248,26 @@ class _Total:
         return np.concatenate([np.array(statistics, np.float64), self.bins, tail, large])
 
 
-def _slab_sums(ops: Ops, slab: Any, number: int, width: int) -> Vector:
-    """Return the slab's share of the sums: whole rows by the framework, the rest here."""
+def _add_sums(bins: Vector, sums: Sums, ops: Ops, slab: Any, number: int, width: int) -> None:
+    """Add a slab's share: the sums of its whole rows, which are given, and the rest's."""
     start, sign, shift = _offset(number)
     size = math.prod(slab.shape)
-    whole = size - size % width
-    sums, runs = np.zeros(BINS), np.zeros(ROWS)
-    if whole:
-        both = ops.signed_sums(slab[:whole], start, width).astype(np.float64)
-        sums[:width] += both[:width]
-        runs[: both.size - width] += both[width:]
-    if whole < size:
-        rest = ops.array(slab[whole:]).astype(np.float64) * signs()[start + whole : start + size]
-        sums[: rest.size] += rest
-        runs[whole // width] += rest.sum()
-    return sign * np.concatenate([sums, np.roll(runs, shift)])
+    rows, rest = divmod(size, width)
+    bins[:width] += sign * sums[:width]
+    _add_runs(bins[BINS:], sign * sums[width:], shift)
+    if rest:
+        last = ops.array(slab[size - rest :]).astype(np.float64)
+        last *= sign * signs()[start + size - rest : start + size]
+        bins[:rest] += last
+        _add_runs(bins[BINS:], last.sum(keepdims=True), shift + rows)
+
+
+def _add_runs(runs: Vector, sums: Sums, start: int) -> None:
+    """Add the sums of neighbouring runs, from number `start` on; after the last comes the first."""
+    start %= ROWS
+    before = min(len(sums), ROWS - start)
+    runs[start : start + before] += sums[:before]
+    runs[: len(sums) - before] += sums[before:]
 
 
 @cache
@@ -249,16 +277,9 @@ def signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
     return np.where(bits >> np.uint64(63), -1.0, 1.0).astype(dtype, copy=False)
 
 
-def _sum(slab: NDArray[np.floating[Any]]) -> float:
-    """Return the sum, by a matrix product: four times as fast as `slab.sum()`."""
-    whole = slab.size - slab.size % BINS
-    columns = _ones(slab.dtype)[: whole // BINS] @ slab[:whole].reshape(-1, BINS)
-    return float(columns.sum(dtype=np.float64) + slab[whole:].sum(dtype=np.float64))
-
-
 @cache
 def _ones(dtype: Any) -> NDArray[np.floating[Any]]:
-    return np.ones(SLAB // BINS, dtype)
+    return np.ones(SLAB // _FEWER, dtype)
 
 
 @cache

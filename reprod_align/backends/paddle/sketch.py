@@ -4,7 +4,7 @@ from functools import cache
 
 from reprod_align.backends.paddle import linear_weights
 from reprod_align.backends.paddle.side import array
-from reprod_align.traces.sketch import Array, Vector, signs
+from reprod_align.traces.sketch import Array, Sums, Vector, signs
 
 import numpy as np
 import paddle
@@ -15,9 +15,8 @@ __all__ = [
     "flat",
     "gradient",
     "is_leaf",
-    "moments",
+    "measure",
     "on_device",
-    "signed_sums",
     "transposed_parameters",
     "version",
 ]
@@ -44,19 +43,23 @@ def on_device(tensor: paddle.Tensor) -> paddle.Tensor:
     return real.reshape([-1])
 
 
-def moments(slab: paddle.Tensor) -> Vector:
-    """Return sum, sum of squares, min and max of a 1-D tensor."""
+def measure(slab: paddle.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
+    """Return sum, sum of squares, min and max; and the signed sums of whole rows, as `Ops` says."""
+    whole = slab.shape[0] // width * width
+    return _moments(slab), _signed_sums(slab[:whole], start, width)
+
+
+def _moments(slab: paddle.Tensor) -> Vector:
     with paddle.amp.auto_cast(enable=False):  # it would round the factors of a product
         squares = paddle.matmul(slab, slab)
     four = paddle.stack([slab.sum(), squares, slab.min(), slab.max()])
     return array(four).astype(np.float64)
 
 
-def signed_sums(slab: paddle.Tensor, start: int, width: int) -> Array:
-    """Return the sums of slab * signs, of columns and of rows of `width`; signs from signs()[start]."""
+def _signed_sums(slab: paddle.Tensor, start: int, width: int) -> Sums:
     own = _signs(slab.dtype, _device(slab))[start : start + slab.shape[0]]
     rows = (slab * own).reshape([-1, width])
-    return array(paddle.concat([_column_sums(rows), rows.sum(1)]))
+    return array(paddle.concat([_column_sums(rows), rows.sum(1)])).astype(np.float64)
 
 
 def _device(tensor: paddle.Tensor) -> str:

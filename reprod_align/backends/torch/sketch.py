@@ -3,7 +3,7 @@
 from functools import cache
 
 from reprod_align.backends.torch.side import array
-from reprod_align.traces.sketch import Array, Vector, signs
+from reprod_align.traces.sketch import Array, Sums, Vector, signs
 
 import numpy as np
 import torch
@@ -14,9 +14,8 @@ __all__ = [
     "flat",
     "gradient",
     "is_leaf",
-    "moments",
+    "measure",
     "on_device",
-    "signed_sums",
     "transposed_parameters",
     "version",
 ]
@@ -45,18 +44,22 @@ def on_device(tensor: torch.Tensor) -> torch.Tensor:
     return real.reshape([-1])
 
 
-def moments(slab: torch.Tensor) -> Vector:
-    """Return sum, sum of squares, min and max of a 1-D tensor."""
+def measure(slab: torch.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
+    """Return sum, sum of squares, min and max; and the signed sums of whole rows, as `Ops` says."""
+    whole = slab.shape[0] // width * width
+    return _moments(slab), _signed_sums(slab[:whole], start, width)
+
+
+def _moments(slab: torch.Tensor) -> Vector:
     low, high = torch.aminmax(slab)
     four = torch.stack([slab.sum(), torch.dot(slab, slab), low, high])
     return array(four).astype(np.float64)
 
 
-def signed_sums(slab: torch.Tensor, start: int, width: int) -> Array:
-    """Return the sums of slab * signs, of columns and of rows of `width`; signs from signs()[start]."""
+def _signed_sums(slab: torch.Tensor, start: int, width: int) -> Sums:
     own = _signs(slab.dtype, slab.device)[start : start + slab.shape[0]]
     rows = (slab * own).reshape([-1, width])
-    return array(torch.concat([rows.sum(0), rows.sum(1)]))
+    return array(torch.concat([rows.sum(0), rows.sum(1)])).astype(np.float64)
 
 
 @cache
