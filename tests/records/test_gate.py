@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import os
 import re
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from reprod_align import (
     Recorder,
     ReprodError,
     check,
+    load_record,
     official_rule,
     save_record,
 )
@@ -193,7 +195,89 @@ def test_remarks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.count(remark) == 1
 
 
+def test_each_comparison_makes_its_own_remarks(tmp_path: Path) -> None:
+    record = RECORD | {"more": RECORD["out"] * 2}
+    noisy = {key: array.astype(float) * (1 + 1e-12) for key, array in record.items()}
+    gate = gate_of(tmp_path, record, record, expect_noise=True)
+    save_record(gate.strict[1], noisy)
+    assert check(gate) == 0
+    found = result(gate)
+    assert len(found["official"]["remarks"]) == 1 and found["strict"]["remarks"] == []
+    save_record(gate.official[1], noisy | {"emb": RECORD["emb"] * np.float32(1 + 1e-6)})
+    save_record(gate.strict[1], load_record(gate.strict[0]))
+    assert check(gate) == 0
+    found = result(gate)
+    assert found["official"]["remarks"] == [] and len(found["strict"]["remarks"]) == 1
+    alone = Gate("x", gate.strict, gate.strict, gate.log, "", expect_noise=True)
+    assert check(alone) == 0
+    assert len(result(alone)["strict"]["remarks"]) == 1
+
+
+def test_the_threshold_is_the_official_rule_s(tmp_path: Path) -> None:
+    other = {key: array + np.float32(0.5) for key, array in RECORD.items()}
+    for threshold, code in ((1.0, 0), (0.25, 1)):
+        gate = gate_of(tmp_path, RECORD, other, threshold=threshold, strict_rule=official_rule(1.0))
+        assert check(gate) == code
+
+
 # What cannot be compared
+
+
+def refusal(gate: Gate, capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert check(gate) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    return line.removeprefix("forward: cannot be compared: ")
+
+
+def test_keys_that_a_step_must_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def gate(expected: Any, actual: Any) -> Gate:
+        return gate_of(tmp_path, expected, actual, required=("emb", "out"))
+
+    assert check(gate(RECORD, RECORD)) == 0
+    one = {"emb": RECORD["emb"]}
+    assert refusal(gate(one, one), capsys) == (
+        "both records lack out: run python pipeline/Step1/pt_forward_bert.py again"
+    )
+    assert check(gate(RECORD, one)) == 1, "one side lacks it: a difference"
+    text = RECORD | {"out": np.array("word")}
+    assert refusal(gate(RECORD, text), capsys) == (
+        "a record holds text, not numbers, under out: "
+        "run python pipeline/Step1/pt_forward_bert.py again"
+    )
+
+
+@pytest.mark.parametrize("twin", ["", "losses"])
+def test_strict_records_of_another_step(
+    twin: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = gate_of(tmp_path, RECORD, RECORD, required=("emb",), required_twin=twin)
+    right, wrong = (twin or "emb"), ("emb" if twin else "losses")
+    for key, code in ((right, 0), (wrong, 2)):
+        for path in gate.strict:
+            save_record(path, {key: np.ones(3)})
+        assert check(gate) == code
+    lack = f"{gate.strict[0]} and {gate.strict[1]} lack {right}, so they belong to another step: "
+    assert refusal(gate, capsys) == lack + f"run {gate.first_run} again"
+
+
+def test_a_record_older_than_what_it_was_made_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, gone = tmp_path / "model.py", tmp_path / "gone.py"
+    code.write_text("")
+    gate = gate_of(tmp_path, RECORD, RECORD, sources=((gone,), (code, gone)))
+    os.utime(code, ns=(5, 5))
+    for path in (*gate.official, *gate.strict):
+        os.utime(path, ns=(5, 5))
+    assert check(gate) == 0, "as old is not older"
+    for stale in (gate.official[1], gate.strict[1]):
+        os.utime(stale, ns=(4, 4))
+        said = f"{stale} is older than {code}: run {gate.first_run} again"
+        assert refusal(gate, capsys) == said
+        os.utime(stale, ns=(5, 5))
+    os.utime(gate.official[0], ns=(4, 4))
+    assert check(gate) == 0, "the other side was not made with it"
 
 
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str],

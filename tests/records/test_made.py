@@ -1,5 +1,6 @@
 """What records were made with."""
 
+import platform
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,5 +18,7 @@ def test_digests_and_versions(tmp_path: Path) -> None:
     assert made["records"] == {"loss_torch.npy": digest(record)}
     assert made["sources"] == {"torch": {"weights/x.bin": digest(weights)}, "paddle": {}}
     assert made["versions"] == list_versions()
-    assert list_versions()["numpy"] == version("numpy")
+    for package in ("numpy", "reprod_log"):
+        assert list_versions()[package] == version(package)
+    assert list_versions()["python"] == platform.python_version()
     assert digest(weights) == "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"
