@@ -361,6 +361,7 @@ def test_the_headline_shows_the_tolerance_that_decides() -> None:
         "max relative 2.7e-03 (tolerance 0.15)"
     )
     strict = compare_records({"acc": 0.75}, {"acc": 0.75}, rule=STRICT)
+    assert strict.headline.startswith("passed  1 compared, worst acc: ")
     assert strict.headline.endswith("acc: mean 0.0e+00, max relative 0.0e+00 (tolerance 1e-09)")
     exact = compare_records({"n": 3}, {"n": 4})
     assert exact.headline.endswith("n: mean 1.0e+00, max relative 3.3e-01 (tolerance 0)")
