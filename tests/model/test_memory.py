@@ -35,3 +35,29 @@ def test_a_control_group_may_leave_less(
     write(tmp_path, **files)
     whole = memory._read_free_of_machine()
     assert memory.read_free() <= whole if left is None else memory.read_free() == left
+
+
+def test_freed_memory_is_kept_in_the_block_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, ...]] = []
+
+    class C:
+        def mallopt(self, *given: int) -> None:
+            calls.append(given)
+
+        def malloc_trim(self, *given: int) -> None:
+            calls.append(given)
+
+    monkeypatch.setattr(memory, "_find_c", C)
+    with memory.reuse_freed():
+        assert (memory._TRIM_THRESHOLD, memory._MOST) in calls
+        calls.clear()
+    assert calls == [(memory._MMAP_THRESHOLD, 2**25), (memory._TRIM_THRESHOLD, 2**26), (0,)]
+
+
+@pytest.mark.parametrize("functions", [None, object()])
+def test_another_allocator_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, functions: object
+) -> None:
+    monkeypatch.setattr(memory, "_find_c", lambda: functions)
+    with memory.reuse_freed():
+        memory.give_back_freed()

@@ -102,6 +102,10 @@ def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Ite
     arrays: dict[Key, Array] = {}
     arrays.update(inputs if isinstance(inputs, Mapping) else enumerate(inputs))
     given = Given(arrays, find_batch(arrays), named)
+    cut = _cut_one(given, accepts) if examples == 1 else None
+    if cut is not None:
+        yield from _derive_short(given, cut, accepts)
+        return
     few, moved = given.take(1), _move_one(given, accepts) if examples == 1 else []
     if not moved:
         few, other_counts = _change_count(given, accepts, examples)
@@ -111,6 +115,54 @@ def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Ite
     yield from _change_all_values(few, moved, accepts)
     yield from _change_lengths(few, _count_elements(arrays), accepts)
     yield from _offer(_change_surroundings(few), accepts)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """A batch of one example, of half the length and with other values; and how it was cut."""
+
+    batch: Batch
+    length: int
+    """of the sequence as given"""
+    axes: Axes
+    words: str
+    """that the length is another"""
+    plain: Given
+    """the example, of half the length, with its own values"""
+
+
+def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
+    """Yield the batches of one example, mostly of half the length: where a run takes its time."""
+    few, last = given.take(1), cut.batch
+    yield cut.batch
+    for last in _change_all_values(cut.plain, [cut.batch], accepts):
+        yield last
+    first = last if last.before else cut.batch  # all of it has just been called
+    first = replace(first, words=cut.words)
+    most = _count_elements(given.arrays)
+    yield from _lengthen(few, cut.axes, cut.length, most, first, accepts)
+    yield from _change_lengths(few, most, accepts, cut.length)
+    yield from _offer(_change_surroundings(cut.plain), accepts)
+
+
+def _cut_one(given: Given, accepts: Accepts) -> _Cut | None:
+    """Return the first batch of one example, cut and moved, that the reference accepts."""
+    if given.count < 2:
+        return None
+    one = replace(given.take(1), note="")
+    alone = one.make(f"with {ONE_EXAMPLE}")
+    moved = next(_change_values(one, "moved", (spread,)), None)
+    for length, axes in _list_sequences(given.take(1)) if moved is not None else ():
+        for words, arrays in _cut(one, length, axes):
+            plain = replace(given.take(1), arrays=arrays)
+            values = next(_change_values(plain, "moved", (spread,)), None)
+            if values is not None:
+                parts = (alone, moved, one.make(words, arrays))
+                named = f"{alone.words}, its inputs moved, {words}"
+                both = Batch(named, values.inputs, parts=parts)
+                if accepts(both):
+                    return _Cut(both, length, axes, words, plain)
+    return None
 
 
 def _offer(batch: Batch, accepts: Accepts) -> Iterator[Batch]:
@@ -163,21 +215,34 @@ def _add(arrays: Arrays, batch: frozenset[Key], change: Change) -> dict[Key, Arr
     }
 
 
-def _change_lengths(few: Given, most: int, accepts: Accepts) -> Iterator[Batch]:
-    """Yield batches with a sequence cut, each with a longer one after it; most: elements given."""
-    found: set[int] = set()
-    sequences = list(find_sequences(few.arrays, few.batch))
-    lengths = list(dict.fromkeys(length for length, _ in sequences))[:_TRIED]
-    for length, axes in sequences:
-        if length in found or length not in lengths or len(found) == _LENGTHS:
+def _change_lengths(few: Given, most: int, accepts: Accepts, known: int = 0) -> Iterator[Batch]:
+    """Yield batches with a sequence cut, each with a longer one after it.
+
+    most: elements given. known: a length that was changed already.
+    """
+    found = {known} - {0}
+    for length, axes in _list_sequences(few):
+        if length in found or len(found) == _LENGTHS:
             continue
-        half = (length + 1) // 2 if length > 2 else 1
-        words = _name_length(half, length)
-        cut = (few.make(words, resize(few.arrays, axes, half, last)) for last in (0, 1))
+        cut = (few.make(*halved) for halved in _cut(few, length, axes))
         for shorter in _first(cut, accepts):
             found.add(length)
             yield shorter
             yield from _lengthen(few, axes, length, most, shorter, accepts)
+
+
+def _list_sequences(few: Given) -> list[tuple[int, Axes]]:
+    """Return the first few lengths, with the axes that may be sequences of them."""
+    sequences = list(find_sequences(few.arrays, few.batch))
+    lengths = list(dict.fromkeys(length for length, _ in sequences))[:_TRIED]
+    return [(length, axes) for length, axes in sequences if length in lengths]
+
+
+def _cut(few: Given, length: int, axes: Axes) -> Iterator[tuple[str, dict[Key, Array]]]:
+    """Yield the inputs with half the length, and that in words."""
+    half = (length + 1) // 2 if length > 2 else 1
+    for last in (0, 1):
+        yield _name_length(half, length), resize(few.arrays, axes, half, last)
 
 
 def _lengthen(
@@ -194,9 +259,9 @@ def _lengthen(
 
 def _follow(batch: Batch, first: Batch) -> Batch:
     """Return the batch as a second call after another one; alone it is a part, unless it is as given."""
-    words = f"in a second call, after one {first.words}"
+    words = f"in a {'later' if first.before else 'second'} call, after one {first.words}"
     parts = (batch,) if batch.words else ()
-    return replace(batch, words=words, before=(first.inputs,), parts=parts)
+    return replace(batch, words=words, before=(*first.before, first.inputs), parts=parts)
 
 
 def _make_longer(few: Given, axes: Axes, length: int, most: int) -> Iterator[Batch]:

@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from operator import is_
 
 from reprod_align.alignment.batches.derive import Batch
 from reprod_align.alignment.comparing import Pass, compare_outputs, compare_pass
@@ -27,8 +28,8 @@ class Trials:
         self._given, self._done = runner, done
         self.pairing = runner.pairing
         self._runners: dict[int, Runner] = {}
-        self._last: dict[str, Inputs | None] = {}
-        """side -> what it was called with, if it has forgotten every call but this"""
+        self._made: dict[str, tuple[Inputs, ...]] = {}
+        """side -> what it was called with since it has forgotten every other call"""
         self.refused: list[str] = []
 
     def accepts(self, batch: Batch) -> bool:
@@ -45,7 +46,7 @@ class Trials:
             expected = self._follow(runner, "reference").run_reference(False, keep="ends")
         except ModelFailure:
             expected = Trace()
-            self._last.clear()
+            self._made.clear()
         if not _is_like(expected, self._done):
             self.refused.append(batch.words)
             return False
@@ -59,16 +60,15 @@ class Trials:
         noise = Noise(runner, training=False)
         outputs = compare_outputs(runner.pairing, runner.expected, natural, noise)
         if noise.is_measured:
-            self._last.clear()
+            self._made.clear()
         return Pass(False, runner.expected, natural, outputs, noise)
 
     def _follow(self, runner: Runner, side: str) -> Runner:
         """Return the runner; it repeats no calls that its side has just made."""
-        alone = runner.graded and not runner.before
-        done = (
-            len(runner.before) == 1 and runner.graded and self._last.get(side) is runner.before[0]
-        )
-        self._last[side] = runner.inputs if alone else None
+        made = self._made.get(side, ())
+        done = runner.graded and 0 < len(runner.before) == len(made)
+        done = done and all(map(is_, runner.before, made))
+        self._made[side] = (*runner.before, runner.inputs) if runner.graded else ()
         return replace(runner, called=done)
 
     def locate(self, batch: Batch) -> Findings:
@@ -76,7 +76,7 @@ class Trials:
         backward = self._given.eval_backward and batch.graded
         runner = replace(self._runners[id(batch)], eval_backward=backward)
         findings = Findings()
-        self._last.clear()
+        self._made.clear()
         with suppress(ModelFailure):
             runner = replace(runner, expected=runner.run_reference(False))
             done = compare_pass(runner, runner.expected, False)

@@ -10,12 +10,17 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet, finalize
 
-from reprod_align.model.store.memory import read_free, read_own
+from reprod_align.model.store.memory import (
+    give_back_freed,
+    read_free,
+    read_own,
+    reuse_freed,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +33,7 @@ _LEAST = 2**30  # bytes that stay free on the machine, for all processes
 _MANY_ROWS = 2**10
 _SAMPLE = 2**6  # rows that are looked at first
 _RECENT = 0.25  # seconds for which the figures of the system are taken to hold
+_POPULATE_READ = 22  # of Linux: Python's mmap does not name it
 _mapped: "WeakSet[mmap.mmap]" = WeakSet()
 
 
@@ -51,9 +57,15 @@ class Store:
         """Tell whether an array of so many bytes can be kept in memory."""
         now = time.monotonic()
         if now - self._asked > _RECENT:
-            own = read_own() or self.kept
-            self._asked, self._free = now, min(self.limit - own, read_free() - _LEAST)
+            self._asked, self._free = now, self._read_room()
+            if size > self._free:
+                give_back_freed()
+                self._free = self._read_room()
         return size <= self._free
+
+    def _read_room(self) -> int:
+        own = read_own() or self.kept
+        return min(self.limit - own, read_free() - _LEAST)
 
     def count(self, array: Array, size: int) -> Array:
         """Return the array; so many bytes of it count as kept until it is gone."""
@@ -91,7 +103,8 @@ def limit_memory(memory: int | None) -> Iterator[Store]:
     store = Store(_choose_limit(memory))
     _stores.append(store)
     try:
-        yield store
+        with reuse_freed():
+            yield store
     finally:
         _stores.remove(store)
 
@@ -136,9 +149,13 @@ def _keep_thin(array: Array) -> Array | None:
     rows = np.flatnonzero(array.any(axis=1))
     if 2 * rows.size > len(array):
         return None
-    whole = np.frombuffer(mmap.mmap(-1, array.nbytes), array.dtype)
+    pages = mmap.mmap(-1, array.nbytes)
+    whole = np.frombuffer(pages, array.dtype)
     copy = _find_store().count(whole, rows.size * array[0].nbytes).reshape(array.shape)
     copy[rows] = array[rows]
+    if sys.platform == "linux":
+        with suppress(OSError):  # of old kernels; one call in place of a fault for each page
+            pages.madvise(_POPULATE_READ)
     return copy
 
 

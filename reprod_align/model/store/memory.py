@@ -1,11 +1,52 @@
 """How much memory this process takes, and how much it may take."""
 
+import ctypes
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _UNKNOWN = 2**32  # bytes to work with where the system does not tell
 _GROUPS = Path("/sys/fs/cgroup")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
+_LARGEST = (
+    2**25
+)  # bytes: the largest threshold that it takes, and its own after freeing such a block
+_MOST = 2**31 - 1
+
+
+@contextmanager
+def reuse_freed() -> Iterator[None]:
+    """Let glibc keep freed memory for the next array in the block; afterwards it is given back.
+
+    Fresh memory comes page by page, which costs as much as a copy. Other allocators stay as they are.
+    """
+    _set_malloc(_LARGEST, _MOST)
+    try:
+        yield
+    finally:
+        _set_malloc(_LARGEST, 2 * _LARGEST)
+        give_back_freed()
+
+
+def give_back_freed() -> None:
+    """Give the system the memory that is free inside this process; glibc alone keeps some."""
+    trim = getattr(_find_c(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _set_malloc(mapped: int, kept: int) -> None:
+    """Set from which size on a block is mapped alone, and how much free memory is kept."""
+    mallopt = getattr(_find_c(), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, mapped)
+        mallopt(_TRIM_THRESHOLD, kept)
+
+
+def _find_c() -> ctypes.CDLL | None:
+    """Return the functions that this process has loaded; Windows has no such list."""
+    return None if os.name == "nt" else ctypes.CDLL(None)
 
 
 def read_own() -> int:

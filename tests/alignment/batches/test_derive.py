@@ -100,16 +100,39 @@ def test_not_all_examples_is_said() -> None:
     assert made["with the inputs moved"].note == " (the first 2 examples)"
 
 
-def test_one_example_does_where_runs_take_time() -> None:
-    made = {batch.words: batch for batch in derive_batches((IDS,), lambda batch: True, 1)}
-    assert {shapes(batch)[0] for batch in made.values()} == {(1, 6), (1, 3), (1, 12)}
-    assert made[LONGER].note == " (the first example)" and made[SECOND].before
+SHORT = "with the first example alone, its inputs moved, with length 3 in place of 6"
+LATER = "in a later call, after one with length 3 in place of 6"
+
+
+def derive_short(accepts: Callable[[Batch], bool] = lambda batch: True) -> dict:
+    return {batch.words: batch for batch in derive_batches((IDS,), accepts, 1)}
+
+
+def test_one_short_example_does_where_runs_take_time() -> None:
+    made = derive_short()
+    assert {words: shapes(batch) for words, batch in made.items()} == {
+        SHORT: [(1, 3)],
+        SECOND: [(1, 3)],
+        LATER: [(1, 12)],
+        BARE: [(1, 3)],
+    }
+    alone, moved, half = made[SHORT].parts
+    assert [shapes(part)[0] for part in (alone, moved, half)] == [(1, 6), (1, 6), (1, 3)]
+    assert (made[SHORT].inputs[0] != half.inputs[0]).any() and not made[SHORT].note
+    assert made[SECOND].before == (made[SHORT].inputs,)
+    assert made[LATER].before == (made[SHORT].inputs, made[SECOND].inputs)
+    assert made[LATER].note == " (the first example)" and parts(made[LATER]) == [
+        "with length 12 in place of 6"
+    ]
+
+
+def test_one_example_does_where_no_length_can_be_cut() -> None:
+    made = derive_short(lambda batch: batch.inputs[0].shape[1] == 6)
+    assert {shapes(batch)[0] for batch in made.values()} == {(1, 6)}
     both = made["with the first example alone, its inputs moved"]
     assert parts(both) == ["with the first example alone", "with the inputs moved"]
     assert made[SECOND].before[0] is both.inputs and not both.note
-    refused = {
-        batch.words for batch in derive_batches((IDS,), lambda batch: len(batch.inputs[0]) == 4, 1)
-    }
+    refused = derive_short(lambda batch: len(batch.inputs[0]) == 4)
     assert "with the inputs moved" in refused and both.words not in refused
 
 
