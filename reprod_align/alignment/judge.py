@@ -130,11 +130,12 @@ def _compare_mode(
         reference = runner.run_reference(True, keep=kept) if training else runner.expected
     natural = natural or runner.run_port(training, "outputs")
     made = _digest(reference, natural)
-    repeated = earlier is not None and all(map(eq, made, earlier.digests))
+    repeated = earlier is not None and earlier.digests and all(map(eq, made, earlier.digests))
     if earlier is not None and repeated:
         done = replace(earlier, training=training, reference=reference, natural=natural)
     else:
-        digests = () if earlier else tuple(made)  # before gradients that agree are let go of
+        once = earlier is not None or _drops_in_training(runner.pairing)
+        digests = () if once else tuple(made)  # before gradients that agree are let go of
         done = compare_pass(runner, reference, training, natural, findings.places_only)
         done = replace(done, digests=digests)
     outputs = [found for _, found in done.outputs]
@@ -158,6 +159,12 @@ def _compare_mode(
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
+
+
+def _drops_in_training(pairing: Pairing) -> bool:
+    """Tell whether PyTorch's model draws random numbers in train mode: it never repeats eval mode then."""
+    modules = pairing.torch.modules.values()
+    return any("Dropout" in known.kind and known.values.get("p") for known in modules)
 
 
 def _digest(*runs: Trace) -> Iterator[str]:

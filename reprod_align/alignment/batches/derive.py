@@ -133,13 +133,11 @@ class _Cut:
 
 def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
     """Yield the batches of one example, mostly of half the length: where a run takes its time."""
-    few, last = given.take(1), cut.batch
+    few, last, most = given.take(1), cut.batch, _count_elements(given.arrays)
     yield cut.batch
     for last in _change_all_values(cut.plain, [cut.batch], accepts):
         yield last
-    first = last if last.before else cut.batch  # all of it has just been called
-    first = replace(first, words=cut.words)
-    most = _count_elements(given.arrays)
+    first = replace(last if last.before else cut.batch, words=cut.words)  # has just been called
     yield from _lengthen(few, cut.axes, cut.length, most, first, accepts)
     yield from _change_lengths(few, most, accepts, cut.length)
     yield from _offer(_change_surroundings(cut.plain), accepts)
@@ -152,7 +150,9 @@ def _cut_one(given: Given, accepts: Accepts) -> _Cut | None:
     one = replace(given.take(1), note="")
     alone = one.make(f"with {ONE_EXAMPLE}")
     moved = next(_change_values(one, "moved", (spread,)), None)
-    for length, axes in _list_sequences(given.take(1)) if moved is not None else ():
+    if moved is None:
+        return None
+    for length, axes in _list_sequences(one):
         for words, arrays in _cut(one, length, axes):
             plain = replace(given.take(1), arrays=arrays)
             values = next(_change_values(plain, "moved", (spread,)), None)
