@@ -70,9 +70,12 @@ def test_names_stand_for_functions_of_our_own() -> None:
     assert set(REDUCERS) <= set(KNOWN_NAMES.values())
     assert ("builtins", "eval") not in KNOWN_NAMES
     make = REDUCERS["_reconstruct"]
-    assert make(Builder(0), Name("ndarray"), (0,), b"b") == Pending()
-    with pytest.raises(Refused, match="array type"):
-        make(Builder(0), Name("dtype"), (0,), b"b")
+    for code in (b"b", "b"):
+        assert make(Builder(0), Name("ndarray"), (0,), code) == Pending()
+    for asked in ((Name("dtype"), (0,), b"b"), (Name("ndarray"), (1,), b"b"),
+                  (Name("ndarray"), (0,), b"d")):  # fmt: skip
+        with pytest.raises(Refused, match="array type"):
+            make(Builder(0), *asked)
     with pytest.raises(Refused, match="_codecs.encode"):
         REDUCERS["encode"](Builder(9), "text", "rot13")
 
