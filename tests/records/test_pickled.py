@@ -61,8 +61,8 @@ def test_a_dtype_takes_its_byte_order_and_nothing_else() -> None:
     for state in ((3, "<", None, ("a",), {}, -1, -1, 0), (3, "?", None, None, None, -1, -1, 0), ()):
         with pytest.raises(Refused):
             dtype.build(state)
-    for code in ("V8", "m8", 8):
-        with pytest.raises(Refused, match="holds the dtype"):
+    for code, shown in (("V8", "'V8'"), ("m8", "'m8'"), (8, "of type int")):
+        with pytest.raises(Refused, match=f"holds the dtype {shown}"):
             REDUCERS["dtype"](Builder(0), code, False, True)
 
 

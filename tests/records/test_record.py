@@ -119,6 +119,17 @@ def test_recorder_is_a_drop_in(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     assert_same(load_record(tmp_path / "r.npy"), {"a": np.ones(2)})
 
 
+class Wordless:
+    def __array__(self, dtype: object = None, copy: object = None) -> None:
+        raise ValueError
+
+
+def test_recorder_stores_in_c_order(tmp_path: Path) -> None:
+    record = Recorder(tmp_path / "r.npy")
+    record.add("turned", np.arange(6.0).reshape(2, 3).T)
+    assert record.data["turned"].flags.c_contiguous
+
+
 def test_recorder_copies(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     array, tensor = np.zeros(2), torch.zeros(2)
@@ -176,6 +187,7 @@ def test_recorder_takes_tensors_of_both_frameworks() -> None:
         (2**70, "cannot record 'x': a int of dtype object"),
         (np.datetime64("2020-01-01"), "cannot record 'x'"),
         (np.zeros(2, "i4,f4"), "cannot record 'x'"),
+        (Wordless(), "cannot record 'x': ValueError"),
     ],
 )
 def test_recorder_refuses(value: object, said: str) -> None:
