@@ -354,6 +354,17 @@ def test_without_reprod_log(
     assert messages(gate.log)[-1].startswith("diff check failed: reprod_log cannot be imported")
 
 
+def test_weights_that_cannot_be_read_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise OSError(5, "Input/output error", "weights.bin")
+
+    monkeypatch.setattr(sys.modules["reprod_align.records.gate"], "describe_making", fail)
+    said = refusal(gate_of(tmp_path, RECORD, RECORD), capsys)
+    assert said == "weights.bin cannot be read: Input/output error"
+
+
 # The log of reprod_log agrees with our verdict
 
 
