@@ -5,9 +5,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from reprod_align import ReprodError, compare_records
+from reprod_align import ReprodError, compare_arrays, compare_records
 from reprod_align.records import official
-from reprod_align.records.official import write_log
+from reprod_align.records.official import measure_mean, write_log
 from tests.records.test_gate import RECORD, messages
 
 import numpy as np
@@ -66,3 +66,27 @@ def test_the_mean_of_a_large_array_is_reprod_logs(
     shown = line.removeprefix("\tmean diff: check passed: False, value: ")
     assert float(shown) == pytest.approx(mean, rel=0 if limit > ours.size else 1e-6)
     assert shown == f"{mean.dtype.type(shown)}"
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "mean"),
+    [
+        (np.array(["a", "b"]), np.array(["a", "c"]), 0.5),
+        (np.array([True, False]), np.array([True, True]), 0.5),
+        (np.array([0], np.uint8), np.array([255], np.uint8), 255.0),
+        (np.array([1 + 2.0**-40]), np.ones(1, np.float32), 2.0**-40),
+        (np.ones(1, np.float32), np.array([1 + 2.0**-40]), 2.0**-40),
+    ],
+)
+def test_the_mean_of_a_pair_is_taken_where_both_fit(
+    expected: Any, actual: Any, mean: float
+) -> None:
+    assert measure_mean(compare_arrays(expected, actual), expected, actual) == mean
+
+
+def test_a_key_that_fails_at_the_very_threshold_fails_the_log(tmp_path: Path) -> None:
+    pair = {"x": np.zeros(4)}, {"x": np.array([1.0, 0, 0, 0])}  # their mean is the threshold
+    found = compare_records(*pair, 0.25)
+    assert not found.passed
+    write_log(tmp_path / "x.log", *pair, found, 0.25, [])
+    assert "diff check failed" in messages(tmp_path / "x.log")
