@@ -2,10 +2,11 @@
 
 import io
 import logging
+import math
 from pathlib import Path
 from typing import Any
 
-from reprod_align import ReprodError, compare_arrays, compare_records
+from reprod_align import ReprodError, Rule, compare_arrays, compare_records
 from reprod_align.records import official
 from reprod_align.records.official import measure_mean, write_log
 from tests.records.test_gate import RECORD, messages
@@ -90,3 +91,13 @@ def test_a_key_that_fails_at_the_very_threshold_fails_the_log(tmp_path: Path) ->
     assert not found.passed
     write_log(tmp_path / "x.log", *pair, found, 0.25, [])
     assert "diff check failed" in messages(tmp_path / "x.log")
+
+
+def test_float32_rounding_of_the_mean_does_not_contradict_us(tmp_path: Path) -> None:
+    for seed in range(20):  # in some of them float32 rounds the mean up, beyond the threshold
+        apart = np.random.default_rng(seed).random(1000, np.float32)
+        pair = {"x": np.full(1000, 0, np.float32)}, {"x": apart}
+        threshold = compare_arrays(pair[0]["x"], apart).mean_abs
+        found = compare_records(*pair, rule=Rule("mean", threshold, math.inf, 0.0))
+        write_log(tmp_path / "x.log", *pair, found, threshold, [])
+        assert found.passed and "diff check passed" in messages(tmp_path / "x.log")
