@@ -1,6 +1,7 @@
 """Run the whole pipeline: weights, then the five steps, both sides at once, and a table at the end.
 
-`make align` runs this. Every script runs in a process of its own, as a user would run it by hand.
+`make align` runs this. Every script runs in a process of its own, as a user would run it by hand; on Linux
+the processes of a side start with its libraries imported (`pipeline/run/side.py`).
 
 exit    0 every step passed, 1 a step failed or could not run, 2 nothing could be run
 """
@@ -11,21 +12,25 @@ import subprocess
 import sys
 import threading
 import time
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
+from tempfile import NamedTemporaryFile, TemporaryFile
+from typing import IO
 
 from pipeline.checks.gate import build_gate
 from pipeline.checks.outputs import collect_page, found_file
 from pipeline.run import Run, start
 from pipeline.run.command_line import REPOSITORY
+from pipeline.run.side import Server
 from reprod_align.base.atomic import write_text
 from reprod_align.errors import ReprodError
 from reprod_align.page.junit import render_junit
 from reprod_align.page.markdown import render_markdown
 from reprod_align.page.render import write_page
+from reprod_align.records.verdict import OFFICIAL
 
 from tabulate import tabulate
 from tqdm import tqdm
@@ -34,7 +39,7 @@ PREPARATION = (  # the scripts of one line can run at the same time
     ("fake_data/gen_fake_data.py", "weights/torch_bert_weight.py"),
     ("weights/torch2paddle.py", "classifier_weights/generate_classifier_weights.py"),
 )
-
+PREPARED = "--prepared"
 
 HEADERS = ("step", "official", "strict", "worst tensor (strict)", "relative difference", "seconds")
 
@@ -93,7 +98,7 @@ class Outcome:
 def main(run: Run) -> int:
     """Prepare, run every step, print the table; return 0 only if everything passed."""
     _require_home(run)
-    for scripts in PREPARATION:
+    for scripts in () if run.options.prepared else PREPARATION:
         with ThreadPoolExecutor() as pool:
             finished = pool.map(lambda script: _run_script(script, run, {}), scripts)
         if any(done.code != 0 for done in finished):
@@ -152,51 +157,74 @@ def _remove_results(run: Run) -> None:
 def _run_steps(run: Run) -> list[Outcome]:
     """Run each side's scripts in order, the sides at the same time; check a step once both are done."""
     sides = ThreadPoolExecutor(1), ThreadPoolExecutor(1)
+    servers = [_start_server(prefix, position) for position, prefix in enumerate(("pt", "pd"))]
+    checks = Server("checks", {})
     jobs = [
-        [side.submit(_run_side, step.side(prefix), run, position) for step in STEPS]
-        for position, (side, prefix) in enumerate(zip(sides, ("pt", "pd"), strict=True))
+        [pool.submit(_run_side, step.side(server.prefix), run, server) for step in STEPS]
+        for pool, server in zip(sides, servers, strict=True)
     ]
     try:
         return [
-            _check(step, pt.result(), pd.result(), run)
+            _check(step, pt.result(), pd.result(), run, checks)
             for step, pt, pd in zip(STEPS, *jobs, strict=True)
         ]
     finally:  # after Ctrl-C, what has not begun must not begin
         _stopped.set()
-        for side in sides:
-            side.shutdown(cancel_futures=True)
+        for pool, server in zip(sides, servers, strict=True):
+            pool.shutdown(cancel_futures=True)
+            server.stop()
+        checks.stop()
 
 
 _stopped = threading.Event()
 
 
-def _run_side(scripts: Sequence[str], run: Run, position: int) -> list[Finished]:
+def _start_server(prefix: str, position: int) -> Server:
     threads = str(max(1, (os.cpu_count() or 1) // 2))  # the other side needs its share
-    environment = {"OMP_NUM_THREADS": threads, "TQDM_POSITION": str(position)}
-    return [_run_script(script, run, environment) for script in scripts if not _stopped.is_set()]
+    return Server(prefix, {"OMP_NUM_THREADS": threads, "TQDM_POSITION": str(position)})
 
 
-def _check(step: Step, pt: list[Finished], pd: list[Finished], run: Run) -> Outcome:
-    check = _run_script(step.check, run, {})
+def _run_side(scripts: Sequence[str], run: Run, server: Server) -> list[Finished]:
+    return [
+        _run_script(script, run, server.environment, server)
+        for script in scripts
+        if not _stopped.is_set()
+    ]
+
+
+def _check(step: Step, pt: list[Finished], pd: list[Finished], run: Run, server: Server) -> Outcome:
+    check = _run_script(step.check, run, {}, server)
     slower = max(sum(done.seconds for done in side) for side in (pt, pd))
     return Outcome(step, (*pt, *pd, check), slower + check.seconds)
 
 
-def _run_script(script: str, run: Run, environment: Mapping[str, str]) -> Finished:
+def _run_script(
+    script: str, run: Run, environment: Mapping[str, str], server: Server | None = None
+) -> Finished:
     """Run one script, its stdout kept back unless it fails, its progress bar and errors shown."""
-    words = [sys.executable, str(REPOSITORY / script), *sys.argv[1:]]
+    words = [str(REPOSITORY / script), *(word for word in sys.argv[1:] if word != PREPARED)]
     begun = time.monotonic()
-    with TemporaryFile("w+") as output:
-        process = subprocess.Popen(words, stdout=output, env=os.environ | environment)
-        _, status, usage = os.wait4(process.pid, 0)  # Popen.wait would not tell the memory
-        process.returncode = os.waitstatus_to_exitcode(status)
+    with NamedTemporaryFile("w+") as output:
+        ended = server.run(words, output.name) if server else None
+        code, size = ended or _run_anew(words, output, environment)
         seconds = time.monotonic() - begun
         output.seek(0)
-        failure = output.read() if process.returncode else ""
-    memory = usage.ru_maxrss / (1024 if sys.platform == "linux" else 1024**2)
-    state = "ok" if process.returncode == 0 else f"exit {process.returncode}"
+        failure = output.read() if code else ""
+    memory = size / (1024 if sys.platform == "linux" else 1024**2)
+    state = "ok" if code == 0 else f"exit {code}"
     tqdm.write(f"{state:7} {seconds:6.1f} s  {memory:5.0f} MiB  {script}\n{failure}".rstrip())
-    return Finished(script, process.returncode, seconds, memory)
+    return Finished(script, code, seconds, memory)
+
+
+def _run_anew(
+    words: Sequence[str], output: IO[str], environment: Mapping[str, str]
+) -> tuple[int, int]:
+    """Run a script with nothing imported; return its exit code and peak memory, in the system's unit."""
+    words = [sys.executable, *words]
+    process = subprocess.Popen(words, stdout=output, env=os.environ | environment)
+    _, status, usage = os.wait4(process.pid, 0)  # Popen.wait would not tell the memory
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, usage.ru_maxrss
 
 
 def _build_rows(outcome: Outcome, run: Run) -> Iterator[tuple[str, ...]]:
@@ -220,11 +248,20 @@ def _read_verdict(result_file: Path) -> tuple[str, ...]:
     if result["strict"] is None:
         return ("not compared", "not compared", "", "")
     words = ["passed" if result[kind]["passed"] else "FAILED" for kind in ("official", "strict")]
+    if result["strict"]["rule"]["name"] == OFFICIAL:
+        words[1] = "not judged"
     worst = result["strict"]["worst"]
     difference = worst.get("max_rel", worst["reason"])
     shown = f"{difference:.1e}" if isinstance(difference, float) else str(difference)
     return (*words, worst["key"], shown)
 
 
+def add_options(parser: ArgumentParser) -> None:
+    """Add this run's own option."""
+    parser.add_argument(
+        PREPARED, action="store_true", help="keep the weights and fake data of --home"
+    )
+
+
 if __name__ == "__main__":
-    start(main, __doc__)
+    start(main, __doc__, add_options)

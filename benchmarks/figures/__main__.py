@@ -20,9 +20,9 @@ from benchmarks.figures.page import (
     save_figures,
     write_pages,
 )
-from benchmarks.figures.rows import Figure
+from benchmarks.figures.rows import Figure, Unmeasurable, describe_target
 
-GROUPS = ("start", "compare", "recording", "align", "growth", "convert")
+GROUPS = ("start", "compare", "recording", "align", "steps", "padiff", "growth", "convert")
 """modules of this package, in the order of the page; the first takes seconds, others minutes"""
 
 
@@ -39,14 +39,17 @@ def measure_group(name: str, group: ModuleType, text: str) -> None:
         for row in (row for row in group.ROWS if text in row.name[0]):
             figure = measure_row(row, folder)
             save_figures(load_figures() | {row.name[0]: figure})
-            print(f"{figure.value:8.3g} (at most {row.target:g})  {row.name[0]}", flush=True)
+            print(f"{figure.value:8.3g} ({describe_target(row.target)})  {row.name[0]}", flush=True)
         for number, curve in enumerate(group.CURVES):
             if text not in curve.name[0]:
                 continue
             figure, seconds = measure_curve(curve, folder)
             save_figures(load_figures() | {curve.name[0]: figure})
             draw_curve(curve, figure.value, seconds, STORE.parent / plot_name(name, number))
-            print(f"{figure.value:8.3g} (at most {curve.target:g})  {curve.name[0]}", flush=True)
+            print(
+                f"{figure.value:8.3g} ({describe_target(curve.target)})  {curve.name[0]}",
+                flush=True,
+            )
 
 
 def main() -> None:
@@ -62,7 +65,10 @@ def main() -> None:
         name, _, text = word.partition(":")
         if name not in groups:
             parser.error(f"unknown group {name}; known: {', '.join(GROUPS)}, all")
-        measure_group(name, groups[name], text)
+        try:
+            measure_group(name, groups[name], text)
+        except Unmeasurable as reason:
+            print(f"{name} is not measured: {reason}", flush=True)
     save_figures(keep_known(groups, load_figures()))
     write_pages(groups, load_figures())
 

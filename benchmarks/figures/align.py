@@ -48,12 +48,12 @@ def judge_wrong(folder: Path) -> Callable[[], None]:
 
 
 def _judge(epsilon: float | None) -> Callable[[], None]:
-    ours, theirs = _make_pair()
+    ours, theirs = make_pair()
     from reprod_align import align
 
     if epsilon is not None:
         theirs.bert.encoder.layer[_LAYERS // 2].output.LayerNorm._epsilon = epsilon
-    ids = _draw_ids()
+    ids = draw_ids()
 
     def judge() -> None:
         report = align(ours, theirs, {"input_ids": ids})
@@ -64,13 +64,13 @@ def _judge(epsilon: float | None) -> Callable[[], None]:
 
 def run_both(folder: Path) -> Callable[[], None]:
     """Return a forward and backward pass of both models in float64; both have run once."""
-    ours, theirs = _make_pair()
+    ours, theirs = make_pair()
     from reprod_align.pair.sides import paddle_side, torch_side
 
     import paddle
     import torch
 
-    ids = _draw_ids()
+    ids = draw_ids()
     for side in (torch_side(ours), paddle_side(theirs)):
         _WORKING.enter_context(side.working("float64"))
 
@@ -86,7 +86,7 @@ def run_both(folder: Path) -> Callable[[], None]:
     return run
 
 
-def _make_pair() -> tuple[Any, Any]:
+def make_pair() -> tuple[Any, Any]:
     """Return BERT in both frameworks, in float32 and eval mode; one thread from now on."""
     os.environ["OMP_NUM_THREADS"] = "1"  # read when the frameworks are imported
     from models import pd_bert, pt_bert
@@ -101,5 +101,6 @@ def _make_pair() -> tuple[Any, Any]:
     return pt_bert.BertForSequenceClassification(config).eval(), theirs
 
 
-def _draw_ids() -> np.ndarray:
+def draw_ids() -> np.ndarray:
+    """Return the sentences' tokens, (2, 64)."""
     return np.random.default_rng(0).integers(1, 1000, (_BATCH, _LENGTH))

@@ -23,7 +23,7 @@ def read_anonymous() -> float:
 
 
 def main(words: list[str]) -> None:
-    """Call the function; print the seconds that passed, those of work, and MB."""
+    """Call the function; print the seconds that passed, those of work, MB, and the number returned."""
     module, _, function = words[0].partition(":")
     work = getattr(import_module(module), function)(Path(words[1]), *map(int, words[2:]))
     before = peak = read_anonymous()
@@ -38,12 +38,13 @@ def main(words: list[str]) -> None:
     watcher.start()
     try:
         start, worked = time.perf_counter(), time.process_time()
-        work()
+        result = work()
         seconds, worked = time.perf_counter() - start, time.process_time() - worked
     finally:
         ended.set()
         watcher.join()
-    print(f"{seconds} {worked} {max(peak, read_anonymous()) - before}")
+    count = result if isinstance(result, int) else 0
+    print(f"{seconds} {worked} {max(peak, read_anonymous()) - before} {count}")
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from benchmarks.figures.rows import Curve, Figure, Row, divide_medians, fit_exponent
+from benchmarks.figures.rows import COUNT, Curve, Figure, Row, divide_medians, fit_exponent
 
 ROOT = Path(__file__).parents[2]
-UNITS = ("s", "s of work", "MB")
+UNITS = ("s", "s of work", "MB", COUNT)
 """in the order in which a child prints them"""
 _PACKAGES = ("numpy", "torch", "paddlepaddle", "reprod_log")
 
@@ -28,9 +28,10 @@ def measure_row(row: Row, folder: Path) -> Figure:
         for work, kept in ((row.ours, ours), (row.peer, peer)):
             if work:
                 measured = run_once(work, folder, row.unit)
-                if turn:
+                if turn or not row.rounds:
                     kept.append(measured)
-    return Figure(*divide_medians(ours, peer), date.today().isoformat(), describe_machine())
+    found = divide_medians(ours, peer, row.is_ratio)
+    return Figure(*found, date.today().isoformat(), describe_machine())
 
 
 def measure_curve(curve: Curve, folder: Path) -> tuple[Figure, list[float]]:

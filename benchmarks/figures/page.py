@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from benchmarks.figures.measure import ROOT
-from benchmarks.figures.rows import Curve, Figure, Row
+from benchmarks.figures.rows import COUNT, Curve, Figure, Row, describe_target
 
 STORE = ROOT / "docs" / "results" / "benchmarks.json"
 PAGES = (ROOT / "docs" / "benchmarks.md", ROOT / "docs" / "benchmarks_cn.md")
@@ -78,15 +78,17 @@ def _make_line(
 ) -> str:
     figure = figures.get(row.name[0])
     start = _EXPONENT[language] if isinstance(row, Curve) else ""
-    cells = [start + row.name[language], f"≤ {row.target:g}"]
+    cells = [start + row.name[language], describe_target(row.target)]
     if figure is None:
         return f"| {' | '.join([*cells, _NEVER[language], '', '', ''])} |"
     run = str(runs.index((figure.date, figure.machine)) + 1)
     unit = row.unit if isinstance(row, Row) else "s"
-    single = isinstance(row, Row) and not row.is_ratio
-    peer = "" if single else f"{figure.peer:.3g} {unit}"
-    shown = f"{figure.value:.3g}" if figure.value <= row.target else f"**{figure.value:.3g}**"
-    return f"| {' | '.join([*cells, shown, f'{figure.ours:.3g} {unit}', peer, run])} |"
+    unit = "" if unit == COUNT else unit
+    alone = isinstance(row, Row) and not row.peer
+    peer = "" if alone else f"{figure.peer:.3g} {unit}"
+    met = row.target is None or figure.value <= row.target
+    shown = f"{figure.value:.3g}" if met else f"**{figure.value:.3g}**"
+    return f"| {' | '.join([*cells, shown, f'{figure.ours:.3g} {unit}'.rstrip(), peer.rstrip(), run])} |"
 
 
 def draw_curve(curve: Curve, exponent: float, seconds: list[float], path: Path) -> None:

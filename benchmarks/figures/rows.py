@@ -3,8 +3,13 @@
 from dataclasses import dataclass
 from statistics import median
 
+COUNT = "found"
 Texts = tuple[str, str]
 """in English, in Chinese"""
+
+
+class Unmeasurable(Exception):
+    """A group's rows can't be measured here; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -14,18 +19,20 @@ class Row:
     name: Texts
     ours: str
     """"module:function", called with the group's folder in a process of its own; or a command"""
-    target: float
-    """what the figure may be at most"""
+    target: float | None
+    """what the figure may be at most; None: it is shown and not judged"""
     peer: str = ""
     """the same, in turns with `ours`; "": the figure is that of `ours` itself"""
     unit: str = "s"
-    """"s": time that passes; "s of work": of the processor; "MB": the most anonymous memory that is added"""
+    """"s": time that passes; "s of work": of the processor; "MB": the most anonymous memory that is added;
+    COUNT: the number that the call returns, ours beside the peer's"""
     rounds: int = 3
+    """beside the first turn, which does not count; 0: that turn counts"""
 
     @property
     def is_ratio(self) -> bool:
         """Whether the figure is a ratio."""
-        return bool(self.peer)
+        return bool(self.peer) and self.unit != COUNT
 
 
 @dataclass(frozen=True)
@@ -55,10 +62,17 @@ class Figure:
     machine: str
 
 
-def divide_medians(ours: list[float], peer: list[float]) -> tuple[float, float, float]:
+def divide_medians(
+    ours: list[float], peer: list[float], is_ratio: bool = True
+) -> tuple[float, float, float]:
     """Return the figure, the median of ours and that of the peer, 0 without one."""
     first, second = median(ours), median(peer) if peer else 0.0
-    return (first / second if peer else first), first, second
+    return (first / second if peer and is_ratio else first), first, second
+
+
+def describe_target(target: float | None) -> str:
+    """Return the target as the pages show it."""
+    return "" if target is None else f"≤ {target:g}"
 
 
 def fit_exponent(sizes: list[int], seconds: list[float]) -> float:

@@ -12,7 +12,7 @@ from pipeline.bert.exported import layer_names
 from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pd.model import load_bert
 from pipeline.run import Run, start
-from pipeline.settings import DTYPES, STRICT_DTYPE
+from pipeline.settings import STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.paddle import layer_outputs
 
@@ -22,7 +22,7 @@ import paddle
 def main(run: Run) -> None:
     """Record the fake batch and its logits, once in each precision."""
     fake = load_fake_batch(run)
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         record = Recorder(run.output("forward_paddle", dtype))
         record.add("fake_data", fake.input_ids)
         record.add("fake_label", fake.labels)
@@ -30,10 +30,10 @@ def main(run: Run) -> None:
         input_ids = paddle.to_tensor(fake.input_ids)  # (B, L)
         with paddle.no_grad(), layer_outputs(model, layer_names(model.config)) as layers:
             logits = model(input_ids)  # (B, num_labels)
-        padded = {name: paddle.to_tensor(array) for name, array in fake.padded.items()}
-        with paddle.no_grad():
-            sequence, pooled = model.bert(**padded)  # (B, L, D), (B, D)
         if dtype == STRICT_DTYPE:
+            padded = {name: paddle.to_tensor(array) for name, array in fake.padded.items()}
+            with paddle.no_grad():
+                sequence, pooled = model.bert(**padded)  # (B, L, D), (B, D)
             record.add_all(layers)
             record.add("padded_sequence", sequence)
             record.add("padded_pooled", pooled)

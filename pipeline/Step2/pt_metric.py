@@ -12,7 +12,7 @@ from pipeline.pt.loader import data_loader, load_examples, load_tokenizer
 from pipeline.pt.metrics import build_metrics
 from pipeline.pt.model import load_bert
 from pipeline.run import Run, start
-from pipeline.settings import DTYPES, EVAL_BATCH_SIZE, STRICT_DTYPE
+from pipeline.settings import EVAL_BATCH_SIZE, STRICT_DTYPE
 from reprod_align import Recorder
 
 import torch
@@ -22,7 +22,7 @@ def main(run: Run) -> None:
     """Score every sentence, the short last batch included, once in each precision."""
     tokenizer = load_tokenizer(run)
     demo = load_examples(run.corpus.demo, tokenizer)
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         record = Recorder(run.output("metric_torch", dtype))
         model = load_bert(run, dtype)
         metrics = build_metrics(run.task)

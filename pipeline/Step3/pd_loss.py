@@ -19,7 +19,7 @@ import paddle.nn.functional as F
 def main(run: Run) -> None:
     """Record every loss, once in each precision."""
     fake = load_fake_batch(run)
-    for dtype in settings.DTYPES:
+    for dtype in run.dtypes:
         record = Recorder(run.output("loss_paddle", dtype))
         model = load_bert(run, dtype)  # eval mode: no dropout
         with paddle.no_grad():

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 def main(run: Run) -> None:
     """Record every loss, once in each precision."""
     fake = load_fake_batch(run)
-    for dtype in settings.DTYPES:
+    for dtype in run.dtypes:
         record = Recorder(run.output("loss_torch", dtype))
         model = load_bert(run, dtype)  # eval mode: no dropout
         with torch.no_grad():

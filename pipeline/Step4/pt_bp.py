@@ -13,7 +13,7 @@ from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.pt.model import criterion, load_bert
 from pipeline.pt.optimizer import build_optimizer
 from pipeline.run import Run, start
-from pipeline.settings import DTYPES, STRICT_DTYPE
+from pipeline.settings import STRICT_DTYPE
 from reprod_align import Recorder
 from reprod_align.backends.torch import gradients, parameters
 from reprod_align.traces.sketch import sketch_backwards
@@ -24,7 +24,7 @@ from tqdm import trange
 
 def main(run: Run) -> None:
     """Train once in each precision."""
-    for dtype in DTYPES:
+    for dtype in run.dtypes:
         train(run, dtype)
 
 

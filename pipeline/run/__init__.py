@@ -35,6 +35,11 @@ class Run:
         """The task of --task, which Steps 2 and 5 are about."""
         return TASKS[self.options.task]
 
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The precisions to record in, float64 first."""
+        return DTYPES if self.options.dtype == "both" else (self.options.dtype,)
+
     @cached_property
     def corpus(self) -> Corpus:
         """The sentences of Steps 2 and 5, checked."""

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from pipeline.profiles import PROFILES
+from pipeline.settings import DTYPES
 from pipeline.tasks import SST2, TASKS
 from reprod_align.errors import one_line
 
@@ -16,6 +17,7 @@ DEFAULTS = {
     "data_dir": None,
     "from_hub": False,
     "epochs": None,
+    "dtype": "both",
     "home": REPOSITORY,
 }
 
@@ -49,6 +51,8 @@ def make_parser(about: str | None) -> argparse.ArgumentParser:
         help="the task's files from the Hugging Face hub, kept in data/ under --home",
     )
     parser.add_argument("--epochs", type=positive, metavar="N", help="epochs of Step 5")
+    parser.add_argument("--dtype", choices=(*DTYPES, "both"),
+                        help="float32: official records alone (default: both)")  # fmt: skip
     parser.add_argument(
         "--home",
         type=whole_path,

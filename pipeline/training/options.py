@@ -106,7 +106,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--randomness", choices=RANDOMNESS, default=RANDOMNESS[0],
                         help="native: each framework's own, recorded in log_reprod/native/")  # fmt: skip
     parser.add_argument("--amp", choices=PRECISIONS, default="off", help="needs --device gpu")
-    parser.add_argument("--dtype", choices=("float32", "float64", "both"), default="both")
     parser.add_argument("--resume", action=argparse.BooleanOptionalAction, default=True)
     folders = {
         "output": "where log and checkpoints go, and where a stopped run is taken up again",
@@ -136,7 +135,7 @@ def read_options(run: Run) -> TrainingOptions:
         raise ReprodError("--amp needs --dtype float32: a float64 run has nothing to cast")
     check_length(run)
     names = TrainingOptions.__dataclass_fields__.keys() - {"epochs", "lr", "dtypes"}
-    dtypes = settings.DTYPES if chosen["dtype"] == "both" else (chosen["dtype"],)
+    dtypes = run.dtypes
     if chosen["randomness"] == NATIVE and len(dtypes) > 1:
         dtypes = ("float32",)  # there is one record for each seed, and nothing to judge strictly
     return TrainingOptions(

@@ -13,6 +13,7 @@ CHINESE: Final[dict[str, str]] = {
     "aligned": "已对齐",
     "NOT aligned": "未对齐",
     "passed": "通过", "failed": "未通过", "not run": "未运行", "not compared": "未比较",
+    "not judged": "未判定",
     "ok": "一致", "DIFFERENT": "不同", "agrees": "一致", "parts": "分开", "spike": "尖峰",
     "the model": "整个模型",
     "step": "步骤", "official": "官方规则", "strict": "严格规则", "worst tensor": "差异最大的张量",

@@ -15,7 +15,7 @@ from reprod_align.records.compare import compare_again, compare_records
 from reprod_align.records.made import describe_making
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record, unread_items
-from reprod_align.records.verdict import STRICT, Comparison, KeyResult, Rule
+from reprod_align.records.verdict import OFFICIAL, STRICT, Comparison, KeyResult, Rule
 
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
 
@@ -31,7 +31,7 @@ class Gate:
     official: tuple[Path, Path]
     """the records that are submitted (torch, paddle), judged by official_rule(threshold)"""
     strict: tuple[Path, Path]
-    """their float64 twins, judged by strict_rule; may be the same files"""
+    """their float64 twins, judged by strict_rule; the same files where there are none"""
     log: Path
     first_run: str
     """what to run if a file is missing: "python pipeline/Step1/pt_forward_bert.py" """
@@ -50,6 +50,11 @@ class Gate:
     """a key that the strict records must hold in place of the required ones"""
     explanation: Callable[[], Sequence[str]] | None = None
     """asked, if the sides differ, for lines that say where and why"""
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether anything is judged by more than the official rule."""
+        return self.strict_rule.name != OFFICIAL
 
     @property
     def result_file(self) -> Path:
@@ -189,7 +194,7 @@ def _load(path: Path) -> Record:
 
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
-    lines = strict_lines(verdict.strict)
+    lines = strict_lines(verdict.strict) if gate.is_strict else []
     lines += [f"remark: {remark}" for remark in verdict.remarks]
     lines.append(closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
@@ -234,7 +239,7 @@ def _refuse(gate: Gate, reason: str) -> int:
 def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
     lines = [f"{gate.name}: {'DIFFERENT' if verdict.reason else 'aligned'}"]
     lines.append(f"  official  {verdict.official.headline}")
-    lines.append(f"  strict    {verdict.strict.headline}")
+    lines.append(f"  strict    {verdict.strict.headline if gate.is_strict else 'not judged'}")
     lines += verdict.judge.failing(gate.unit)
     lines += [f"  remark: {remark}" for remark in verdict.remarks]
     return [*lines, f"  log: {shorten_path(gate.log)}"]

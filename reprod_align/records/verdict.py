@@ -11,6 +11,8 @@ from reprod_align.records.diff import Difference
 
 import numpy as np
 
+OFFICIAL = "official"
+"""the name of reprod_log's rule"""
 _SHOWN_FAILURES = 10
 
 
@@ -50,7 +52,7 @@ def official_rule(threshold: float) -> Rule:
     where no element is further off than that, the mean isn't either. Float32 rounding is near, so that
     every row has a tenth of the largest row's tolerance.
     """
-    return Rule("official", threshold, 100 * threshold, threshold, spread=0.1)
+    return Rule(OFFICIAL, threshold, 100 * threshold, threshold, spread=0.1)
 
 
 @dataclass(frozen=True)

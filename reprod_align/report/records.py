@@ -10,6 +10,7 @@ from reprod_align.base.naming import parent
 from reprod_align.base.text import count
 from reprod_align.page.content import Case, CurvePlot, Fault, Figures, Layer, Page, Step, Table
 from reprod_align.page.environment import describe_run
+from reprod_align.records.verdict import OFFICIAL
 from reprod_align.report import Report
 from reprod_align.report.html import make_page as make_align_page
 
@@ -56,6 +57,8 @@ def describe_step(name: str, result: Result | None, seconds: str = "") -> Step:
             name, "not compared", "not compared", "not compared", "", str(result["reason"]), seconds
         )
     official, strict = ("passed" if result[kind]["passed"] else "failed" for kind, _ in _PRECISIONS)
+    if result["strict"]["rule"]["name"] == OFFICIAL:
+        strict = "not judged"
     worst = result["strict"]["worst"] or {}
     difference = worst.get("max_rel", worst.get("reason", ""))
     shown = f"{difference:.1e}" if isinstance(difference, float) else str(difference)
