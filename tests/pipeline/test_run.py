@@ -240,7 +240,7 @@ def start(words, **options):
     return popen(broken, **options)
 subprocess.Popen = start
 align.Server.run = lambda *_: None  # as where nothing forks
-run.start(align.main, None)
+run.start(align.main, None, align.add_options)
 """
 
 
