@@ -73,8 +73,8 @@ def _two_gradients(name: str) -> Fault:
     """Return the fault that DeBERTa's dropout returns a gradient too many."""
     return _in(
         name,
-        "Model ForTokenClassification ForQuestionAnswering"
-        + (" ForSequenceClassification ForMultipleChoice" if name == "deberta_v2" else ""),
+        "Model ForTokenClassification ForQuestionAnswering ForSequenceClassification"
+        + (" ForMultipleChoice" if name == "deberta_v2" else ""),
         "XDropout.backward returns two gradients, and Paddle wants one for each tensor that forward was "
         "given: training raises ValueError",
         (
@@ -424,8 +424,3 @@ FAULTS = (
          "        pooled_output = self.dropout(self.mpnet.pooler(first))\n\n"
          "        logits = self.classifier(pooled_output)\n")),
 )  # fmt: skip
-
-# Differences that are no mistake of the port, by the end of the pair's name.
-NOTES = {
-    "ForMultipleChoice": "by design: PaddleNLP's number of choices is a setting, not the input's",
-}

@@ -29,6 +29,12 @@ FAULTS = (
     Fault("inception_v3", "paddle.vision.models.inceptionv3",
           f"{_SCALED}; and p is 0.2 where torchvision has 0.5",
           (('Dropout(p=0.2, mode="downscale_in_infer")', "Dropout(p=0.5)"),)),
+    Fault("alexnet", "paddle.vision.models.alexnet",
+          "The adaptive pool before the classifier is missing: an image that is not 224 x 224 raises "
+          "ValueError, where torchvision takes it",
+          (("            x = paddle.flatten(x, start_axis=1, stop_axis=-1)\n",
+            "            x = F.adaptive_avg_pool2d(x, 6)\n"
+            "            x = paddle.flatten(x, start_axis=1, stop_axis=-1)\n"),)),
 )  # fmt: skip
 
 # Differences that are no mistake of the port, by the end of the pair's name.

@@ -4,6 +4,7 @@ The source is edited in memory: the package's files stay as they are.
 """
 
 import importlib.util
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ class Fault:
     """the text as it stands, which occurs once, and as it should be"""
     line: int = 0
     """of a package that has an environment of its own, so that this one cannot look"""
+    within: str = ""
+    """the class that is edited; "" the whole module"""
 
     @property
     def path(self) -> Path:
@@ -36,19 +39,31 @@ class Fault:
         if self.line:
             return self.line
         source = self.path.read_text("utf-8")
+        start, end = self._find_span(source)
         old, new = self.edits[0]
         same = next(
             (at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), len(old)
         )
-        return source[: source.index(old) + same].count("\n") + 1
+        return source[: source.index(old, start, end) + same].count("\n") + 1
 
     def edit(self, source: str) -> str:
         """Return the source without the mistake. Raises ValueError if it reads otherwise."""
+        start, end = self._find_span(source)
+        part = source[start:end]
         for old, new in self.edits:
-            if source.count(old) != 1:
-                raise ValueError(f"{self.module}: {source.count(old)} times, not once: {old!r}")
-            source = source.replace(old, new)
-        return source
+            if part.count(old) != 1:
+                raise ValueError(f"{self.module}: {part.count(old)} times, not once: {old!r}")
+            part = part.replace(old, new)
+        return source[:start] + part + source[end:]
+
+    def _find_span(self, source: str) -> tuple[int, int]:
+        """Return where the edited class begins and ends. Raises ValueError without that class."""
+        if not self.within:
+            return 0, len(source)
+        found = re.search(rf"^class {self.within}\b.*?(?=^\S|\Z)", source, re.DOTALL | re.MULTILINE)
+        if not found:
+            raise ValueError(f"{self.module}: no class {self.within}")
+        return found.span()
 
     def shows_in(self, pair: str) -> bool:
         """Tell whether the pair shows the mistake."""
@@ -103,11 +118,17 @@ def _load(name: str, faults: Sequence[Fault]) -> ModuleType:
 
 def load_faults() -> Mapping[str, Sequence[Fault]]:
     """Return the faults that are known, by table."""
-    from examples.zoo import faults_layers, faults_paddlenlp, faults_ppdiffusers, faults_vision
+    from examples.zoo import (
+        faults_heads,
+        faults_layers,
+        faults_paddlenlp,
+        faults_ppdiffusers,
+        faults_vision,
+    )  # fmt: skip
 
     return {
         "ppdiffusers": faults_ppdiffusers.FAULTS,
-        "paddlenlp": faults_paddlenlp.FAULTS,
+        "paddlenlp": (*faults_paddlenlp.FAULTS, *faults_heads.FAULTS),
         "paddle.vision": faults_vision.FAULTS,
         "paddle.nn": faults_layers.FAULTS,
     }
@@ -115,10 +136,10 @@ def load_faults() -> Mapping[str, Sequence[Fault]]:
 
 def find_note(table: str, pair: str) -> str:
     """Return why a pair differs by design; "" if nothing is known of it."""
-    from examples.zoo import faults_layers, faults_paddlenlp, faults_vision
+    from examples.zoo import faults_heads, faults_layers, faults_vision
 
     modules = {
-        "paddlenlp": faults_paddlenlp,
+        "paddlenlp": faults_heads,
         "paddle.vision": faults_vision,
         "paddle.nn": faults_layers,
     }

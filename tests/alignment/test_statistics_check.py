@@ -3,6 +3,7 @@
 from reprod_align.alignment.statistics_check import compare_statistics
 from tests.alignment.small import PaddleNet, TorchNet, at_work, messages
 
+import numpy as np
 import paddle
 import pytest
 import torch
@@ -22,3 +23,42 @@ def test_the_momentum_shows_and_paddles_biased_variance_is_no_fault(
     assert ["running statistic" in text for text in messages(findings)] == [True] * (not faithful)
     if faithful:
         assert any("biased running variance" in text for text in findings.report.remarks)
+
+
+def make_table(base: float, nudge: float = 1.0) -> np.ndarray:
+    """Return sines (3000, 5), made in float32; `nudge` is rounding, another base is a fault."""
+    rate = (np.exp(np.arange(5) * -np.log(base) / 5) * nudge).astype("float32")
+    return np.sin(np.arange(3000, dtype="float32")[:, None] * rate)
+
+
+class TorchTable(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("pe", torch.tensor(make_table(10000.0)), persistent=False)
+
+    def forward(self, x):
+        return x + self.pe[: x.shape[0]]
+
+
+class PaddleTable(paddle.nn.Layer):
+    def __init__(self, table: np.ndarray) -> None:
+        super().__init__()
+        self.register_buffer("pe", paddle.to_tensor(table))
+
+    def forward(self, x):
+        return x + self.pe[: x.shape[0]]
+
+
+@pytest.mark.parametrize(
+    ("base", "nudge", "faithful"),
+    [(10000.0, 1 + 1e-7, True), (10000.0, 1 + 1e-5, False), (10010.0, 1.0, False)],
+)
+def test_a_long_table_made_in_float32_is_judged_by_its_angles_rounding(
+    base: float, nudge: float, faithful: bool
+) -> None:
+    port = PaddleTable(make_table(base, nudge))
+    with at_work(TorchNet(last=TorchTable()), PaddleNet(last=port)) as (runner, findings):
+        reference, port = runner.run_reference(True), runner.run_port(True, "all")
+        compare_statistics(runner, findings, reference, port)
+    assert ["pe differs" in text for text in messages(findings)] == [True] * (not faithful)
+    assert findings.float32_inside == faithful

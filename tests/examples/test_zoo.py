@@ -3,10 +3,11 @@
 import sys
 from dataclasses import replace
 
-from examples.zoo import faults_paddlenlp
+from examples.zoo import faults_heads, faults_layers, faults_paddlenlp, faults_vision
 from examples.zoo.__main__ import main
+from examples.zoo.chinese import SENTENCES, STAGES, TITLES, VERDICTS
 from examples.zoo.mending import Fault, load_faults
-from examples.zoo.page import DOCS, PAGES, make_reports, make_tables
+from examples.zoo.page import PAGES, find_reports, make_reports, make_tables, translate
 from examples.zoo.pair import Pair
 from examples.zoo.results import GOOD, Row, _shorten, load, save
 from examples.zoo.running import judge
@@ -47,11 +48,33 @@ def test_the_pages_show_the_rows_that_are_kept(language: int) -> None:
     assert make_tables(load(), language) in text, "run: python -m examples.zoo --page"
 
 
+@pytest.mark.parametrize("language", range(2))
 @pytest.mark.parametrize("key", [key for key, faults in load_faults().items() if faults])
-def test_the_reports_are_current(key: str) -> None:
+def test_the_reports_are_current(key: str, language: int) -> None:
     pytest.importorskip("paddlenlp")
-    made = make_reports(BY_KEY[key], load_faults()[key], load())
-    assert (DOCS / "zoo" / f"{key}.md").read_text("utf-8") == made
+    made = make_reports(BY_KEY[key], load_faults()[key], load(), language)
+    assert find_reports(key, language).read_text("utf-8") == made
+
+
+def test_each_sentence_is_in_chinese_too() -> None:
+    faults = [fault.what for found in load_faults().values() for fault in found]
+    notes = [note for module in (faults_heads, faults_layers, faults_vision)
+             for note in module.NOTES.values()]  # fmt: skip
+    assert set(SENTENCES) == {*faults, *notes}
+    assert {row.verdict for row in load().values()} <= set(VERDICTS)
+    assert {row.stage for row in load().values()} - {""} <= set(STAGES)
+    assert {table.title for table in TABLES} == set(TITLES)
+    assert translate(VERDICTS, "faithful", 0) == "faithful" != translate(VERDICTS, "faithful", 1)
+
+
+def test_a_class_is_edited_alone() -> None:
+    source = "class A:\n    x = 1\n\n\nclass B(A):\n    x = 1\n\n\ny = 1\n"
+    fault = Fault("none", "json", "", (("x = 1", "x = 2"),), within="B")
+    assert fault.edit(source) == source[::-1].replace("1 = x", "2 = x", 1)[::-1]
+    with pytest.raises(ValueError, match="no class C"):
+        replace(fault, within="C").edit(source)
+    with pytest.raises(ValueError, match="2 times, not once"):
+        replace(fault, within="").edit(source)
 
 
 def test_rows_are_of_pairs() -> None:
