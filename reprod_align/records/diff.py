@@ -133,13 +133,14 @@ def _measure(expected: Array, actual: Array, span: Span) -> _Part:
 
 def _measure_block(start: int, apart: Array, ours: Array, theirs: Array) -> _Part:
     worst, unequal = int(apart.argmax()), apart != 0  # the first NaN, if there is one
-    mismatches = int(np.count_nonzero(unequal))
+    largest, mismatches = float(apart[worst]), int(np.count_nonzero(unequal))
+    known = mismatches < apart.size and not math.isnan(largest)  # two elements are equal
     return _Part(
         apart.size,
         apart.sum(),
-        float(apart[worst]),
+        largest,
         start + worst,
-        float(apart.min()),
+        0.0 if known else float(apart.min()),
         measure_peak(ours) if ours.dtype.kind in "iufc" else 1.0,
         mismatches,
         start + int(unequal.argmax()) if mismatches else None,

@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 Span = tuple[int, int]
 """number of the first element, and of the first one after"""
 
-SPAN = 2**19  # elements that a thread takes at a time
+SPAN = 2**20  # elements that a thread takes at a time
 _spare: list[NDArray[np.uint8]] = []
 
 
