@@ -1,6 +1,7 @@
 """What records were made with."""
 
 import platform
+from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,6 +19,8 @@ def test_digests_and_versions(tmp_path: Path) -> None:
     assert made["records"] == {"loss_torch.npy": digest(record)}
     assert made["sources"] == {"torch": {"weights/x.bin": digest(weights)}, "paddle": {}}
     assert made["versions"] == list_versions()
+    written = datetime.strptime(made["date"], "%Y-%m-%dT%H:%M:%S%z")
+    assert abs(datetime.now(UTC) - written) < timedelta(days=1)
     for package in ("numpy", "reprod_log"):
         assert list_versions()[package] == version(package)
     assert list_versions()["python"] == platform.python_version()

@@ -33,6 +33,16 @@ def test_an_array_that_does_not_fit_is_refused(dtype: object, shape: object, dat
         Builder(1000).array(dtype, shape, data)
 
 
+def test_the_last_that_fits_is_taken() -> None:
+    builder = Builder(1000)
+    assert builder.array(FLOAT, (1,) * 64, ONE[:8]).ndim == 64
+    with pytest.raises(Refused, match="no proper shape"):
+        builder.array(FLOAT, (1,) * 65, ONE[:8])
+    for letter in ("\ud7ff", "\ue000", "\U0010ffff"):
+        data = memoryview(np.array([letter]).tobytes())
+        assert builder.array(Dtype("U1"), (1,), data).tolist() == [letter]
+
+
 def test_memory_is_accounted_for() -> None:
     builder = Builder(10)
     builder.array(FLOAT, (2,), ONE)
