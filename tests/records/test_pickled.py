@@ -68,6 +68,9 @@ def test_a_dtype_takes_its_byte_order_and_nothing_else() -> None:
     dtype = REDUCERS["dtype"](Builder(0), "f8", False, True)
     dtype.build((3, ">", None, None, None, -1, -1, 0))
     assert dtype.to_numpy() == np.dtype(">f8")
+    for order in "<=|":
+        dtype.build((3, order, None, None, None, 8, 8, 0))
+        assert dtype.to_numpy() == np.dtype("<f8" if order == "<" else "f8")
     for state in ((3, "<", None, ("a",), {}, -1, -1, 0), (3, "?", None, None, None, -1, -1, 0), ()):
         with pytest.raises(Refused):
             dtype.build(state)
