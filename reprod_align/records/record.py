@@ -143,7 +143,7 @@ def _body(data: memoryview, where: str) -> memoryview:
     width = _LENGTH_BYTES[version]
     length = int.from_bytes(begins[start : start + width], "little")
     body = start + width + length
-    if len(data) < start + width or len(data) < body:
+    if len(data) < body:
         raise RecordError(f"{where} is truncated: it ends inside its header")
     if length > _LONGEST_HEADER:
         raise RecordError(f"{where} is damaged: its header is {length} bytes long")
