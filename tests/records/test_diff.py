@@ -156,6 +156,7 @@ def test_ulp_of_neighbours(dtype: type) -> None:
     one, tiny = dtype(1), np.finfo(dtype).smallest_subnormal
     after = np.nextafter(one, dtype(2))
     assert compare_arrays(np.array([one]), np.array([after])).ulp == 1
+    assert compare_arrays(np.array([one]), np.array([after])).to_json()["ulp"] == 1
     assert compare_arrays(np.array([-one]), np.array([-after])).ulp == 1
     assert compare_arrays(np.array([dtype(0)]), np.array([dtype(-0.0)])).ulp == 0
     assert compare_arrays(np.array([tiny]), np.array([-tiny])).ulp == 2

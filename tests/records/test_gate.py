@@ -155,6 +155,14 @@ def test_strict_alone_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert "first tensor that differs: emb" in capsys.readouterr().out
 
 
+def test_official_alone_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    gate = gate_of(tmp_path, RECORD, RECORD | {"emb": RECORD["emb"] + np.float32(0.5)})
+    save_record(gate.strict[1], load_record(gate.strict[0]))
+    assert check(gate) == 1
+    assert messages(gate.log)[-1].startswith("reprod_align: FAILED: official: emb: ")
+    assert "first tensor that differs: emb" in capsys.readouterr().out
+
+
 def test_rounding_around_zero_is_explained(tmp_path: Path) -> None:
     tiny = {"bias": np.array([1e-17, -1e-17])}
     gate = gate_of(tmp_path, tiny, {"bias": -tiny["bias"]})
