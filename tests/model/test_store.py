@@ -1,10 +1,13 @@
 """What is kept where: in memory while there is room, in files beyond, zero rows nowhere."""
 
 import gc
+import mmap
+from pathlib import Path
 
 from reprod_align.model.store import Shelf, keep_copy, keep_own, limit_memory
 
 import numpy as np
+import pytest
 
 LARGE = np.random.default_rng(0).standard_normal((500, 600))  # 2.4 MB
 TABLE = np.zeros((4096, 64))  # 2 MB
@@ -41,6 +44,19 @@ def test_rows_of_zeros_take_no_memory() -> None:
         assert np.array_equal(thin, TABLE) and store.kept == 2 * TABLE[0].nbytes
         full = TABLE + 1
         assert keep_own(full) is full and store.kept == 2 * TABLE[0].nbytes + TABLE.nbytes
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="Linux tells")
+def test_rows_of_zeros_take_no_memory_when_they_are_read() -> None:
+    def read_resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+    table = np.zeros((2**14, 512))
+    table[7] = 1
+    thin = keep_own(table)
+    del table
+    before = read_resident()
+    assert thin.sum() == 512 and read_resident() < before + thin.nbytes // 4
 
 
 def test_limits_within_limits_end_with_their_blocks() -> None:

@@ -149,7 +149,7 @@ def _keep_thin(array: Array) -> Array | None:
     rows = np.flatnonzero(array.any(axis=1))
     if 2 * rows.size > len(array):
         return None
-    pages = mmap.mmap(-1, array.nbytes)
+    pages = _map_nothing(array.nbytes)
     whole = np.frombuffer(pages, array.dtype)
     copy = _find_store().count(whole, rows.size * array[0].nbytes).reshape(array.shape)
     copy[rows] = array[rows]
@@ -157,6 +157,13 @@ def _keep_thin(array: Array) -> Array | None:
         with suppress(OSError):  # of old kernels; one call in place of a fault for each page
             pages.madvise(_POPULATE_READ)
     return copy
+
+
+def _map_nothing(size: int) -> mmap.mmap:
+    """Return memory that this process alone maps: pages that are only read are all one page of zeros."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _keep_in_file(array: Array, store: Store) -> Array:
