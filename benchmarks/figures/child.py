@@ -22,8 +22,14 @@ def read_anonymous() -> float:
     return 0.0
 
 
+def read_traffic() -> float:
+    """Return what this process and its ended children read and wrote, in GB."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines[:2]) / 1e9  # rchar, wchar
+
+
 def main(words: list[str]) -> None:
-    """Call the function; print the seconds that passed, those of work, MB, and the number returned."""
+    """Call the function; print seconds, those of work, MB, the number returned, GB of I/O."""
     module, _, function = words[0].partition(":")
     work = getattr(import_module(module), function)(Path(words[1]), *map(int, words[2:]))
     before = peak = read_anonymous()
@@ -37,14 +43,15 @@ def main(words: list[str]) -> None:
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        start, worked = time.perf_counter(), time.process_time()
+        moved, start, worked = read_traffic(), time.perf_counter(), time.process_time()
         result = work()
         seconds, worked = time.perf_counter() - start, time.process_time() - worked
     finally:
         ended.set()
         watcher.join()
     count = result if isinstance(result, int) else 0
-    print(f"{seconds} {worked} {max(peak, read_anonymous()) - before} {count}")
+    added = max(peak, read_anonymous()) - before
+    print(f"{seconds} {worked} {added} {count} {read_traffic() - moved}")
 
 
 if __name__ == "__main__":

@@ -39,6 +39,8 @@ ROWS = (
         f"{_HERE}:convert_to_pdparams", 2.0, f"{_HERE}:copy"),
     Row(("`convert`: memory, MB (largest tensor: 262 MB)", "`convert`：内存，MB（最大张量：262 MB）"),
         f"{_HERE}:convert_to_pdparams", _MOST, unit="MB", rounds=1),
+    Row(("`convert`: read and written / `cp -r`", "`convert`：读写的总量 / `cp -r`"),
+        f"{_HERE}:convert_to_pdparams", 1.01, f"{_HERE}:copy", "GB of I/O", 1),
 )  # fmt: skip
 CURVES: tuple[Curve, ...] = ()
 

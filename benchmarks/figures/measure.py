@@ -15,7 +15,7 @@ from statistics import median
 from benchmarks.figures.rows import COUNT, Curve, Figure, Row, divide_medians, fit_exponent
 
 ROOT = Path(__file__).parents[2]
-UNITS = ("s", "s of work", "MB", COUNT)
+UNITS = ("s", "s of work", "MB", COUNT, "GB of I/O")
 """in the order in which a child prints them"""
 _PACKAGES = ("numpy", "torch", "paddlepaddle", "reprod_log")
 

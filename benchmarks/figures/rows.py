@@ -25,7 +25,8 @@ class Row:
     """the same, in turns with `ours`; "": the figure is that of `ours` itself"""
     unit: str = "s"
     """"s": time that passes; "s of work": of the processor; "MB": the most anonymous memory that is added;
-    COUNT: the number that the call returns, ours beside the peer's"""
+    COUNT: the number that the call returns, ours beside the peer's;
+    "GB of I/O": what is read from files and written to them, cached or not"""
     rounds: int = 3
     """beside the first turn, which does not count; 0: that turn counts"""
 

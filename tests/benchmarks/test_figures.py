@@ -56,6 +56,7 @@ def test_calls_and_commands_are_measured_in_processes_of_their_own(tmp_path: Pat
     work = "benchmarks.figures.compare:compare_ours"
     assert 0 < run_once(work, tmp_path, "s") < 60
     assert 0 <= run_once(work, tmp_path, "MB") < 100
+    assert 0 <= run_once(work, tmp_path, "GB of I/O") < 1
     assert 0 < run_once("python -c pass", tmp_path, "s of work") < 60
     save_record(tmp_path / "forward_torch.npy", {"x": np.zeros(4, np.float32)})
     with pytest.raises(SystemExit, match="the two sides should agree"):

@@ -71,6 +71,12 @@ CASES = {
         "self.table = nn.Embedding(5, 3, padding_idx=0)", "self.table(x)", inputs=IDS
     ),
 }  # fmt: skip
+EPSILON = _layered(
+    "self.norm = nn.LayerNorm(6)",
+    "self.norm(x) + self.norm.eps",
+    "self.norm = paddle.nn.LayerNorm(6)",
+)
+"""Paddle's private name is another word too"""
 INPLACE = _alike(
     "    def forward(self, x):\n        y = x.clone()\n        y.mul_(0.5)\n"
     "        y.add_(2.0)\n        return y\n"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.porting.remedies import REMEDIES
-from tests.porting.cases import CASES, INPLACE
+from tests.porting.cases import CASES, EPSILON, INPLACE
 from tests.porting.drafts import mended, names_of
 
 import pytest
@@ -21,6 +21,11 @@ def test_a_draft_is_mended_by_its_remedy_alone(remedy: type, tmp_path: Path) -> 
 def test_numbers_given_to_methods_that_change_their_tensor(tmp_path: Path) -> None:
     course = mended(tmp_path, *INPLACE)
     assert course.outcome.passed and set(names_of(course)) == {"ScalarOperand"}
+
+
+def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:
+    course = mended(tmp_path, *EPSILON)
+    assert course.outcome.passed and names_of(course) == ["PrivateSetting"]
 
 
 def test_every_remedy_has_a_case_and_says_why() -> None:

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterable
+from typing import Final
 
 from reprod_align.porting.code import Edit, dotted, list_imports
 from reprod_align.porting.remedy import Case, Remedy, find_object, find_start
@@ -76,6 +77,9 @@ class MissingSubmodule(Remedy):
 class PrivateSetting(Remedy):
     """Paddle's layers keep a setting under a name that begins with an underscore."""
 
+    RENAMED: Final = {"eps": "epsilon"}
+    """PyTorch's name -> what Paddle calls it"""
+
     def propose(self, case: Case) -> Iterable[Edit]:
         """Read the underscored name, in the problem's line."""
         found, line = case.find(r"object has no attribute '([a-z]\w*)'"), case.problem.line
@@ -83,7 +87,8 @@ class PrivateSetting(Remedy):
             return
         for node in case.draft.attributes(found[1], line):
             if isinstance(node.ctx, ast.Load):
-                yield case.draft.replace(node, f"{case.draft.source(node.value)}._{found[1]}")
+                name = self.RENAMED.get(found[1], found[1])
+                yield case.draft.replace(node, f"{case.draft.source(node.value)}._{name}")
 
 
 class TorchScriptDecorator(Remedy):
