@@ -135,7 +135,7 @@ def _path_of(node: Any, paths: dict[int, str]) -> str:
 
 def _is_named(case: Any, pair: Any, places: list[str], exactly: bool) -> bool:
     """Tell whether a place is a culprit; PaDiff may name a parameter's layer, or a layer's parameter."""
-    if exactly:
+    if exactly or set(places) & case.culprits:
         return bool(set(places) & case.culprits)
     held = pair.paddle_model.state_dict().keys()
     return bool(_with_owners(places, held) & _with_owners(case.culprits, held))
