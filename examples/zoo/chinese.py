@@ -184,6 +184,8 @@ SENTENCES: Final[Mapping[str, str]] = {
     "The adaptive pool before the classifier is missing: an image that is not 224 x 224 raises ValueError, "
     "where torchvision takes it":
         "缺少分类器之前的自适应池化：不是 224 x 224 的图像会抛出 ValueError，而 torchvision 可以接受",
+    "The words are dropped out after the positions are added, together with them; PyTorch drops them out "
+    "before": "词在加上位置之后与位置一起做 dropout；PyTorch 在加位置之前做",
     # notes
     "[Paddle's kernel](zoo/paddle.md#the-backward-pass-of-prelu-crashes)":
         "[Paddle 的内核](zoo/paddle.md#the-backward-pass-of-prelu-crashes)",

@@ -164,6 +164,17 @@ FAULTS = (
         ("            return logits, past_key_values, predict_logits\n",
          "            return logits, predict_logits, past_key_values\n"),
         within="ProphetNetForConditionalGeneration"),
+    _in("reformer", "Model",
+        "The words are dropped out after the positions are added, together with them; PyTorch drops them out "
+        "before",
+        ("        # dropout\n        embeddings = F.dropout(embeddings, p=self.dropout, training=self.training)\n",
+         ""),
+        ("        embeddings = inputs_embeds + position_embeddings\n",
+         "        embeddings = words + position_embeddings\n"),
+        ("        position_embeddings = self.position_embeddings(position_ids)\n",
+         "        words = F.dropout(inputs_embeds, p=self.dropout, training=self.training)\n"
+         "        position_embeddings = self.position_embeddings(position_ids)\n"),
+        within="ReformerEmbeddings"),
     _in("rembert", "ForSequenceClassification", _RATE,
         ("nn.Dropout(config.hidden_dropout_prob)", "nn.Dropout(config.classifier_dropout_prob)"),
         within="RemBertForSequenceClassification"),
