@@ -167,7 +167,8 @@ FAULTS = (
     _in("reformer", "Model",
         "The words are dropped out after the positions are added, together with them; PyTorch drops them out "
         "before",
-        ("        # dropout\n        embeddings = F.dropout(embeddings, p=self.dropout, training=self.training)\n",
+        ("        # dropout\n"
+         "        embeddings = F.dropout(embeddings, p=self.dropout, training=self.training)\n",
          ""),
         ("        embeddings = inputs_embeds + position_embeddings\n",
          "        embeddings = words + position_embeddings\n"),
