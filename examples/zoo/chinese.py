@@ -186,7 +186,25 @@ SENTENCES: Final[Mapping[str, str]] = {
         "缺少分类器之前的自适应池化：不是 224 x 224 的图像会抛出 ValueError，而 torchvision 可以接受",
     "The words are dropped out after the positions are added, together with them; PyTorch drops them out "
     "before": "词在加上位置之后与位置一起做 dropout；PyTorch 在加位置之前做",
+    'cast("byte") is int8, as in NumPy, where PyTorch\'s byte() is uint8: each latent in the upper half wraps '
+    "to a negative number":
+        'cast("byte") 与 NumPy 一样是 int8，而 PyTorch 的 byte() 是 uint8：上半区间的每个潜变量都会回绕成负数',
+    "The dropout before the classifier is missing: torchvision's and the original's has p = 0.2":
+        "缺少分类器之前的 dropout：torchvision 和原实现的 p 为 0.2",
+    "The gates' hard sigmoid has the slope 0.2; the paper's is 1/6":
+        "门控的 hard sigmoid 斜率为 0.2；论文中为 1/6",
+    "The attention calls F.scaled_dot_product_attention_, which ppdiffusers adds to Paddle for a GPU or an NPU "
+    "alone: elsewhere the model raises AttributeError on every input":
+        "注意力调用 F.scaled_dot_product_attention_，而 ppdiffusers 只在有 GPU 或 NPU 时才把它加到 Paddle "
+        "中：在其他设备上任何输入都抛出 AttributeError",
     # notes
+    "by design: a convolution on the first shortcut, unless use_first_short_conv=False":
+        "有意为之：第一个捷径上有卷积，除非 use_first_short_conv=False",
+    "by design: the first block expands too, as in the paper's table, by a factor of 1":
+        "有意为之：第一个块也做扩展，与论文的表一致，倍数为 1",
+    "by design: the first block expands too, the gates squeeze to a quarter without rounding, the head is "
+    "1280 wide without a bias, and the batch norms keep Paddle's defaults":
+        "有意为之：第一个块也做扩展，门控压缩到四分之一且不取整，头宽 1280 且没有偏置，批归一化沿用 Paddle 的默认值",
     "[Paddle's kernel](zoo/paddle.md#the-backward-pass-of-prelu-crashes)":
         "[Paddle 的内核](zoo/paddle.md#the-backward-pass-of-prelu-crashes)",
     "[Paddle's kernel](zoo/paddle.md#the-backward-pass-of-instancenorm-raises)":

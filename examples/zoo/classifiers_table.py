@@ -1,5 +1,6 @@
 """timm and torchvision against PaddleClas, each side in an environment of its own."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from examples.zoo.pair import Maker, Pair, image
@@ -15,6 +16,10 @@ NAMES = dict(
     PVT_V2_B0="pvt_v2_b0", DLA34="dla34", RepVGG_A0="repvgg_a0", GhostNet_x1_0="ghostnet_100",
     Res2Net50_26w_4s="res2net50_26w_4s", TNT_small="tnt_s_patch16_224",
 )  # fmt: skip
+# What timm's defaults have otherwise: the paper's momentum, and PaddleClas' own rates.
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "tf_efficientnet_b0": dict(bn_momentum=0.01, drop_rate=0.2, drop_path_rate=0.2),
+}
 WHOLE = ("DeiT", "Swin", "TNT")  # their tables of positions ask for images of 224
 
 
@@ -24,7 +29,7 @@ def _make_torch(name: str) -> Maker:
             from examples.zoo import torchvision_models
 
             return getattr(torchvision_models, name[1:])(num_classes=10)
-        return package.create_model(name, num_classes=10)
+        return package.create_model(name, num_classes=10, **SETTINGS.get(name, {}))
 
     return make
 

@@ -81,7 +81,11 @@ ROWS: Mapping[str, tuple[str, Mapping[str, Any], Mapping[str, np.ndarray]]] = {
 
 
 def _make(name: str, settings: Mapping[str, Any]) -> Maker:
-    return lambda package: getattr(package, name)(**settings)
+    def make(package: Any) -> Any:
+        exported = package if hasattr(package, name) else package.models
+        return getattr(exported, name)(**settings)
+
+    return make
 
 
 def _pair(name: str) -> Pair:

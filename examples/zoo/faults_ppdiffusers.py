@@ -16,4 +16,21 @@ FAULTS = (
         ),
         line=160,
     ),
+    Fault(
+        "AutoencoderTiny",
+        "ppdiffusers.models.autoencoder_tiny",
+        'cast("byte") is int8, as in NumPy, where PyTorch\'s byte() is uint8: each latent in the upper half '
+        "wraps to a negative number",
+        (('.round().cast("byte")', '.round().cast("uint8")'),),
+        line=353,
+    ),
+    Fault(
+        "SD3Transformer2DModel",
+        "ppdiffusers.models.attention_processor",
+        "The attention calls F.scaled_dot_product_attention_, which ppdiffusers adds to Paddle for a GPU or "
+        "an NPU alone: elsewhere the model raises AttributeError on every input",
+        (("F.scaled_dot_product_attention_(", "F.scaled_dot_product_attention("),),
+        line=959,
+        within="JointAttnProcessor2_5",
+    ),
 )

@@ -2,17 +2,17 @@
 
 from examples.zoo.mending import Fault
 
-_SCALED = (
+SCALED = (
     "Dropout is built with mode='downscale_in_infer': in eval mode the values are multiplied by 1 - p, "
     "so that PyTorch's weights give other outputs"
 )
 
 
 FAULTS = (
-    Fault("alexnet", "paddle.vision.models.alexnet", _SCALED, tuple(
+    Fault("alexnet", "paddle.vision.models.alexnet", SCALED, tuple(
         (f'self._drop{number} = Dropout(p=0.5, mode="downscale_in_infer")',
          f"self._drop{number} = Dropout(p=0.5)") for number in (1, 2))),
-    Fault("squeezenet1_0, squeezenet1_1", "paddle.vision.models.squeezenet", _SCALED,
+    Fault("squeezenet1_0, squeezenet1_1", "paddle.vision.models.squeezenet", SCALED,
           (('Dropout(p=0.5, mode="downscale_in_infer")', "Dropout(p=0.5)"),)),
     *(
         Fault(f"squeezenet{version}", "paddle.vision.models.squeezenet",
@@ -27,7 +27,7 @@ FAULTS = (
           "The first convolution pads; torchvision's (and the original's) does not",
           (("                stride=2,\n                padding=1,\n", "                stride=2,\n"),)),
     Fault("inception_v3", "paddle.vision.models.inceptionv3",
-          f"{_SCALED}; and p is 0.2 where torchvision has 0.5",
+          f"{SCALED}; and p is 0.2 where torchvision has 0.5",
           (('Dropout(p=0.2, mode="downscale_in_infer")', "Dropout(p=0.5)"),)),
     Fault("alexnet", "paddle.vision.models.alexnet",
           "The adaptive pool before the classifier is missing: an image that is not 224 x 224 raises "

@@ -28,6 +28,8 @@ class Fault:
     """of a package that has an environment of its own, so that this one cannot look"""
     within: str = ""
     """the class that is edited; "" the whole module"""
+    design: bool = False
+    """the port is another network here by design, which is no mistake: `what` says so"""
 
     @property
     def path(self) -> Path:
@@ -113,7 +115,19 @@ def _load(name: str, faults: Sequence[Fault]) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[made] = module
     exec(compile(source, str(path), "exec"), module.__dict__)
+    _hand_over(name, module)
     return module
+
+
+def _hand_over(name: str, made: ModuleType) -> None:
+    """Give the modules of the package that imported a class of this one the class without the faults."""
+    original, package = importlib.import_module(name), name.partition(".")[0]
+    own = {key: old for key, old in vars(original).items()
+           if getattr(old, "__module__", "") == name and hasattr(made, key)}  # fmt: skip
+    for found, module in list(sys.modules.items()):
+        for key, old in own.items() if found.startswith(f"{package}.") else ():
+            if vars(module).get(key) is old:
+                setattr(module, key, getattr(made, key))
 
 
 def load_faults() -> Mapping[str, Sequence[Fault]]:
@@ -121,12 +135,14 @@ def load_faults() -> Mapping[str, Sequence[Fault]]:
     from examples.zoo import (
         faults_heads,
         faults_layers,
+        faults_paddleclas,
         faults_paddlenlp,
         faults_ppdiffusers,
         faults_vision,
     )  # fmt: skip
 
     return {
+        "paddleclas": faults_paddleclas.FAULTS,
         "ppdiffusers": faults_ppdiffusers.FAULTS,
         "paddlenlp": (*faults_paddlenlp.FAULTS, *faults_heads.FAULTS),
         "paddle.vision": faults_vision.FAULTS,

@@ -95,15 +95,26 @@ def _make_line(table: Table, name: str, row: Row, faults: Sequence[Fault], langu
 
 
 def _link_faults(table: Table, name: str, row: Row, faults: Sequence[Fault], language: int) -> str:
-    """Return the links to the reports of a pair and the verdict without them, or why it differs."""
-    found = [number for number, fault in enumerate(faults, 1) if fault.shows_in(name)]
+    """Return the reports and the designs of a pair and the verdict without them, or why it differs."""
+    found = [one for one in enumerate(_leave_designs(faults), 1) if one[1].shows_in(name)]
     page = f"zoo/{table.key}{_ENDS[language]}"
-    linked = ", ".join(f"[{number}]({page}#{_NAMES[language][0]}-{number})" for number in found)
+    links = ", ".join(f"[{number}]({page}#{_NAMES[language][0]}-{number})" for number, _ in found)
+    designs = [
+        translate(SENTENCES, fault.what, language)
+        for fault in faults
+        if fault.design and fault.shows_in(name)
+    ]
+    linked = _NAMES[language][2].join([links, *designs] if links else designs)
     if linked and row.without:
         linked += _NAMES[language][1] + _shorten_verdict(row.without, language)
     if not linked and row.verdict not in GOOD:
         linked = translate(SENTENCES, find_note(table.key, name), language)
     return linked
+
+
+def _leave_designs(faults: Sequence[Fault]) -> list[Fault]:
+    """Return the mistakes, which have a report each; what is so by design has its row alone."""
+    return [fault for fault in faults if not fault.design]
 
 
 def _shorten_verdict(without: str, language: int) -> str:
@@ -125,6 +136,7 @@ def make_reports(table: Table, faults: Sequence[Fault], rows: Rows, language: in
     """Return the bug reports of one package."""
     title = translate(TITLES, table.title, language)
     twin = f"[{('中文', 'English')[language]}]({table.key}{_ENDS[1 - language]})"
+    faults = _leave_designs(faults)
     states = [_tell_state(table, fault.pairs.split(", "), rows) for fault in faults]
     counted = _STATES[language].format(all=len(states), proven=states.count("proven"))
     head = [_TITLE[language].format(title), "", twin, "", _INTRODUCTION[language], "", counted, ""]
@@ -132,7 +144,7 @@ def make_reports(table: Table, faults: Sequence[Fault], rows: Rows, language: in
     return "\n".join([*head, *reports])
 
 
-_NAMES: Final = (("report", "; without: "), ("报告", "；去掉后："))
+_NAMES: Final = (("report", "; without: ", "; "), ("报告", "；去掉后：", "；"))
 _TITLE: Final = ("# {}: what the port does otherwise", "# {}：移植的不同之处")
 _STATES: Final = (
     "{all} reports, {proven} of them proven.",

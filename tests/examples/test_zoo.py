@@ -1,13 +1,14 @@
 """examples/zoo: its pairs, its rows and pages, and the faults of published ports."""
 
+import importlib
 import sys
 from dataclasses import replace
 
 from examples.zoo import faults_heads, faults_layers, faults_paddlenlp, faults_vision
 from examples.zoo.__main__ import main
 from examples.zoo.chinese import SENTENCES, STAGES, TITLES, VERDICTS
-from examples.zoo.mending import Fault, load_faults
-from examples.zoo.page import PAGES, find_reports, make_reports, make_tables, translate
+from examples.zoo.mending import Fault, load_faults, mend
+from examples.zoo.page import PAGES, _make_line, find_reports, make_reports, make_tables, translate
 from examples.zoo.pair import Pair
 from examples.zoo.results import GOOD, Row, _shorten, load, save
 from examples.zoo.running import judge
@@ -139,3 +140,28 @@ def test_a_line_is_named_from_its_package_on(monkeypatch: pytest.MonkeyPatch) ->
     for place in ("/env/lib/site-packages/net/it.py:3", "/a/b/net/it.py:3", "net/it.py:3"):
         assert _shorten(place) == "net/it.py:3"
     assert _shorten(None) == ""
+
+
+def test_what_is_so_by_design_has_its_row_alone() -> None:
+    mistake = Fault("bert Model", "json", "a mistake", (("a", "b"),), line=1)
+    design = replace(mistake, what="by design: wider", design=True)
+    table, row = BY_KEY["paddlenlp"], Row("diverges", 1.0, without="faithful")
+    line = _make_line(table, "bert Model", row, [design, mistake], 0)
+    link = "[1](zoo/paddlenlp.md#report-1)"
+    assert line.endswith(f"| {link}; by design: wider; without: faithful |")
+    reports = make_reports(table, [design, mistake], {"paddlenlp: bert Model": row}, 0)
+    assert "1 reports, 1 of them proven" in reports and "a mistake" in reports
+    assert "wider" not in reports
+
+
+def test_modules_that_imported_a_class_get_it_without_its_faults(tmp_path, monkeypatch) -> None:
+    for name, text in {"__init__": "", "layer": "class Layer:\n    width = 1\n",
+                       "model": "from zoo_port.layer import Layer\n\n\ndef build():\n"
+                                "    return Layer().width\n"}.items():  # fmt: skip
+        (tmp_path / "zoo_port").mkdir(exist_ok=True)
+        (tmp_path / "zoo_port" / f"{name}.py").write_text(text, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    model = importlib.import_module("zoo_port.model")
+    assert model.build() == 1
+    fault = Fault("none", "zoo_port.layer", "", (("width = 1", "width = 2"),))
+    assert mend(model, [fault]).build() == 2

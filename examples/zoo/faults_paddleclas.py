@@ -1,0 +1,64 @@
+"""Faults of PaddleClas 2.6.0's models, each with its remedy, and its networks that are others by design."""
+
+from examples.zoo.faults_vision import SCALED
+from examples.zoo.mending import Fault
+
+_RESNET = "paddleclas.ppcls.arch.backbone.legendary_models.resnet"
+_MOBILENET = "paddleclas.ppcls.arch.backbone.model_zoo.mobilenet_v2"
+_SMALL = "paddleclas.ppcls.arch.backbone.legendary_models.mobilenet_v3"
+_SQUEEZE = "paddleclas.ppcls.arch.backbone.model_zoo.squeezenet"
+_SMALL_PAIR = "MobileNetV3_small_x1_0"
+
+FAULTS = (
+    Fault("SqueezeNet1_1", _SQUEEZE, SCALED,
+          (('Dropout(p=0.5, mode="downscale_in_infer")', "Dropout(p=0.5)"),), line=129),
+    Fault("SqueezeNet1_1", _SQUEEZE,
+          "The pools drop an incomplete last window: torchvision's have ceil_mode=True",
+          (("            self._pool = MaxPool2D(kernel_size=3, stride=2, padding=0)\n"
+            "            self._conv1 = MakeFire(64,",
+            "            self._pool = MaxPool2D(kernel_size=3, stride=2, padding=0, ceil_mode=True)\n"
+            "            self._conv1 = MakeFire(64,"),), line=117),
+    Fault("SqueezeNet1_1", _SQUEEZE,
+          "The first convolution pads; torchvision's (and the original's) does not",
+          (("                stride=2,\n                padding=1,\n", "                stride=2,\n"),),
+          line=114),
+    Fault("MobileNetV2", _MOBILENET,
+          "The dropout before the classifier is missing: torchvision's and the original's has p = 0.2",
+          (("        y = self.out(y)\n",
+            "        y = self.out(F.dropout(y, 0.2, training=self.training))\n"),), line=260),
+    Fault(_SMALL_PAIR, _SMALL, SCALED,
+          (('Dropout(p=dropout_prob, mode="downscale_in_infer")', "Dropout(p=dropout_prob)"),),
+          line=214),
+    Fault(_SMALL_PAIR, _SMALL,
+          "The gates' hard sigmoid has the slope 0.2; the paper's is 1/6",
+          (("= Hardsigmoid(slope=0.2, offset=0.5)", "= Hardsigmoid(slope=1 / 6, offset=0.5)"),),
+          line=359),
+    Fault("ResNet18", _RESNET,
+          "by design: a convolution on the first shortcut, unless use_first_short_conv=False",
+          (("use_first_short_conv=True", "use_first_short_conv=False"),), line=304, design=True),
+    Fault("MobileNetV2", _MOBILENET,
+          "by design: the first block expands too, as in the paper's table, by a factor of 1",
+          (("        self._expand_conv = ConvBNLayer(\n",
+            "        self._expand_conv = expansion_factor > 1 and ConvBNLayer(\n"),
+           ("        y = self._expand_conv(inputs, if_act=True)\n",
+            "        y = self._expand_conv(inputs, if_act=True) if self._expand_conv else inputs\n")),
+          line=105, design=True),
+    Fault(_SMALL_PAIR, _SMALL,
+          "by design: the first block expands too, the gates squeeze to a quarter without rounding, the "
+          "head is 1280 wide without a bias, and the batch norms keep Paddle's defaults",
+          (("        self.expand_conv = ConvBNLayer(\n",
+            "        self.expand_conv = in_c != mid_c and ConvBNLayer(\n"),
+           ("        x = self.expand_conv(x)\n",
+            "        x = self.expand_conv(x) if self.expand_conv else x\n"),
+           ("            out_channels=channel // reduction,\n",
+            "            out_channels=_make_divisible(channel // reduction),\n"),
+           ("            in_channels=channel // reduction,\n",
+            "            in_channels=_make_divisible(channel // reduction),\n"),
+           ("LAST_CONV = 1280", "LAST_CONV = 1024"),
+           ("            padding=0,\n            bias_attr=False)\n\n        self.hardswish",
+            "            padding=0)\n\n        self.hardswish"),
+           ("            act=None,\n            param_attr",
+            "            act=None,\n            momentum=0.99,\n            epsilon=0.001,\n"
+            "            param_attr")),
+          line=290, design=True),
+)  # fmt: skip
