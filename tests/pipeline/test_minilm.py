@@ -89,5 +89,6 @@ def test_memory_of_every_process(printed: tuple[Path, str]) -> None:
     """Measured too high rather than too low: the other framework is in each process as well."""
     home = str(printed[0].parent)
     memory = [program["MiB"] for program in journal() if home in program["words"]]
-    assert len(memory) >= 20 and len(re.findall(r"\d+ MiB", printed[1])) >= 20
+    memory += map(float, re.findall(r"(\d+) MiB", printed[1]))
+    assert len(memory) >= 25
     assert max(memory) < MEMORY
