@@ -197,7 +197,18 @@ SENTENCES: Final[Mapping[str, str]] = {
     "alone: elsewhere the model raises AttributeError on every input":
         "注意力调用 F.scaled_dot_product_attention_，而 ppdiffusers 只在有 GPU 或 NPU 时才把它加到 Paddle "
         "中：在其他设备上任何输入都抛出 AttributeError",
+    "A LayerNorm without elementwise_affine has a bias nevertheless: no checkpoint holds it, and training moves "
+    "it":
+        "不带 elementwise_affine 的 LayerNorm 仍有偏置：检查点中没有它，而训练会改变它",
+    "The mean of the last split leaves padding out; the original's counts it":
+        "最后一份的平均池化不计填充；原实现计入填充",
+    "The first block of the first stage is built as the ones after it: its splits are added up and the last one "
+    "is not pooled, where the original's first block of each stage keeps them apart":
+        "第一个阶段的首个块与其后的块构造相同：各份逐个相加，最后一份不池化；而原实现中每个阶段的首个块让各份保持独立",
     # notes
+    "by design: the authors' first version, with gates that are clipped and squeeze to a quarter without "
+    "rounding, and a batch norm in the head":
+        "有意为之：作者的第一个版本，门控用截断并压缩到四分之一且不取整，头中有批归一化",
     "by design: a convolution on the first shortcut, unless use_first_short_conv=False":
         "有意为之：第一个捷径上有卷积，除非 use_first_short_conv=False",
     "by design: the first block expands too, as in the paper's table, by a factor of 1":

@@ -7,6 +7,8 @@ _RESNET = "paddleclas.ppcls.arch.backbone.legendary_models.resnet"
 _MOBILENET = "paddleclas.ppcls.arch.backbone.model_zoo.mobilenet_v2"
 _SMALL = "paddleclas.ppcls.arch.backbone.legendary_models.mobilenet_v3"
 _SQUEEZE = "paddleclas.ppcls.arch.backbone.model_zoo.squeezenet"
+_GHOST = "paddleclas.ppcls.arch.backbone.model_zoo.ghostnet"
+_RES2NET = "paddleclas.ppcls.arch.backbone.model_zoo.res2net"
 _SMALL_PAIR = "MobileNetV3_small_x1_0"
 
 FAULTS = (
@@ -33,6 +35,31 @@ FAULTS = (
           "The gates' hard sigmoid has the slope 0.2; the paper's is 1/6",
           (("= Hardsigmoid(slope=0.2, offset=0.5)", "= Hardsigmoid(slope=1 / 6, offset=0.5)"),),
           line=359),
+    Fault("Res2Net50_26w_4s", _RES2NET,
+          "The mean of the last split leaves padding out; the original's counts it",
+          (("AvgPool2D(kernel_size=3, stride=stride, padding=1)",
+            "AvgPool2D(kernel_size=3, stride=stride, padding=1, exclusive=False)"),), line=114),
+    Fault("Res2Net50_26w_4s", _RES2NET,
+          "The first block of the first stage is built as the ones after it: its splits are added up and the "
+          "last one is not pooled, where the original's first block of each stage keeps them apart",
+          (("if s == 0 or self.stride == 2:", "if s == 0 or not self.shortcut:"),
+           ("        if self.stride == 1:\n", "        if self.shortcut:\n")), line=138),
+    Fault("GhostNet_x1_0", _GHOST,
+          "by design: the authors' first version, with gates that are clipped and squeeze to a quarter "
+          "without rounding, and a batch norm in the head",
+          (("        med_ch = num_channels // reduction_ratio\n",
+            "        med_ch = (num_channels // reduction_ratio + 2) // 4 * 4\n"),
+           ("paddle.clip(x=excitation, min=0, max=1)", "F.hardsigmoid(excitation, slope=1 / 6)"),
+           ("        self.fc_0 = ConvBNLayer(\n"
+            "            in_channels=in_channels,\n"
+            "            out_channels=self._fc0_output_channels,\n"
+            "            kernel_size=1,\n"
+            "            stride=1,\n"
+            '            act="relu",\n'
+            '            name="fc_0")\n',
+            "        self.fc_0 = nn.Sequential(\n"
+            "            Conv2D(in_channels, self._fc0_output_channels, 1), nn.ReLU())\n")),
+          line=85, design=True),
     Fault("ResNet18", _RESNET,
           "by design: a convolution on the first shortcut, unless use_first_short_conv=False",
           (("use_first_short_conv=True", "use_first_short_conv=False"),), line=304, design=True),

@@ -33,4 +33,18 @@ FAULTS = (
         line=959,
         within="JointAttnProcessor2_5",
     ),
+    Fault(
+        "SD3Transformer2DModel",
+        "ppdiffusers.models.normalization",
+        "A LayerNorm without elementwise_affine has a bias nevertheless: no checkpoint holds it, and "
+        "training moves it",
+        (
+            (
+                "weight_attr=elementwise_affine, bias_attr=bias)",
+                "weight_attr=elementwise_affine, bias_attr=elementwise_affine and bias)",
+            ),
+        ),
+        line=184,
+        within="AdaLayerNormContinuous",
+    ),
 )
