@@ -205,7 +205,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     "The first block of the first stage is built as the ones after it: its splits are added up and the last one "
     "is not pooled, where the original's first block of each stage keeps them apart":
         "第一个阶段的首个块与其后的块构造相同：各份逐个相加，最后一份不池化；而原实现中每个阶段的首个块让各份保持独立",
+    "Windows are shifted, and masked, where one window holds the whole image too, as in the last stage of each "
+    "published Swin: the original has no shift there":
+        "整幅图像只有一个窗口时（如每个已发布 Swin 的最后一个阶段）窗口仍被移位并加掩码：原实现此处不移位",
     # notes
+    "by design: pixel_pos lies as in the authors' code, (1, pixels, width), and timm's is (1, width, 4, 4)":
+        "有意为之：pixel_pos 与作者的代码一样按 (1, 像素, 宽度) 排列，而 timm 为 (1, 宽度, 4, 4)",
     "by design: the authors' first version, with gates that are clipped and squeeze to a quarter without "
     "rounding, and a batch norm in the head":
         "有意为之：作者的第一个版本，门控用截断并压缩到四分之一且不取整，头中有批归一化",

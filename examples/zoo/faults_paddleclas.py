@@ -9,6 +9,8 @@ _SMALL = "paddleclas.ppcls.arch.backbone.legendary_models.mobilenet_v3"
 _SQUEEZE = "paddleclas.ppcls.arch.backbone.model_zoo.squeezenet"
 _GHOST = "paddleclas.ppcls.arch.backbone.model_zoo.ghostnet"
 _RES2NET = "paddleclas.ppcls.arch.backbone.model_zoo.res2net"
+_SWIN = "paddleclas.ppcls.arch.backbone.legendary_models.swin_transformer"
+_TNT = "paddleclas.ppcls.arch.backbone.model_zoo.tnt"
 _SMALL_PAIR = "MobileNetV3_small_x1_0"
 
 FAULTS = (
@@ -44,12 +46,30 @@ FAULTS = (
           "last one is not pooled, where the original's first block of each stage keeps them apart",
           (("if s == 0 or self.stride == 2:", "if s == 0 or not self.shortcut:"),
            ("        if self.stride == 1:\n", "        if self.shortcut:\n")), line=138),
+    Fault("SwinTransformer", _SWIN,
+          "Windows are shifted, and masked, where one window holds the whole image too, as in the last stage "
+          "of each published Swin: the original has no shift there",
+          (("        self.shift_size = shift_size\n        self.mlp_ratio = mlp_ratio\n",
+            "        self.shift_size = shift_size\n"
+            "        if min(input_resolution) <= window_size:\n"
+            "            self.shift_size, self.window_size = 0, min(input_resolution)\n"
+            "        self.mlp_ratio = mlp_ratio\n"),),
+          line=352, within="SwinTransformerBlock"),
+    Fault("TNT_small", _TNT,
+          "by design: pixel_pos lies as in the authors' code, (1, pixels, width), and timm's is "
+          "(1, width, 4, 4)",
+          (("shape=(1, patch_size, in_dim)", "shape=(1, in_dim, new_patch_size, new_patch_size)"),
+           ("        x = x.reshape((-1, self.in_dim, self.patch_size)).transpose((0, 2, 1))\n"
+            "        x = x + pixel_pos\n",
+            "        x = x + pixel_pos\n"
+            "        x = x.reshape((-1, self.in_dim, self.patch_size)).transpose((0, 2, 1))\n")),
+          line=300, design=True),
     Fault("GhostNet_x1_0", _GHOST,
           "by design: the authors' first version, with gates that are clipped and squeeze to a quarter "
           "without rounding, and a batch norm in the head",
           (("        med_ch = num_channels // reduction_ratio\n",
             "        med_ch = (num_channels // reduction_ratio + 2) // 4 * 4\n"),
-           ("paddle.clip(x=excitation, min=0, max=1)", "F.hardsigmoid(excitation, slope=1 / 6)"),
+           ("paddle.clip(x=excitation, min=0, max=1)", "F.relu6(excitation + 3) / 6"),
            ("        self.fc_0 = ConvBNLayer(\n"
             "            in_channels=in_channels,\n"
             "            out_channels=self._fc0_output_channels,\n"
