@@ -72,7 +72,8 @@ def train_align(home: Path, data: Path) -> dict[str, Any]:
     model.train()
     for inputs, labels in read_batches(home, data / "train.tsv", settings.TRAIN_BATCH_SIZE):
         train_once(model, optimizer, inputs, labels)
-    return {"acc": evaluate(model.eval(), home, data)}
+    model.eval()
+    return {"acc": evaluate(model, home, data)}
 
 
 def load_model(home: Path) -> BertForSequenceClassification:
@@ -81,7 +82,8 @@ def load_model(home: Path) -> BertForSequenceClassification:
     bert = torch.load(home / "weights/torch_weight.bin")
     classifier = torch.load(home / "classifier_weights/torch_classifier_weights.bin")
     model.load_state_dict({f"bert.{name}": value for name, value in bert.items()} | classifier)
-    return model.eval()
+    model.eval()
+    return model
 
 
 def load_fake(home: Path) -> tuple[torch.Tensor, torch.Tensor]:

@@ -65,7 +65,7 @@ class Server:
 
 def main(side: str) -> None:
     """Run the scripts asked for, one after another."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(ImportError):  # a script that needs it will say so
         warnings.simplefilter("ignore")  # of libraries about themselves
         for name in MODULES[side]:
             import_module(name)
@@ -74,9 +74,8 @@ def main(side: str) -> None:
     for line in sys.stdin:
         words, output = json.loads(line)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # threads: they work for none of ours
+            # Python 3.12 warns of the libraries' idle threads, which a fork leaves behind
+            warnings.simplefilter("ignore", DeprecationWarning)
             process = os.fork()
         if process == 0:
             _become(words, output)
@@ -95,5 +94,4 @@ def _become(words: Sequence[str], output: str) -> None:
 
 
 if __name__ == "__main__":
-    with suppress(ImportError):  # the script itself will say so
-        main(sys.argv[1])
+    main(sys.argv[1])

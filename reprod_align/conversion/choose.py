@@ -109,7 +109,7 @@ def _count(state: State, wanted: Collection[str]) -> int:
 
 
 def _require_sound(state: State, wanted: Collection[str]) -> None:
-    """Raise WeightsError for what is no dense tensor, and for booleans that are neither 0 nor 1."""
+    """Raise WeightsError for a tensor that is not dense, and for booleans other than 0 and 1."""
     for name in wanted:
         held = state.content.get(name)
         if isinstance(held, Opaque):

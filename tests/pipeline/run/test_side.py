@@ -20,6 +20,8 @@ if sys.argv[1] == "seen":
 os.mark = True
 if sys.argv[1] == "dies":
     os.kill(os.getpid(), signal.SIGKILL)
+if sys.argv[1] == "lacks":
+    import no_such_package
 sys.exit(int(sys.argv[1]))
 """
 
@@ -34,7 +36,7 @@ def server() -> Iterator[Server]:
 def run(server: Server, folder: Path, word: str) -> tuple[int | None, str]:
     script, output = folder / "script.py", folder / "output"
     script.write_text(SCRIPT)
-    output.touch()
+    output.write_text("")
     ended = server.run([str(script), word], str(output))
     return ended and ended[0], output.read_text()
 
@@ -42,6 +44,7 @@ def run(server: Server, folder: Path, word: str) -> tuple[int | None, str]:
 def test_a_script_ends_as_it_would_alone(server: Server, tmp_path: Path) -> None:
     assert run(server, tmp_path, "3") == (3, "['3'] True True \n")
     assert run(server, tmp_path, "dies")[0] == -signal.SIGKILL
+    assert run(server, tmp_path, "lacks")[0] == 1
     assert run(server, tmp_path, "seen") == (0, "['seen'] True True \n"), "no trace of the others"
 
 
