@@ -16,7 +16,7 @@ from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.rounding import may_round
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.naming import parent
+from reprod_align.base.naming import is_within, parent
 from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.trace import Call
 
@@ -46,10 +46,14 @@ def add_parameter_faults(
         place = module if frozen else _find_comparable(pairing, free, module)
         if {name, module, place} & _places_with_findings(findings, pairing):
             continue
-        if may_round(runner, module, parent(other)) and is_float32_gradient(
+        if place == module:
+            narrow, rounds = name, may_round(runner, module, parent(other))
+        else:  # the gradient is made of values that nothing has put right
+            narrow, rounds = place or "the model", _may_round_within(pairing, place)
+        if rounds and is_float32_gradient(
             pairing, done, free.port, (name, other, found), LAYER_ROUNDING
         ):
-            findings.note_float32(name, found.relative)
+            findings.note_float32(narrow, found.relative)
             continue
         text = _describe_frozen(pairing, name) if frozen else ""
         if not text and pairing.paddle.find(free.port.gradients, other) is None:
@@ -97,6 +101,12 @@ def _find_comparable(pairing: Pairing, run: PinnedRun, path: str) -> str:
             break
         path = parent(path)
     return path
+
+
+def _may_round_within(pairing: Pairing, place: str) -> bool:
+    """Tell whether a small difference can be float32's, of any layer in PyTorch's module `place`."""
+    inside = (pair for pair in pairing.modules.items() if is_within(pair[0], place))
+    return not any(pairing.settings_differ(*pair) for pair in inside)
 
 
 def _are_comparable(calls: Sequence[Call], run: PinnedRun) -> bool:
