@@ -55,18 +55,30 @@ def find_sequences(arrays: Arrays, batch: frozenset[Key]) -> Iterator[tuple[int,
 
 
 def take_rows(arrays: Arrays, batch: frozenset[Key], count: int) -> dict[Key, Array]:
-    """Return the first `count` examples, repeated if there are fewer."""
-    return {
+    """Return the first `count` examples, repeated if there are fewer.
+
+    The longest of them is as long as the longest of all: PyTorch's padding ends there.
+    """
+    made = {
         key: np.resize(array, (count, *array.shape[1:])) if key in batch else array
         for key, array in arrays.items()
     }
+    sizes = {size for array in arrays.values() for size in array.shape[1:]}
+    for key, array in arrays.items():
+        most = int(array.max(initial=0)) if array.dtype.kind in "iu" else 0
+        if key in batch and most in sizes and _may_be_lengths(array, most):
+            made[key] = np.where(made[key] == made[key].max(), array.dtype.type(most), made[key])
+    return made
 
 
-def resize(arrays: Arrays, axes: Axes, length: int, last: int = 0) -> dict[Key, Array]:
+def resize(
+    arrays: Arrays, axes: Axes, length: int, last: int = 0, follow: bool = False
+) -> dict[Key, Array]:
     """Return the inputs with these axes cut to `length`, or made as long.
 
     Whole numbers elsewhere that may count or name positions are at most `length` - `last` after a cut:
     a kernel of Paddle may read beyond a sequence that is shorter than it is told.
+    follow: what may be lengths of examples is made as long, too, where it was the whole length.
     """
     made = {key: _resize(array, axes[key], length, 0) for key, array in arrays.items()}
     if any(_hides_all(array, made[key]) for key, array in arrays.items()):  # padded on the left
@@ -75,7 +87,15 @@ def resize(arrays: Arrays, axes: Axes, length: int, last: int = 0) -> dict[Key, 
     for key, array in arrays.items():
         if own > length and not axes[key] and _may_be_positions(array, own):
             made[key] = np.minimum(made[key], length - last).astype(array.dtype)
+        elif follow and not axes[key] and _may_be_lengths(array, own):
+            made[key] = np.where(array == own, array.dtype.type(length), array)
     return made
+
+
+def _may_be_lengths(array: Array, longest: int) -> bool:
+    """Tell whether an input may say how long each example is, the longest of them `longest`."""
+    whole = array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
+    return whole and 1 <= array.min() <= array.max() == longest
 
 
 def _may_be_positions(array: Array, length: int) -> bool:

@@ -268,9 +268,11 @@ def _make_longer(few: Given, axes: Axes, length: int, most: int) -> Iterator[Bat
     """Yield batches with a longer sequence, the longest first, that are small enough to be cheap."""
     for longer in (2 * length, length + (length + 1) // 2, length + 1):
         for chosen in (few, few.take(1)) if few.count > 1 else (few,):
-            arrays = resize(chosen.arrays, axes, longer)
-            if _count_elements(arrays) <= _GROWN * most:
-                yield chosen.make(_name_length(longer, length), arrays)
+            made = [resize(chosen.arrays, axes, longer, follow=follow) for follow in (True, False)]
+            if _count_elements(made[0]) <= _GROWN * most:
+                told = any(not np.array_equal(made[0][key], made[1][key]) for key in made[0])
+                for arrays in made if told else made[:1]:
+                    yield chosen.make(_name_length(longer, length), arrays)
                 break
 
 

@@ -84,6 +84,15 @@ def test_lengths_and_places_stay_within_a_sequence_that_is_cut() -> None:
     assert resize(arrays, axes, 3, last=1)["lengths"].tolist() == [2, 2]
     assert resize(arrays, axes, 12)["lengths"].tolist() == [6, 2]
     assert resize({**arrays, "lengths": np.array([9, 2])}, axes, 3)["lengths"].tolist() == [9, 2]
+    assert resize(arrays, axes, 12, follow=True)["lengths"].tolist() == [12, 2]
+    assert resize(arrays, axes, 12, follow=True)["score"].tolist() == [6.0, 2.0]
+
+
+def test_the_longest_of_the_examples_that_are_taken_fills_the_sequence() -> None:
+    arrays = {"ids": IDS, "lengths": np.array([2, 6]), "label": np.array([0, 6])}
+    made = take_rows(arrays, find_batch(arrays), 1)
+    assert made["lengths"].tolist() == [6] and made["label"].tolist() == [0]
+    assert made["lengths"].dtype == arrays["lengths"].dtype
 
 
 @pytest.mark.parametrize(

@@ -243,3 +243,42 @@ def test_values_far_apart_show_a_limit_that_the_given_ones_stay_below(faithful: 
     )
     assert report.passed is faithful and report.checks[0].passed
     assert faithful or report.findings[0].message.startswith("with the inputs moved")
+
+
+class TorchPacked(torch.nn.Module):
+    """Its output is as long as the longest example."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.GRU(4, 3, batch_first=True)
+
+    def forward(self, ids, lengths):
+        packed = torch.nn.utils.rnn.pack_padded_sequence(
+            self.embed(ids), lengths, batch_first=True, enforce_sorted=False
+        )
+        return torch.nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+
+
+class PaddlePacked(paddle.nn.Layer):
+    """Its output is as long as the ids; `told`: whether it heeds the lengths."""
+
+    def __init__(self, told: bool = True) -> None:
+        super().__init__()
+        self.embed, self.rnn, self.told = paddle.nn.Embedding(9, 4), paddle.nn.GRU(4, 3), told
+
+    def forward(self, ids, lengths):
+        return self.rnn(self.embed(ids), sequence_length=lengths if self.told else None)[0]
+
+
+@pytest.mark.parametrize("lengths", [[6, 3], [4, 6]])
+def test_lengths_of_examples_follow_the_length_of_the_sequence(lengths: list[int]) -> None:
+    ids = np.random.default_rng(0).integers(1, 9, (2, 6))
+    report = align(TorchPacked(), PaddlePacked(), (ids, np.array(lengths)))
+    assert report.passed, str(report)
+    assert any("further batches" in check.what for check in report.checks)
+
+
+def test_a_port_that_forgets_the_lengths_is_found() -> None:
+    ids = np.random.default_rng(0).integers(1, 9, (2, 6))
+    report = align(TorchPacked(), PaddlePacked(told=False), (ids, np.array([6, 3])))
+    assert not report.passed
