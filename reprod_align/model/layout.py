@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from reprod_align.weights.transpose import transpose
+
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Shape = tuple[int, ...]
-_SQUARE = 64  # rows and columns
 
 
 @dataclass(frozen=True)
@@ -28,24 +29,13 @@ class Lay:
 
     def __call__(self, array: Array) -> Array:
         """Return the array as Paddle keeps it."""
-        turned = _copy_turned(array.reshape(_matrix(array.shape))) if self.transposed else array
+        turned = transpose(array.reshape(_matrix(array.shape))) if self.transposed else array
         return np.ascontiguousarray(turned).reshape(self.shape)
 
     @property
     def words(self) -> str:
         """What it does, in words; "" if nothing."""
         return "transposed" if self.transposed else ""
-
-
-def _copy_turned(matrix: Array) -> Array:
-    """Return the transpose of a matrix, copied in squares that stay in the cache."""
-    rows, columns = matrix.shape
-    turned = np.empty((columns, rows), matrix.dtype)
-    for row in range(0, rows, _SQUARE):
-        for column in range(0, columns, _SQUARE):
-            square = slice(row, row + _SQUARE), slice(column, column + _SQUARE)
-            turned[square[::-1]] = matrix[square].T
-    return turned
 
 
 def find_lays(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) -> list[Lay]:

@@ -1,10 +1,12 @@
 """Copies matrices into the other order of axes at the speed of memory."""
 
+from reprod_align.base.large.work import borrow
 from reprod_align.weights.stored import Array
 
 import numpy as np
 
-_TILE = 256  # rows and columns that stay in the cache together
+_ROWS, _COLUMNS = 256, 512  # of a tile, which stays in the cache
+_LINE = 64  # bytes
 
 
 def transpose(matrix: Array) -> Array:
@@ -15,14 +17,21 @@ def transpose(matrix: Array) -> Array:
 
 
 def copy_tiles(target: Array, source: Array) -> None:
-    """Copy a matrix into another of its shape, which lies in the other order.
+    """Copy a matrix into another of its shape and dtype, which lies in the other order.
 
-    numpy walks over whole rows; tile by tile it is three to eight times as fast.
+    numpy walks over whole rows; tile by tile it is several times as fast. A tile is first copied as it
+    lies: at its own place, lines of the cache that are a power of two apart push each other out.
     """
     rows, columns = target.shape
     if not target.nbytes:
         return
-    for top in range(0, rows, _TILE):
-        for left in range(0, columns, _TILE):
-            tile = slice(top, top + _TILE), slice(left, left + _TILE)
-            target[tile] = source[tile]
+    length = _ROWS + _LINE // target.itemsize
+    with borrow(_COLUMNS * length, target.dtype) as buffer:
+        lines = buffer.reshape(_COLUMNS, length).T
+        for top in range(0, rows, _ROWS):
+            for left in range(0, columns, _COLUMNS):
+                place = slice(top, top + _ROWS), slice(left, left + _COLUMNS)
+                tile = source[place]
+                held = lines[: tile.shape[0], : tile.shape[1]]
+                held[...] = tile
+                target[place] = held
