@@ -2,6 +2,7 @@
 
 import inspect
 
+from reprod_align import align
 from reprod_align.backends.paddle import float32 as paddle_float32
 from reprod_align.backends.paddle import optimizer_settings as paddle_optimizers
 from reprod_align.backends.paddle import optimizer_state as paddle_state
@@ -17,6 +18,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from paddle.jit.dy2static.program_translator import ProgramTranslator
 
 SIDES = [pytest.param(torch_side, id="torch"), pytest.param(paddle_side, id="paddle")]
 STATES = {torch_side: torch_state, paddle_side: paddle_state}
@@ -114,3 +116,32 @@ def test_an_optimizers_state_is_copied_and_given_to_a_new_one(side):
             np.testing.assert_array_equal(found[kind][name], array)
     side.set_rates(again, [0.25])
     assert side.learning_rates(again) == [0.25]
+
+
+class TorchCompiled(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.norm = torch.nn.Linear(3, 4), torch.nn.LayerNorm(4)
+
+    @torch.compile
+    def forward(self, x):
+        return torch.nn.functional.dropout(self.norm(self.first(x)), 0.1, self.training)
+
+
+class PaddleStatic(paddle.nn.Layer):
+    def __init__(self, epsilon: float) -> None:
+        super().__init__()
+        self.first, self.norm = paddle.nn.Linear(3, 4), paddle.nn.LayerNorm(4, epsilon)
+
+    @paddle.jit.to_static
+    def forward(self, x):  # Paddle asks that `self` be called so
+        return paddle.nn.functional.dropout(self.norm(self.first(x)), 0.1, training=self.training)
+
+
+@pytest.mark.parametrize("epsilon, verdict", [(1e-5, "faithful"), (1e-3, "diverges")])
+def test_compiled_models_are_judged_as_they_are_written(capfd, epsilon, verdict):
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    report = align(TorchCompiled(), PaddleStatic(epsilon), (x,))
+    assert report.verdict == verdict, str(report)
+    assert verdict == "faithful" or report.findings[0].torch_name == "norm"
+    assert ProgramTranslator().enable_to_static and "to_static" not in capfd.readouterr().err

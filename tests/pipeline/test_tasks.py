@@ -860,19 +860,15 @@ def test_both_sides_read_the_files_of_the_hub(
 
 
 @pytest.mark.parametrize("side", ["pt", "pd"])
-def test_offline(tasks_home: Path, side: str) -> None:
-    words = (
-        REPOSITORY / f"pipeline/Step2/{side}_data.py",
-        "--profile",
-        "tiny",
-        "--home",
-        tasks_home,
-    )
-    finished = run_python(*words, "--task", "mrpc", "--from-hub", HF_HUB_OFFLINE="1")
+def test_offline(tasks_home: Path, tmp_path: Path, side: str) -> None:
+    (tmp_path / "weights").symlink_to(tasks_home / "weights")
+    script = REPOSITORY / f"pipeline/Step2/{side}_data.py"
+    words = (script, "--profile", "tiny", "--home", tmp_path, "--task", "mrpc", "--from-hub")
+    finished = run_python(*words, HF_HUB_OFFLINE="1")
     error = one_line_error(finished)
     assert "nyu-mll/glue/mrpc is not in the cache of Hugging Face datasets" in error
     assert "copy the folder data/mrpc here, or pass --data-dir DIR" in error
-    assert not (tasks_home / "data").exists()
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_folder_or_the_hub(tmp_path: Path) -> None:

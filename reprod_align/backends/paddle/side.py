@@ -13,6 +13,8 @@ import numpy as np
 import paddle
 from numpy.typing import NDArray
 from paddle import nn
+from paddle.jit.dy2static.logging_utils import TranslatorLogger
+from paddle.jit.dy2static.program_translator import ProgramTranslator
 
 Array = NDArray[np.generic]
 Tensor, Module = paddle.Tensor, nn.Layer
@@ -324,13 +326,18 @@ def no_gradients() -> AbstractContextManager[Any]:
 
 @contextmanager
 def preserve_state() -> Iterator[None]:
-    """Give the generators, the gradient switch and the random state back as they were."""
-    state = paddle.get_rng_state()
+    """Give the generators, the gradient switch and `to_static` back as they were."""
+    state, translator = paddle.get_rng_state(), ProgramTranslator()
+    static, verbosity = translator.enable_to_static, TranslatorLogger().verbosity_level
     gpus = paddle.get_cuda_rng_state() if paddle.is_compiled_with_cuda() else []
     try:
+        TranslatorLogger().verbosity_level = -1  # each call of a decorated one would warn
+        paddle.jit.enable_to_static(False)  # a program is made for one dtype, and hides its layers
         with paddle.enable_grad():
             yield
     finally:
+        paddle.jit.enable_to_static(static)
+        TranslatorLogger().verbosity_level = verbosity
         paddle.set_rng_state(state)
         if gpus:
             paddle.set_cuda_rng_state(gpus)

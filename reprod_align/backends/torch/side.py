@@ -1,8 +1,9 @@
 """The calls of PyTorch that `LocalSide` makes. `backends.paddle.side` holds the same with Paddle's."""
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from reprod_align.backends.replacing import note_construction
@@ -257,14 +258,21 @@ def no_gradients() -> AbstractContextManager[Any]:
     return torch.no_grad()  # type: ignore[no-any-return]
 
 
+def _run_uncompiled() -> AbstractContextManager[Any]:
+    """Return the block in which what torch.compile has made runs as it is written."""
+    if "torch._dynamo" not in sys.modules:  # nothing is compiled, and the import takes a second
+        return nullcontext()
+    return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+
+
 @contextmanager
 def preserve_state() -> Iterator[None]:
-    """Give the generators, the gradient switch and the attention fast path back as they were."""
+    """Give the generators, the gradient switch, the fast path and `compile` back as they were."""
     state, fast = torch.get_rng_state(), torch.backends.mha.get_fastpath_enabled()
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     try:
         torch.backends.mha.set_fastpath_enabled(False)  # it would pass the modules by
-        with torch.enable_grad():
+        with torch.enable_grad(), _run_uncompiled():
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
