@@ -13,6 +13,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.match import (
     Evidence,
     collect_evidence,
+    find_built_in,
     find_certain_places,
     keep_common_places,
     match_models,
@@ -166,6 +167,7 @@ def _pair_by_value(
         modules=modules,
         places=find_certain_places(modules, torch, paddle),
         outputs=pair_outputs(runner.expected.outputs, port.outputs),
+        activations=find_built_in(modules, torch, paddle, runner.expected),
     )
     _note_unpaired_outputs(pairing, runner.expected, port, findings)
     return replace(runner, pairing=pairing)

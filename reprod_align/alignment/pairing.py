@@ -1,7 +1,7 @@
 """What stands for what in the two models: made once by `pair_models`, never changed afterwards."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from reprod_align.alignment.audit import SettingDifference, compare_settings
@@ -12,6 +12,7 @@ from reprod_align.match import (
     Match,
     TensorPair,
     find_certain_places,
+    is_same_activation,
     pair_modules,
 )
 from reprod_align.model.leaf import LeafPair
@@ -40,6 +41,8 @@ class Pairing:
     """Paddle's module -> PyTorch's: where both sides draw the same random numbers"""
     outputs: Sequence[LeafPair] | None = None
     """of the models themselves; None if the port did not run"""
+    activations: Mapping[str, str] = field(default_factory=dict)
+    """PyTorch's layers to which Paddle's add an activation -> the module that applies it, "" if code may"""
 
     @cached_property
     def names(self) -> Mapping[str, str]:
@@ -105,7 +108,23 @@ class Pairing:
         found = compare_settings(self.torch.modules[ours], self.paddle.modules[theirs], fused)
         if (ours, theirs) in self._laid_as_torch:  # its sizes are read off the weight's shape
             found = [difference for difference in found if difference.name not in FUSED_SIZES]
-        return found
+        applied = self.activations.get(ours)
+        return found if applied is None else [*self._with_activation(applied, found)]
+
+    def _with_activation(
+        self, applied: str, found: Sequence[SettingDifference]
+    ) -> Iterator[SettingDifference]:
+        """Yield the differences of a layer that has an activation built in, beside the one `applied`."""
+        for one in found:
+            known = self.torch.modules[applied].class_name if applied in self.torch.stock else ""
+            if one.name != "act":
+                yield one
+            elif not applied:
+                text = f"act: {one.paddle_value!r} in Paddle (no fault where PyTorch's code applies it)"
+                yield replace(one, message=text, conclusive=False)
+            elif known and not is_same_activation(known, one.paddle_value):
+                text = f"act: {applied} is {known} in PyTorch, Paddle {one.paddle_value!r}"
+                yield replace(one, torch_value=known, message=text)
 
     @cached_property
     def _laid_as_torch(self) -> frozenset[tuple[str, str]]:

@@ -6,6 +6,7 @@ caller, who has the numbers, decides (`find_alternatives`).
 
 from collections.abc import Mapping
 
+from reprod_align.match.activations import find_built_in, is_same_activation, join_activation
 from reprod_align.match.doubts import find_alternatives, note_doubts
 from reprod_align.match.draws import find_certain_places, keep_common_places
 from reprod_align.match.evidence import Evidence, collect_evidence, open_containers
@@ -23,7 +24,10 @@ __all__ = [
     "TensorPair",
     "collect_evidence",
     "find_alternatives",
+    "find_built_in",
     "find_certain_places",
+    "is_same_activation",
+    "join_activation",
     "keep_common_places",
     "match_models",
     "pair_by_value",

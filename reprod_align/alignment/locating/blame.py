@@ -20,7 +20,7 @@ from reprod_align.alignment.comparing import (
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.closer import move_closer
-from reprod_align.alignment.locating.counterparts import Counterparts, PinnedRun
+from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.explain import find_cause
 from reprod_align.alignment.locating.fault import FLOOR, Fault, compare
 from reprod_align.alignment.locating.forward import find_forward_faults
@@ -29,7 +29,7 @@ from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
     find_incomparable_layers,
 )
-from reprod_align.alignment.locating.pins import ReferencePins, differ_in_effect
+from reprod_align.alignment.locating.pinning.run import run_pinned
 from reprod_align.alignment.locating.rounding import (
     is_rounding,
     is_rounding_throughout,
@@ -43,7 +43,6 @@ from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
 from reprod_align.causes.draws import explain_draws
 from reprod_align.model.leaf import LeafPair, is_mask
-from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Trace
 
 _NAMED = 3  # layers in one message
@@ -90,21 +89,6 @@ def search(runner: Runner, findings: Findings, done: Pass) -> bool:
     ]
     _add_faults(runner, findings, done, free, hidden)
     return bool(hidden)
-
-
-def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
-    """Return the port's runs on the reference's numbers: masks and indices left alone, and given."""
-    counterparts = Counterparts(runner.pairing, done.reference, done.natural)
-    pins = [ReferencePins(counterparts, done.reference, constants) for constants in (False, True)]
-    first = runner.run_port(done.training, "all", pins[0])
-    free = PinnedRun(done.reference, first, counterparts, done.noise)
-    if not any(differ_in_effect(call, *pins) for call in first.calls):
-        return free, free
-    try:
-        given = runner.run_port(done.training, "all", pins[1])
-    except ModelFailure:  # a mask of the other convention need not fit
-        return free, free
-    return free, PinnedRun(done.reference, given, counterparts, done.noise)
 
 
 def _judge_again(runner: Runner, done: Pass) -> Pass:
@@ -173,6 +157,8 @@ def _add_fault(
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own
+    if fault.stage == "backward" and _is_in_blamed_code(findings, fault, run):
+        return
     if _has_finding(findings, fault):
         return
     mode = " in train mode" if done.training else ""
@@ -193,6 +179,14 @@ def _has_finding(findings: Findings, fault: Fault) -> bool:
     ours, theirs = fault.place
     known = findings.at_stage("forward", fault.stage)
     return any(f.paddle_name == theirs and is_within(ours, f.torch_name) for f in known)
+
+
+def _is_in_blamed_code(findings: Findings, fault: Fault, run: PinnedRun) -> bool:
+    """Tell whether a layer gives numbers that cannot be compared to code that has a finding already."""
+    calls = fault.calls.theirs
+    around = run.port.parent_path(calls)
+    compared = not calls.outputs or run.pair_leaves(fault.calls, "outputs")
+    return not compared and any(f.paddle_name == around for f in findings.at_stage("forward"))
 
 
 def _meets_frozen(pairing: Pairing, fault: Fault) -> bool:

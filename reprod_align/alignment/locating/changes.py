@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from reprod_align.alignment.lines.changes import Change, list_changes
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.fault import Fault, rounding_of
-from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.leaf import equal_in_effect
 from reprod_align.model.side import ModelFailure

@@ -1,15 +1,21 @@
 """What stands for what in two runs: calls of modules, and the tensors that they take and give."""
 
+from collections.abc import Collection
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
+from reprod_align.match import join_activation
 from reprod_align.model.leaf import LeafPair, pair_leaves, sum_gradients
 from reprod_align.model.source.operation import Which as Which
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 
 import numpy as np
+
+Boundary = tuple[str, Which, str]
+"""a module of the port, whether a tensor goes in or comes out there, and the tensor's path"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +40,10 @@ class Counterparts:
 
     def __init__(self, pairing: Pairing, reference: Trace, natural: Trace) -> None:
         """Take the reference's run, and the port's own, without replaced numbers."""
+        self._activations = pairing.activations
         self._calls, self._names = reference.by_key(), pairing.names
+        built_in = [key for key in self._calls if self._activations.get(key[0])]
+        self._calls |= {key: call for key in built_in if (call := self.find_call(reference, key))}
         ours, theirs = reference.counts(), natural.counts()
         self._called_alike = {
             path for path, name in self._names.items() if theirs[path] == ours[name]
@@ -56,6 +65,28 @@ class Counterparts:
         self.is_spoilt = _count_not_finite(natural) > _count_not_finite(reference)
         """whether the port's outputs hold NaN or infinities of its own making"""
         self._leaves: dict[tuple[int, str], tuple[Call, list[LeafPair]]] = {}
+        self._moved: Collection[Boundary] = frozenset()
+
+    def without(self, moved: Collection[Boundary]) -> "Counterparts":
+        """Return the same without these boundaries: the two sides draw them at different places."""
+        made = copy(self)
+        made._moved = moved
+        return made
+
+    def find_call(self, run: Trace, key: tuple[str, int]) -> Call | None:
+        """Return a call in a run of the reference, with the activation that the port's has built in."""
+        call = run.by_key().get(key)
+        applied = "" if call is None else self._activations.get(call.path, "")
+        return join_activation(call, applied, run) if call is not None and applied else call
+
+    def may_move(self, call: Call, which: Which) -> bool:
+        """Tell whether the port may draw the boundary before or after a call elsewhere.
+
+        What a layer of the framework's own takes and gives says what it is, unless it has an
+        activation built in.
+        """
+        built_in = self._names[call.path] in self._activations and which == "outputs"
+        return built_in or call.path not in self.stock or not self._paddle[call.path].kind
 
     def of(self, call: Call) -> CallPair | None:
         """Return the port's call with the reference's that it stands for; None if there is none."""
@@ -75,6 +106,12 @@ class Counterparts:
 
     def pair_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
         """Return which inputs, or which outputs, of two calls stand for each other."""
+        path = calls.theirs.path
+        pairs = self.fit_leaves(calls, which)
+        return [pair for pair in pairs if (path, which, pair.actual) not in self._moved]
+
+    def fit_leaves(self, calls: CallPair, which: Which) -> list[LeafPair]:
+        """Return which inputs, or which outputs, of two calls fit each other by name and shape."""
         known = self._leaves.get((id(calls.theirs), which))
         if known is None or known[0] is not calls.theirs:  # an id may be given twice
             ours, theirs = getattr(calls.ours, which), getattr(calls.theirs, which)
@@ -119,7 +156,7 @@ class PinnedRun:
         """Return what compares two inputs, or two outputs, by the noise of the reference's."""
 
         def find(run: Trace) -> Array | None:
-            call = run.by_key().get(calls.ours.key)
+            call = self.counterparts.find_call(run, calls.ours.key)
             leaf = None if call is None else getattr(call, which).get(pair.expected)
             return None if leaf is None else pair.to_port(leaf.array)
 
@@ -130,7 +167,7 @@ class PinnedRun:
         pairs = self.pair_leaves(calls, which)
 
         def find(run: Trace) -> Array | None:
-            call = run.by_key().get(calls.ours.key)
+            call = self.counterparts.find_call(run, calls.ours.key)
             if call is None or any(one.expected not in getattr(call, which) for one in pairs):
                 return None
             if which == "inputs":

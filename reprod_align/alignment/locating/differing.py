@@ -14,26 +14,42 @@ import numpy as np
 _FAINT = 40.0  # a score that far below another adds e**-40, which float64 does not hold
 
 
-def find_differing(
-    run: PinnedRun, calls: CallPair, which: Which, floor: float
-) -> Iterator[tuple[LeafPair, Gap, Array, Array]]:
-    """Yield the pairs of tensors that differ where it matters, with both, in the port's layout.
+Apart = tuple[LeafPair, Gap, Array, Array]
+"""two tensors that differ, by how much, and both in the port's layout"""
+
+
+def find_differing(run: PinnedRun, calls: CallPair, which: Which, floor: float) -> Iterator[Apart]:
+    """Yield the pairs of tensors that differ where it matters.
 
     floor: what rounding leaves where zero is due.
     """
-    no_gradients = all(leaf.gradient is None for leaf in run.reference.outputs.values())
+    for apart in find_apart(run, calls, which, floor):
+        if is_felt(run, calls, which, apart):
+            yield apart
+
+
+def find_apart(run: PinnedRun, calls: CallPair, which: Which, floor: float) -> Iterator[Apart]:
+    """Yield the pairs of tensors that differ, whether the outputs depend on it or not."""
     for pair in run.pair_leaves(calls, which):
         ours, theirs = calls.leaves(pair, which)
         judge = run.judge_values(calls, pair, which)
         found = compare(pair, ours.array, theirs.array, floor, judge)
         if not found.ok:
             found = _compare_shown(pair.to_port(ours.array), theirs.array, floor, found)
-        if not found.ok and (
-            no_gradients
-            or _matters(pair, ours, theirs.array, found.tolerance)
-            or (run.counterparts.is_spoilt and _spoils(pair, ours.array, theirs.array))
-        ):
+        if not found.ok:
             yield pair, found, pair.to_port(ours.array), theirs.array
+
+
+def is_felt(run: PinnedRun, calls: CallPair, which: Which, apart: Apart) -> bool:
+    """Tell whether the outputs depend on a difference; yes, where no gradients tell."""
+    pair, found, _, actual = apart
+    ours, _ = calls.leaves(pair, which)
+    no_gradients = all(leaf.gradient is None for leaf in run.reference.outputs.values())
+    return (
+        no_gradients
+        or _matters(pair, ours, actual, found.tolerance)
+        or (run.counterparts.is_spoilt and _spoils(pair, ours.array, actual))
+    )
 
 
 def _compare_shown(expected: Array, actual: Array, floor: float, found: Gap) -> Gap:
@@ -91,7 +107,7 @@ def find_misfit(run: PinnedRun, calls: CallPair) -> tuple[str, str] | None:
     inside = calls.theirs.parent is not None
     if inside and any(leaf.gradient is not None for leaf in run.reference.outputs.values()):
         ours = {at: leaf for at, leaf in ours.items() if leaf.gradient is not None}
-    return find_unpaired(ours, calls.theirs.outputs, run.pair_leaves(calls, "outputs"))
+    return find_unpaired(ours, calls.theirs.outputs, run.counterparts.fit_leaves(calls, "outputs"))
 
 
 def outputs_agree(run: PinnedRun, calls: CallPair) -> bool:

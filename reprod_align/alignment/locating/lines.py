@@ -20,7 +20,7 @@ from reprod_align.alignment.lines.words import describe_change, describe_differe
 from reprod_align.alignment.locating.changes import Trial
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
-from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.locating.replacing.alterations import Alterations, describe_alteration
 from reprod_align.alignment.locating.replacing.tensors import HeldTensors
 from reprod_align.alignment.runner import Runner

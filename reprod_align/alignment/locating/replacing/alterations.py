@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from reprod_align.alignment.locating.changes import Place, agrees, find_wrong
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.fault import Fault
-from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure

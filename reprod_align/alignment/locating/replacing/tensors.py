@@ -11,7 +11,7 @@ from reprod_align.alignment.lines.values import are_equal
 from reprod_align.alignment.locating.changes import agrees, find_wrong
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.fault import Fault
-from reprod_align.alignment.locating.pins import ReferencePins
+from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, last_part
 from reprod_align.model.side import ModelFailure

@@ -1,0 +1,43 @@
+"""Runs the port with the reference's numbers in place of its own."""
+
+from reprod_align.alignment.comparing import Pass
+from reprod_align.alignment.locating.counterparts import Counterparts, PinnedRun
+from reprod_align.alignment.locating.pinning.boundaries import find_moved
+from reprod_align.alignment.locating.pinning.pins import ReferencePins, differ_in_effect
+from reprod_align.alignment.runner import Runner
+from reprod_align.model.side import ModelFailure
+
+
+def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
+    """Return the port's runs on the reference's numbers: masks and indices left alone, and given.
+
+    Where the two sides divide their work in other ways, the port keeps its own numbers.
+    """
+    counterparts = Counterparts(runner.pairing, done.reference, done.natural)
+    free = _run_on(runner, done, counterparts)
+    moved = find_moved(
+        free, lambda own: _run_on(runner, done, counterparts.without(own), backward=False)
+    )
+    if moved:
+        counterparts = counterparts.without(moved)
+        free = _run_on(runner, done, counterparts)
+    pins = [ReferencePins(counterparts, done.reference, constants) for constants in (False, True)]
+    if not any(differ_in_effect(call, *pins) for call in free.port.calls):
+        return free, free
+    try:
+        return free, _run_on(runner, done, counterparts, constants=True)
+    except ModelFailure:  # a mask of the other convention need not fit
+        return free, free
+
+
+def _run_on(
+    runner: Runner,
+    done: Pass,
+    counterparts: Counterparts,
+    constants: bool = False,
+    backward: bool = True,
+) -> PinnedRun:
+    """Run the port on the reference's numbers; constants: masks and indices are given as well."""
+    pins = ReferencePins(counterparts, done.reference, constants)
+    port = runner.run_port(done.training, "all", pins, backward=backward)
+    return PinnedRun(done.reference, port, counterparts, done.noise)
