@@ -153,7 +153,7 @@ def _reconstruct(builder: Builder, kind: Any, shape: Any, code: Any) -> Pending:
 def _frombuffer(
     builder: Builder, data: Any, dtype: Any, shape: Any, order: Any, axes: Any = None
 ) -> npt.NDArray[Any]:
-    if order == "K":
+    if order == "K" and axes is not None:
         return builder.array(dtype, shape, data).transpose(axes)
     if order not in ("C", "F"):
         raise Refused("is damaged: an array in it has an unknown memory order")

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,42 @@ def test_each_comparison_makes_its_own_remarks(tmp_path: Path) -> None:
     alone = Gate("x", gate.strict, gate.strict, gate.log, "", expect_noise=True)
     assert check(alone) == 0
     assert len(result(alone)["strict"]["remarks"]) == 1
+
+
+def test_the_log_has_the_remarks_of_both_comparisons(tmp_path: Path) -> None:
+    record = RECORD | {"more": RECORD["out"] * 2}
+    gate = gate_of(tmp_path, record, record, expect_noise=True)
+    wide = {key: array.astype(float) for key, array in record.items()} | {"out": np.zeros(3)}
+    save_record(gate.strict[0], wide)
+    save_record(gate.strict[1], {key: array * (1 + 1e-12) for key, array in wide.items()})
+    assert check(gate) == 0
+    remarks = [line for line in messages(gate.log) if line.startswith("remark: ")]
+    assert [line[8:22] for line in remarks] == ["bit-identical ", "all zeros, so "]
+
+
+def test_noise_is_not_expected_unless_a_gate_says_so(tmp_path: Path) -> None:
+    record = RECORD | {"more": RECORD["out"] * 2}
+    gate = gate_of(tmp_path, record, record)
+    assert check(gate) == 0
+    assert not any(line.startswith("remark") for line in messages(gate.log))
+
+
+def test_a_gate_that_judges_nothing_strictly_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gate = gate_of(tmp_path, RECORD, RECORD, strict_rule=official_rule(1e-6))
+    assert check(gate) == 0
+    assert "  strict    not judged" in capsys.readouterr().out.splitlines()
+    assert not any(line.startswith("strict") for line in messages(gate.log))
+
+
+def test_a_gate_is_a_value_and_takes_paths_as_text(tmp_path: Path) -> None:
+    gate = gate_of(tmp_path, RECORD, RECORD)
+    assert gate in {replace(gate)}
+    as_text: Any = {name: tuple(map(str, getattr(gate, name))) for name in ("official", "strict")}
+    spelled = replace(gate, log=str(gate.log), **as_text)
+    assert check(spelled) == 0
+    assert spelled.result_file == gate.result_file and result(gate)["passed"] is True
 
 
 def test_the_threshold_is_the_official_rule_s(tmp_path: Path) -> None:

@@ -54,6 +54,8 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         START + b"Nq\x01.", "is damaged: its pickle numbers its values out of order"),
     "an array that was never filled": (
         START + ARRAY + b".", "is damaged: a value in it is only half built"),
+    "a dtype that nothing uses": (
+        START + DTYPE + b".", "is damaged: a value in it is only half built"),
     "the state of a number": (
         START + b"K\x01Nb.", "sets the state of a int, which a record never needs"),
     "a state of another version": (

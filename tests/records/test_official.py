@@ -3,6 +3,7 @@
 import io
 import logging
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,46 @@ def test_root_logger_is_left_as_it_was(tmp_path: Path, capsys: pytest.CaptureFix
     assert heard.getvalue() == "" and capsys.readouterr() == ("", "")
     lines = messages(tmp_path / "x.log")
     assert lines.count("diff check passed") == 1 and lines[-2:] == ["one", "two"]
+
+
+def test_the_root_logger_is_given_back_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from reprod_log import ReprodDiffHelper
+
+    root, closed = logging.getLogger(), []
+    before = list(root.handlers), root.level, root.manager.disable
+    theirs = ReprodDiffHelper.report
+
+    def fail(*arguments: object, **options: object) -> None:
+        theirs(*arguments, **options)
+        monkeypatch.setattr(root.handlers[0], "close", lambda: closed.append("theirs"))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ReprodDiffHelper, "report", fail)
+    with pytest.raises(KeyboardInterrupt):
+        write(tmp_path / "x.log", [])
+    assert (list(root.handlers), root.level, root.manager.disable) == before
+    assert closed == ["theirs"]
+
+
+def test_the_log_is_the_only_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """reprod_log's own default is a file of its own, where the program runs."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "x.log", [])
+    assert [path.name for path in tmp_path.iterdir()] == ["x.log"]
+
+
+def test_why_reprod_log_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "reprod_log.py").write_text("raise OSError('a' * 150 + 'b' * 150)")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "reprod_log", raising=False)
+    with pytest.raises(ReprodError) as caught:
+        write(tmp_path / "x.log", [])
+    said = "a" * 150 + "b" * 50
+    assert str(caught.value) == (
+        f"reprod_log cannot be imported (OSError: {said}): pip install -r requirements.txt"
+    )
 
 
 def test_a_log_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +113,7 @@ def test_the_mean_of_a_large_array_is_reprod_logs(
 @pytest.mark.parametrize(
     ("expected", "actual", "mean"),
     [
-        (np.array(["a", "b"]), np.array(["a", "c"]), 0.5),
+        (np.array(["a", "b", "d", "e"]), np.array(["a", "c", "d", "e"]), 0.25),
         (np.array([True, False]), np.array([True, True]), 0.5),
         (np.array([0], np.uint8), np.array([255], np.uint8), 255.0),
         (np.array([1 + 2.0**-40]), np.ones(1, np.float32), 2.0**-40),
@@ -83,6 +124,27 @@ def test_the_mean_of_a_pair_is_taken_where_both_fit(
     expected: Any, actual: Any, mean: float
 ) -> None:
     assert measure_mean(compare_arrays(expected, actual), expected, actual) == mean
+
+
+def test_where_a_mean_begins_to_be_rounded_from_ours() -> None:
+    for size in (2**20, 2**20 + 1):
+        actual = np.ones(size, np.float32)
+        actual[0] = 2.0**24  # where float32 counts in twos, so its sums lose ones
+        expected = np.zeros_like(actual)
+        difference = compare_arrays(expected, actual)
+        own, rounded = actual.mean(), np.float32(difference.mean_abs)
+        assert own != rounded
+        wanted = own if size == 2**20 else rounded
+        assert measure_mean(difference, expected, actual) == wanted
+
+
+def test_the_largest_threshold_there_is(tmp_path: Path) -> None:
+    pair = {"x": np.zeros(1)}, {"x": np.array([1.7e308])}
+    most = sys.float_info.max
+    found = compare_records(*pair, rule=Rule("mean", most, math.inf, 0.0))
+    assert found.passed
+    write_log(tmp_path / "x.log", *pair, found, most, [])
+    assert "diff check passed" in messages(tmp_path / "x.log")
 
 
 def test_a_key_that_fails_at_the_very_threshold_fails_the_log(tmp_path: Path) -> None:

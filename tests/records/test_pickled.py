@@ -1,7 +1,10 @@
 """What a pickled record may hold: arrays are built, everything else is refused."""
 
+import pickle
+
 from reprod_align.records.cost import Refused
 from reprod_align.records.pickled import KNOWN_NAMES, REDUCERS, Builder, Dtype, Name, Pending
+from reprod_align.records.safe_pickle import restricted_loads
 
 import numpy as np
 import pytest
@@ -16,6 +19,10 @@ def test_an_array_is_built_from_its_bytes() -> None:
     array[0] = 3  # a copy, to be written to
     turned = REDUCERS["_frombuffer"](Builder(100), ONE, FLOAT, (1, 2), "F")
     assert turned.shape == (1, 2)
+    turned = REDUCERS["_frombuffer"](Builder(100), ONE, FLOAT, (1, 2), "K", (1, 0))
+    assert turned.shape == (2, 1)
+    with pytest.raises(Refused, match="unknown memory order"):  # "K" is nothing without its axes
+        REDUCERS["_frombuffer"](Builder(100), ONE, FLOAT, (1, 2), "K")
     assert REDUCERS["scalar"](Builder(100), FLOAT, ONE[:8]) == 1.0
 
 
@@ -79,9 +86,30 @@ def test_a_dtype_takes_its_byte_order_and_nothing_else() -> None:
             REDUCERS["dtype"](Builder(0), code, False, True)
 
 
+def test_the_dtypes_that_a_record_may_hold() -> None:
+    def take(code: str) -> object:
+        return REDUCERS["dtype"](Builder(0), code, False, True)
+
+    for code in ("b1", "i8", "u2", "f4", "f16", "c8", "S1", "U10", "S987654321", "O", "O4", "O8"):
+        assert take(code) == Dtype(code)
+    for code in ("b", "S", "U", "S0", "U01", "f100", "S1234567890", "g16", "V8", "m8", "O9", "O16"):
+        with pytest.raises(Refused, match=f"holds the dtype '{code}'"):
+            take(code)
+
+
 def test_names_stand_for_functions_of_our_own() -> None:
-    assert set(REDUCERS) <= set(KNOWN_NAMES.values())
-    assert ("builtins", "eval") not in KNOWN_NAMES
+    modules: dict[str, list[str]] = {}
+    for module, name in sorted(KNOWN_NAMES):
+        assert KNOWN_NAMES[module, name] == name
+        modules.setdefault(name, []).append(module)
+    multiarray = ["numpy._core.multiarray", "numpy.core.multiarray"]
+    builtins = ["__builtin__", "builtins"]
+    assert modules == {
+        "ndarray": ["numpy"], "dtype": ["numpy"], "_reconstruct": multiarray, "scalar": multiarray,
+        "_frombuffer": ["numpy._core.numeric", "numpy.core.numeric"], "encode": ["_codecs"],
+        "OrderedDict": ["collections"], "bytes": builtins, "complex": builtins, "tuple": builtins,
+    }  # fmt: skip
+    assert set(REDUCERS) == set(modules) - {"ndarray"}
     make = REDUCERS["_reconstruct"]
     for code in (b"b", "b"):
         assert make(Builder(0), Name("ndarray"), (0,), code) == Pending()
@@ -91,6 +119,13 @@ def test_names_stand_for_functions_of_our_own() -> None:
             make(Builder(0), *asked)
     with pytest.raises(Refused, match="_codecs.encode"):
         REDUCERS["encode"](Builder(9), "text", "rot13")
+
+
+def test_what_protocol_2_writes_as_calls() -> None:
+    assert bytes(REDUCERS["bytes"](Builder(0))) == b""
+    assert REDUCERS["complex"](Builder(0), 1.0, -2.0) == 1 - 2j
+    for value in (b"", 1 - 2j, (b"", b"x")):
+        assert restricted_loads(pickle.dumps(value, 2), where="x") == value
 
 
 def test_arguments_are_what_a_writer_gives() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError
-from reprod_align.records.record import Recorder, load_record, save_record
+from reprod_align.records.record import Recorder, load_record, save_record, unread_items
 from reprod_align.records.safe_pickle import restricted_loads
-from tests.records.npy import SAMPLE, assert_same, boxed, npy, refused
+from tests.records.npy import HEADER, SAMPLE, assert_same, boxed, npy, refused
 
 import numpy as np
 import pytest
@@ -61,6 +61,36 @@ def test_module_names_of_numpy_1(tmp_path: Path) -> None:
     assert b"numpy.core.multiarray" in body and b"_core" not in body
     path.write_bytes(npy(body))
     assert_same(load_record(path), SAMPLE)
+
+
+def test_every_version_of_the_header(tmp_path: Path) -> None:
+    box = np.empty((), dtype=object)
+    box[()] = SAMPLE
+    path = tmp_path / "r.npy"
+    for version in (1, 2, 3):
+        with open(path, "wb") as handle:
+            np.lib.format.write_array(handle, box, version=(version, 0))
+        assert_same(load_record(path), SAMPLE)
+    known = path.read_bytes()
+    for version in (0, 4):
+        assert "is not a .npy file" in refused(path, known[:6] + bytes([version]) + known[7:])
+
+
+def test_the_longest_header(tmp_path: Path) -> None:
+    path = tmp_path / "r.npy"
+    path.write_bytes(npy(boxed(SAMPLE), HEADER.ljust(9_999)))
+    assert_same(load_record(path), SAMPLE)
+    said = refused(path, npy(boxed(SAMPLE), HEADER.ljust(10_000)))
+    assert said == f"{path} is damaged: its header is 10001 bytes long"
+
+
+def test_arrays_from_a_mebibyte_on_stay_in_the_file(tmp_path: Path) -> None:
+    sizes = {"below": 2**20 - 1, "at": 2**20}
+    record = {name: np.zeros(size, np.uint8) for name, size in sizes.items()}
+    read = dict(unread_items(load_record(save_record(tmp_path / "r.npy", record))))
+    assert {name: array.flags.writeable for name, array in read.items()} == {
+        "below": True, "at": False
+    }  # fmt: skip
 
 
 def test_plain_numbers_become_arrays_and_an_ordered_dict_is_a_record(tmp_path: Path) -> None:
@@ -150,6 +180,8 @@ def test_recorder_copies(tmp_path: Path) -> None:
         ("text", "U", ()),
         (1j, "c", ()),
         (np.float32(1), "f", ()),
+        (np.uint8(1), "u", ()),
+        (b"bytes", "S", ()),
         ([1, 2.5], "f", (2,)),
         ([[1], [2]], "i", (2, 1)),
         ([], "f", (0,)),
@@ -186,6 +218,7 @@ def test_recorder_takes_tensors_of_both_frameworks() -> None:
         ([1, [2, 3]], "cannot record 'x': setting an array element with a sequence"),
         (2**70, "cannot record 'x': a int of dtype object"),
         (np.datetime64("2020-01-01"), "cannot record 'x'"),
+        (np.timedelta64(1, "s"), "cannot record 'x'"),
         (np.zeros(2, "i4,f4"), "cannot record 'x'"),
         (Wordless(), "cannot record 'x': ValueError"),
     ],
