@@ -284,6 +284,7 @@ def test_keys_that_a_step_must_record(tmp_path: Path, capsys: pytest.CaptureFixt
     assert refusal(gate(one, one), capsys) == (
         "both records lack out: run python pipeline/Step1/pt_forward_bert.py again"
     )
+    assert refusal(gate({"x": 1}, {"x": 1}), capsys).startswith("both records lack emb, out: ")
     assert check(gate(RECORD, one)) == 1, "one side lacks it: a difference"
     text = RECORD | {"out": np.array("word")}
     assert refusal(gate(RECORD, text), capsys) == (
