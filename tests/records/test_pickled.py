@@ -2,6 +2,7 @@
 
 import pickle
 
+from reprod_align.errors import RecordError
 from reprod_align.records.cost import Refused
 from reprod_align.records.pickled import KNOWN_NAMES, REDUCERS, Builder, Dtype, Name, Pending
 from reprod_align.records.safe_pickle import restricted_loads
@@ -78,9 +79,17 @@ def test_a_dtype_takes_its_byte_order_and_nothing_else() -> None:
     for order in "<=|":
         dtype.build((3, order, None, None, None, 8, 8, 0))
         assert dtype.to_numpy() == np.dtype("<f8" if order == "<" else "f8")
-    for state in ((3, "<", None, ("a",), {}, -1, -1, 0), (3, "?", None, None, None, -1, -1, 0), ()):
-        with pytest.raises(Refused):
+    for state, said in (
+        ((), "holds a dtype with metadata, which a record never needs"),
+        ([3, "<", None, None, None, 8, 8, 0], "holds a dtype with metadata, which a record never needs"),
+        ((2, "<", None, None, None, 8, 8, 0), "holds a structured dtype, which a record never needs"),
+        ((3, "<", None, ("a",), {}, 8, 8, 0), "holds a structured dtype, which a record never needs"),
+        ((3, "?", None, None, None, 8, 8, 0), "is damaged: a dtype f8 in it is not well formed"),
+        ((3, "<", None, None, None, 4, 8, 0), "is damaged: a dtype f8 in it is not well formed"),
+    ):  # fmt: skip
+        with pytest.raises(Refused) as caught:
             dtype.build(state)
+        assert str(caught.value) == said
     for code, shown in (("V8", "'V8'"), ("m8", "'m8'"), (8, "of type int")):
         with pytest.raises(Refused, match=f"holds the dtype {shown}"):
             REDUCERS["dtype"](Builder(0), code, False, True)
@@ -121,8 +130,15 @@ def test_names_stand_for_functions_of_our_own() -> None:
         REDUCERS["encode"](Builder(9), "text", "rot13")
 
 
+def test_an_array_inside_itself_is_refused() -> None:
+    ring = np.empty(1, dtype=object)
+    ring[0] = ring
+    with pytest.raises(RecordError, match="a value in it is only half built"):
+        restricted_loads(pickle.dumps(ring), where="x")
+
+
 def test_what_protocol_2_writes_as_calls() -> None:
-    assert bytes(REDUCERS["bytes"](Builder(0))) == b""
+    assert Builder(0).array(FLOAT, (0,), REDUCERS["bytes"](Builder(0))).size == 0
     assert REDUCERS["complex"](Builder(0), 1.0, -2.0) == 1 - 2j
     for value in (b"", 1 - 2j, (b"", b"x")):
         assert restricted_loads(pickle.dumps(value, 2), where="x") == value
