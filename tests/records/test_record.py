@@ -142,7 +142,7 @@ def test_recorder_is_a_drop_in(capsys: pytest.CaptureFixture[str], tmp_path: Pat
     record.remove("b")
     record.remove("c")
     assert capsys.readouterr().out == "c is not in dict_keys(['a'])\n"
-    assert list(record.data) == ["a"]
+    assert list(record.data) == ["a"] and record.data is record.data, "what it holds, not a copy"
     record.save(tmp_path / "r")
     record.clear()
     assert record.data == {}
