@@ -63,6 +63,8 @@ def test_the_last_that_fits_is_taken() -> None:
      "is damaged: a text in it has letters that do not exist"),
     ("_reconstruct", (Name("dtype"), (0,), b"b"),
      "asks for an array type that a record never needs"),
+    ("dtype", ("V" * 50, False, True),
+     f"holds the dtype '{'V' * 40}', which a record never needs"),
     ("_frombuffer", (ONE, FLOAT, (2,), "A"),
      "is damaged: an array in it has an unknown memory order"),
     ("encode", ("text", "rot13"),

@@ -234,6 +234,8 @@ def test_recorder_refuses_bad_keys_and_no_path() -> None:
         Recorder().add(3, 1)  # type: ignore[arg-type]
     with pytest.raises(RecordError, match="cannot be written in UTF-8"):
         Recorder().add("\udc80", 1)
+    with pytest.raises(RecordError, match="cannot record 'x': a NoneType"):
+        save_record("never.npy", {"x": None})
     with pytest.raises(RecordError, match=r"no path to save the record to: give one to Recorder"):
         Recorder().save()
 
@@ -279,6 +281,9 @@ def test_missing_and_folder(tmp_path: Path) -> None:
         (npy(b"", b"(" * 90), "its header cannot be read"),
         (npy(b"hello"), "does not hold a pickle"),
         (npy(pickle.dumps({"a": 1})), "content does not match its header"),
+        (npy(pickle.dumps(np.float64(1))), "content does not match its header"),
+        (npy(pickle.dumps(np.ones(()))), "content does not match its header"),
+        (npy(pickle.dumps(np.array([{}, {}]))), "content does not match its header"),
         (npy(boxed([1])), "holds a list, not a record"),
         (npy(boxed({1: np.ones(1)})), "every key must be text, got '1'"),
         (npy(boxed({"x": "text"})), "holds a str under 'x', where an array should be"),
