@@ -7,12 +7,27 @@ import numpy as np
 
 _ROWS, _COLUMNS = 256, 512  # of a tile, which stays in the cache
 _LINE = 64  # bytes
+_LEAST = 2**15  # elements: numpy copies a smaller matrix in less time
 
 
 def transpose(matrix: Array) -> Array:
     """Return the transposed matrix (n, m) as a dense array (m, n), bit for bit."""
     made = np.empty(matrix.shape[::-1], matrix.dtype)
     copy_tiles(made, matrix.T)
+    return made
+
+
+def lay_dense(array: Array) -> Array:
+    """Return the array with its elements in C order: itself where it has them so."""
+    axes = [axis for axis, step in enumerate(array.strides) if step == array.itemsize]
+    if array.flags.c_contiguous or not axes or array.ndim < 2:
+        return np.ascontiguousarray(array)
+    if axes[-1] == array.ndim - 1 or array.shape[axes[0]] * array.shape[-1] < _LEAST:
+        return np.ascontiguousarray(array)
+    made = np.empty(array.shape, array.dtype)
+    target, source = (np.moveaxis(one, axes[0], -2) for one in (made, array))
+    for at in np.ndindex(target.shape[:-2]):
+        copy_tiles(target[at], source[at])
     return made
 
 

@@ -33,6 +33,18 @@ def test_a_sketch_is_that_of_the_array(ops: Any, trace: Any, framework: Any, mak
 
 
 @pytest.mark.parametrize(("ops", "trace", "framework", "make"), TWINS)
+@pytest.mark.parametrize("axes", [(1, 0, 2), (0, 2, 1), (2, 1, 0)])
+def test_a_tensor_in_another_order_has_the_sketch_of_its_elements(
+    ops: Any, trace: Any, framework: Any, make: Any, axes: tuple[int, ...]
+) -> None:
+    values = np.random.default_rng(1).standard_normal((3, 260, 140), np.float32)
+    back = tuple(np.argsort(axes))
+    lying = framework.permute(make(values.transpose(axes).copy()), back)
+    assert not lying.is_contiguous() and np.array_equal(ops.array(lying), values)
+    np.testing.assert_array_equal(sketch(lying, ops), sketch(values))
+
+
+@pytest.mark.parametrize(("ops", "trace", "framework", "make"), TWINS)
 def test_the_frameworks_own_sums_are_numpys(
     ops: Any, trace: Any, framework: Any, make: Any
 ) -> None:

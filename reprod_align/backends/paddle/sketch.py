@@ -4,7 +4,7 @@ from functools import cache
 
 from reprod_align.backends.paddle import linear_weights
 from reprod_align.backends.paddle.side import array
-from reprod_align.traces.sketch import Array, Sums, Vector, signs
+from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, signs
 
 import numpy as np
 import paddle
@@ -27,20 +27,25 @@ _WIDE = {paddle.float16: paddle.float32, paddle.bfloat16: paddle.float32}
 def flat(tensor: paddle.Tensor) -> paddle.Tensor | Array:
     """Return the elements in C order, 1-D float32 or float64; complex as pairs.
 
-    An array on the tensor's own memory if that is the host's.
+    An array if they are in the host's memory, and on the tensor's own if they lie in that order.
     """
-    one_row = on_device(tensor)
-    return np.from_dlpack(one_row) if one_row.place.is_cpu_place() else one_row
+    real = _widen(tensor)
+    return NUMPY.flat(np.from_dlpack(real)) if real.place.is_cpu_place() else real.reshape([-1])
 
 
 def on_device(tensor: paddle.Tensor) -> paddle.Tensor:
     """Return the elements as `flat` does, always as a tensor."""
+    return _widen(tensor).reshape([-1])
+
+
+def _widen(tensor: paddle.Tensor) -> paddle.Tensor:
+    """Return the tensor as float32 or float64; complex as pairs."""
     real = tensor.detach()
     if real.is_complex():
         real = paddle.as_real(real)
     if real.dtype not in (paddle.float32, paddle.float64):
         real = real.astype(_WIDE.get(real.dtype, paddle.float64))
-    return real.reshape([-1])
+    return real
 
 
 def measure(slab: paddle.Tensor, start: int, width: int) -> tuple[Vector, Sums]:

@@ -3,7 +3,7 @@
 from functools import cache
 
 from reprod_align.backends.torch.side import array
-from reprod_align.traces.sketch import Array, Sums, Vector, signs
+from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, signs
 
 import numpy as np
 import torch
@@ -26,14 +26,19 @@ _WIDE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 def flat(tensor: torch.Tensor) -> torch.Tensor | Array:
     """Return the elements in C order, 1-D float32 or float64; complex as pairs.
 
-    An array on the tensor's own memory if that is the host's.
+    An array if they are in the host's memory, and on the tensor's own if they lie in that order.
     """
-    one_row = on_device(tensor)
-    return one_row.numpy() if one_row.device.type == "cpu" else one_row
+    real = _widen(tensor)
+    return NUMPY.flat(real.numpy()) if real.device.type == "cpu" else real.reshape([-1])
 
 
 def on_device(tensor: torch.Tensor) -> torch.Tensor:
     """Return the elements as `flat` does, always as a tensor."""
+    return _widen(tensor).reshape([-1])
+
+
+def _widen(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor as float32 or float64; complex as pairs."""
     real = tensor.detach()
     if real.layout != torch.strided:
         real = real.to_dense()
@@ -41,7 +46,7 @@ def on_device(tensor: torch.Tensor) -> torch.Tensor:
         real = torch.view_as_real(real.resolve_conj())
     if real.dtype not in (torch.float32, torch.float64):
         real = real.to(_WIDE.get(real.dtype, torch.float64))
-    return real.reshape([-1])
+    return real
 
 
 def measure(slab: torch.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
