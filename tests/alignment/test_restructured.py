@@ -1,8 +1,12 @@
 """Modules divided otherwise raise no alarm, whatever differs elsewhere."""
 
 from reprod_align import align
-from tests.alignment.restructured import BATCH, make_paddle, make_torch
+from tests.alignment.restructured import BATCH, cast, make_paddle, make_torch, round_quietly
+from tests.alignment.small import same
+from tests.alignment.test_port_patterns import lively
+from tests.alignment.towers import PaddlePostTower, PaddlePreTower, TorchPostTower, TorchPreTower
 
+import paddle
 import pytest
 
 PAIRS = {
@@ -81,3 +85,45 @@ def test_a_fault_at_such_a_place_is_caught(ours, theirs, place, words) -> None:
     report = align(make_torch(ours, 1), make_paddle(theirs, times=1), BATCH)
     assert [finding.torch_name for finding in report.findings] == [place], str(report)
     assert words in report.findings[0].message
+
+
+gelu, relu = paddle.nn.functional.gelu, paddle.nn.functional.relu
+towers = pytest.mark.parametrize(
+    "ours, theirs", [(TorchPostTower, PaddlePostTower), (TorchPreTower, PaddlePreTower)]
+)
+
+
+def judge_tower(ours, theirs, lost=same, eps=1e-5, act=gelu):
+    """Return the report on two towers; eps, act: of the port's second block."""
+    made = [(1e-5, gelu), (eps, act), (1e-5, gelu)]
+    port = theirs(lambda block, number: block(*made[number]), lost)
+    return align(lively(ours()), port, (BATCH[0][:, 0],))
+
+
+@towers
+def test_norms_that_stand_in_the_block_before_or_after_pass(ours, theirs) -> None:
+    report = judge_tower(ours, theirs)
+    assert report.verdict == "faithful", str(report)
+
+
+@towers
+@pytest.mark.parametrize("lost", [cast, round_quietly])
+def test_float32_after_such_blocks_is_told_and_nothing_else(ours, theirs, lost) -> None:
+    report = judge_tower(ours, theirs, lost=lost)
+    assert report.verdict == "agrees to float32", str(report)
+    said = [text for text in report.remarks if "agrees to float32 only" in text]
+    assert len(said) == 1 and "the model loses precision" in said[0], str(report)
+
+
+WRONG = {
+    "eps": ({"eps": 1e-3}, "eps: PyTorch 1e-05, Paddle 0.001"),
+    "act": ({"act": relu}, "ReLU (or ReLU6: the same here) in Paddle and gelu"),
+}
+
+
+@towers
+@pytest.mark.parametrize("wrong, words", WRONG.values(), ids=list(WRONG))
+def test_one_fault_in_such_a_block_is_the_only_finding(ours, theirs, wrong, words) -> None:
+    report = judge_tower(ours, theirs, **wrong)
+    (found,) = report.findings
+    assert found.paddle_name.startswith("blocks.1") and words in found.message, str(report)

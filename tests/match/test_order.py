@@ -81,3 +81,22 @@ def test_a_layer_that_is_called_too_late_is_not_taken_for_one_of_the_next_block(
         f"blocks.{n}.{ours}": f"blocks.{n}.{theirs}" for n in range(3)
         for ours, theirs in (("na", "m1"), ("attend", "attend"), ("nb", "m2"), ("mix", "mix"))
     }  # fmt: skip
+
+
+def norm() -> Module:
+    return "LayerNorm", {"weight": numbers(3)}
+
+
+def test_a_norm_of_each_block_may_stand_in_the_next_one() -> None:
+    ours, theirs = {"embedded": norm()}, dict[str, Module]()
+    for n in range(3):
+        ours |= {f"blocks.{n}.fc": linear(3, 3), f"blocks.{n}.after": norm()}
+        theirs |= {f"blocks.{n}.before": norm(), f"blocks.{n}.fc": linear(3, 3)}
+    theirs["last"] = norm()
+    paired = pair(ours, theirs)
+    assert [paired[f"blocks.{n}.after"] for n in range(3)] == [
+        "blocks.1.before",
+        "blocks.2.before",
+        "last",
+    ]
+    assert paired["embedded"] == "blocks.0.before" and paired["blocks.1.fc"] == "blocks.1.fc"

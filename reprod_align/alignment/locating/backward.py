@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
+from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import FLOOR, Fault, Kind, compare_gradients
 from reprod_align.alignment.locating.passing import find_code_with
 from reprod_align.base.difference import Gap, magnitude
@@ -18,7 +18,7 @@ def find_backward_faults(run: PinnedRun, noise: float = 0.0) -> list[Fault]:
     noise: how far the outputs are apart where they agree, relative; gradients can't agree better.
     Where the code of a module cuts the gradient, layers in it that get none are not at fault.
     """
-    floor = max(FLOOR, PASSED_ON * noise) * _largest_gradient(run.reference)
+    floor = max(FLOOR, PASSED_ON * noise) * find_largest_gradient(run.reference)
     faults = [fault for calls in run.calls for fault in _find_at(run, calls, floor)]
     cuts = {fault.place[1] for fault in faults if fault.kind == "cut"}
     own = [
@@ -31,9 +31,18 @@ def find_backward_faults(run: PinnedRun, noise: float = 0.0) -> list[Fault]:
 
 def _find_at(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[Fault]:
     """Yield the faults that show at two calls: at their outputs, then at their inputs."""
+    for which, pair, ours, theirs in pair_gradients(run, calls):
+        compare = _compare_output if which == "outputs" else _compare_input
+        yield from compare(run, calls, pair, ours, theirs, floor)
+
+
+def pair_gradients(run: PinnedRun, calls: CallPair) -> Iterator[tuple[Which, LeafPair, Leaf, Leaf]]:
+    """Yield the tensors of two calls that stand for each other, with their gradients: outputs first.
+
+    The gradient of an input is that of all inputs of the same value.
+    """
     for pair in run.pair_leaves(calls, "outputs"):
-        ours, theirs = calls.leaves(pair, "outputs")
-        yield from _compare_output(run, calls, pair, ours, theirs, floor)
+        yield "outputs", pair, *calls.leaves(pair, "outputs")
     pairs = run.pair_leaves(calls, "inputs")
     reverse = [LeafPair(pair.actual, pair.expected, None) for pair in pairs]
     expected, actual = (
@@ -43,8 +52,7 @@ def _find_at(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[Fault]:
     for pair in pairs:
         ours, theirs = calls.leaves(pair, "inputs")
         ours = Leaf(ours.array, ours.differentiable, expected[pair.expected])
-        theirs = Leaf(theirs.array, theirs.differentiable, actual[pair.actual])
-        yield from _compare_input(run, calls, pair, ours, theirs, floor)
+        yield "inputs", pair, ours, Leaf(theirs.array, theirs.differentiable, actual[pair.actual])
 
 
 def _compare_output(
@@ -106,7 +114,8 @@ def _differ_at_kinks(pair: LeafPair, ours: Leaf, actual: Array | None, found: Ga
     return bool((np.abs(values[apart]) <= 1e-15 * magnitude(values)).all())
 
 
-def _largest_gradient(trace: Trace) -> float:
+def find_largest_gradient(trace: Trace) -> float:
+    """Return the largest element of the gradients of all that the modules take and give."""
     leaves = (
         leaf for call in trace.calls for leaf in (*call.inputs.values(), *call.outputs.values())
     )

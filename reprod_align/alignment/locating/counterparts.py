@@ -70,7 +70,7 @@ class Counterparts:
     def without(self, moved: Collection[Boundary]) -> "Counterparts":
         """Return the same without these boundaries: the two sides draw them at different places."""
         made = copy(self)
-        made._moved = moved
+        made._moved = {*self._moved, *moved}
         return made
 
     def find_call(self, run: Trace, key: tuple[str, int]) -> Call | None:

@@ -1,9 +1,13 @@
 """Runs the port with the reference's numbers in place of its own."""
 
+from collections.abc import Collection
+from functools import partial
+
 from reprod_align.alignment.comparing import Pass
-from reprod_align.alignment.locating.counterparts import Counterparts, PinnedRun
+from reprod_align.alignment.locating.counterparts import Boundary, Counterparts, PinnedRun
 from reprod_align.alignment.locating.pinning.boundaries import find_moved
 from reprod_align.alignment.locating.pinning.pins import ReferencePins, differ_in_effect
+from reprod_align.alignment.locating.pinning.places import find_gradients, find_values
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.side import ModelFailure
 
@@ -15,12 +19,12 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
     """
     counterparts = Counterparts(runner.pairing, done.reference, done.natural)
     free = _run_on(runner, done, counterparts)
-    moved = find_moved(
-        free, lambda own: _run_on(runner, done, counterparts.without(own), backward=False)
-    )
-    if moved:
-        counterparts = counterparts.without(moved)
-        free = _run_on(runner, done, counterparts)
+    for find_places, backward in (find_values, False), (find_gradients, True):
+        rerun = partial(_run_without, runner, done, counterparts, backward)
+        moved = find_moved(free, rerun, find_places)
+        if moved:
+            counterparts = counterparts.without(moved)
+            free = _run_on(runner, done, counterparts)
     pins = [ReferencePins(counterparts, done.reference, constants) for constants in (False, True)]
     if not any(differ_in_effect(call, *pins) for call in free.port.calls):
         return free, free
@@ -28,6 +32,16 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
         return free, _run_on(runner, done, counterparts, constants=True)
     except ModelFailure:  # a mask of the other convention need not fit
         return free, free
+
+
+def _run_without(
+    runner: Runner,
+    done: Pass,
+    counterparts: Counterparts,
+    backward: bool,
+    moved: Collection[Boundary],
+) -> PinnedRun:
+    return _run_on(runner, done, counterparts.without(moved), backward=backward)
 
 
 def _run_on(

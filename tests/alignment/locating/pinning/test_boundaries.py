@@ -1,6 +1,5 @@
 """Boundaries that a port draws elsewhere, and what it costs to tell them from faults."""
 
-from collections.abc import Collection
 from unittest import mock
 
 from reprod_align.alignment.locating.pinning import run
@@ -16,21 +15,22 @@ Found = tuple[set[tuple[str, str]], int]
 
 def find(ours: list[str], theirs: list[str]) -> Found:
     """Return the modules at whose boundaries the port keeps its own numbers, and how many runs it took."""
-    found, runs = list[Collection[tuple[str, str, str]]](), 0
+    found, runs = set[tuple[str, str, str]](), 0
 
-    def note(first, rerun):
+    def note(first, rerun, find_places):
         def count(boundaries):
             nonlocal runs
             runs += 1
             return rerun(boundaries)
 
-        found.append(find_moved(first, count))
-        return found[-1]
+        moved = find_moved(first, count, find_places)
+        found.update(moved)
+        return moved
 
     with mock.patch.object(run, "find_moved", note):
         with pinned(make_torch(ours, 1), make_paddle(theirs, times=1), BATCH):
             pass
-    return {(path, which) for path, which, _ in found[0]}, runs
+    return {(path, which) for path, which, _ in found}, runs
 
 
 def test_a_norm_in_the_next_module_moves_what_lies_between() -> None:
