@@ -114,7 +114,7 @@ def _judge_in(
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")  # of libraries about themselves; -W makes them errors
         stack.enter_context(pair.reference.working(dtype, throughout))
-        stack.enter_context(pair.port.working(dtype, throughout))
+        stack.enter_context(pair.port.working(dtype, throughout, at_rest=True))
         return judge(pair, dtype, places_only=places_only)
 
 

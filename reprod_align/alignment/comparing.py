@@ -1,6 +1,5 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -9,7 +8,7 @@ from reprod_align.alignment.noise import WHOLE_ROUNDING as WHOLE_ROUNDING
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.difference import Gap, distances, magnitude
+from reprod_align.base.difference import Gap, magnitude
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
@@ -159,18 +158,10 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
                 find = partial(_find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
-                apart = Judge(done.noise, find).compare(expected, actual, floor)
-                if not done.training:  # what a report shows of each layer
-                    apart = replace(apart, mean=_measure_mean(expected, actual))
+                shown = not done.training  # a report shows the mean of each layer
+                apart = Judge(done.noise, find).compare(expected, actual, floor, with_mean=shown)
                 gaps.append((pair.torch[0], other, apart))
     return gaps
-
-
-def _measure_mean(expected: Array, actual: Array) -> float:
-    """Return mean |actual - expected|; NaN if the shapes differ, or without elements."""
-    if expected.shape != actual.shape or not expected.size:
-        return math.nan
-    return sum(float(apart.sum()) for _, apart, *_ in distances(expected, actual)) / expected.size
 
 
 def outputs_are_float32(done: Pass, limit: float) -> bool:

@@ -48,18 +48,20 @@ class Judge:
     """of the reference's runs; None: nothing is measured"""
     find: Lookup = lambda run: None
 
-    def compare(self, expected: Array, actual: Array, floor: float) -> Gap:
+    def compare(self, expected: Array, actual: Array, floor: float, with_mean: bool = False) -> Gap:
         """Compare the two; `floor`: what rounding leaves where zero is due. Noise is allowed.
 
         Where no moved run shows the noise, the largest value of the tensor is the scale.
         """
-        found = judge(expected, actual, Allowance(floor=floor))
+        found = judge(expected, actual, Allowance(floor=floor), with_mean)
         if found.ok or not found.local or self.noise is None:
             return found
         moves = self.noise.measure(expected, self.find)
         if moves is None:
-            return gap(expected, actual, floor=floor)
-        return judge(expected, actual, Allowance(floor=floor, noise=moves))
+            allowed = gap(expected, actual, floor=floor)
+        else:
+            allowed = judge(expected, actual, Allowance(floor=floor, noise=moves))
+        return replace(allowed, mean=found.mean)
 
     def is_float32(self, expected: Array, actual: Array, limit: float) -> bool:
         """Tell whether all that differs can be float32's: at most `limit` of a row, or its noise.

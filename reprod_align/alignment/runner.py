@@ -10,6 +10,7 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs, Side, Step
 from reprod_align.model.source.operation import Wanted
+from reprod_align.model.store.given import read_narrow
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 
@@ -211,8 +212,9 @@ class Runner:
     def load_port(self) -> None:
         """Give Paddle's model PyTorch's weights, some at a time: the converted ones need memory."""
         made: dict[str, Array] = {}
+        weights = read_narrow(self.weights)
         for pair in self.pairing.loaded:
-            made.update(pair.to_paddle(self.weights))
+            made.update(pair.to_paddle(weights))
             if sum(array.nbytes for array in made.values()) > _AT_ONCE:
                 self.port.load(made)
                 made = {}
@@ -244,7 +246,7 @@ class Runner:
                 continue
             self.moved.remove(side.name)
             if side is self.reference:
-                self.reference.load(self.weights)
+                self.reference.load(read_narrow(self.weights))
             else:
                 self.port.load(self._port_own)
                 self.load_port()

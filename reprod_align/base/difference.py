@@ -67,7 +67,11 @@ class Gap:
 
 
 def gap(
-    expected: Array, actual: Array, relative: float = RELATIVE_TOLERANCE, floor: float = 0.0
+    expected: Array,
+    actual: Array,
+    relative: float = RELATIVE_TOLERANCE,
+    floor: float = 0.0,
+    with_mean: bool = False,
 ) -> Gap:
     """Compare element by element: |a - e| <= relative * max |e| + floor; NaN and inf by place.
 
@@ -78,7 +82,7 @@ def gap(
         return Gap(math.inf, 0.0, 0.0, words)
     if expected.size == 0:
         return Gap(0.0, 0.0, 0.0, "no elements")
-    found = combine_worst(find_worst(expected, actual))
+    found = combine_worst(find_worst(expected, actual, with_total=with_mean))
     return make_gap(expected, actual, found, relative, floor)
 
 
@@ -94,13 +98,20 @@ class Worst(NamedTuple):
     """whether something is not finite"""
     length: float = 0.0
     """L2 norm of the difference, if it was asked for"""
+    total: float = math.nan
+    """sum of |actual - expected|, where infinities are not settled; NaN if it was not asked for"""
 
 
 def find_worst(
-    expected: Array, actual: Array, span: Span | None = None, with_length: bool = False
+    expected: Array,
+    actual: Array,
+    span: Span | None = None,
+    with_length: bool = False,
+    with_total: bool = False,
 ) -> Iterator[Worst]:
     """Yield the worst place of each block."""
     for start, apart, ours, theirs in distances(expected, actual, span):
+        total = _add_up(apart) if with_total else math.nan
         at = int(apart.argmax())  # of NaN, if there is one
         settled = not math.isfinite(apart[at])
         if settled:
@@ -108,7 +119,12 @@ def find_worst(
             at = int(apart.argmax())
         difference = float(apart[at])
         length = measure_length(apart, difference) if with_length else 0.0
-        yield Worst(difference, start + at, largest(ours), settled, length)
+        yield Worst(difference, start + at, largest(ours), settled, length, total)
+
+
+def _add_up(apart: Array) -> float:
+    with np.errstate(over="ignore"):
+        return float(apart.sum())
 
 
 def combine_worst(found: Iterable[Worst]) -> Worst:
@@ -119,6 +135,7 @@ def combine_worst(found: Iterable[Worst]) -> Worst:
         scale=max(one.scale for one in parts),
         settled=any(one.settled for one in parts),
         length=math.hypot(*(one.length for one in parts)),
+        total=sum(one.total for one in parts),
     )
 
 
@@ -127,7 +144,8 @@ def make_gap(expected: Array, actual: Array, found: Worst, relative: float, floo
     inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
     tolerance = relative * found.scale + floor if inexact else 0.0
     worst = found.at, expected.shape, expected.flat[found.at], actual.flat[found.at]
-    return Gap(found.difference, tolerance, found.scale, worst=worst)
+    mean = found.total / expected.size
+    return Gap(found.difference, tolerance, found.scale, worst=worst, mean=mean)
 
 
 def measure_length(sizes: Array, largest: float) -> float:

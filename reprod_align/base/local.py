@@ -48,9 +48,11 @@ class Allowance:
     the largest ordinary value of the tensor allows it"""
 
 
-def judge(expected: Array, actual: Array, allowance: Allowance = Allowance()) -> Gap:
+def judge(
+    expected: Array, actual: Array, allowance: Allowance = Allowance(), with_mean: bool = False
+) -> Gap:
     """Compare as `gap` does, and each element with what is allowed at its own place."""
-    found = gap(expected, actual, allowance.relative, allowance.floor)
+    found = gap(expected, actual, allowance.relative, allowance.floor, with_mean)
     return find_beyond(expected, actual, allowance, found) or found
 
 
@@ -73,7 +75,7 @@ def find_beyond(expected: Array, actual: Array, allowance: Allowance, found: Gap
         return None
     values = at, expected.shape, expected.flat[at], actual.flat[at]
     scale = places.find_scale(at, difference, tolerance)
-    return Gap(difference, tolerance, scale, worst=values, local=found.ok)
+    return Gap(difference, tolerance, scale, worst=values, local=found.ok, mean=found.mean)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class LocalSide:
         self._makers = Makers(framework, self._blame)
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
-        self._resting: list[tuple[Any, Any]] = []
+        self._resting: dict[int, tuple[Any, Any]] = {}
+        """parameters by id that stand on the memory in which they came, with what they hold there"""
 
     # ------------------------------------------------------------------ its tensors
 
@@ -110,12 +111,15 @@ class LocalSide:
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
-        self._wake()
         if self._state is not None:
             self._state.expect_values()
         named = {held.name: held.tensor for held in self._held}
         for name, array in values.items():
-            self.fw.set_values(named[name], array)
+            tensor = named[name]
+            _, came = self._resting.pop(id(tensor), (None, None))
+            if came is not None:
+                self.fw.hold(tensor, self.fw.make_empty(came, self.dtype))
+            self.fw.set_values(tensor, array)
 
     def parameters(self) -> Iterator[tuple[str, Any]]:
         """Yield every parameter once, with its name."""
@@ -160,7 +164,9 @@ class LocalSide:
     # ------------------------------------------------------------------ working state
 
     @contextmanager
-    def working(self, dtype: str | None, throughout: bool = False) -> Iterator[None]:
+    def working(
+        self, dtype: str | None, throughout: bool = False, at_rest: bool = False
+    ) -> Iterator[None]:
         """Work in `dtype`; see `Side.working`.
 
         Given back afterwards: weights, buffers, gradients, dtypes, train and eval modes, attributes,
@@ -175,10 +181,13 @@ class LocalSide:
             stack.enter_context(_preserve_random_states())
             state = self._keep_state(found)
             stack.callback(state.restore)
-            came = stack.enter_context(self.fw.change_precision(found.tensors, dtype))
+            resting = {id(tensor): tensor for _, tensor in self.parameters() if at_rest}
+            changed = self.fw.change_precision(found.tensors, dtype, resting.keys())
+            came = stack.enter_context(changed)
             before = self.dtype, self.throughout, self._state, self._came, self._resting
             self.dtype, self.throughout, self._state, self._came = dtype, throughout, state, came
-            self._resting = []
+            self._resting = {one: (tensor, came[one]) for one, tensor in resting.items()
+                             if one in came}  # fmt: skip
             try:
                 yield
             finally:
@@ -189,21 +198,23 @@ class LocalSide:
 
         They are as they came then: a side may rest where the next run would start from there.
         """
-        tensors = {id(held.tensor): held.tensor for held in self._held if held.is_parameter}
-        copied = [
-            (tensor, self._came[name])
-            for name, tensor in tensors.items()
-            if name in self._came and self._came[name].dtype != tensor.dtype
-        ]
-        if self._resting or sum(math.prod(one.shape) for one, _ in copied) < _WORTH_RESTING:
+        tensors = {id(tensor): tensor for _, tensor in self.parameters()}
+        copied = {
+            one: (tensor, self._came[one])
+            for one, tensor in tensors.items()
+            if one in self._came and self._came[one].dtype != tensor.dtype
+        }
+        size = sum(math.prod(tensor.shape) for tensor, _ in copied.values())
+        if self._resting or size < _WORTH_RESTING:
             return
         self._resting = copied
-        for tensor, came in copied:
+        for tensor, came in copied.values():
             self.fw.hold(tensor, came)
 
     def _wake(self) -> None:
-        resting, self._resting = self._resting, []
-        for tensor, came in resting:
+        """Give the resting parameters copies in the dtype of work."""
+        while self._resting:
+            _, (tensor, came) = self._resting.popitem()
             self.fw.hold(tensor, self.fw.convert(came, self.dtype))
 
     def _keep_state(self, found: Reachable) -> State:

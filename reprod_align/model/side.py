@@ -171,10 +171,14 @@ class Side(Protocol):
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
 
-    def working(self, dtype: str | None, throughout: bool = False) -> AbstractContextManager[None]:
+    def working(
+        self, dtype: str | None, throughout: bool = False, at_rest: bool = False
+    ) -> AbstractContextManager[None]:
         """Work in `dtype` (None: each tensor's own); afterwards everything is as it was.
 
-        throughout: in float64 also where the model asks for float32 by name. May be nested.
+        throughout: in float64 also where the model asks for float32 by name. at_rest: begin as after
+        `rest`, with all parameters: those that are loaded first need no copy of what they hold. May be
+        nested.
         """
 
     def run(

@@ -41,9 +41,9 @@ class _Served:
         answer = found(*arguments, **options) if name in METHODS else found
         return dict(answer) if isinstance(answer, Mapping) else answer
 
-    def _start(self, dtype: str | None, throughout: bool) -> None:
+    def _start(self, dtype: str | None, throughout: bool, at_rest: bool) -> None:
         stack = ExitStack()
-        stack.enter_context(self._side.working(dtype, throughout))
+        stack.enter_context(self._side.working(dtype, throughout, at_rest))
         self._working.append(stack)
 
 

@@ -106,9 +106,11 @@ class RemoteSide:
         raise AttributeError(name)
 
     @contextmanager
-    def working(self, dtype: str | None, throughout: bool = False) -> Iterator[None]:
+    def working(
+        self, dtype: str | None, throughout: bool = False, at_rest: bool = False
+    ) -> Iterator[None]:
         """Work in `dtype`; afterwards everything is as it was."""
-        self._ask("start_working", dtype, throughout)
+        self._ask("start_working", dtype, throughout, at_rest)
         try:
             yield
         except Exception:  # at any other, such as an interrupt, the process is ended anyway

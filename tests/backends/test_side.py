@@ -76,6 +76,24 @@ def test_tensors_come_back_in_their_own_precision(side):
 
 
 @pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("given", ["int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("held", ["int32", "float32", "float64", "bfloat16"])
+def test_values_are_given_in_the_tensors_own_dtype(side, held, given):
+    values = np.array([[1, 2, 3], [4, 5, 1e40 if given == "float64" != held else 6]], given)
+    tensor = side.constant(np.zeros((3, 2))).to(
+        getattr(torch if side is torch_side else paddle, held)
+    )
+    side.set_values(tensor, values.T)
+    assert side.view(tensor).tolist()[:2] == [[1, 4], [2, 5]] and held in str(tensor.dtype)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_values_of_another_shape_are_refused(side):
+    with pytest.raises((RuntimeError, ValueError, AssertionError)):
+        side.set_values(side.constant(np.zeros((3, 2))), np.zeros((2, 3)))
+
+
+@pytest.mark.parametrize("side", SIDES)
 def test_a_model_without_obstacle(side):
     model = linear(side)
     assert side.find_obstacle(model) == "" and side.is_module(model)

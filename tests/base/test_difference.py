@@ -147,3 +147,20 @@ def test_a_difference_is_found_in_every_block(at: int) -> None:
     actual.flat[at] = np.nan
     assert gap(expected, actual).difference == np.inf
     assert magnitude(actual) == pytest.approx(2.0, rel=1e-4)
+
+
+@pytest.mark.parametrize("block", [3, 1000])
+@pytest.mark.parametrize("actual", LAYOUTS)
+def test_the_mean_is_measured_where_it_is_wanted(
+    block: int, actual: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(difference, "_BLOCK", block)
+    expected, theirs = np.arange(20.0).reshape(4, 5), np.arange(20.0).reshape(4, 5)
+    theirs[1, 2] += 3.0
+    theirs[3, 4] -= 1.0
+    assert gap(expected, LAYOUTS[actual](theirs), with_mean=True).mean == 4 / 20
+    assert math.isnan(gap(expected, theirs).mean)
+    theirs[0, 0] = math.nan
+    assert math.isnan(gap(expected, theirs, with_mean=True).mean)
+    assert math.isnan(gap(expected, theirs[:2], with_mean=True).mean)
+    assert gap(np.full(3, -1e308), np.full(3, 0.7e308), with_mean=True).mean == math.inf

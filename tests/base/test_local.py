@@ -175,3 +175,11 @@ def test_what_large_elements_show_as_noise_is_allowed_to_small_ones() -> None:
     assert judge(expected, expected + noise).ok
     assert not judge(expected, expected + noise * np.array([[1], [0], [0], [0]])).ok
     assert not judge(expected, expected + noise * np.array([[60], [1], [1], [1]])).ok
+
+
+def test_the_mean_stays_with_an_element_that_is_worse_at_its_place() -> None:
+    expected, where = HIDING["a row of 10"]
+    wrong = expected.copy()
+    wrong[where] *= 1 + 1e-5
+    found = judge(expected, wrong, with_mean=True)
+    assert found.local and np.isclose(found.mean, np.abs(wrong - expected).mean())

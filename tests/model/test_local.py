@@ -148,3 +148,23 @@ def test_a_side_at_rest_holds_what_came_and_runs_as_before(
         side.load(given)
         side.rest()
     assert kind() == "float32"
+
+
+@SIDES
+def test_what_is_loaded_is_not_converted_before(
+    side: LocalSide, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    converted, convert = [], side.fw.convert
+
+    def note(data, dtype):
+        converted.append(tuple(data.shape))
+        return convert(data, dtype)
+
+    monkeypatch.setattr(side.fw, "convert", note)
+    came = side.values()["fc.weight"]
+    with side.working("float64", at_rest=True):
+        side.load({"fc.weight": came.astype(np.float64) + 1e-12})
+        assert (side.values()["fc.weight"] == came.astype(np.float64) + 1e-12).all()
+        side.run((np.ones((1, 2)),), False, KeyedDraws(0, {}), objective=Projection())
+    assert converted == [(3,)]  # the bias alone, which nobody loaded
+    assert np.array_equal(side.values()["fc.weight"], came)

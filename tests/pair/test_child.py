@@ -60,7 +60,7 @@ def test_the_other_end_answers(ask):
         hello.name == "PyTorch" and hello.functions == {"loss"} and hello.settings == {"steps": 2}
     )
     assert ask("remarks", (), {}) == []
-    assert ask("start_working", ("float64", False), {}) is None
+    assert ask("start_working", ("float64", False, False), {}) is None
     assert ask("describe", (), {}).tensors.keys() == {"weight", "bias"}
     ask("load", ({"weight": np.ones((2, 3)), "bias": np.zeros(2)},), {})
     trace = ask("run", (hello.inputs, True, KeyedDraws(0, {})), {"keep": "ends"})

@@ -7,14 +7,13 @@ from reprod_align.alignment.comparing import Pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.apart import measure_ordinary
+from reprod_align.base.apart import measure_sizes
 from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.base.naming import parent
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Call, Trace
 from reprod_align.page.content import Figures, Layer
-from reprod_align.records.diff import compare_arrays
 
 import numpy as np
 
@@ -61,14 +60,11 @@ def measure_figures(expected: Array, actual: Array) -> Figures:
     """Return how far two arrays are apart; infinitely if their shapes or kinds differ."""
     if expected.shape != actual.shape or expected.dtype.kind != actual.dtype.kind:
         return Figures(np.inf, np.inf, np.inf)
-    found = compare_arrays(expected, actual)
-    if not np.isfinite(found.max_abs):  # infinities in the same places are equal
-        apart = gap(expected, actual)
-        return Figures(
-            apart.difference if apart.difference else 0.0, apart.difference, apart.relative
-        )
-    scale = measure_ordinary(expected)
-    return Figures(found.mean_abs, found.max_abs, divide(found.max_abs, scale))
+    found = gap(expected, actual, with_mean=True)
+    if not np.isfinite(found.mean):  # infinities in the same places are equal
+        return Figures(found.difference, found.difference, found.relative)
+    scale = measure_sizes(expected, most=found.scale).ordinary
+    return Figures(found.mean, found.difference, divide(found.difference, scale))
 
 
 def _worse(one: Figures | None, other: Figures | None) -> Figures | None:

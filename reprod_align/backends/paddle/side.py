@@ -1,7 +1,7 @@
 """The calls of Paddle that `LocalSide` makes. `backends.torch.side` holds the same with PyTorch's."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -110,11 +110,18 @@ def view(tensor: paddle.Tensor) -> Array:
 
     It must be copied before anything can write to the tensor.
     """
+    memory = _read_memory(tensor)
+    if memory is not None:
+        return memory
     dense = tensor.detach()
-    wide = dense.astype("float32") if dense.dtype == paddle.bfloat16 else dense
-    readable = wide.place.is_cpu_place() and hasattr(wide, "__dlpack__")
-    seen: Array = np.from_dlpack(wide) if readable else wide.numpy()
+    seen: Array = (dense.astype("float32") if dense.dtype == paddle.bfloat16 else dense).numpy()
     return seen
+
+
+def _read_memory(tensor: paddle.Tensor) -> Array | None:
+    """Return the tensor's own memory, None if numpy cannot read it."""
+    readable = tensor.place.is_cpu_place() and hasattr(tensor, "__dlpack__")
+    return np.from_dlpack(tensor.detach()) if readable and tensor.dtype != paddle.bfloat16 else None
 
 
 def array(tensor: paddle.Tensor) -> Array:
@@ -199,9 +206,15 @@ def set_gradient(parameter: paddle.Tensor, values: Array | None) -> None:
 
 def set_values(tensor: paddle.Tensor, values: Array) -> None:
     """Give the tensor these values in its own dtype."""
+    memory = _read_memory(tensor)
+    if memory is not None and memory.flags.writeable and memory.shape == values.shape:
+        with np.errstate(all="ignore"):
+            np.copyto(
+                memory, values, casting="unsafe"
+            )  # cast on the way: Paddle's own copies twice
+        return
     with paddle.no_grad():
-        same = str(tensor.dtype) == f"paddle.{values.dtype.name}"  # then Paddle copies it once
-        tensor.set_value(np.asarray(values, order="C") if same else constant(values, tensor))
+        tensor.set_value(constant(values, tensor))
 
 
 def set_mode(model: nn.Layer, training: bool) -> None:
@@ -252,12 +265,13 @@ def own_scheduler(optimizer: Any) -> Any:
 
 @contextmanager
 def change_precision(
-    tensors: Iterable[paddle.Tensor], dtype: str | None
+    tensors: Iterable[paddle.Tensor], dtype: str | None, resting: Container[int] = ()
 ) -> Iterator[dict[int, paddle.Tensor]]:
     """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
 
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
-    each tensor's own dtype and still protects its values. Yields what they hold, by their ids.
+    each tensor's own dtype and still protects its values. resting: ids of tensors that are left on
+    the memory in which they came. Yields what they hold, by their ids.
     """
     filled = [tensor for tensor in tensors if has_values(tensor)]
     kept = [(tensor, _twin(tensor), _copy(_grad(tensor))) for tensor in filled]
@@ -267,7 +281,8 @@ def change_precision(
             paddle.set_default_dtype(dtype)
         for tensor, _, _ in kept:
             _set_grad(tensor, None)
-            hold(tensor, convert(tensor, dtype))
+            if id(tensor) not in resting:
+                hold(tensor, convert(tensor, dtype))
         yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         paddle.set_default_dtype(default)
@@ -279,12 +294,20 @@ def change_precision(
 
 def convert(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
     """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
-    names = {"float64": "complex128", "float32": "complex64"}
-    wanted = names.get(dtype or "") if data.is_complex() else dtype
-    if wanted is None or not (data.is_floating_point() or data.is_complex()):
-        return data.detach().clone()
-    converted = data.detach().astype(wanted)
+    converted = data.detach().astype(_choose_dtype(data, dtype))
     return converted.clone() if converted.dtype == data.dtype else converted
+
+
+def make_empty(data: paddle.Tensor, dtype: str | None) -> paddle.Tensor:
+    """Return what `convert` returns, with any values."""
+    return paddle.empty_like(data, dtype=_choose_dtype(data, dtype))
+
+
+def _choose_dtype(data: paddle.Tensor, dtype: str | None) -> Any:
+    if dtype is None or not (data.is_floating_point() or data.is_complex()):
+        return data.dtype
+    names = {"float64": "complex128", "float32": "complex64"}
+    return names[dtype] if data.is_complex() else dtype
 
 
 def _twin(tensor: paddle.Tensor) -> paddle.Tensor:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -214,12 +214,13 @@ def own_scheduler(optimizer: Any) -> Any:
 
 @contextmanager
 def change_precision(
-    tensors: Iterable[torch.Tensor], dtype: str | None
+    tensors: Iterable[torch.Tensor], dtype: str | None, resting: Container[int] = ()
 ) -> Iterator[dict[int, torch.Tensor]]:
     """Work in `dtype`: the floats of `tensors` and the default; afterwards all is as before.
 
     The tensors keep their identity, so that ties, optimizers and closures hold. dtype None keeps
-    each tensor's own dtype and still protects its values. Yields what they hold, by their ids.
+    each tensor's own dtype and still protects its values. resting: ids of tensors that are left on
+    the memory in which they came. Yields what they hold, by their ids.
     """
     filled = [tensor for tensor in tensors if has_values(tensor)]
     kept = [(tensor, tensor.data, tensor.grad) for tensor in filled]
@@ -229,7 +230,8 @@ def change_precision(
             torch.set_default_dtype(getattr(torch, dtype))
         for tensor, data, _ in kept:
             tensor.grad = None
-            hold(tensor, convert(data, dtype))
+            if id(tensor) not in resting:
+                hold(tensor, convert(data, dtype))
         yield {id(tensor): data for tensor, data, _ in kept}
     finally:
         torch.set_default_dtype(default)
@@ -241,11 +243,20 @@ def change_precision(
 
 def convert(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
     """Return a copy of `data`: floats, real or complex, in the precision of `dtype`."""
+    return data.to(_choose_dtype(data, dtype), copy=True)
+
+
+def make_empty(data: torch.Tensor, dtype: str | None) -> torch.Tensor:
+    """Return what `convert` returns, with any values."""
+    return torch.empty_like(data, dtype=_choose_dtype(data, dtype))
+
+
+def _choose_dtype(data: torch.Tensor, dtype: str | None) -> torch.dtype:
     if dtype is None or not (data.is_floating_point() or data.is_complex()):
-        return data.clone()
+        return data.dtype
     names = {"float64": torch.complex128, "float32": torch.complex64}
-    wanted = names[dtype] if data.is_complex() else getattr(torch, dtype)
-    return data.to(wanted, copy=True)
+    wanted: torch.dtype = names[dtype] if data.is_complex() else getattr(torch, dtype)
+    return wanted
 
 
 def hold(tensor: torch.Tensor, data: torch.Tensor) -> None:

@@ -1,7 +1,7 @@
 """The tensors of a model as they came, read when they are asked for: a copy of all takes memory."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reprod_align.model.store import Array
@@ -37,3 +37,8 @@ class Given(Mapping[str, Array]):
     def __len__(self) -> int:
         """Return the number of tensors."""
         return len(self.tensors)
+
+
+def read_narrow(values: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Return the same values, each in its tensor's own dtype where that is known: it is widened later."""
+    return replace(values, dtype=None) if isinstance(values, Given) else values
