@@ -85,7 +85,8 @@ class Judge:
         """
         if limit < found.relative <= WHOLE_ROUNDING:
             limit = max(limit, self.measure_constants(expected, whole))
-        if limit < found.relative <= WHOLE_ROUNDING:
+        everywhere = self.noise is not None and self.noise.is_float32
+        if found.relative <= WHOLE_ROUNDING and (everywhere or limit < found.relative):
             limit = max(limit, self.measure_inside(expected, whole))
         return found.relative <= limit and self.is_float32(expected, actual, limit)
 
@@ -137,11 +138,13 @@ class Noise:
         return None if answer is None else find(answer)
 
     def find_rounded(self, whole: bool) -> tuple[Trace | None, Trace | None]:
-        """Return the reference's runs in float32 and in float64 throughout; none if no model is mixed.
+        """Return the reference's runs in float32 and in float64 throughout; none if neither is mixed in.
 
         The run as it is shows nothing of its own float32: the one in float32 rounds alike there.
         whole: each module takes what that makes of its inputs; else, what it takes as a rule.
         """
+        if self.is_float32:
+            return self._reference, self._wide if whole else self._wide_apart
         if not self._runner.keeps_float32:
             return None, None
         if whole:
@@ -149,9 +152,14 @@ class Noise:
         return self._rounded_apart, self._wide_apart
 
     @property
+    def is_float32(self) -> bool:
+        """Whether the pair is judged in float32, so that every operator rounds."""
+        return self._runner.dtype == "float32"
+
+    @property
     def is_measured(self) -> bool:
         """Whether the reference was run again for it."""
-        return not vars(self).keys().isdisjoint(("shaken", "_rounded"))
+        return not vars(self).keys().isdisjoint(("shaken", "_rounded", "_wide", "_wide_apart"))
 
     def measure(self, expected: Array, find: Lookup) -> Array | None:
         """Return how far each element may be off by rounding; None if no other run shows it.
@@ -166,11 +174,13 @@ class Noise:
     def measure_float32(self, expected: Array, find: Lookup) -> Array | None:
         """Return how far each element may be off where float32 is at work; None if no run shows it.
 
-        Where the reference does not run in float32, its noise in float64 stands for it.
+        Where the reference does not run in the other precision, its noise in this one stands for it.
         """
-        if self._rounded is not None:
-            return _measure_moves(expected, find, [(self._rounded, _TIMES32)])
-        return _measure_moves(expected, find, [(run, _TIMES32 / _FLOAT32) for run in self._moved])
+        other = self._wide if self.is_float32 else self._rounded
+        if other is not None:
+            return _measure_moves(expected, find, [(other, _TIMES32)])
+        times = _TIMES32 if self.is_float32 else _TIMES32 / _FLOAT32
+        return _measure_moves(expected, find, [(run, times) for run in self._moved])
 
     @cached_property
     def shaken(self) -> Trace:
@@ -211,7 +221,7 @@ class Noise:
         """Run the reference in another precision than it has now; None if it does not run there."""
         runner = self._runner
         wide = dtype == "float64"
-        if runner.dtype != "float64" or (wide and not runner.reference.keeps_float32):
+        if runner.dtype == dtype and not (wide and runner.reference.keeps_float32):
             return None
         runner.put_back(runner.reference)
         with suppress(ModelFailure), runner.reference.working(dtype, throughout=wide):

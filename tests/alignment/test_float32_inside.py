@@ -260,3 +260,22 @@ def test_what_paddle_rounds_of_integers_is_float64_too() -> None:
     assert report.verdict == "agrees to float32", str(report)
     assert report.worst is not None and report.worst.relative < 1e-12
     assert align(TorchPowers(), PaddlePowers(10001), (ROWS,)).verdict == "diverges"
+
+
+@pytest.mark.parametrize("epsilon, verdict", [(0.1, "agrees to float32"), (0.2, "diverges")])
+def test_a_loss_of_paddles_one_hot_labels_runs_in_float64(epsilon: float, verdict: str) -> None:
+    labels = np.array([0, 1, 3, 2, 0])
+
+    def of_paddle(out):
+        hot = paddle.nn.functional.one_hot(paddle.to_tensor(labels), 4)
+        soft = paddle.nn.functional.label_smooth(hot, epsilon=epsilon)
+        return paddle.nn.functional.cross_entropy(out, soft, soft_label=True)
+
+    def of_torch(out):
+        labelled = torch.tensor(labels)
+        return torch.nn.functional.cross_entropy(out, labelled, label_smoothing=0.1)
+
+    torch_model, port = torch.nn.Linear(16, 4), paddle.nn.Linear(16, 4)
+    report = align(torch_model, port, (ROWS,), torch_loss=of_torch, paddle_loss=of_paddle)
+    assert report.verdict == verdict, str(report)
+    assert not any("float64 does not run" in text for text in report.remarks)

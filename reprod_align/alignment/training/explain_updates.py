@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from reprod_align.alignment.audit import OptimizerDifference, describe_differences
+from reprod_align.alignment.comparing import WHOLE_ROUNDING
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.optimizer_effects import Effects
@@ -92,17 +93,22 @@ def _is_float32(
     number: int,
 ) -> bool:
     """Tell whether the updates differ by float32 inside Paddle's kernels alone; note it if so."""
-    worst = max(apart.relative for _, apart in wrong.values())
+    worst, limit = max(apart.relative for _, apart in wrong.values()), limit_rounding(runner)
     expected = effects.as_in_paddle()
-    if worst > ROUNDING and expected is not None:
+    if worst > limit and expected is not None:
         theirs = updates_of(replayed, number, runner.port_start())
         made = runner.pairing.convert(expected[number])
         names = [name for name, _ in wrong.values()]
         worst = max(gap(made[n], theirs[n]).relative if n in made else np.inf for n in names)
         findings.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's norm clipping does not")
-    if worst <= ROUNDING:
+    if worst <= limit:
         findings.note_float32("the optimizer", worst)
-    return worst <= ROUNDING
+    return worst <= limit
+
+
+def limit_rounding(runner: Runner) -> float:
+    """Return how far rounding brings updates apart, relative: 1 - beta**t keeps four digits in float32."""
+    return ROUNDING if runner.dtype == "float64" else WHOLE_ROUNDING
 
 
 def _add_setting(

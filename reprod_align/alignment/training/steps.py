@@ -11,6 +11,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.explain_updates import (
     ROUNDING,
     explain_updates,
+    limit_rounding,
     remark_on_settings,
 )
 from reprod_align.alignment.training.optimizer_effects import Effects
@@ -55,13 +56,14 @@ def compare_training(runner: Runner, findings: Findings, steps: int) -> None:
         return
     replayed = runner.train_port(steps, taken)
     replayed_gaps = comparer.compare(replayed)
-    sure = comparer.leave_out_rounded(gaps, natural) if all_agree(replayed_gaps) else gaps
+    limit = limit_rounding(runner)
+    sure = comparer.leave_out_rounded(gaps, natural) if all_agree(replayed_gaps, limit) else gaps
     _check_updates(findings, sure)
     if all_agree(sure) and losses_ok:
         return
     effects = Effects(runner.weights, taken, ours, theirs)
     explain_updates(runner, findings, replayed_gaps, replayed, differences, effects)
-    drifts = findings.float32_inside and _grows(taken, natural, gaps)
+    drifts = findings.float32_inside and _grows(limit, taken, natural, sure)
     if rates_ok and not findings.report.findings and not drifts:
         _search_elsewhere(runner, findings, taken, natural, sure)
 
@@ -80,9 +82,13 @@ def _check_updates(findings: Findings, gaps: Sequence[UpdateGaps]) -> None:
     findings.check_gaps("optimizer", f"updates of {count(len(gaps), 'step')}", every)
 
 
-def _grows(taken: Sequence[Step], natural: Sequence[Step], gaps: Sequence[UpdateGaps]) -> bool:
-    """Tell whether the two sides drift apart slowly, as from float32 rounding, and not in one step."""
-    before = ROUNDING
+def _grows(
+    before: float, taken: Sequence[Step], natural: Sequence[Step], gaps: Sequence[UpdateGaps]
+) -> bool:
+    """Tell whether the two sides drift apart slowly, as from float32 rounding, and not in one step.
+
+    before: what rounding does to a step.
+    """
     for ours, theirs, step in zip(taken, natural, gaps, strict=True):
         sizes = [found.relative for _, found in step.values() if not found.ok]
         apart = max([gap(np.array(ours.loss), np.array(theirs.loss)).relative, *sizes])

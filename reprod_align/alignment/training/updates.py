@@ -23,7 +23,6 @@ NOISE = 100.0
 _SEED = 77
 _CALM = 1e-4  # noise above this share of the largest update tells nothing: the run is chaotic
 _ROUNDED = 500  # units of the last place of the largest gradient: a smaller one is but rounding
-_EPSILON = float(np.finfo(np.float64).eps)
 
 UpdateGaps = dict[str, tuple[str, Gap]]
 """of one step: Paddle's name -> PyTorch's name, and how far the two updates are apart"""
@@ -72,7 +71,9 @@ class UpdateComparer:
     def noise(self) -> Sequence[Mapping[str, float]]:
         """By step and PyTorch's name: how far updates move when weights move by a few ulp; "": losses."""
         runner = self.runner
-        moved = {name: keep_copy(array) for name, array in shake(runner.weights, _EPSILON, _SEED)}
+        moved = {
+            name: keep_copy(array) for name, array in shake(runner.weights, self._epsilon, _SEED)
+        }
         start = {**runner.weights, **moved}
         shaken = runner.train_reference(len(self.taken), start)
         noise = []
@@ -84,6 +85,10 @@ class UpdateComparer:
             calm = {n: size if size <= _CALM * largest else 0.0 for n, size in found.items()}
             noise.append({**calm, "": abs(step.loss - other.loss)})
         return noise
+
+    @property
+    def _epsilon(self) -> float:
+        return float(np.finfo(self.runner.dtype).eps)
 
     @cached_property
     def port_start(self) -> Mapping[str, Array]:
@@ -105,7 +110,7 @@ class UpdateComparer:
             floor = NOISE * max(noise.get(name, 0.0) for name in pair.torch)
             for name, expected in pair.to_paddle(ours).items():
                 if pairing.paddle.tensors[name].is_parameter:
-                    rounding = 8 * _EPSILON * magnitude(self.port_start[name])
+                    rounding = 8 * self._epsilon * magnitude(self.port_start[name])
                     apart = gap(expected, theirs[name], floor=floor + rounding)
                     found[name] = pair.torch[0], apart
         return found
@@ -135,7 +140,7 @@ class UpdateComparer:
     def _add_rounded(self, rounded: dict[str, Array], taken: Step, natural: Step) -> None:
         """Add, by Paddle's name, the elements at which both gradients of this step are mere rounding."""
         largest = max((magnitude(gradient) for gradient in taken.gradients.values()), default=0.0)
-        floor = _ROUNDED * float(np.finfo(self.runner.dtype).eps) * largest
+        floor = _ROUNDED * self._epsilon * largest
         for name, ours in self.runner.pairing.convert(taken.gradients).items():
             theirs = self.runner.pairing.paddle.find(natural.gradients, name)
             if theirs is not None and theirs.shape == ours.shape:
@@ -143,6 +148,7 @@ class UpdateComparer:
                 rounded[name] = rounded.get(name, False) | ((size > 0) & (size <= floor))
 
 
-def all_agree(gaps: Sequence[UpdateGaps]) -> bool:
-    """Tell whether every update of every step agrees."""
-    return all(found.ok for step in gaps for _, found in step.values())
+def all_agree(gaps: Sequence[UpdateGaps], rounding: float = 0.0) -> bool:
+    """Tell whether every update of every step agrees, or differs by no more than rounding, relative."""
+    every = (found for step in gaps for _, found in step.values())
+    return all(found.ok or found.relative <= rounding for found in every)

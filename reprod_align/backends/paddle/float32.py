@@ -25,6 +25,8 @@ _OF_INTEGERS = (
       "log2", "logsumexp", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh")),
 )  # fmt: skip
 """what Paddle computes in float32 for integers, whatever the default dtype is; PyTorch asks the default"""
+_EXACT = "one_hot"
+"""its numbers are float32 whatever the default dtype is, and nothing in them is rounded"""
 
 
 @contextmanager
@@ -32,7 +34,8 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
     """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
 
     Seen are dtypes handed to the operators that all casts and new tensors come from, and to
-    `paddle.to_tensor`, and operators that make float32 of integers and round on the way.
+    `paddle.to_tensor`, and operators that make float32 of integers and round on the way. Zeros and
+    ones are float64 in any case: it is no other number, and float64 beside it would raise.
     """
     with ExitStack() as stack:
         for owner, name in (*((_C_ops, name) for name in _OPERATORS), (paddle, "to_tensor")):
@@ -41,6 +44,10 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
         for owner, name in _OF_INTEGERS:
             made = _see_integers(getattr(owner, name), note, answered)
             stack.enter_context(replace_attribute(owner, name, made))
+        exact = getattr(_C_ops, _EXACT)
+        stack.enter_context(
+            replace_attribute(_C_ops, _EXACT, lambda *args: _make_float64(exact(*args)))
+        )
         yield
 
 

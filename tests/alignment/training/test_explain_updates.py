@@ -26,7 +26,7 @@ class Effects:
 
 
 def explained(effects: Effects, gaps: Any, differences: Any) -> Findings:
-    findings, nothing = Findings(), SimpleNamespace()
+    findings, nothing = Findings(), SimpleNamespace(dtype="float64")
     explain_updates(nothing, findings, gaps, [], differences, effects)  # type: ignore[arg-type]
     return findings
 
