@@ -276,6 +276,7 @@ def test_a_loss_of_paddles_one_hot_labels_runs_in_float64(epsilon: float, verdic
         return torch.nn.functional.cross_entropy(out, labelled, label_smoothing=0.1)
 
     torch_model, port = torch.nn.Linear(16, 4), paddle.nn.Linear(16, 4)
-    report = align(torch_model, port, (ROWS,), torch_loss=of_torch, paddle_loss=of_paddle)
+    rows = ROWS / 40  # Paddle's cross-entropy takes scores that are far below as 64 below
+    report = align(torch_model, port, (rows,), torch_loss=of_torch, paddle_loss=of_paddle)
     assert report.verdict == verdict, str(report)
     assert not any("float64 does not run" in text for text in report.remarks)
