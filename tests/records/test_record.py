@@ -4,6 +4,7 @@ import pickle
 import warnings
 from collections import OrderedDict
 from pathlib import Path
+from types import MappingProxyType
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError
@@ -91,6 +92,10 @@ def test_arrays_from_a_mebibyte_on_stay_in_the_file(tmp_path: Path) -> None:
     assert {name: array.flags.writeable for name, array in read.items()} == {
         "below": True, "at": False
     }  # fmt: skip
+
+
+def test_items_of_a_mapping_that_is_no_dict() -> None:
+    assert dict(unread_items(MappingProxyType({"x": 1}))) == {"x": 1}
 
 
 def test_plain_numbers_become_arrays_and_an_ordered_dict_is_a_record(tmp_path: Path) -> None:
@@ -265,6 +270,18 @@ def test_missing_and_folder(tmp_path: Path) -> None:
         load_record("a\0b")
 
 
+def test_more_than_memory_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(self: Path) -> bytes:
+        raise MemoryError
+
+    path = save_record(tmp_path / "r.npy", SAMPLE)
+    monkeypatch.setattr(Path, "read_bytes", too_much)
+    with pytest.raises(RecordError) as caught:
+        load_record(path)
+    size = path.stat().st_size
+    assert str(caught.value) == f"{path} has {size} bytes, more than fit into memory"
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -276,6 +293,8 @@ def test_missing_and_folder(tmp_path: Path) -> None:
          "holds a plain array (dtype <f4, shape (4, 2)), not a record"),
         (npy(b"", b"{'descr': '|O', 'fortran_order': False, 'shape': (3,), }"),
          "holds a plain array (dtype |O, shape (3,))"),
+        (npy(b"", b"{'descr': '" + b"f" * 200 + b"', 'shape': (), }"),
+         f"holds a plain array (dtype {'f' * 74}), not a record"),
         (npy(b"", b"{'descr'"), "its header cannot be read"),
         (npy(b"", b"[]"), "its header cannot be read"),
         (npy(b"", b"(" * 90), "its header cannot be read"),
