@@ -4,11 +4,11 @@ import pickle
 import warnings
 from collections import OrderedDict
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError
-from reprod_align.records.record import Recorder, load_record, save_record, unread_items
+from reprod_align.records.record import Recorder, load_record, on_host, save_record, unread_items
 from reprod_align.records.safe_pickle import restricted_loads
 from tests.records.npy import HEADER, SAMPLE, assert_same, boxed, npy, refused
 
@@ -215,6 +215,12 @@ def test_recorder_takes_tensors_of_both_frameworks() -> None:
     assert record.data["torch_f16"].dtype == np.float16
 
 
+@pytest.mark.parametrize("method", ["detach", "numpy"])
+def test_a_value_with_one_method_of_a_tensor_is_left_as_it_is(method: str) -> None:
+    value = SimpleNamespace(**{method: lambda: None})
+    assert on_host(value) is value
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [
@@ -305,6 +311,7 @@ def test_more_than_memory_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         (npy(pickle.dumps(np.array([{}, {}]))), "content does not match its header"),
         (npy(boxed([1])), "holds a list, not a record"),
         (npy(boxed({1: np.ones(1)})), "every key must be text, got '1'"),
+        (npy(boxed({b"y" * 99: np.ones(1)})), f"text, got \"b'{'y' * 38}\""),
         (npy(boxed({"x": "text"})), "holds a str under 'x', where an array should be"),
         (npy(boxed({"x": None})), "holds a NoneType under 'x'"),
         (npy(boxed({"x": {"y": np.ones(1)}})), "holds a dict under 'x'"),
