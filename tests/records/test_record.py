@@ -8,7 +8,14 @@ from types import MappingProxyType, SimpleNamespace
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError
-from reprod_align.records.record import Recorder, load_record, on_host, save_record, unread_items
+from reprod_align.records.record import (
+    Array,
+    Recorder,
+    load_record,
+    on_host,
+    save_record,
+    unread_items,
+)
 from reprod_align.records.safe_pickle import restricted_loads
 from tests.records.npy import HEADER, SAMPLE, assert_same, boxed, npy, refused
 
@@ -213,6 +220,28 @@ def test_recorder_takes_tensors_of_both_frameworks() -> None:
         np.testing.assert_array_equal(record.data[key], values)
     assert record.data["torch_bf16"].dtype == record.data["paddle_bf16"].dtype == np.float32
     assert record.data["torch_f16"].dtype == np.float16
+
+
+class OldPaddle:
+    """A bfloat16 tensor as Paddle's once were: widened by `astype` alone."""
+
+    dtype = "paddle.bfloat16"
+
+    def detach(self) -> "OldPaddle":
+        return self
+
+    cpu = detach
+
+    def astype(self, name: str) -> "OldPaddle":
+        self.dtype = name
+        return self
+
+    def numpy(self) -> Array:
+        return np.ones(2, self.dtype)
+
+
+def test_a_tensor_without_float_is_widened_by_astype() -> None:
+    assert on_host(OldPaddle()).dtype == np.float32
 
 
 @pytest.mark.parametrize("method", ["detach", "numpy"])
