@@ -484,6 +484,7 @@ def test_keys_fail_the_log(tmp_path: Path, expected: Any, actual: Any) -> None:
     lines = messages(gate.log)
     assert "\tmean diff: check passed: False, value: inf" in lines
     assert "diff check failed" in lines and "diff check passed" not in lines
+    assert ("(no keys): " in lines) == (not expected and not actual)
 
 
 def test_a_key_cannot_forge_a_line(tmp_path: Path) -> None:
