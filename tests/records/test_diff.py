@@ -244,3 +244,12 @@ def test_memory_does_not_grow_with_the_array() -> None:
 def test_refused(expected: np.ndarray, actual: np.ndarray, said: str) -> None:
     with pytest.raises(ReprodError, match=said):
         compare_arrays(expected, actual)
+
+
+@pytest.mark.parametrize(
+    ("actual", "smallest"),
+    [([1.5, 3.0], 0.5), ([1.0, 3.0], 0.0), ([1.0, math.nan], math.nan)],
+)
+def test_the_smallest_difference(actual: list[float], smallest: float) -> None:
+    found = compare_arrays(np.array([1.0, 2.0]), np.array(actual))
+    np.testing.assert_equal(found.min_abs, smallest)
