@@ -405,6 +405,7 @@ def test_json_names_the_worst_key_the_remarks_and_the_rules() -> None:
     last = plain["keys"][3]
     assert (last["expected_dtype"], last["expected_shape"]) == ("float64", [2])
     assert (last["actual_dtype"], last["actual_shape"]) == ("float64", [3])
+    assert list(plain) == ["passed", "reason", "rule", "worst", "remarks", "keys"]
     assert compare_records({}, {}).to_json()["worst"] is None
     near = {"x": np.array([1.0, 2.0])}, {"x": np.array([1.0, 2.0]) * (1 + 1e-12)}
     assert compare_records(*near).to_json()["keys"][0]["ulp"] is None, "not measured: it passed"
