@@ -1,7 +1,9 @@
 """Runs work in a copy of this process, so that a hang or a crash is an answer."""
 
+import math
 import os
 import pickle
+import resource
 import signal
 import tempfile
 import time
@@ -10,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 _PAUSE = 0.05
+_WAITING = 20.0  # times its patience: a process that waits for good uses no processor time
 
 
 class Broken(Exception):
@@ -17,10 +20,15 @@ class Broken(Exception):
 
 
 def run_apart(work: Callable[[], Any], patience: float) -> Any:
-    """Return what `work` returns in a copy of this process; Broken if it hangs, crashes or raises."""
+    """Return what `work` returns in a copy of this process; Broken if it hangs, crashes or raises.
+
+    patience: seconds of processor time, which a busy machine does not use up.
+    """
     with tempfile.TemporaryFile() as answer:
         child = os.fork()
         if not child:
+            whole = math.ceil(patience)
+            resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 1))
             _answer(work, answer)
         if not _ended(child, patience):
             raise Broken("hung")
@@ -52,11 +60,12 @@ def _answer(work: Callable[[], Any], answer: Any) -> None:
 
 
 def _ended(child: int, patience: float) -> bool:
-    """Wait for the child; end it if it takes too long, and tell whether it ended by itself."""
-    deadline = time.monotonic() + patience
+    """Wait for the child; end it if it takes too long, and tell whether it ended in time."""
+    deadline = time.monotonic() + _WAITING * patience
     while time.monotonic() < deadline:
-        if os.waitpid(child, os.WNOHANG)[0]:
-            return True
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return not os.WIFSIGNALED(status) or os.WTERMSIG(status) != signal.SIGXCPU
         time.sleep(_PAUSE)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)

@@ -1,5 +1,8 @@
 """benchmarks/mutants: mutations parse and keep their line, the truth is direct, causes are judged."""
 
+import time
+from threading import Event
+
 import pipeline  # noqa: F401
 from benchmarks.apart import Broken, run_apart
 from benchmarks.mutants.__main__ import is_enough, make_table, parse
@@ -56,8 +59,13 @@ def test_a_hang_is_an_answer() -> None:
         while True:
             pass
 
-    with pytest.raises(Broken, match="hung"):
-        run_apart(hang, patience=0.2)
+    for work in (hang, Event().wait):  # one computes, one waits
+        with pytest.raises(Broken, match="hung"):
+            run_apart(work, patience=0.2)
+
+
+def test_work_that_waits_for_others_has_its_time() -> None:
+    assert run_apart(lambda: time.sleep(0.5) or "done", patience=0.2) == "done"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.align import PREPARATION, STEPS
 from pipeline.data.corpus import find_corpus
 from reprod_align import EXACT, ReprodError, compare_records, load_record
-from tests.conftest import REPOSITORY, one_line_error, run_script, run_warm_python
+from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_script, run_warm_python
 
 import numpy as np
 import pytest
@@ -161,7 +161,9 @@ def test_a_reader_that_leaves_early(home: Path) -> None:
     """`check_step1.py | true` is quiet."""
     words = [sys.executable, str(REPOSITORY / "pipeline/Step1/check_step1.py"), "--profile", "tiny"]
     command = shlex.join([*words, "--home", str(home)]) + " | true"
-    finished = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    finished = subprocess.run(
+        ["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True
+    )
     assert finished.stderr == ""
 
 
