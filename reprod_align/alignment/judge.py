@@ -30,6 +30,7 @@ from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
+from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
@@ -44,6 +45,7 @@ _FAILED_IN: Mapping[str, Stage] = {
     "optimizer": "optimizer",
     "scheduler": "schedule",
 }
+_NAMED = 3  # modules in one remark
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,11 @@ def _require_predictions(findings: Findings, done: Pass) -> None:
 
 
 def add_settings(pairing: Pairing, findings: Findings) -> None:
-    """Add settings that differ to the finding of their module; remark on them if it has none."""
+    """Add settings that differ to the finding of their module; remark on them if it has none.
+
+    Modules that differ in the same way are one remark.
+    """
+    idle: dict[str, list[str]] = {}
     for ours, theirs in pairing.modules.items():
         differences = pairing.compare_settings(ours, theirs)
         if not differences:
@@ -249,10 +255,10 @@ def add_settings(pairing: Pairing, findings: Findings) -> None:
             text = describe_differences(differences, known[0].message)
             findings.extend_message(known[0], f". Settings differ: {text}")
         else:
-            text = describe_differences(differences)
-            findings.remark(
-                f"{ours or 'the model'}: settings differ without an effect seen here: {text}"
-            )
+            idle.setdefault(describe_differences(differences), []).append(ours or "the model")
+    for text, places in idle.items():
+        named = shorten(places, _NAMED)
+        findings.remark(f"{named}: settings differ without an effect seen here: {text}")
 
 
 def _at_parameters(findings: Findings, module: str) -> list[Finding]:

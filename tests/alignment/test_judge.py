@@ -3,11 +3,13 @@
 import sys
 from typing import Any
 
+from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.pair.sides import paddle_side, torch_side
 from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
 
+import numpy as np
 import paddle
 import torch
 
@@ -100,3 +102,34 @@ def test_a_parameter_without_elements_is_judged_as_any_other() -> None:
     ours.between = lambda x: x + ours.empty.sum()
     theirs.between = lambda x: x + theirs.empty.sum()
     assert verdict_on(ours, theirs).verdict == "faithful"
+
+
+def test_modules_whose_settings_differ_alike_are_one_remark() -> None:
+    class Torch(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.convs = torch.nn.ModuleList(torch.nn.Conv2d(3, 3, 3) for _ in range(5))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            for conv in self.convs:
+                x = conv(x)
+            return x
+
+    class Last(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            convs = [paddle.nn.Conv2D(3, 3, 3, data_format="NHWC") for _ in range(5)]
+            self.convs = paddle.nn.LayerList(convs)
+
+        def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+            x = x.transpose([0, 2, 3, 1])
+            for conv in self.convs:
+                x = conv(x)
+            return x.transpose([0, 3, 1, 2])
+
+    images = np.random.default_rng(0).normal(size=(2, 3, 12, 12))
+    report = align(Torch(), Last(), (images,))
+    assert report.verdict == "faithful", str(report)
+    (said,) = report.remarks
+    start = "convs.0, convs.1, convs.2 and 2 more: settings differ without an effect seen here: "
+    assert said.startswith(start + "data_format")
