@@ -164,6 +164,14 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
     return gaps
 
 
+def limit_own_code(dtype: str) -> float:
+    """Return how far a composite's own code may be off by float32, relative: one operator or two.
+
+    Where a pair is judged in float32, every operator rounds.
+    """
+    return CODE_ROUNDING if dtype == "float64" else LAYER_ROUNDING
+
+
 def outputs_are_float32(done: Pass, limit: float) -> bool:
     """Tell whether what differs in the outputs can be float32's, each element at its own place."""
     return all(found.ok or _is_float32_output(done, pair, found, limit)

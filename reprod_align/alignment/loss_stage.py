@@ -1,6 +1,6 @@
 """Compares the two losses, and their gradients, on the reference's own outputs."""
 
-from reprod_align.alignment.comparing import CODE_ROUNDING
+from reprod_align.alignment.comparing import limit_own_code
 from reprod_align.alignment.consequence import effect_on_loss
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pinning.pins import EndPins
@@ -36,7 +36,7 @@ def _compare_values(runner: Runner, findings: Findings, reference: Trace, given:
     findings.check_gaps("loss", "loss on the same outputs", [found])
     if found.ok:
         return True
-    if found.relative <= CODE_ROUNDING:
+    if found.relative <= limit_own_code(runner.dtype):
         findings.note_float32("the loss", found.relative)
         return True
     arrays = [leaf.array for leaf in reference.outputs.values()]
@@ -78,7 +78,7 @@ def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, giv
         actual = zeros if theirs.gradient is None else theirs.gradient
         found = judge(expected, actual, Allowance(floor=1e-13 * measure_ordinary(expected)))
         findings.check_gaps("loss", "gradient of the loss", [found])
-        if not found.ok and found.relative <= CODE_ROUNDING:
+        if not found.ok and found.relative <= limit_own_code(runner.dtype):
             findings.note_float32("the loss", found.relative)
         elif not found.ok:
             text = f"the loss agrees and its gradient with respect to the outputs does not: {found.words}"

@@ -86,7 +86,9 @@ class Judge:
         if limit < found.relative <= WHOLE_ROUNDING:
             limit = max(limit, self.measure_constants(expected, whole))
         everywhere = self.noise is not None and self.noise.is_float32
-        if found.relative <= WHOLE_ROUNDING and (everywhere or limit < found.relative):
+        if (
+            everywhere or limit < found.relative <= WHOLE_ROUNDING
+        ):  # sums that cancel leave few digits
             limit = max(limit, self.measure_inside(expected, whole))
         return found.relative <= limit and self.is_float32(expected, actual, limit)
 

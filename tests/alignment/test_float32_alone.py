@@ -3,6 +3,7 @@
 from functools import partial
 
 from reprod_align import align
+from tests.pairs.families import CASES, judged, run_in_float32
 
 import numpy as np
 import paddle
@@ -129,3 +130,18 @@ def test_a_fault_that_float32_does_not_hide_is_named(model, optimizer, place, wo
     assert report.verdict == "diverges"
     assert len(report.findings) == 1, str(report)
     assert report.findings[0].torch_name == place and words in report.findings[0].message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rnn/cells, network",  # nothing inside the network can be compared
+        "rnn/GRU cells both",  # a cell of Paddle gives its state twice
+        "encoder/torch's own, fused",  # one parameter there, three here
+        "decoder/GPT: output in a dict with None",  # the loss rounds as well
+    ],
+)
+def test_faithful_pairs_of_the_suite_agree(name: str) -> None:
+    outcome = judged(run_in_float32(CASES[name]))
+    assert outcome.passed, outcome.text
+    assert "agrees to float32" in outcome.text

@@ -6,8 +6,10 @@ from tests.alignment.small import same
 from tests.alignment.test_port_patterns import lively
 from tests.alignment.towers import PaddlePostTower, PaddlePreTower, TorchPostTower, TorchPreTower
 
+import numpy as np
 import paddle
 import pytest
+import torch
 
 PAIRS = {
     "a norm ends one module and begins the next": (["fc norm", "fc tanh()"],
@@ -127,3 +129,45 @@ def test_one_fault_in_such_a_block_is_the_only_finding(ours, theirs, wrong, word
     report = judge_tower(ours, theirs, **wrong)
     (found,) = report.findings
     assert found.paddle_name.startswith("blocks.1") and words in found.message, str(report)
+
+
+class TorchCellLoop(torch.nn.Module):
+    """A cell in a loop, and a gradient that stops nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.cell, self.head = (
+            torch.nn.Linear(4, 6), torch.nn.GRUCell(6, 5), torch.nn.Linear(5, 3))  # fmt: skip
+
+    def forward(self, x):
+        x, state, tops = self.first(x), x.new_zeros(len(x), 5), []
+        for step in range(x.shape[1]):
+            state = self.cell(x[:, step], state)
+            tops.append(self.head(state))
+        return torch.stack(tops, 1)
+
+
+class PaddleCellLoop(paddle.nn.Layer):
+    """The same: a cell of Paddle gives its state twice, and both are used; `pull` of the gradient."""
+
+    def __init__(self, pull: float) -> None:
+        super().__init__()
+        self.first, self.cell, self.head = (
+            paddle.nn.Linear(4, 6), paddle.nn.GRUCell(6, 5), paddle.nn.Linear(5, 3))  # fmt: skip
+        self.pull = pull
+
+    def forward(self, x):
+        x, state, tops = self.first(x), paddle.zeros([x.shape[0], 5], x.dtype), []
+        x = x.detach() + self.pull * (x - x.detach())
+        for step in range(x.shape[1]):
+            given, state = self.cell(x[:, step], state)
+            tops.append(self.head(given))
+        return paddle.stack(tops, 1)
+
+
+@pytest.mark.parametrize("pull", [1.0, 1.1])
+def test_a_gradient_that_reaches_a_cell_by_both_its_outputs_counts_once(pull: float) -> None:
+    x = np.random.default_rng(0).normal(size=(3, 6, 4))
+    report = align(TorchCellLoop(), PaddleCellLoop(pull), (x,))
+    places = [finding.paddle_name for finding in report.findings]
+    assert places == ([] if pull == 1.0 else [""]), str(report)

@@ -1,11 +1,13 @@
 """All families of the suite, and what `align` said of a case."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reprod_align.alignment import align
 from tests.pairs import bert, cnn, conv1d, decoder, embedding, encoder, mlp, norms, rnn, training
-from tests.pairs.case import Case
+from tests.pairs.case import Case, Pair
+
+import paddle
 
 FAMILIES = {
     "mlp": mlp, "cnn": cnn, "conv1d": conv1d, "norms": norms, "embedding": embedding,
@@ -25,6 +27,21 @@ class Outcome:
     named: bool
     """the first finding names a culprit, at a stage where it may stand"""
     text: str
+
+
+def run_in_float32(case: Case) -> Case:
+    """Return the case with a port that runs in float32 alone, as where Paddle lacks a kernel."""
+
+    def refuse_float64(*call: object) -> None:
+        if paddle.get_default_dtype() == "float64":
+            raise ValueError("unsupported dtype float64")
+
+    def build() -> Pair:
+        pair = case.build()
+        pair.paddle_model.register_forward_pre_hook(refuse_float64)
+        return pair
+
+    return replace(case, build=build)
 
 
 def judged(case: Case) -> Outcome:

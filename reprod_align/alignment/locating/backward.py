@@ -39,20 +39,20 @@ def _find_at(run: PinnedRun, calls: CallPair, floor: float) -> Iterator[Fault]:
 def pair_gradients(run: PinnedRun, calls: CallPair) -> Iterator[tuple[Which, LeafPair, Leaf, Leaf]]:
     """Yield the tensors of two calls that stand for each other, with their gradients: outputs first.
 
-    The gradient of an input is that of all inputs of the same value.
+    The gradient of a tensor is that of all inputs, or all outputs, of the same value: a cell of
+    Paddle gives its state twice.
     """
-    for pair in run.pair_leaves(calls, "outputs"):
-        yield "outputs", pair, *calls.leaves(pair, "outputs")
-    pairs = run.pair_leaves(calls, "inputs")
-    reverse = [LeafPair(pair.actual, pair.expected, None) for pair in pairs]
-    expected, actual = (
-        sum_gradients(calls.ours.inputs, pairs),
-        sum_gradients(calls.theirs.inputs, reverse),
-    )
-    for pair in pairs:
-        ours, theirs = calls.leaves(pair, "inputs")
-        ours = Leaf(ours.array, ours.differentiable, expected[pair.expected])
-        yield "inputs", pair, ours, Leaf(theirs.array, theirs.differentiable, actual[pair.actual])
+    sides: tuple[Which, Which] = ("outputs", "inputs")
+    for which in sides:
+        pairs = run.pair_leaves(calls, which)
+        reverse = [LeafPair(pair.actual, pair.expected, None) for pair in pairs]
+        expected = sum_gradients(getattr(calls.ours, which), pairs)
+        actual = sum_gradients(getattr(calls.theirs, which), reverse)
+        for pair in pairs:
+            ours, theirs = calls.leaves(pair, which)
+            ours = Leaf(ours.array, ours.differentiable, expected[pair.expected])
+            theirs = Leaf(theirs.array, theirs.differentiable, actual[pair.actual])
+            yield which, pair, ours, theirs
 
 
 def _compare_output(

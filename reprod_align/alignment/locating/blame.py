@@ -10,11 +10,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.comparing import (
-    CODE_ROUNDING,
     WHOLE_ROUNDING,
     Pass,
     is_float32_gradient,
     judge_all_gradients,
+    limit_own_code,
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings
@@ -227,7 +227,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
         findings.add("forward", "", "", text)
     elif not done.outputs_ok:
         pair, worst = max(done.outputs, key=lambda output: output[1].relative)
-        small = outputs_are_float32(done, CODE_ROUNDING)
+        small = outputs_are_float32(done, limit_own_code(runner.dtype))
         if not note_rounding_as_a_whole(runner, findings, "the model", worst, small):
             text = _describe_exchange(done, pair) or "but no single module makes the difference"
             text = f"the outputs differ{mode}, {text}: {worst.words}"
@@ -237,9 +237,8 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
     else:
         wrong = [gradient for gradient in done.gradients if not gradient[2].ok]
         apart = name, other, worst = max(wrong, key=lambda g: g[2].relative)
-        small = is_float32_gradient(
-            runner.pairing, done, done.natural, apart, CODE_ROUNDING, whole=True
-        )
+        limit = limit_own_code(runner.dtype)
+        small = is_float32_gradient(runner.pairing, done, done.natural, apart, limit, whole=True)
         if not note_rounding_as_a_whole(runner, findings, name, worst, small):
             text = f"the gradient differs{mode}: {worst.words}"
             findings.add("backward", name, other, text, worst)

@@ -170,9 +170,7 @@ class PinnedRun:
             call = self.counterparts.find_call(run, calls.ours.key)
             if call is None or any(one.expected not in getattr(call, which) for one in pairs):
                 return None
-            if which == "inputs":
-                return pair.to_port(sum_gradients(call.inputs, pairs)[pair.expected])
-            return pair.to_port(call.outputs[pair.expected].gradient)
+            return pair.to_port(sum_gradients(getattr(call, which), pairs)[pair.expected])
 
         return Judge(self.noise, find)
 

@@ -46,7 +46,8 @@ def add_parameter_faults(
         place = module if frozen else _find_comparable(pairing, free, module)
         if {name, module, place} & _places_with_findings(findings, pairing):
             continue
-        if place == module:
+        split = pairing.modules.get(module, parent(other)) != parent(other)  # a whole, and parts
+        if place == module and not (split and runner.dtype == "float32"):
             narrow, rounds = name, may_round(runner, module, parent(other))
         else:  # the gradient is made of values that nothing has put right
             narrow, rounds = place or "the model", _may_round_within(pairing, place)

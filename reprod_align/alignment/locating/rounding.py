@@ -2,7 +2,12 @@
 
 from collections.abc import Sequence
 
-from reprod_align.alignment.comparing import CODE_ROUNDING, LAYER_ROUNDING, WHOLE_ROUNDING, Pass
+from reprod_align.alignment.comparing import (
+    LAYER_ROUNDING,
+    WHOLE_ROUNDING,
+    Pass,
+    limit_own_code,
+)
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.runner import Runner
@@ -31,7 +36,8 @@ def is_rounding(runner: Runner, fault: Fault, measured: bool = True) -> bool:
     """
     if fault.kind == "cut" or not may_round(runner, *fault.place):
         return False
-    limit = LAYER_ROUNDING if fault.stock and not fault.own_code else CODE_ROUNDING
+    own = not fault.stock or fault.own_code
+    limit = limit_own_code(runner.dtype) if own else LAYER_ROUNDING
     if not measured or fault.expected is None or fault.actual is None:
         return fault.gap.relative <= limit
     return fault.judge.is_rounding(fault.gap, fault.expected, fault.actual, limit)

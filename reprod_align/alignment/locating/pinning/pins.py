@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, Which
 from reprod_align.model.leaf import LeafPair, carries_mask, pair_leaves, sum_gradients
-from reprod_align.model.trace import Call, Trace
+from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.model.watch import Pin, Pins
 
 import numpy as np
@@ -22,20 +22,19 @@ class ReferencePins:
 
     def inputs(self, call: Call) -> dict[str, Pin]:
         """Return pins for the leaves of call.inputs."""
-        calls = self._counterparts.of(call)
-        if calls is None:
-            return {}
-        pairs = self._counterparts.pair_leaves(calls, "inputs")
-        pins = self._pin(calls, pairs, "inputs", self._constants)
-        return {**pins, **_pin_copies(call, pairs, pins)}
+        return self._pin_all(call, "inputs")
 
     def outputs(self, call: Call) -> dict[str, Pin]:
         """Return pins for the leaves of call.outputs."""
+        return self._pin_all(call, "outputs")
+
+    def _pin_all(self, call: Call, which: Which) -> dict[str, Pin]:
         calls = self._counterparts.of(call)
         if calls is None:
             return {}
-        pairs = self._counterparts.pair_leaves(calls, "outputs")
-        return self._pin(calls, pairs, "outputs", self._constants)
+        pairs = self._counterparts.pair_leaves(calls, which)
+        pins = self._pin(calls, pairs, which, self._constants)
+        return {**pins, **_pin_copies(getattr(call, which), pairs, pins)}
 
     def _pin(
         self, calls: CallPair, pairs: Sequence[LeafPair], which: Which, constants: bool
@@ -70,15 +69,17 @@ def differ_in_effect(call: Call, first: Pins, second: Pins) -> bool:
     return False
 
 
-def _pin_copies(call: Call, pairs: Sequence[LeafPair], pins: Mapping[str, Pin]) -> dict[str, Pin]:
-    """Return pins for inputs that repeat a pinned one, whose gradient must count once."""
+def _pin_copies(
+    leaves: Mapping[str, Leaf], pairs: Sequence[LeafPair], pins: Mapping[str, Pin]
+) -> dict[str, Pin]:
+    """Return pins for tensors that repeat a pinned one, whose gradient must count once."""
     copies = {}
-    for at, leaf in call.inputs.items():
+    for at, leaf in leaves.items():
         if at in pins or not leaf.differentiable:
             continue
         for pair in pairs:
             pin = pins.get(pair.actual)
-            if pin is not None and np.array_equal(call.inputs[pair.actual].array, leaf.array):
+            if pin is not None and np.array_equal(leaves[pair.actual].array, leaf.array):
                 copies[at] = replace(pin, gradient=np.zeros(leaf.array.shape))
                 break
     return copies
