@@ -217,7 +217,7 @@ class Noise:
 
     @property
     def _own_pins(self) -> Pins:
-        return NO_PINS if self._reference is None else _OwnPins(self._reference)
+        return NO_PINS if self._reference is None else _OwnPins(self._reference.by_key())
 
     def _run_in(self, dtype: str, pins: Pins) -> Trace | None:
         """Run the reference in another precision than it has now; None if it does not run there."""
@@ -233,7 +233,7 @@ class Noise:
     @cached_property
     def _answers(self) -> Trace | None:
         """The reference's run on its own numbers, with constants moved by float32's unit; None if none is."""
-        return None if self._reference is None else self._move_constants(_OwnPins(self._reference))
+        return None if self._reference is None else self._move_constants(self._own_pins)
 
     @cached_property
     def _answer_of_the_whole(self) -> Trace | None:
@@ -264,18 +264,21 @@ class Noise:
             runner.put_back(runner.reference)
 
 
+@dataclass(frozen=True)
 class _OwnPins:
-    """Gives each call of the reference what it had in an earlier run; constants stay as they come."""
+    """Gives each call of the reference what it had in an earlier run; constants stay as they come.
 
-    def __init__(self, earlier: Trace) -> None:
-        self._calls = earlier.by_key()
+    A dataclass: it may be sent to the process in which PyTorch is.
+    """
+
+    calls: Mapping[tuple[str, int], Call]
 
     def inputs(self, call: Call) -> dict[str, Pin]:
-        known = self._calls.get(call.key)
+        known = self.calls.get(call.key)
         return {} if known is None else _pin(known.inputs)
 
     def outputs(self, call: Call) -> dict[str, Pin]:
-        known = self._calls.get(call.key)
+        known = self.calls.get(call.key)
         return {} if known is None else _pin(known.outputs)
 
 

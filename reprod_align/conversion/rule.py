@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from reprod_align.base.large.transpose import transpose
 from reprod_align.errors import WeightsError
 from reprod_align.model.layout import cut, join
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.weights.stored import Array
-from reprod_align.weights.transpose import transpose
 
 import numpy as np
 

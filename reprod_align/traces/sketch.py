@@ -27,9 +27,9 @@ from typing import Any, Protocol
 
 from reprod_align.base.apart import measure_sizes
 from reprod_align.base.difference import divide
+from reprod_align.base.large.transpose import lay_dense
 from reprod_align.base.large.work import borrow
 from reprod_align.traces.places import KINDS, digest_integers, find_kinds, hash_numbers, hash_places
-from reprod_align.weights.transpose import lay_dense
 
 import numpy as np
 from numpy.typing import NDArray

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from reprod_align.base.large.transpose import copy_tiles
 from reprod_align.weights.stored import DTYPES, Array
-from reprod_align.weights.transpose import copy_tiles
 
 import numpy as np
 

@@ -1,9 +1,13 @@
 """Copies matrices into the other order of axes at the speed of memory."""
 
+from typing import Any
+
 from reprod_align.base.large.work import borrow
-from reprod_align.weights.stored import Array
 
 import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
 
 _ROWS, _COLUMNS = 256, 512  # of a tile, which stays in the cache
 _LINE = 64  # bytes
