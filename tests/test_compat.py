@@ -9,11 +9,11 @@ from typing import Any
 
 from reprod_align import Recorder, ReprodError
 from reprod_align.compat import ReprodDiffHelper, ReprodLogger
+from tests.conftest import PATIENCE, REPOSITORY
 
 import numpy as np
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parent.parent
 STAMP = re.compile(r"\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: ")
 SCRIPT = """
 import sys
@@ -44,7 +44,7 @@ def run(folder: Path, package: str = "reprod_align.compat", expected: str = "[1.
                                     options=options, after=after))  # fmt: skip
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     return subprocess.run([sys.executable, "-W", "ignore", script], cwd=folder, env=environment,
-                          capture_output=True, text=True, timeout=120)  # fmt: skip
+                          capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
 
 
 def lines(text: str) -> list[str]:

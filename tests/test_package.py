@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import reprod_align
-from tests.conftest import REPOSITORY
+from tests.conftest import PATIENCE, REPOSITORY
 from tests.submission.making import make_submission
 
 import numpy as np
@@ -39,7 +39,12 @@ def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a program with nothing of this environment in its own."""
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        list(map(str, words)), cwd=cwd, env=environment, capture_output=True, text=True, timeout=300
+        list(map(str, words)),
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
 
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.conftest import REPOSITORY
+from tests.conftest import PATIENCE, REPOSITORY
 from tests.docs.test_twins import DOCUMENTS, twin_of
 
 import pytest
@@ -28,7 +28,9 @@ def list_pages(nav: object) -> list[str]:
 
 def build(configuration: Path, site: Path) -> subprocess.CompletedProcess[str]:
     words = ["-m", "mkdocs", "build", "--strict", "-f", str(configuration), "-d", str(site)]
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=300)
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 def test_the_navigation_lists_every_page() -> None:

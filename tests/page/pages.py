@@ -20,6 +20,7 @@ from reprod_align.page.content import (
     TensorPicture,
 )
 from reprod_align.page.render import render_page
+from tests.conftest import PATIENCE
 
 import pytest
 
@@ -92,7 +93,7 @@ def open_page(
              f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000", "--lang=en",
              "--dump-dom", path.as_uri()]  # fmt: skip
     environment = os.environ | {"HOME": str(tmp_path)}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=environment)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=PATIENCE, env=environment)
     said = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     assert said == [], said
     return done.stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 from reprod_align import save_record
 from reprod_align.commands import COMMANDS, main, parse
 from reprod_align.page.terminal import show_output
-from tests.conftest import ENVIRONMENT, REPOSITORY, run_python
+from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, run_python
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def run_on_terminal(*words: str | Path, **environment: str) -> tuple[int, str]:
     except OSError:  # the other end is closed
         pass
     os.close(master)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=PATIENCE)
     assert error == b""
     return process.returncode, read.decode().replace("\r\n", "\n")
 

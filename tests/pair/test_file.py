@@ -30,7 +30,7 @@ from reprod_align.pair.announce import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.report import Check, Finding, Report
 from reprod_align.report.html import make_page
-from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_warm_python
+from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.test_isolation import OTHERS
 
 import numpy as np
@@ -279,7 +279,7 @@ def apart(tmp_path_factory: pytest.TempPathFactory) -> Run:
     ) -> subprocess.CompletedProcess[str]:
         words = [parent, "-c", code, *command, path, *given, *options]
         env = ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)}
-        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=600)
+        return subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE)
 
     return run
 

@@ -19,7 +19,7 @@ from pipeline.training.shards import Shards, restore_order, take_shard
 from pipeline.training.state import model_weights, read_state
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
-from tests.conftest import ENVIRONMENT, REPOSITORY
+from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY
 from tests.pipeline.runs import slow_down, tiny_run, write_sentences
 
 import numpy as np
@@ -111,7 +111,7 @@ class Processes:
 
     def finish(self) -> list[int]:
         """Return the exit codes."""
-        out, _ = self.parent.communicate(timeout=180)
+        out, _ = self.parent.communicate(timeout=PATIENCE)
         return json.loads(out.splitlines()[-1])
 
     def said(self, rank: int) -> tuple[str, str]:
@@ -281,7 +281,7 @@ FILES = ("log.jsonl", "last.safetensors", "best.safetensors")
 
 
 def wait_for_lines(log: Path, count: int) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not log.is_file() or log.read_bytes().count(b"\n") < count:
         assert time.monotonic() < deadline, "no training"
         time.sleep(0.005)
@@ -436,14 +436,16 @@ def test_a_launcher_that_is_stopped(
         process = subprocess.Popen(words, env=env, stdout=said, stderr=said, cwd=tmp_path)
         wait_for_lines(log, 3)
         process.send_signal(number)
-        assert process.wait(timeout=60) != 0
-    last, deadline = log.parent / "last.safetensors", time.monotonic() + 30
+        assert process.wait(timeout=PATIENCE) != 0
+    last, deadline = log.parent / "last.safetensors", time.monotonic() + PATIENCE
     while read_state(last)[1]["position"][1] < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert len(rows(log)) == read_state(last)[1]["position"][1] < STEPS
     time.sleep(1)  # until the log is no longer anyone's
     words = launched(side, tmp_path, home, sentences, slow=False)
-    done = subprocess.run(words, env=env, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    done = subprocess.run(
+        words, env=env, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE
+    )
     assert done.returncode == 0, done.stderr
     assert "goes on after step " in done.stdout + done.stderr
     assert len(rows(log)) == STEPS and furthest(log, alone[side] / "log.jsonl") < TOLERANCE

@@ -12,7 +12,7 @@ import sysconfig
 from pathlib import Path
 
 from pipeline.align import STEPS
-from tests.conftest import ENVIRONMENT, REPOSITORY
+from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY
 
 import pytest
 
@@ -41,7 +41,7 @@ def run_isolated(packages: Path, *words: str | Path) -> subprocess.CompletedProc
     paths = os.pathsep.join((str(REPOSITORY), str(packages)))
     command = [Path(sys.base_prefix, "bin", "python3"), *map(str, words)]
     env = ENVIRONMENT | {"PYTHONPATH": paths, "PYTHONNOUSERSITE": "1"}
-    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=PATIENCE)
 
 
 def test_the_other_framework_is_really_absent(side: tuple[str, Path]) -> None:

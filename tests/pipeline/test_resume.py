@@ -15,7 +15,7 @@ from pipeline.training.options import read_options
 from pipeline.training.session import Session
 from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError
-from tests.conftest import ENVIRONMENT, REPOSITORY
+from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY
 from tests.pipeline.runs import slow_down, tiny_run, write_sentences
 from tests.warm import warm_executable
 
@@ -53,7 +53,7 @@ def command(side: str, home: Path, sentences: Path, output: Path, fault: str = "
 
 
 def trained(words: list[str]) -> str:
-    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(words, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -61,11 +61,11 @@ def trained(words: list[str]) -> str:
 def stopped(words: list[str], number: int, ready: Callable[[], bool]) -> tuple[int, str]:
     """Send a training a signal when it is ready; return its exit code and what it said on stderr."""
     process = subprocess.Popen(words, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not ready() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.005)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     return process.returncode, said
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprod_align.errors import ReprodError
 from reprod_align.skeleton import list_templates, write_skeleton
-from tests.conftest import ENVIRONMENT, REPOSITORY, run_python
+from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, run_python
 
 import pytest
 
@@ -43,7 +43,9 @@ def test_it_runs_at_once_and_its_results_are_verified(tmp_path: Path) -> None:
     write_skeleton(folder)
     environment = ENVIRONMENT | {"PYTHONPATH": str(REPOSITORY)}
     words = [sys.executable, folder / "run_all.py"]
-    finished = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
+    finished = subprocess.run(
+        words, env=environment, capture_output=True, text=True, timeout=PATIENCE
+    )
     assert finished.returncode == 0, finished.stdout + finished.stderr
     assert finished.stdout.count(": aligned\n") == 5
     packed = run_python("-m", "reprod_align", "submit", cwd=folder, PYTHONPATH=str(REPOSITORY))
@@ -57,6 +59,6 @@ def test_it_runs_at_once_and_its_results_are_verified(tmp_path: Path) -> None:
     port.write_text(port.read_text().replace("epsilon=1e-12", "epsilon=1e-5"))
     for script in ("steps_pd.py", "check.py"):
         finished = subprocess.run([sys.executable, folder / script, "forward"], env=environment,
-                                  capture_output=True, text=True, timeout=600)  # fmt: skip
+                                  capture_output=True, text=True, timeout=PATIENCE)  # fmt: skip
     assert finished.returncode == 1 and "forward: DIFFERENT" in finished.stdout
     assert "reprod-align pair pair.py" in finished.stdout.splitlines()[-1]
