@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 _PAUSE = 0.05
 _WAITING = 20.0  # times its patience: a process that waits for good uses no processor time
 
@@ -49,7 +51,10 @@ def _answer(work: Callable[[], Any], answer: Any) -> None:
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     try:
-        found = work()
+        with threadpool_limits(
+            1
+        ):  # the threads do not follow into the copy: OpenMP would wait for them
+            found = work()
     except BaseException as error:
         found = Broken(f"crashed: {type(error).__name__}: {error}"[:300])
     try:

@@ -1,10 +1,6 @@
 """benchmarks/mutants: mutations parse and keep their line, the truth is direct, causes are judged."""
 
-import time
-from threading import Event
-
 import pipeline  # noqa: F401
-from benchmarks.apart import Broken, run_apart
 from benchmarks.mutants.__main__ import is_enough, make_table, parse
 from benchmarks.mutants.operators import Mutation, mutate
 from benchmarks.mutants.running import Bench, judge_mutant, prepare
@@ -52,20 +48,6 @@ def test_a_mutant_that_computes_the_same_does_not_count(bench: Bench) -> None:
     assert judge_mutant(bench, same).outcome == "unchanged"
     gone = Mutation("function", tanh.line, tanh.start, tanh.end, "Tanh", "Gone", ())
     assert judge_mutant(bench, gone).outcome == "raises"
-
-
-def test_a_hang_is_an_answer() -> None:
-    def hang() -> None:
-        while True:
-            pass
-
-    for work in (hang, Event().wait):  # one computes, one waits
-        with pytest.raises(Broken, match="hung"):
-            run_apart(work, patience=0.2)
-
-
-def test_work_that_waits_for_others_has_its_time() -> None:
-    assert run_apart(lambda: time.sleep(0.5) or "done", patience=0.2) == "done"
 
 
 @pytest.mark.parametrize(
