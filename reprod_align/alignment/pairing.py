@@ -93,6 +93,12 @@ class Pairing:
             pairs.setdefault((ours, theirs), pair)
         return list(pairs.values())
 
+    @cached_property
+    def _fused(self) -> frozenset[str]:
+        """PyTorch's modules whose parameters are divided in another way in Paddle."""
+        apart = (pair for pair in self.match.pairs if len(pair.torch) != len(pair.paddle))
+        return frozenset(parent(name) for pair in apart for name in pair.torch)
+
     def settings_differ(self, ours: str, theirs: str) -> bool:
         """Tell whether a pair of modules is known to be set differently."""
         if ours not in self.torch.modules or theirs not in self.paddle.modules:
@@ -101,10 +107,7 @@ class Pairing:
 
     def compare_settings(self, ours: str, theirs: str) -> list[SettingDifference]:
         """Return the settings in which a pair of modules differs."""
-        fused = any(
-            len(pair.torch) != len(pair.paddle) and ours in map(parent, pair.torch)
-            for pair in self.match.pairs
-        )
+        fused = ours in self._fused
         found = compare_settings(self.torch.modules[ours], self.paddle.modules[theirs], fused)
         if (ours, theirs) in self._laid_as_torch:  # its sizes are read off the weight's shape
             found = [difference for difference in found if difference.name not in FUSED_SIZES]
