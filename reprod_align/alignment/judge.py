@@ -152,9 +152,8 @@ def _compare_mode(
         port = locate(runner, findings, done)
     elif not training and runner.dtype == "float64" and _is_faint(done):
         search(runner, findings, done)
-    if (
-        training
-    ):  # a fault before a statistic changes it, but not in a run on the reference's numbers
+    # a fault before a statistic changes it, but not in a run on the reference's numbers
+    if training:
         compare_statistics(runner, findings, reference, port)
     elif not findings.is_enough:
         add_layers(runner, findings, done)

@@ -86,9 +86,8 @@ class Judge:
         if limit < found.relative <= WHOLE_ROUNDING:
             limit = max(limit, self.measure_constants(expected, whole))
         everywhere = self.noise is not None and self.noise.is_float32
-        if (
-            everywhere or limit < found.relative <= WHOLE_ROUNDING
-        ):  # sums that cancel leave few digits
+        # sums that cancel leave few digits
+        if everywhere or limit < found.relative <= WHOLE_ROUNDING:
             limit = max(limit, self.measure_inside(expected, whole))
         return found.relative <= limit and self.is_float32(expected, actual, limit)
 

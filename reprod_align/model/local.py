@@ -34,9 +34,8 @@ from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 
 import numpy as np
 
-_WORTH_RESTING = (
-    2**25
-)  # elements: converting fewer once more takes longer than their memory is worth
+# elements: converting fewer once more takes longer than their memory is worth
+_WORTH_RESTING = 2**25
 
 
 class LocalSide:

@@ -47,9 +47,8 @@ def pack(message: object) -> tuple[bytes, list[Array]]:
     """
     packer = _Packer()
     table = [packer.refer(message)]
-    while (
-        len(packer.waiting) > len(table) - 1
-    ):  # a loop: operations refer to each other in long chains
+    # a loop: operations refer to each other in long chains
+    while len(packer.waiting) > len(table) - 1:
         table.append(packer.describe(packer.waiting[len(table) - 1]))
     return json.dumps(table).encode(), packer.arrays
 

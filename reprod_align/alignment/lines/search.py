@@ -119,9 +119,8 @@ class _Search:
             lacking = self._taken_by(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
             taker = self._find_taker(wrong, at, consumers[1])
-            if (
-                taker is not consumers[1] and taker is not None
-            ):  # the value goes through another file
+            # the value goes through another file
+            if taker is not consumers[1] and taker is not None:
                 earlier = self._maker(wrong, self._theirs.index(taker))
                 made = made if earlier is None else self._theirs[earlier]
                 place = _position(taker, wrong)

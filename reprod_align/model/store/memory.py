@@ -10,9 +10,8 @@ _UNKNOWN = 2**32  # bytes to work with where the system does not tell
 _GROUPS = Path("/sys/fs/cgroup")
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MOST = -1, -3, -4  # of glibc's mallopt
 _MAPPED = 2**16  # blocks that are mapped alone at most, as glibc begins
-_LARGEST = (
-    2**25
-)  # bytes: the largest threshold that it takes, and its own after freeing such a block
+# bytes: the largest threshold that it takes, and its own after freeing such a block
+_LARGEST = 2**25
 _MOST = 2**31 - 1
 
 

@@ -27,9 +27,8 @@ from reprod_align.weights.writing.opcodes import (
 
 _STORAGE: Final = {dtype: kind for kind, dtype in STORAGES.items() if kind != "UntypedStorage"}
 _ALIGNMENT: Final = 64  # bytes: where PyTorch itself begins a storage
-_HEAD: Final = (
-    30 + 20
-)  # bytes of an entry's header without its name; the second are its 64-bit sizes
+# bytes of an entry's header without its name; the second are its 64-bit sizes
+_HEAD: Final = 30 + 20
 _ROOT: Final = "archive"
 
 
