@@ -209,9 +209,8 @@ def set_values(tensor: paddle.Tensor, values: Array) -> None:
     memory = _read_memory(tensor)
     if memory is not None and memory.flags.writeable and memory.shape == values.shape:
         with np.errstate(all="ignore"):
-            np.copyto(
-                memory, values, casting="unsafe"
-            )  # cast on the way: Paddle's own copies twice
+            # cast on the way: Paddle's own copies twice
+            np.copyto(memory, values, casting="unsafe")
         return
     with paddle.no_grad():
         tensor.set_value(constant(values, tensor))
