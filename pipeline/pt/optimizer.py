@@ -26,9 +26,7 @@ def build_optimizer(
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
     named = dict(model.named_parameters())
     decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
-    kept = float(
-        np.float32(weight_decay)
-    )  # Paddle keeps it in float32, where 0.01 is another number
+    kept = float(np.float32(weight_decay))  # as Paddle keeps it: 0.01 is another number there
     groups = [
         {"params": [named[name] for name in decay], "weight_decay": kept},
         {"params": [named[name] for name in named if name not in decay], "weight_decay": 0.0},
