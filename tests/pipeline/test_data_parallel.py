@@ -1,5 +1,6 @@
 """Several processes train as one does: the same curve from the same global batch, dropout on."""
 
+import fcntl
 import importlib
 import json
 import os
@@ -422,6 +423,12 @@ def launched(side: str, folder: Path, home: Path, data: Path, slow: bool = True)
     return [sys.executable, *words]
 
 
+def wait_for_end(log: Path) -> None:
+    """Wait until the log is no longer any process's."""
+    with log.open("r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+
 @pytest.mark.longer
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -441,7 +448,7 @@ def test_a_launcher_that_is_stopped(
     while read_state(last)[1]["position"][1] < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert len(rows(log)) == read_state(last)[1]["position"][1] < STEPS
-    time.sleep(1)  # until the log is no longer anyone's
+    wait_for_end(log)
     words = launched(side, tmp_path, home, sentences, slow=False)
     done = subprocess.run(
         words, env=env, capture_output=True, text=True, cwd=tmp_path, timeout=PATIENCE
