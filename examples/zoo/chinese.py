@@ -209,8 +209,6 @@ SENTENCES: Final[Mapping[str, str]] = {
     "published Swin: the original has no shift there":
         "整幅图像只有一个窗口时（如每个已发布 Swin 的最后一个阶段）窗口仍被移位并加掩码：原实现此处不移位",
     # notes
-    "by design: the batch norms apply the ReLUs, which have no layer of their own":
-        "有意为之：批归一化自带 ReLU，ReLU 没有自己的层",
     "by design: pixel_pos lies as in the authors' code, (1, pixels, width), and timm's is (1, width, 4, 4)":
         "有意为之：pixel_pos 与作者的代码一样按 (1, 像素, 宽度) 排列，而 timm 为 (1, 宽度, 4, 4)",
     "by design: the authors' first version, with gates that are clipped and squeeze to a quarter without "

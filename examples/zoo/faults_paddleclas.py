@@ -80,18 +80,6 @@ FAULTS = (
             "        self.fc_0 = nn.Sequential(\n"
             "            Conv2D(in_channels, self._fc0_output_channels, 1), nn.ReLU())\n")),
           line=85, design=True),
-    *(
-        Fault(pair, module, "by design: the batch norms apply the ReLUs, which have no layer of their own",
-              (("        super(ConvBNLayer, self).__init__()\n",
-                "        super(ConvBNLayer, self).__init__()\n"
-                "        self.relu = nn.ReLU() if act else None\n"),
-               ("act=act,\n            param_attr", "param_attr"),
-               ("        y = self._batch_norm(y)\n",
-                "        y = self._batch_norm(y)\n"
-                "        y = self.relu(y) if self.relu else y\n")),
-              line=line, within="ConvBNLayer", design=True)
-        for pair, module, line in (("Res2Net50_26w_4s", _RES2NET, 71), ("GhostNet_x1_0", _GHOST, 65))
-    ),
     Fault("ResNet18", _RESNET,
           "by design: a convolution on the first shortcut, unless use_first_short_conv=False",
           (("use_first_short_conv=True", "use_first_short_conv=False"),), line=304, design=True),
