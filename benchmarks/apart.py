@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from threadpoolctl import threadpool_limits
+import torch
 
 _PAUSE = 0.05
 _WAITING = 20.0  # times its patience: a process that waits for good uses no processor time
@@ -51,10 +51,9 @@ def _answer(work: Callable[[], Any], answer: Any) -> None:
     os.dup2(silent, 1)
     os.dup2(silent, 2)
     try:
-        with threadpool_limits(
-            1
-        ):  # the threads do not follow into the copy: OpenMP would wait for them
-            found = work()
+        # other threads do not follow into the copy: PyTorch's OpenMP and MKL would wait for them
+        torch.set_num_threads(1)
+        found = work()
     except BaseException as error:
         found = Broken(f"crashed: {type(error).__name__}: {error}"[:300])
     try:

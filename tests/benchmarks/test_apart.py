@@ -26,8 +26,9 @@ def test_work_that_waits_for_others_has_its_time() -> None:
 def test_a_copy_of_a_process_with_several_threads_computes() -> None:
     work = (
         "import torch; from benchmarks.apart import run_apart\n"
-        "work = lambda: torch.nn.functional.layer_norm(torch.ones(64, 64, 768), (768,)).sum().item()\n"
+        "ones = torch.ones(512, 512, dtype=torch.float64)\n"
+        "work = lambda: torch.nn.functional.layer_norm(ones @ ones, (512,)).sum().item()\n"
         "work(), print(run_apart(work, patience=5))"
     )
-    done = run_python("-c", work, OMP_NUM_THREADS="2")
+    done = run_python("-c", work, OMP_NUM_THREADS="2", MKL_NUM_THREADS="2")
     assert done.returncode == 0 and float(done.stdout) == 0, done.stderr
