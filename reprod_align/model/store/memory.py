@@ -8,8 +8,7 @@ from pathlib import Path
 
 _UNKNOWN = 2**32  # bytes to work with where the system does not tell
 _GROUPS = Path("/sys/fs/cgroup")
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MOST = -1, -3, -4  # of glibc's mallopt
-_MAPPED = 2**16  # blocks that are mapped alone at most, as glibc begins
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
 # bytes: the largest threshold that it takes, and its own after freeing such a block
 _LARGEST = 2**25
 _MOST = 2**31 - 1
@@ -21,11 +20,11 @@ def reuse_freed() -> Iterator[None]:
 
     Fresh memory comes page by page, which costs as much as a copy. Other allocators stay as they are.
     """
-    _set_malloc(_LARGEST, _MOST, mapped=0)
+    _set_malloc(_LARGEST, _MOST)
     try:
         yield
     finally:
-        _set_malloc(_LARGEST, 2 * _LARGEST, _MAPPED)
+        _set_malloc(_LARGEST, 2 * _LARGEST)
         give_back_freed()
 
 
@@ -36,13 +35,12 @@ def give_back_freed() -> None:
         trim(0)
 
 
-def _set_malloc(alone: int, kept: int, mapped: int) -> None:
-    """Set from which size on a block is mapped alone, how much free memory is kept, how many are mapped."""
+def _set_malloc(mapped: int, kept: int) -> None:
+    """Set from which size on a block is mapped alone, and how much free memory is kept."""
     mallopt = getattr(_find_c(), "mallopt", None)
     if mallopt is not None:
-        mallopt(_MMAP_THRESHOLD, alone)
+        mallopt(_MMAP_THRESHOLD, mapped)
         mallopt(_TRIM_THRESHOLD, kept)
-        mallopt(_MMAP_MOST, mapped)
 
 
 def _find_c() -> ctypes.CDLL | None:
