@@ -1,6 +1,7 @@
 """The places at which the random draws of both sides are told apart: each place has its own stream."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from reprod_align.base.naming import ancestors, is_within, last_part, parent
@@ -26,16 +27,21 @@ def find_certain_places(
         for side in (torch, paddle)
     )
     certain = {}
+    names, other_names = _by_parent(ours), _by_parent(theirs)
     for path, other in pairs.items():
         above, beside = parent(path), parent(other)
-        same_names = _names_under(above, ours) == _names_under(beside, theirs)
+        same_names = names[above] == other_names[beside]
         if path not in silent or (same_names and pairs.get(above) == beside):
             certain[other] = path
     return certain
 
 
-def _names_under(above: str, paths: Iterable[str]) -> set[str]:
-    return {last_part(path) for path in paths if parent(path) == above}
+def _by_parent(paths: Iterable[str]) -> defaultdict[str, set[str]]:
+    """Return the last parts of the paths by what stands above them."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        found[parent(path)].add(last_part(path))
+    return found
 
 
 def keep_common_places(places: Mapping[str, str], ours: Draws, theirs: Draws) -> dict[str, str]:
@@ -68,9 +74,11 @@ def _agree(place: str, places: Mapping[str, str], ours: Draws, theirs: Draws) ->
 
 def shapes_drawn(drawn: Draws, place: str, places: Iterable[str]) -> list[tuple[int, ...]]:
     """Return the shapes drawn in a module, outside the places that lie deeper in it."""
-    deeper = [path for path in places if path != place and is_within(path, place)]
-    return [
-        shape
-        for ((path, _), _), shape in drawn.items()
-        if is_within(path, place) and not any(is_within(path, inner) for inner in deeper)
-    ]
+    inside = [(path, shape) for ((path, _), _), shape in drawn.items() if is_within(path, place)]
+    known = {place, *places} if inside else set()
+    return [shape for path, shape in inside if _find_innermost(path, known) == place]
+
+
+def _find_innermost(path: str, places: Container[str]) -> str | None:
+    """Return the place that holds a path and lies deepest."""
+    return next((one for one in (path, *ancestors(path)) if one in places), None)
