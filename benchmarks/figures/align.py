@@ -24,11 +24,11 @@ _WORKING = ExitStack()
 
 ROWS = (
     Row(("a faithful pair", "忠实的模型对"), f"{_HERE}:judge_faithful", 4.0, f"{_HERE}:run_both",
-        "s of work", rounds=1),
+        "s of work"),
     Row(("one LayerNorm's epsilon is wrong", "一个 LayerNorm 的 epsilon 错误"), f"{_HERE}:judge_wrong", 8.0,
-        f"{_HERE}:run_both", "s of work", rounds=1),
+        f"{_HERE}:run_both", "s of work"),
     Row(("memory beyond the two models, a faithful pair", "除两个模型外的内存，忠实的模型对"),
-        f"{_HERE}:judge_faithful", _BYTES * _PARAMETERS / 2**20, unit="MB", rounds=1),
+        f"{_HERE}:judge_faithful", _BYTES * _PARAMETERS / 2**20, unit="MB"),
 )  # fmt: skip
 CURVES: tuple[Curve, ...] = ()
 

@@ -45,12 +45,6 @@ ROWS = (
 CURVES: tuple[Curve, ...] = ()
 
 WIDTH, INNER, KEYS, WORDS = 2048, 5632, 256, 32000  # TinyLlama's
-TARGETS = (
-    "model.safetensors.index.json",
-    "model_state.pdparams.index.json",
-    "model_state.pdparams",
-)
-_SHARD = 10**9
 _MATRICES = {
     "self_attn.q_proj": (WIDTH, WIDTH), "self_attn.k_proj": (KEYS, WIDTH),
     "self_attn.v_proj": (KEYS, WIDTH), "self_attn.o_proj": (WIDTH, WIDTH),

@@ -21,7 +21,7 @@ Span = tuple[int, int]
 
 RELATIVE_TOLERANCE = 1e-9
 """in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
-_BLOCK = 2**17  # elements: of fewer, threads would wait for each other more than they work
+_BLOCK = 2**19  # bytes: in fewer, threads would wait for each other more than they work
 
 
 @dataclass(frozen=True)
@@ -174,20 +174,28 @@ def distances(
     The three arrays are good until the next block is asked for.
     """
     subtract = _subtraction(expected.dtype, actual.dtype)
-    if subtract is not _subtract or expected.size <= _BLOCK:
+    most = _count_block(expected, actual)
+    if subtract is not _subtract or expected.size <= most:
         for start, ours, theirs in blocks(expected, actual, span):
             yield start, subtract(ours, theirs), ours, theirs
         return
     from reprod_align.base.large.work import borrow
 
     wide = np.result_type(expected.dtype, actual.dtype, np.float64)
-    with borrow(_BLOCK, wide) as buffer:
+    with borrow(most, wide) as buffer:
         for start, ours, theirs in blocks(expected, actual, span):
             apart = buffer[: ours.size]
             with np.errstate(all="ignore"):
-                np.copyto(apart, theirs)  # widened before: faster than while it is subtracted
-                np.subtract(apart, ours, out=apart)
+                np.subtract(_widen(theirs, apart), ours, out=apart)
             yield start, np.abs(apart, out=apart), ours, theirs
+
+
+def _widen(array: Array, buffer: Array) -> Array:
+    """Return the array in the buffer's dtype: widened before is faster than while it is subtracted."""
+    if array.dtype == buffer.dtype:
+        return array
+    np.copyto(buffer, array)
+    return buffer
 
 
 def by_place(distance: Array, ours: Array, theirs: Array) -> Array:
@@ -203,24 +211,37 @@ def blocks(
 
     Parts are good until the next are asked for. span: from which element to which; None for all.
     """
-    if expected.size <= _BLOCK:
+    most = _count_block(expected, actual)
+    if expected.size <= most:
         yield 0, take(expected, 0, expected.size), take(actual, 0, actual.size)
         return
-    for (start, ours), (_, theirs) in zip(parts(expected, span), parts(actual, span), strict=True):
+    both = parts(expected, span, most), parts(actual, span, most)
+    for (start, ours), (_, theirs) in zip(*both, strict=True):
         yield start, ours, theirs
 
 
-def parts(array: Array, span: Span | None = None) -> Iterator[tuple[int, Array]]:
-    """Yield an array in parts, as `blocks` does. Raises ReprodError if its file is written to."""
+def _count_block(*arrays: Array) -> int:
+    """Return how many elements of each array are compared at a time."""
+    return max(1, _BLOCK // max(1, *(array.itemsize for array in arrays)))
+
+
+def parts(
+    array: Array, span: Span | None = None, most: int | None = None
+) -> Iterator[tuple[int, Array]]:
+    """Yield an array in parts of at most `most` elements, as `blocks` does.
+
+    Raises ReprodError if its file is written to.
+    """
     from reprod_align.base.large.work import borrow, cut
 
-    file, spans = _find_file(array), cut(span or (0, array.size), _BLOCK)
+    most = most or _count_block(array)
+    file, spans = _find_file(array), cut(span or (0, array.size), most)
     if file is None:
         for start, stop in spans:
             yield start, _slice(array, start, stop)
         return
     file.require_unchanged()
-    with borrow(min(array.size, _BLOCK), array.dtype) as buffer:
+    with borrow(min(array.size, most), array.dtype) as buffer:
         read = _reader(file, array)
         for start, stop in spans:
             part = buffer[: stop - start]
@@ -267,7 +288,7 @@ def _slice(array: Array, start: int, stop: int) -> Array:
         return array.reshape(-1)[start:stop]
     row = array.size // len(array)
     first, last = start // row, -(-stop // row)
-    if row <= _BLOCK:
+    if row <= _count_block(array):
         return array[first:last].reshape(-1)[start - first * row : stop - first * row]
     pieces = [
         _slice(array[at], max(start - at * row, 0), min(stop - at * row, row))

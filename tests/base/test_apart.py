@@ -75,7 +75,7 @@ def test_nothing_else_does(values: np.ndarray) -> None:
 def test_a_gap_that_only_the_sample_has_is_none(
     block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", block)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
     monkeypatch.setattr(apart, "_SAMPLE", 16)
     values = np.ones((100, 100))
     values[50] = 10.0 ** np.linspace(0, 9, 100)

@@ -24,7 +24,7 @@ LAYOUTS = {
 def test_every_layout_and_block_finds_the_planted_element(
     block: int, ours: str, theirs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", block)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
     expected = RANDOM.integers(-9, 9, (4, 5, 6)).astype(np.float64)
     actual = expected.copy()
     actual[2, 3, 1] += 0.5
@@ -40,7 +40,7 @@ def test_every_layout_and_block_finds_the_planted_element(
 def test_blocks_are_the_whole_in_order(
     block: int, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", block)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
     numbers = np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
     for array in (numbers, np.asfortranarray(numbers), np.stack([numbers, -numbers], -1)[..., 0]):
         parts = list(blocks(array, -array))
@@ -154,7 +154,7 @@ def test_a_difference_is_found_in_every_block(at: int) -> None:
 def test_the_mean_is_measured_where_it_is_wanted(
     block: int, actual: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", block)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
     expected, theirs = np.arange(20.0).reshape(4, 5), np.arange(20.0).reshape(4, 5)
     theirs[1, 2] += 3.0
     theirs[3, 4] -= 1.0

@@ -66,7 +66,7 @@ def test_complex() -> None:
 @pytest.mark.parametrize("place", [0, 3, 5])
 @pytest.mark.parametrize("side", [0, 1, 2])
 def test_nan_makes_every_number_nan(place: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", 2)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: 2)
     pair = [np.arange(6.0), np.arange(6.0) * 7]
     for array in pair if side == 2 else [pair[side]]:
         array[place] = math.nan
@@ -85,7 +85,7 @@ def test_infinity_never_looks_close(pair: tuple[int, int]) -> None:
 
 
 def test_count_nonfinite(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", 2)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: 2)
     array = np.zeros((2, 4), np.float32)
     assert count_nonfinite(array) == (0, 0, None)
     array[0, 3], array[1, 0], array[1, 1] = math.inf, math.nan, -math.inf
@@ -188,7 +188,7 @@ def test_blocks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> N
     expected = GENERATOR.standard_normal((4, 5, 6))
     actual = expected + GENERATOR.standard_normal((4, 5, 6)) * 1e-3
     whole = compare_arrays(expected, actual)
-    monkeypatch.setattr(difference, "_BLOCK", block)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
     for e, a in ((expected, actual), (np.asfortranarray(expected), actual)):
         parts = compare_arrays(e, a)
         rounding = e.size * np.finfo(np.float64).eps  # of a sum of positive numbers, in any order
@@ -202,7 +202,7 @@ def test_blocks_change_nothing(block: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_first_of_equal_differences_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", 2)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: 2)
     assert compare_arrays(np.zeros(6), np.array([0, 0, 0, 1.0, 1.0, 1.0])).worst_index == (3,)
 
 

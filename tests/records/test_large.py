@@ -197,7 +197,7 @@ def test_blocks_and_threads_change_no_bit(seed: int, monkeypatch: pytest.MonkeyP
     whole, verdict = compare_arrays(*pair), compare_records(*sides).to_json()
     names = [field.name for field in fields(whole) if field.name != "_sides"]
     for block, span, cores in product((128, 1000), (128, 5000), (1, 3)):
-        monkeypatch.setattr(difference, "_BLOCK", block)
+        monkeypatch.setattr(difference, "_count_block", lambda *_, block=block: block)
         monkeypatch.setattr(work, "SPAN", max(span, block))
         monkeypatch.setattr(work, "count_cores", lambda cores=cores: cores)
         parts = compare_arrays(*pair)

@@ -33,7 +33,7 @@ def mapped(path: Path, array: np.ndarray = NUMBERS, offset: int = 3) -> np.ndarr
 def test_every_layout_is_read_as_it_is(
     layout: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", block)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
     there, here = LAYOUTS[layout](mapped(tmp_path / "x")), LAYOUTS[layout](NUMBERS)
     assert isinstance(find_file(there), MappedFile) and find_file(here) is None
     read = [part.copy() for _, part, other in blocks(there, here) if (part == other).all()]
@@ -65,7 +65,7 @@ def test_a_file_that_was_written_to_is_one_error(change: str, layout: str, tmp_p
 def test_a_file_that_is_cut_while_it_is_read_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_BLOCK", 1000)
+    monkeypatch.setattr(difference, "_count_block", lambda *_: 1000)
     array, read = mapped(tmp_path / "x"), []
     with pytest.raises(ReprodError, match="was written to"):
         for start, _ in difference.parts(array):
