@@ -245,7 +245,8 @@ def _drop_call(node: ast.AST, line: bytes) -> Iterator[Mutation]:
     kept = node.func.value if method else node.args[0] if node.args else None  # type: ignore[attr-defined]
     if kept is None or isinstance(kept, ast.Constant | ast.Starred):
         return
-    words = (*_words_of_call(last), r"passes on", rf"computes the output of {re.escape(last)}")
+    told = rf"computes the output of {re.escape(last)}", rf"PyTorch calls `self\.{re.escape(last)}\("
+    words = (*_words_of_call(last), r"passes on", *told)
     yield _replace("dropped call", node, line, _text(kept), words)
 
 

@@ -11,12 +11,14 @@ from reprod_align.model.source.parsing import (
     find_assignment,
     find_constant,
     find_forward,
+    find_single_renaming,
     is_plain_assignment,
     names_are_crossed,
 )
 
 import _pytest.mark
 import numpy as np
+import pytest
 
 CODE = UserCode((os.path.dirname(np.__file__),))
 LAYER = """\
@@ -118,6 +120,30 @@ def test_two_arguments_by_each_others_names_are_crossed(tmp_path: Path) -> None:
     for text, crossed in (("f(k, q, v)", True), ("f(q, k, v)", False), ("f(k, k, v)", False)):
         assert names_are_crossed(SourceLine("y.py", 9, text), inside) is crossed
     assert not names_are_crossed(SourceLine("y.py", 9, ""), inside)
+
+
+@pytest.mark.parametrize(
+    ("lines", "call", "found"),
+    [
+        (["key = x"], "self.split(key)", 5),
+        (["key = x"], "self.split(by=2, value=key)", 5),
+        (["key = x", "y = key + 1"], "self.split(key)", None),  # the name has another use
+        (["key = self.key(x)"], "self.split(key)", None),
+        (["key = x"], "self.split(x)", None),
+        (["key = x"], "self.split(key, value)", None),  # not what is asked for
+        (["key = x", "key = self.split(key)", "y = key + 1"], "", 5),
+    ],
+)
+def test_a_name_given_for_one_call_alone_is_found(
+    lines: list[str], call: str, found: int | None, tmp_path: Path
+) -> None:
+    file, names = tmp_path / "x.py", ["value"] if call != "self.split(key, value)" else ["by"]
+    body = [*lines, f"return {call}"] if call else lines
+    head = ["def split(self, value, by=1):", "    return value / by", "", "def forward(self, x):"]
+    file.write_text("\n".join([*head, *(f"    {line}" for line in body), ""]))
+    caller = SourceLine(str(file), 4 + len(body) - (not call), call or "self.split(key)")
+    place = find_single_renaming(caller, SourceLine(str(file), 2), names)
+    assert (place and place.line) == found
 
 
 def test_a_statement_that_only_renames_or_chooses_is_told_from_one_that_computes() -> None:

@@ -20,6 +20,7 @@ from reprod_align.model.source.parsing import (
     find_condition,
     find_constant,
     find_handed,
+    find_single_renaming,
     is_parameter,
     is_plain_assignment,
     is_same_function,
@@ -128,7 +129,7 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
         renamed = _find_renamed(made, used.user)
         return renamed or find_condition(place.file, place.line, held)
     if found.how != "lacking":
-        return None if made is None else _find_choice(made, place, held)
+        return _find_handing(found, used, held) if made is None else _find_choice(made, place, held)
     if made is not None and not held and not is_same_function(made.source, place):
         return made.source  # what a function of the user's returned
     inside = made is not None and made.source.file == place.file and made.source.line <= place.line
@@ -140,7 +141,35 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     lines = [find_assignment(place.file, place.line, name) for name in held]
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
     named = next((line for line in lines if line is not None and line.line > first), None)
-    return named or (used.caller if not inside and is_parameter(place, held) else None)
+    if named is None and made is not None and _is_made_beside(found.ours):
+        return made.source
+    if named is None and not inside and used.caller is not None and is_parameter(place, held):
+        return find_single_renaming(used.caller, place, held) or used.caller
+    return named
+
+
+def _is_made_beside(lacking: Operation | None) -> bool:
+    """Tell whether PyTorch's call takes what another call inside the same expression gives."""
+    if lacking is None:
+        return False
+    source = lacking.source
+    return any(
+        maker is not None
+        and maker.source.file == source.file
+        and source.line <= maker.source.line <= max(source.line, source.last_line)
+        and maker.source.expression in source.expression
+        for maker in lacking.makers
+    )
+
+
+def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> SourceLine | None:
+    """Return the call that hands a module another argument, if both sides use the parameter alike."""
+    ours, caller = found.ours, used.caller
+    if ours is None or caller is None or caller.file != used.source.file:
+        return None
+    alike = [name for name in held if name in ours.tensors]
+    known = is_parameter(used.source, alike) and is_parameter(ours.source, alike)
+    return caller if known else None
 
 
 def _find_renamed(made: Operation | None, user: SourceLine) -> SourceLine | None:

@@ -99,12 +99,31 @@ class _Search:
         if len(made.outputs) > 1 and any(map(due.find_equal, made.outputs)):
             place = _position(consumers[1], wrong)  # another of what one call returns
             return Difference("value", *consumers, True, consumers[1], made, place)
+        laid = self._explain_laid_value(maker, expected, consumers)
+        if laid is not None:
+            return laid
         starts = sorted(set(self._starts(maker)))
         found = [self._compare(at, wrong, expected) for at in starts]
         best = max(found, key=self._rank, default=None)
         if best is not None and best.ours is None:
             return Difference(best.how, consumers[0], best.theirs, best.is_sure)
         return best
+
+    def _explain_laid_value(
+        self, at: int, expected: Sequence[Array], consumers: Consumers
+    ) -> Difference | None:
+        """Explain what a call only laid out, where that was another of the reference's values."""
+        taker = self._theirs[at]
+        if not taker.inputs or taker.child is not None or not self._is_layout(taker):
+            return None
+        wrong, taker = self._follow_layouts(taker.inputs[0], at)
+        due = self._lay_back([*expected])
+        if not self._known.find_equal(wrong) or any(one.shape != wrong.shape for one in due):
+            return None
+        if KnownValues(due, self._relative).find_alike(wrong):
+            return None
+        found = self._explain_other_value(wrong, due, (consumers[0], taker))
+        return found if found.how == "lacking" else None
 
     def _explain_other_value(
         self, wrong: Array, expected: Sequence[Array], consumers: Consumers

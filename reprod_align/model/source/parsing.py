@@ -108,6 +108,42 @@ def find_handed(
     return place_of(inside.file, defaults.get(known[at]))
 
 
+def find_single_renaming(
+    caller: SourceLine, inside: SourceLine, names: Sequence[str]
+) -> SourceLine | None:
+    """Return where an argument got its name, if a statement only renames it for this one call.
+
+    caller: the call of the function in which `inside` stands. names: of which one is its parameter.
+    """
+    function, call = find_innermost(inside.file, inside.line, FUNCTIONS), _parse_expression(caller)
+    around = find_innermost(caller.file, caller.line, FUNCTIONS)
+    if function is None or around is None or not isinstance(call, ast.Call):
+        return None
+    known = [arg.arg for arg in function.args.args]
+    known = known[1:] if known[:1] == ["self"] else known
+    given = dict(zip(known, call.args, strict=False)) | {
+        one.arg: one.value for one in call.keywords
+    }
+    for argument in (given.get(name) for name in names):
+        if isinstance(argument, ast.Name):
+            place = find_assignment(caller.file, caller.line, argument.id)
+            if place is not None and is_plain_assignment(place):
+                if _count_reads(around, argument.id, place.line, caller) == 1:
+                    return place
+    return None
+
+
+def _count_reads(function: ast.AST, name: str, after: int, caller: SourceLine) -> int:
+    """Return how often a variable is read after a line, until a statement past `caller` sets it anew."""
+    uses = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
+    last = max(caller.line, caller.last_line)
+    anew = [one.lineno for one in uses if isinstance(one.ctx, ast.Store) and one.lineno > after]
+    end = min((line for line in anew if line >= caller.line), default=None)
+    end = None if end is None else max(end, last)
+    reads = [one.lineno for one in uses if isinstance(one.ctx, ast.Load) and one.lineno > after]
+    return len([line for line in reads if end is None or line <= end])
+
+
 def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
     """Tell whether a call hands over two variables by the names of each other's parameter.
 
