@@ -209,3 +209,20 @@ def test_how_a_fused_projection_is_stored_is_found_out(heads: int) -> None:
     report = align(*built(fused(num_key_value_heads=heads)))
     outputs = next(check for check in report.checks if check.what == "outputs, eval mode")
     assert outputs.relative < 1e-5, str(report)  # RMSNorm computes in float32 on both sides
+
+
+def test_how_a_fused_projection_is_stored_is_found_out_beside_another_fault() -> None:
+    first, second, inputs = built(fused(num_key_value_heads=4))
+    second.llama.norm.variance_epsilon = 0.5
+    report = align(first, second, inputs)
+    assert report.findings[0].paddle_name == "llama.norm", str(report)
+    assert "self_attn.q_proj.weight" in " ".join(report.remarks)
+
+
+def test_how_a_fused_projection_is_stored_is_found_out_where_each_attention_is_at_fault() -> None:
+    first, second, inputs = built(fused(num_key_value_heads=4))
+    for layer in second.llama.layers:
+        layer.self_attn.rotary_emb.cos_cached *= 0.5
+    report = align(first, second, inputs)
+    assert report.findings[0].paddle_name == "llama.layers.0.self_attn", str(report)
+    assert "self_attn.q_proj.weight" in " ".join(report.remarks)

@@ -7,7 +7,7 @@ from reprod_align.alignment.comparing import compare_outputs
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pairing import make_pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.alignment.trying.layouts import CLEARLY, settle_layouts
+from reprod_align.alignment.trying.layouts import CLEARLY, settle_groups, settle_layouts
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.text import shorten
 from reprod_align.match import Evidence, find_alternatives
@@ -32,7 +32,8 @@ def try_alternatives(
     if distance <= RELATIVE_TOLERANCE:
         return runner
     runner, turned = settle_layouts(runner)
-    if turned:
+    runner, dealt = settle_groups(runner)
+    if turned := [*turned, *dealt]:
         named = shorten(turned, _NAMED)
         findings.remark(f"laid out by comparing outputs, since the shapes do not tell: {named}")
         distance = _outputs_distance(runner)

@@ -6,9 +6,10 @@ reference's outputs, whatever is wrong elsewhere in the port.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
 from reprod_align.alignment.locating.differing import find_misfit
 from reprod_align.alignment.locating.fault import compare, rounding_of
@@ -16,13 +17,17 @@ from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE
+from reprod_align.base.naming import ancestors
 from reprod_align.match import TensorPair
 from reprod_align.model.side import ModelFailure
+from reprod_align.model.source.operation import Wanted
 
 import numpy as np
 
 CLEARLY = 1e-3
 """of how far outputs are apart: what the right way leaves at most"""
+
+_ROUNDED = 2e-6  # how far float32 inside may move a value
 
 Change = Mapping[TensorPair, TensorPair]
 """pairs of tensors, each with what takes its place"""
@@ -53,6 +58,86 @@ def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
     return _lay(runner, chosen), names
 
 
+def settle_groups(runner: Runner) -> tuple[Runner, list[str]]:
+    """Deal the rows of fused weights out to heads as the modules around them need it.
+
+    Returns which were dealt out otherwise. All weights of a pattern lie alike: modules that are at
+    fault tell nothing, the others decide.
+    """
+    settled: list[str] = []
+    for changes in _group_changes(runner.pairing.match.layouts):
+        modules = {_find_around(pair, runner.pairing) for pair in changes[0]}
+        try:
+            chosen = _choose(runner, changes, modules)
+        except ModelFailure:
+            chosen = None
+        if chosen is not None:
+            runner = _lay(runner, chosen)
+            settled += [pair.torch[0] for pair in chosen]
+    if not settled:
+        runner.load_port()
+    return runner, settled
+
+
+def _group_changes(layouts: Sequence[Change]) -> list[list[Change]]:
+    """Return the changes of fused pairs, those of the same pairs together."""
+    groups: dict[tuple[TensorPair, ...], list[Change]] = defaultdict(list)
+    for change in layouts:
+        if all(pair.is_fused for pair in change):
+            groups[tuple(change)].append(change)
+    return list(groups.values())
+
+
+def _find_around(pair: TensorPair, pairing: Pairing) -> str | None:
+    """Return the first module of Paddle's around a weight that has a counterpart."""
+    paired = set(pairing.modules.values())
+    return next((path for path in ancestors(pair.paddle[0]) if path in paired), None)
+
+
+def _choose(
+    runner: Runner, changes: Sequence[Change], modules: Collection[str | None]
+) -> Change | None:
+    """Return the change with which modules agree that do not agree without, and none the other way.
+
+    Where all of them are at fault: that with which one makes most of the reference's values.
+    """
+    as_it_is = _measure(_lay(runner, {}), with_handed=True)
+    if not any(as_it_is.get(module or "", 0.0) > RELATIVE_TOLERANCE for module in modules):
+        return None
+    for change in changes:
+        otherwise = _measure(_lay(runner, change), with_handed=True)
+        told = {_judge(as_it_is, otherwise, module) for module in modules}
+        if False in told:
+            return None
+        if True in told:
+            return change
+    module = min(module for module in modules if module in as_it_is)
+    first, *others = (_count_known(_lay(runner, change), module) for change in ({}, *changes))
+    most = max(others)
+    return changes[others.index(most)] if most > first and others.count(most) == 1 else None
+
+
+def _count_known(runner: Runner, module: str) -> int:
+    """Return how many of the values that a module of the port makes are the reference's."""
+    natural = runner.run_port(False, "outputs", backward=False)
+    counterparts = Counterparts(runner.pairing, runner.expected, natural)
+    pins = ReferencePins(counterparts, runner.expected, constants=False)
+    named = frozenset(counterparts.names.values()), frozenset(counterparts.names)
+    calls = [calls for calls in PinnedRun(runner.expected, natural, counterparts).calls
+             if calls.theirs.path == module]  # fmt: skip
+    wanted = [
+        Wanted(frozenset(call.key for call in keys), names, stock=stock)
+        for keys, names, stock in (
+            ([one.ours for one in calls], named[0], runner.pairing.torch.stock),
+            ([one.theirs for one in calls], named[1], runner.pairing.paddle.stock),
+        )
+    ]
+    ours = runner.run_reference(False, keep="none", wanted=wanted[0], backward=False)
+    theirs = runner.run_port(False, "all", pins, backward=False, wanted=wanted[1])
+    known = KnownValues((made for one in ours.operations for made in one.outputs), _ROUNDED)
+    return sum(known.knows(made) for one in theirs.operations for made in one.outputs)
+
+
 def _turn(pair: TensorPair) -> TensorPair:
     return replace(pair, lay=pair.choices[0], choices=(pair.lay,))
 
@@ -71,8 +156,11 @@ def _lay(runner: Runner, change: Change) -> Runner:
     return made
 
 
-def _measure(runner: Runner) -> dict[str, float]:
-    """Return how far each module of the port is from its counterpart on the reference's numbers."""
+def _measure(runner: Runner, with_handed: bool = False) -> dict[str, float]:
+    """Return how far each module of the port is from its counterpart on the reference's numbers.
+
+    with_handed: in what it hands to its children too, which are given the reference's in its place.
+    """
     natural = runner.run_port(False, "outputs", backward=False)
     counterparts = Counterparts(runner.pairing, runner.expected, natural)
     pins = ReferencePins(counterparts, runner.expected, constants=False)
@@ -82,6 +170,10 @@ def _measure(runner: Runner) -> dict[str, float]:
     for calls in run.calls:
         path = calls.theirs.path
         found[path] = max(found[path], *_distances(run, calls))
+        around = run.counterparts_around(calls) if with_handed else None
+        if around is not None:
+            path = around.theirs.path
+            found[path] = max(found[path], *_handed_distances(run, calls))
     return found
 
 
@@ -92,6 +184,15 @@ def _distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
     for pair in pairs:
         expected, actual = (leaf.array for leaf in calls.leaves(pair, "outputs"))
         yield compare(pair, expected, actual, rounding_of(calls.ours)).relative
+
+
+def _handed_distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:
+    """Yield how far what two calls are given is apart, relative, where a gradient flows."""
+    yield 0.0
+    for pair in run.pair_leaves(calls, "inputs"):
+        ours, theirs = calls.leaves(pair, "inputs")
+        if ours.differentiable:
+            yield compare(pair, ours.array, theirs.array, rounding_of(calls.ours)).relative
 
 
 def _judge(
