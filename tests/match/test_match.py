@@ -220,7 +220,7 @@ class PaddleHeads(pnn.Layer):
 def test_align_finds_out_how_a_fused_projection_is_stored() -> None:
     report = align(TorchHeads(), PaddleHeads(), (filled(2, 5, 8),))
     assert report.passed, str(report)
-    assert any("paired by comparing outputs" in remark for remark in report.remarks)
+    assert any("laid out by comparing outputs" in remark for remark in report.remarks)
 
 
 # ---------------------------------------------------------------- single tensors
