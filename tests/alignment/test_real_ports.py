@@ -11,9 +11,12 @@ from typing import Any
 from examples.zoo.pair import Batch, Pair, tokens
 from examples.zoo.transformers_table import ARCHITECTURES, MOBILE
 from reprod_align import align
+from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.trying import alternatives
 from reprod_align.match import collect_evidence, match_models
 from reprod_align.pair.sides import paddle_side, torch_side
 
+import numpy as np
 import paddle
 import pytest
 
@@ -217,6 +220,29 @@ def test_how_a_fused_projection_is_stored_is_found_out_beside_another_fault() ->
     report = align(first, second, inputs)
     assert report.findings[0].paddle_name == "llama.norm", str(report)
     assert "self_attn.q_proj.weight" in " ".join(report.remarks)
+
+
+def test_what_was_tried_of_a_fused_projection_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second, inputs = built(fused(num_key_value_heads=4))
+
+    def forward(self: Any, x: Any) -> Any:
+        gate, up = paddle.chunk(self.gate_up_fused_proj(x), 2, axis=-1)
+        return self.down_proj(paddle.tanh(gate) * up)
+
+    monkeypatch.setattr(type(second.llama.layers[0].mlp), "forward", forward)
+    measure, same = alternatives._outputs_distance, []
+
+    def compare_weights(runner: Runner) -> float:
+        held, due = runner.port.values(), runner.port_start()
+        same.append(all(np.allclose(held[name], due[name], 1e-6) for name in due))
+        return measure(runner)
+
+    monkeypatch.setattr(alternatives, "_outputs_distance", compare_weights)
+    report = align(first, second, inputs)
+    assert report.findings[0].paddle_name == "llama.layers.0.mlp", str(report)
+    assert len(same) > 1 and all(same[:2])
 
 
 def test_how_a_fused_projection_is_stored_is_found_out_where_each_attention_is_at_fault() -> None:

@@ -65,7 +65,8 @@ def settle_groups(runner: Runner) -> tuple[Runner, list[str]]:
     fault tell nothing, the others decide.
     """
     settled: list[str] = []
-    for changes in _group_changes(runner.pairing.match.layouts):
+    groups = _group_changes(runner.pairing.match.layouts)
+    for changes in groups:
         modules = {_find_around(pair, runner.pairing) for pair in changes[0]}
         try:
             chosen = _choose(runner, changes, modules)
@@ -74,7 +75,7 @@ def settle_groups(runner: Runner) -> tuple[Runner, list[str]]:
         if chosen is not None:
             runner = _lay(runner, chosen)
             settled += [pair.torch[0] for pair in chosen]
-    if not settled:
+    if groups:  # what was tried last lies in the port
         runner.load_port()
     return runner, settled
 
