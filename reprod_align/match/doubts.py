@@ -39,9 +39,12 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
         pairs = [change.get(pair, pair) for pair in found.pairs]
         named = ", ".join(" + ".join(pair.torch) for pair in change)
         yield f"laid out another way: {named}", replace(found, pairs=pairs)
+    known = {name for pair in found.pairs for name in pair.paddle} | {*found.paddle_left}
     for groups in found.doubts:
         for order in other_orders(len(groups[0])):
             other = exchange(found, groups, order)
+            if not known.issuperset(name for pair in other.pairs for name in pair.paddle):
+                continue  # one of the look-alikes lacks a tensor, such as a bias
             named = ", ".join(f"{path} with {other.owners[path]}" for g in groups for path in g)
             yield named, other
 

@@ -33,6 +33,33 @@ class PaddleBlock(paddle.nn.Layer):
         return weights @ (x @ self.v)
 
 
+class TorchTwo(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        return torch.tanh(self.left(x)) * self.right(x)
+
+
+class PaddleTwo(paddle.nn.Layer):
+    """Lacks a bias, under names that do not say which layer is which."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = paddle.nn.Linear(8, 8)
+        self.other = paddle.nn.Linear(8, 8, bias_attr=False)
+
+    def forward(self, x: Any) -> Any:
+        return paddle.tanh(self.gate(x)) * self.other(x)
+
+
+def test_look_alikes_are_not_exchanged_where_one_lacks_a_tensor() -> None:
+    report = align(TorchTwo(), PaddleTwo(), BATCH)
+    assert report.verdict == "diverges"
+    assert any("bias" in finding.message for finding in report.findings), str(report)
+
+
 def test_bare_weights_are_turned_together() -> None:
     report = align(torch.nn.Sequential(TorchBlock()), paddle.nn.Sequential(PaddleBlock()), BATCH)
     assert report.verdict == "faithful", str(report)
