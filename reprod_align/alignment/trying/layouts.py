@@ -89,21 +89,20 @@ def _group_changes(layouts: Sequence[Change]) -> list[list[Change]]:
     return list(groups.values())
 
 
-def _find_around(pair: TensorPair, pairing: Pairing) -> str | None:
-    """Return the first module of Paddle's around a weight that has a counterpart."""
+def _find_around(pair: TensorPair, pairing: Pairing) -> str:
+    """Return the first module of Paddle's around a weight that has a counterpart; the model has one."""
     paired = set(pairing.modules.values())
-    return next((path for path in ancestors(pair.paddle[0]) if path in paired), None)
+    return next(path for path in ancestors(pair.paddle[0]) if path in paired)
 
 
-def _choose(
-    runner: Runner, changes: Sequence[Change], modules: Collection[str | None]
-) -> Change | None:
+def _choose(runner: Runner, changes: Sequence[Change], modules: Collection[str]) -> Change | None:
     """Return the change with which modules agree that do not agree without, and none the other way.
 
     Where all of them are at fault: that with which one makes most of the reference's values.
     """
     as_it_is = _measure(_lay(runner, {}), with_handed=True)
-    if not any(as_it_is.get(module or "", 0.0) > RELATIVE_TOLERANCE for module in modules):
+    apart = [one for one in modules if as_it_is.get(one, 0.0) > RELATIVE_TOLERANCE]
+    if not apart:
         return None
     for change in changes:
         otherwise = _measure(_lay(runner, change), with_handed=True)
@@ -112,8 +111,8 @@ def _choose(
             return None
         if True in told:
             return change
-    module = min(module for module in modules if module in as_it_is)
-    first, *others = (_count_known(_lay(runner, change), module) for change in ({}, *changes))
+    counts = [_count_known(_lay(runner, change), min(apart)) for change in ({}, *changes)]
+    first, *others = counts
     most = max(others)
     return changes[others.index(most)] if most > first and others.count(most) == 1 else None
 
