@@ -35,7 +35,7 @@ import numpy as np
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
-_ROUNDED = 2e-6
+ROUNDED = 2e-6
 """how far float32 inside, such as that of rotary tables, may move a value"""
 _BESIDE = 1e-4
 """times a fault: what is apart by less did not make it"""
@@ -205,7 +205,7 @@ class LineFinder:
     def _closeness(self, fault: Fault) -> float:
         """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
         large = _BESIDE * fault.gap.relative if np.isfinite(fault.gap.relative) else 1.0
-        return max(_RELATIVE[self._runner.dtype], min(_ROUNDED, large))
+        return max(_RELATIVE[self._runner.dtype], min(ROUNDED, large))
 
     def _compare(
         self,

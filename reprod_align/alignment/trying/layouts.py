@@ -13,6 +13,7 @@ from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
 from reprod_align.alignment.locating.differing import find_misfit
 from reprod_align.alignment.locating.fault import compare, rounding_of
+from reprod_align.alignment.locating.lines import ROUNDED
 from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
@@ -26,8 +27,6 @@ import numpy as np
 
 CLEARLY = 1e-3
 """of how far outputs are apart: what the right way leaves at most"""
-
-_ROUNDED = 2e-6  # how far float32 inside may move a value
 
 Change = Mapping[TensorPair, TensorPair]
 """pairs of tensors, each with what takes its place"""
@@ -134,7 +133,7 @@ def _count_known(runner: Runner, module: str) -> int:
     ]
     ours = runner.run_reference(False, keep="none", wanted=wanted[0], backward=False)
     theirs = runner.run_port(False, "all", pins, backward=False, wanted=wanted[1])
-    known = KnownValues((made for one in ours.operations for made in one.outputs), _ROUNDED)
+    known = KnownValues((made for one in ours.operations for made in one.outputs), ROUNDED)
     return sum(known.knows(made) for one in theirs.operations for made in one.outputs)
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import reprod_align
 from tests.alignment.lines import torch_loss
-from tests.alignment.lines.test_lines import load
+from tests.alignment.lines.test_lines import load, plant
 
 import numpy as np
 import pytest
@@ -51,11 +51,7 @@ def test_a_faithful_port_has_no_finding() -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_line_and_cause_are_named(name: str, tmp_path: Path) -> None:
     before, after, words = FAULTS[name]
-    text = PORT.read_text()
-    assert text.count(before) == 1
-    port = tmp_path / "port.py"
-    port.write_text(text.replace(before, after))
-    changed = 1 + text[: text.index(before)].count("\n")
+    port, changed = plant(PORT, before, after, tmp_path)
     finding = judge(port, IDS).findings[0]
     assert words in finding.message
     assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"
