@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.report import Check, Finding, Report, Stage
+from reprod_align.report import Check, Finding, NotJudged, Report, Stage, Unjudged
 
 NOT_COMPARABLE = Gap(math.inf, 0.0, 0.0, "")
 OUTPUTS_IN_EVAL = "outputs, eval mode"
@@ -77,6 +77,12 @@ class Findings:
         """Note something that is not a fault but should be known, once."""
         if text not in self.report.remarks:
             self.report.remarks.append(text)
+
+    def leave_unjudged(self, kind: Unjudged, what: str) -> None:
+        """Note something that no comparison reaches, once."""
+        note = NotJudged(kind, what)
+        if note not in self.report.not_judged:
+            self.report.not_judged.append(note)
 
     def note_float32(self, place: str, relative: float) -> None:
         """Note a place at which one side computes with float32 inside, once."""

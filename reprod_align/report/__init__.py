@@ -73,6 +73,21 @@ class Check:
     """in float32: how far PyTorch's own run is from float64, which is what `relative` is held against"""
 
 
+Unjudged = Literal[
+    "output", "gradient", "input gradient", "state", "random numbers", "lines", "precision", "batches"
+]
+"""what can be left unjudged"""
+
+
+@dataclass(frozen=True)
+class NotJudged:
+    """Something of the pair that no comparison has reached, and why: agreement says nothing of it."""
+
+    kind: Unjudged
+    what: str
+    """one sentence: what was not judged, where, and why"""
+
+
 @dataclass(frozen=True)
 class ModuleShare:
     """How one call of a module came to differ; each figure is relative to its largest value."""
@@ -119,6 +134,8 @@ class Report:
     """where float32 inside is all that differs"""
     imprecise: dict[str, float] = field(default_factory=dict)
     """where one side computes with float32 inside, and the relative difference there"""
+    not_judged: list[NotJudged] = field(default_factory=list)
+    """what no comparison has reached"""
     details: Details = field(default_factory=Details)
     """every layer, weight and curve, for the web page and the table to paste"""
 
@@ -154,6 +171,8 @@ class Report:
             lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
         if self.remarks:
             lines += ["", "remarks:", *(f"  - {remark}" for remark in self.remarks)]
+        if self.not_judged:
+            lines += ["", "not judged:", *(f"  - {one.what}" for one in self.not_judged)]
         return "\n".join(lines)
 
     def _growth(self) -> list[str]:
@@ -202,6 +221,7 @@ class Report:
             "verdict": self.verdict,
             "findings": self.findings,
             "remarks": self.remarks,
+            "not_judged": self.not_judged,
             "imprecise": self.imprecise,
             "checks": self.checks,
             "pairs": self.pairs,
