@@ -74,7 +74,14 @@ class Check:
 
 
 Unjudged = Literal[
-    "output", "gradient", "input gradient", "state", "random numbers", "lines", "precision", "batches"
+    "output",
+    "gradient",
+    "input gradient",
+    "state",
+    "random numbers",
+    "lines",
+    "precision",
+    "batches",
 ]
 """what can be left unjudged"""
 
