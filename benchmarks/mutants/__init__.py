@@ -1,4 +1,6 @@
-"""Mutates single lines of Paddle ports and asks whether `align` names module, line and cause.
+"""The measure of "why, and which line": mutants of others' ports, frozen, and what is said of them.
 
-python -m benchmarks.mutants [--sample N] [--file NAME ...] [--json OUT]
+kinds      how a port is changed: one table          drawing    evenly over the kinds, by a seed
+frozen     a folder for each mutant                  judging    asks `align`, and `fix`
+reading    a finding as structure                    scoring    module, line, cause, repair: the table
 """

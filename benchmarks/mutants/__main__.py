@@ -1,97 +1,120 @@
-"""Runs the benchmark and prints every first finding, and a table.
+"""Draws a set of mutants, judges it, and prints the table.
 
-python -m benchmarks.mutants [--sample N] [--file NAME ...] [--seed N] [--json OUT]
+python -m benchmarks.mutants draw   SET [--files development|score] [--count N] [--seed N]
+python -m benchmarks.mutants judge  SET RESULTS [--again]
+python -m benchmarks.mutants table  SET RESULTS [--by kind|subject] [--markdown]
+python -m benchmarks.mutants show   SET RESULTS [--kind KIND]     development alone
 """
 
 import argparse
 import json
 import sys
-import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.mutants.running import judge_mutants, prepare
-from benchmarks.mutants.scoring import Row
-from benchmarks.mutants.subjects import SUBJECTS
+from benchmarks.mutants.drawing import draw
+from benchmarks.mutants.frozen import read_mutants, write_json, write_mutant
+from benchmarks.mutants.judging import judge_mutant, load_result, save_result
+from benchmarks.mutants.kinds import KINDS
+from benchmarks.mutants.scoring import Row, make_table, score
+from benchmarks.mutants.subjects import load_lists
 
-import paddlenlp.transformers  # noqa: F401  (before the processes are copied)
 import torch
-import transformers  # noqa: F401
 
-_COLUMNS = ("caught", "module", "line", "right cause", "wrong cause")
+_PACKAGES = ("paddlenlp", "paddlepaddle", "torch", "transformers")
 
 
 def main(words: Sequence[str]) -> int:
-    """Judge the mutants; exit 0 if the shares that the project promises are met."""
+    """Run one of the commands; exit 0 if it did what it should."""
     options = parse(words)
     torch.set_num_threads(1)
-    rows: list[Row] = []
-    start = time.perf_counter()
-    for name in options.file or SUBJECTS:
-        bench = prepare(name, options.sample, options.seed)
-        for row in judge_mutants(bench, options.sample):
-            rows.append(row)
-            if row.counts:
-                print(describe(row), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(row) for row in rows], indent=1))
-    counted = [row for row in rows if row.counts]
-    for key in ("file", "kind"):
-        print("", *make_table(counted, key), sep="\n")
-    left = len(rows) - len(counted)
-    print(f"{left} mutants compute the same or raise; {time.perf_counter() - start:.0f} s")
-    return 0 if counted and is_enough(counted) else 1
+    work = {"draw": draw_set, "judge": judge_set, "table": print_table, "show": show}
+    return work[options.command](options)
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=__doc__)
-    parser.add_argument("--sample", type=int, default=12, help="mutants a file; 0: all")
-    parser.add_argument("--file", nargs="*", choices=list(SUBJECTS), help="these ports alone")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write every row to this file")
-    return parser.parse_args(words)
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.mutants", description=__doc__, formatter_class=form
+    )
+    parser.add_argument("command", choices=("draw", "judge", "table", "show"))
+    parser.add_argument("set", type=Path, help="the folder of the frozen mutants")
+    parser.add_argument("results", type=Path, nargs="?", help="the folder of what was said of them")
+    parser.add_argument("--files", choices=("development", "score"), default="development")
+    parser.add_argument("--count", type=int, default=115, help="how many mutants are drawn")
+    parser.add_argument("--seed", type=int, default=26)
+    parser.add_argument("--kind", choices=list(KINDS), action="append", help="these kinds alone")
+    parser.add_argument("--by", choices=("kind", "subject"), default="kind")
+    parser.add_argument("--markdown", action="store_true", help="print the table as docs/ has it")
+    parser.add_argument("--again", action="store_true", help="judge those too that have a result")
+    options = parser.parse_args(words)
+    if options.command != "draw" and options.results is None:
+        parser.error(f"{options.command}: name the folder of the results after that of the set")
+    return options
 
 
-def describe(row: Row) -> str:
-    """Return a mutant and the first finding on it."""
-    told = [row.outcome, "module" if row.module else "NO MODULE"]
-    told += ["line" if row.line_named else "NO LINE", f"{row.cause} cause"]
-    if row.outcome != "caught":
-        told = [row.outcome.upper()]
-    head = f"{row.file}:{row.line} {row.kind}: {row.before} -> {row.after}  [{', '.join(told)}]"
-    return f"{head}\n    {row.place or 'the model'} {row.paddle_line}: {row.message}"
+def draw_set(options: argparse.Namespace) -> int:
+    """Draw mutants and write them to disk."""
+    import paddlenlp.transformers  # noqa: F401  (before the processes are copied)
+    import transformers  # noqa: F401
+
+    if options.set.exists():
+        print(f"{options.set} exists: a frozen set is not drawn anew", file=sys.stderr)
+        return 2
+    names = load_lists()[options.files]
+    made = 0
+    for mutant, original in draw(names, options.kind or list(KINDS), options.count, options.seed):
+        write_mutant(options.set, mutant, original)
+        made += 1
+        print(f"{made} {mutant.kind}", flush=True)
+    facts = {"files": options.files, "seed": options.seed, "mutants": made}
+    packages = {name: version(name) for name in _PACKAGES}
+    write_json(options.set / "set.json", {**facts, "packages": packages})
+    return 0
 
 
-def make_table(rows: Sequence[Row], key: str) -> list[str]:
-    """Return lines with counts and percentages for each value of `key`, and for all."""
-    groups: dict[str, list[Row]] = {}
-    for row in rows:
-        groups.setdefault(getattr(row, key), []).append(row)
-    lines = [f"{key:<18}{'mutants':>8}" + "".join(f"{name:>16}" for name in _COLUMNS)]
-    for name, found in [*sorted(groups.items()), ("all", list(rows))]:
-        cells = "".join(f"{count:>9} ({count / len(found):4.0%})" for count in count_hits(found))
-        lines.append(f"{name:<18}{len(found):>8}{cells}")
-    return lines
+def judge_set(options: argparse.Namespace) -> int:
+    """Ask about every mutant of a set that has no result yet."""
+    import paddlenlp.transformers  # noqa: F401  (before the processes are copied)
+    import transformers  # noqa: F401
+
+    for number, frozen in enumerate(read_mutants(options.set), 1):
+        if options.again or load_result(options.results, frozen.mutant.name) is None:
+            result = judge_mutant(frozen)
+            save_result(options.results, result)
+            print(f"{number} {result.seconds:.0f} s", flush=True)
+    return 0
 
 
-def count_hits(rows: Sequence[Row]) -> list[int]:
-    """Return how many rows were caught, have the module, the line, a right cause, a wrong cause."""
-    return [
-        sum(row.outcome == "caught" for row in rows),
-        sum(row.module for row in rows),
-        sum(row.line_named for row in rows),
-        sum(row.cause == "right" for row in rows),
-        sum(row.cause == "wrong" for row in rows),
-    ]
+def print_table(options: argparse.Namespace) -> int:
+    """Print what was found, by kind or by file."""
+    rows = score_set(options)
+    print(*make_table(rows, options.by, options.markdown), sep="\n")
+    return 0 if rows else 1
 
 
-def is_enough(rows: Sequence[Row]) -> bool:
-    """Tell whether module, line and right cause reach 95%, 85% and 75%, and no cause is wrong."""
-    caught, module, line, right, wrong = count_hits(rows)
-    count = len(rows)
-    return module >= 0.95 * count and line >= 0.85 * count and right >= 0.75 * count and not wrong
+def score_set(options: argparse.Namespace) -> list[Row]:
+    """Return a row for every mutant that has a result."""
+    rows = []
+    for frozen in read_mutants(options.set):
+        result = load_result(options.results, frozen.mutant.name)
+        if result is not None:
+            rows.append(score(frozen.mutant, result))
+    return rows
+
+
+def show(options: argparse.Namespace) -> int:
+    """Print every mutant with what was said of it; refuse to for the files of the score."""
+    facts = options.set / "set.json"
+    if not facts.is_file() or json.loads(facts.read_text("utf-8"))["files"] != "development":
+        print("single mutants are shown of a finished development set alone", file=sys.stderr)
+        return 2
+    for row in score_set(options):
+        if not options.kind or row.kind in options.kind:
+            print(row.describe())
+    return 0
 
 
 if __name__ == "__main__":

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.apart import Broken, run_apart
-from benchmarks.mutants.operators import Mutation, mutate
 from benchmarks.mutants.scoring import Row, score
 from benchmarks.mutants.subjects import SUBJECTS
 from benchmarks.mutants.truth import Arrays, collect_lines, differ, work_out
 from reprod_align import align
+
+from benchmarks.mutants.operators import Mutation, mutate
 
 PATIENCE = 120  # seconds for a mutant
 

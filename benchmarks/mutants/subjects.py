@@ -1,21 +1,32 @@
-"""The ports whose lines are mutated: two twins of this repository, and PaddleNLP's modeling files."""
+"""The ports whose lines are mutated: two twins of this repository, and PaddleNLP's modeling files.
+
+`files.json` keeps two lists apart. With the files for development one may look at every mutant. Of the
+files for the score only the table is looked at: who develops with them has no measure left.
+"""
 
 import importlib.util
+import json
+import random
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pipeline  # noqa: F401
 from examples.zoo.pair import Pair, move_weights, tokens
 from models import bert_config, pt_bert, pt_informer
-from tests.alignment.test_real_ports import FAITHFUL, FAITHFUL_TOO, PAIRED, Built
+from tests.alignment.test_real_ports import FAITHFUL, FAITHFUL_TOO, PAIRED, Built, port
 
 import numpy as np
 import paddle
 import torch
+
+Family = Literal["twin", "encoder", "decoder", "seq2seq", "vision"]
+Use = Literal["development", "score"]
+DRAWN_FOR_SCORE = 3  # of each family
+_SEED = 26
 
 
 @dataclass(frozen=True)
@@ -24,6 +35,9 @@ class Subject:
 
     module: str
     build: Callable[[ModuleType], Built]
+    family: Family = "twin"
+    seen: bool = True
+    """whether an earlier benchmark mutated this file, so that it is for development"""
 
     @property
     def path(self) -> Path:
@@ -95,30 +109,77 @@ def _build_informer(module: ModuleType) -> Built:
     return models[0], models[1], (x, marks[0], y, marks[1])
 
 
-def _paddlenlp(name: str, pair: Pair) -> Subject:
-    return Subject(f"paddlenlp.transformers.{name}.modeling", _build_port(pair))
+def _paddlenlp(name: str, family: Family, pair: Pair, seen: bool = True) -> Subject:
+    return Subject(f"paddlenlp.transformers.{name}.modeling", _build_port(pair), family, seen)
 
 
+def _unseen(name: str, family: Family, *pair: str) -> Subject:
+    return _paddlenlp(name, family, port(*pair or (name,)), seen=False)
+
+
+_CLASSIFIER = "ForSequenceClassification"
 SUBJECTS: Final[Mapping[str, Subject]] = {
     "pd_bert": Subject("models.pd_bert", _build_bert),
     "pd_informer": Subject("models.pd_informer", _build_informer),
-    "bert": _paddlenlp("bert", FAITHFUL["bert, classifier"]),
-    "electra": _paddlenlp("electra", FAITHFUL["electra, masked words"]),
-    "gpt": _paddlenlp("gpt", FAITHFUL["gpt2"]),
-    "clip": _paddlenlp("clip", FAITHFUL["clip"]),
-    "rw": _paddlenlp("rw", FAITHFUL["falcon"]),
-    "roberta": _paddlenlp("roberta", FAITHFUL_TOO["roberta"]),
-    "ernie": _paddlenlp("ernie", FAITHFUL_TOO["ernie"]),
-    "convbert": _paddlenlp("convbert", FAITHFUL_TOO["convbert"]),
-    "squeezebert": _paddlenlp("squeezebert", FAITHFUL_TOO["squeezebert"]),
-    "mobilebert": _paddlenlp("mobilebert", FAITHFUL_TOO["mobilebert"]),
-    "albert": _paddlenlp("albert", FAITHFUL_TOO["albert with gelu"]),
-    "mpnet": _paddlenlp("mpnet", FAITHFUL_TOO["mpnet"]),
-    "luke": _paddlenlp("luke", FAITHFUL_TOO["luke with its epsilon"]),
-    "bart": _paddlenlp("bart", FAITHFUL_TOO["bart"]),
-    "pegasus": _paddlenlp("pegasus", FAITHFUL_TOO["pegasus"]),
-    "opt": _paddlenlp("opt", FAITHFUL_TOO["opt, no mask"]),
-    "dpt": _paddlenlp("dpt", FAITHFUL_TOO["dpt"]),
-    "bit": _paddlenlp("bit", FAITHFUL_TOO["bit"]),
-    "llama": _paddlenlp("llama", PAIRED["llama, fused"][0]),
+    "bert": _paddlenlp("bert", "encoder", FAITHFUL["bert, classifier"]),
+    "electra": _paddlenlp("electra", "encoder", FAITHFUL["electra, masked words"]),
+    "gpt": _paddlenlp("gpt", "decoder", FAITHFUL["gpt2"]),
+    "clip": _paddlenlp("clip", "vision", FAITHFUL["clip"]),
+    "rw": _paddlenlp("rw", "decoder", FAITHFUL["falcon"]),
+    "roberta": _paddlenlp("roberta", "encoder", FAITHFUL_TOO["roberta"]),
+    "ernie": _paddlenlp("ernie", "encoder", FAITHFUL_TOO["ernie"]),
+    "convbert": _paddlenlp("convbert", "encoder", FAITHFUL_TOO["convbert"]),
+    "squeezebert": _paddlenlp("squeezebert", "encoder", FAITHFUL_TOO["squeezebert"]),
+    "mobilebert": _paddlenlp("mobilebert", "encoder", FAITHFUL_TOO["mobilebert"]),
+    "albert": _paddlenlp("albert", "encoder", FAITHFUL_TOO["albert with gelu"]),
+    "mpnet": _paddlenlp("mpnet", "encoder", FAITHFUL_TOO["mpnet"]),
+    "luke": _paddlenlp("luke", "encoder", FAITHFUL_TOO["luke with its epsilon"]),
+    "bart": _paddlenlp("bart", "seq2seq", FAITHFUL_TOO["bart"]),
+    "pegasus": _paddlenlp("pegasus", "seq2seq", FAITHFUL_TOO["pegasus"]),
+    "opt": _paddlenlp("opt", "decoder", FAITHFUL_TOO["opt, no mask"]),
+    "dpt": _paddlenlp("dpt", "vision", FAITHFUL_TOO["dpt"]),
+    "bit": _paddlenlp("bit", "vision", FAITHFUL_TOO["bit"]),
+    "llama": _paddlenlp("llama", "decoder", PAIRED["llama, fused"][0]),
+    "bigbird": _unseen("bigbird", "encoder"),
+    "funnel": _unseen("funnel", "encoder", "funnel", _CLASSIFIER),
+    "layoutlm": _unseen("layoutlm", "encoder", "layoutlm", _CLASSIFIER),
+    "nezha": _unseen("nezha", "encoder", "nezha", _CLASSIFIER),
+    "nystromformer": _unseen("nystromformer", "encoder", "nystromformer", _CLASSIFIER),
+    "roformer": _unseen("roformer", "encoder", "roformer", "ForMaskedLM"),
+    "tinybert": _unseen("tinybert", "encoder", "tinybert", "ForQuestionAnswering"),
+    "bloom": _unseen("bloom", "decoder", "bloom", "ForCausalLM"),
+    "ctrl": _unseen("ctrl", "decoder", "ctrl", "LMHeadModel"),
+    "xlm": _unseen("xlm", "decoder", "xlm", "WithLMHeadModel"),
+    "xlnet": _unseen("xlnet", "decoder", "xlnet", "LMHeadModel"),
+    "mbart": _unseen("mbart", "seq2seq"),
+    "mt5": _unseen("mt5", "seq2seq"),
+    "t5": _unseen("t5", "seq2seq"),
+    "blip": _unseen("blip", "vision", "blip", "ForConditionalGeneration"),
+    "chineseclip": _unseen("chineseclip", "vision"),
+    "clipseg": _unseen("clipseg", "vision"),
 }
+_LISTS = Path(__file__).with_name("files.json")
+
+
+def load_lists() -> Mapping[Use, list[str]]:
+    """Return the names of the files for development and of those for the score."""
+    lists: Mapping[Use, list[str]] = json.loads(_LISTS.read_text(encoding="utf-8"))["files"]
+    return lists
+
+
+def draw_lists() -> dict[Use, list[str]]:
+    """Draw the files for the score, as many of each family, from those that nobody has mutated yet.
+
+    `files.json` holds what this returned; a subject that is added later is for development, unless
+    the measure is frozen anew.
+    """
+    source = random.Random(_SEED)
+    families: dict[str, list[str]] = {}
+    for name, subject in SUBJECTS.items():
+        if not subject.seen:
+            families.setdefault(subject.family, []).append(name)
+    score = {it for names in families.values() for it in source.sample(names, DRAWN_FOR_SCORE)}
+    return {
+        "development": [name for name in SUBJECTS if name not in score],
+        "score": [name for name in SUBJECTS if name in score],
+    }

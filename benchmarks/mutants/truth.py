@@ -3,11 +3,14 @@
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from benchmarks.mutants.kinds import When
 from benchmarks.mutants.subjects import Subject
+from examples.zoo.pair import Batch
 from reprod_align.pair.sides import paddle_side
 
 import numpy as np
@@ -20,13 +23,16 @@ _CHANGED = 1e-9  # relative to the largest value
 _LEAST = 1e-4  # of the median of all largest values: a gradient below is zero but for rounding
 
 
-def work_out(subject: Subject, path: Path) -> Arrays:
+def work_out(subject: Subject, path: Path, batch: Batch | None = None) -> Arrays:
     """Return outputs and gradients of the port at `path`, in eval and in train mode, by name.
+
+    batch: in place of the pair's own.
 
     Its weights are random numbers that follow from their names. An output of a shape that PyTorch's
     model does not return is left out.
     """
     reference, model, inputs = subject.make(subject.load(path))
+    inputs = inputs if batch is None else batch
     shapes = _shapes_of_reference(reference, inputs)
     with paddle_side(model).working("float64", False):
         _fill(model)
@@ -42,25 +48,38 @@ def differ(expected: Arrays, actual: Arrays) -> bool:
     return any(_differs(expected[name], actual[name], least) for name in expected)
 
 
-def collect_lines(subject: Subject, path: Path) -> frozenset[int]:
-    """Return the lines of the port at `path` that run."""
-    lines: set[int] = set()
+def collect_lines(subject: Subject, path: Path) -> dict[When, frozenset[int]]:
+    """Return the lines of the port at `path` that run while it is made, while it is called, in either."""
+    module = subject.load(path)
+    built: set[int] = set()
+    called: set[int] = set()
+    with _watching(path, built):
+        _, model, inputs = subject.make(module)
+    with _watching(path, called):
+        for training in (False, True):
+            _call(model, inputs, training, "float32")
+    return {
+        "built": frozenset(built),
+        "called": frozenset(called),
+        "any": frozenset(built | called),
+    }
+
+
+@contextmanager
+def _watching(path: Path, lines: set[int]) -> Iterator[None]:
+    """Collect the lines of a file that run, those of the module itself left out."""
 
     def watch(frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != str(path) or frame.f_code.co_name in ("<module>",):
+        if frame.f_code.co_filename != str(path) or frame.f_code.co_name == "<module>":
             return None
         lines.add(frame.f_lineno)
         return watch
 
-    module = subject.load(path)
     sys.settrace(watch)
     try:
-        _, model, inputs = subject.make(module)
-        for training in (False, True):
-            _call(model, inputs, training, "float32")
+        yield
     finally:
         sys.settrace(None)
-    return frozenset(lines)
 
 
 def _fill(model: Any) -> None:

@@ -1,0 +1,67 @@
+"""Asks `align`, and `fix` where it exists, about a frozen mutant; each in a process of its own."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.apart import Broken, run_apart
+from benchmarks.mutants.frozen import Frozen, write_json
+from benchmarks.mutants.repairs import Repair, find_fix, judge_fix
+from benchmarks.mutants.subjects import SUBJECTS
+from reprod_align import align
+
+PATIENCE = 180  # seconds of a processor for a mutant
+
+
+@dataclass
+class Result:
+    """What `align` said about one mutant, word for word, and what became of its repair."""
+
+    name: str
+    outcome: str = "missed"
+    """caught, missed; or hung, crashed"""
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    """the fields of each finding"""
+    pairs: dict[str, str] = field(default_factory=dict)
+    """modules: PyTorch's name -> Paddle's"""
+    remarks: list[str] = field(default_factory=list)
+    repair: Repair = "none"
+    seconds: float = 0.0
+
+
+def judge_mutant(frozen: Frozen) -> Result:
+    """Return what is said about one mutant; a crash and a hang are results too."""
+    start = time.perf_counter()
+    try:
+        result: Result = run_apart(lambda: _ask(frozen), PATIENCE)
+    except Broken as error:
+        result = Result(frozen.mutant.name, str(error))
+    result.seconds = round(time.perf_counter() - start, 2)
+    return result
+
+
+def _ask(frozen: Frozen) -> Result:
+    subject = SUBJECTS[frozen.mutant.subject]
+    reference, model, inputs = subject.make(subject.load(frozen.path))
+    plain = json.loads(align(reference, model, inputs).to_json())
+    outcome = "caught" if plain["verdict"] == "diverges" else "missed"
+    result = Result(
+        frozen.mutant.name, outcome, plain["findings"], plain["pairs"], plain["remarks"]
+    )
+    if find_fix() is not None:
+        result.repair = judge_fix(frozen)
+    return result
+
+
+def save_result(folder: Path, result: Result) -> None:
+    """Write a result beside those of the other mutants."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / f"{result.name}.json", vars(result))
+
+
+def load_result(folder: Path, name: str) -> Result | None:
+    """Return the result of a mutant that was judged before; None if it was not."""
+    path = folder / f"{name}.json"
+    return Result(**json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else None
