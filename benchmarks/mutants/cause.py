@@ -4,16 +4,19 @@ A fact is a word, or a word and a name: "argument:axis", "call:softmax", "settin
 `NATURES` says what a call or an argument is about; names are PyTorch's or Paddle's, in one spelling.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
+CUT: Final = "…"
+"""what code ends with that a message has cut short"""
 Verdict = Literal["right", "silent", "wrong"]
 
 _SAME: Final[Mapping[str, str]] = {
     "dim": "axis", "dims": "axis", "eps": "epsilon", "layer_norm_eps": "epsilon", "perm": "axis",
     "permute": "transpose", "view": "reshape", "cat": "concat", "swish": "silu", "bmm": "matmul",
-    "masked_fill": "where", "bias_attr": "bias", "approximate": "gelu", "dropout": "p", "rate": "p",
+    "masked_fill": "where", "bias_attr": "bias", "rate": "p",
     "attn_mask": "mask", "attention_mask": "mask", "src_mask": "mask", "keepdims": "keepdim",
     "amax": "max", "amin": "min", "expand_as": "expand", "tile": "expand", "repeat": "expand",
 }  # fmt: skip
@@ -24,7 +27,7 @@ NATURES: Final[Mapping[str, str]] = {
     "split": "layout", "chunk": "layout", "t": "layout", "concat": "layout", "stack": "layout",
     "transpose_x": "layout", "transpose_y": "layout", "shape": "layout", "mean": "factor", "sum": "factor",
     "sqrt": "factor", "scale": "factor", "detach": "gradient", "stop_gradient": "gradient",
-    "expand": "layout", "tril": "mask", "triu": "mask",
+    "expand": "layout", "tril": "mask", "triu": "mask", "approximate": "function",
 }  # fmt: skip
 
 
@@ -58,9 +61,7 @@ class Told:
 def make_cause(element: str, name: str = "", owner: str = "", facts: Iterable[str] = ()) -> Cause:
     """Return a cause with the facts that name it: its element, what it is about, further ones."""
     name, owner = canonical(name), canonical(owner)
-    own = [f"{element}:{name}"] if name else [element]
-    if name in NATURES:
-        own.append(NATURES[name])
+    own = [f"{element}:{name}" if name else element, *_natures(name)]
     return Cause(element, name, owner, tuple(dict.fromkeys([*own, *facts])))
 
 
@@ -76,17 +77,33 @@ def judge(cause: Cause, expressions: Sequence[str], told: Told) -> Verdict:
     expressions: the mutated code that holds the change. A finding that shows one of them beside the
     reference's code names the change. A statement of anything else is wrong; none at all is silent.
     """
-    if told.facts & set(cause.facts) or set(told.expressions) & set(expressions):
+    if told.facts & set(cause.facts):
+        return "right"
+    if any(_is_code(shown, code) for shown in told.expressions for code in expressions):
         return "right"
     return "wrong" if told else "silent"
+
+
+def _is_code(shown: str, code: str) -> bool:
+    """Tell whether code that a finding shows, perhaps cut short, is this expression."""
+    if shown.endswith(CUT):
+        return _bare(code).startswith(_bare(shown.removesuffix(CUT)))
+    return shown == code
+
+
+def _bare(code: str) -> str:
+    return re.sub(r"""[\s()'"]|,(?=\))""", "", code)
 
 
 def facts_of_call(name: str) -> Iterator[str]:
     """Yield the facts that name a call which is missing, surplus, moved or another one."""
     name = canonical(name)
     yield f"call:{name}"
+    yield from _natures(name)
+
+
+def _natures(name: str) -> Iterator[str]:
+    """Yield what a call or an argument of this name is about."""
     if name in NATURES:
         yield NATURES[name]
-    for part in ("dropout", "norm", "mask"):
-        if part in name:
-            yield part
+    yield from (part for part in ("dropout", "norm", "mask") if part in name)

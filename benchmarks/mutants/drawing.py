@@ -19,6 +19,7 @@ from benchmarks.mutants.truth import Arrays, collect_lines, differ, work_out
 
 _PATIENCE = 60  # seconds for a mutant's own numbers
 _TRIES = 10  # mutations of a kind, until one counts; the kind's turn passes after them
+_PASSES = 5
 
 
 @dataclass(frozen=True)
@@ -58,18 +59,19 @@ def draw(
 ) -> Iterator[tuple[Mutant, str]]:
     """Yield mutants and their originals: one of each kind in turn, from every file in turn.
 
-    A kind of which the files have no more, or none within some tries, passes its turn.
+    A kind of which the files have no more, or none within some tries, passes its turn; after
+    some turns that all kinds passed, there are no more.
     """
     left = {kind: _shuffle(names, kind, seed) for kind in kinds}
-    made = 0
-    while left and made < count:
-        for kind in list(left):
+    made = passed = 0
+    while made < count and passed < _PASSES:
+        before = made
+        for kind in kinds:
             found = next(_changing(left[kind]), None)
-            if found is None:
-                del left[kind]
-            elif made < count:
+            if found is not None and made < count:
                 yield describe(*found, made)
                 made += 1
+        passed = 0 if made > before else passed + 1
 
 
 def _shuffle(names: Sequence[str], kind: str, seed: int) -> Iterator[tuple[Bench, Mutation]]:

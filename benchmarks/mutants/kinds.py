@@ -312,7 +312,8 @@ def change_branch(node: ast.AST, source: Source) -> Changes:
     """Take the other branch."""
     if isinstance(node, ast.If | ast.IfExp):
         test = node.test
-        facts = list(dict.fromkeys(fact for part in _bodies(node) for fact in _facts_inside(part)))
+        parts = [node.test, *_bodies(node)]
+        facts = list(dict.fromkeys(fact for part in parts for fact in _facts_inside(part)))
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             after = source.code(test.operand)
         else:
@@ -348,7 +349,10 @@ def _relabel(first: ast.expr, second: ast.expr, source: Source) -> Changes:
 
 
 def untie(node: ast.AST, source: Source) -> Changes:
-    """Make a parameter of its own where another module's is used."""
+    """Make a parameter of its own where another module's is used, or hand none over."""
+    if isinstance(node, ast.keyword) and "weight" in (node.arg or ""):
+        if isinstance(node.value, ast.Attribute) and node.value.attr == "weight":
+            yield _splice(source, node.value, "None"), make_cause("tie", facts=["argument"])
     if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Attribute):
         return
     choices = [node.value]
@@ -368,7 +372,7 @@ def leave_out_call(node: ast.AST, source: Source) -> Changes:
     kept = _first_input(node)
     if kept is not None and not isinstance(kept, ast.Constant | ast.Starred | ast.List):
         name = last_name(node)
-        cause = make_cause("call", name, facts=["missing", *facts_of_call(name)])
+        cause = make_cause("call", name, facts=facts_of_call(name))
         yield _splice(source, node, source.code(kept)), cause
 
 
@@ -384,12 +388,12 @@ def leave_out_summand(node: ast.AST, source: Source) -> Changes:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         if not any(isinstance(it, ast.Constant | ast.JoinedStr) for it in (node.left, node.right)):
             for kept in (node.left, node.right):
-                facts = ["missing", "operator", *_facts_around(node)]
+                facts = ["operator", *_facts_around(node)]
                 cause = make_cause("summand", facts=facts)
                 yield _splice(source, node, source.code(kept)), cause
     elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         after = source.code(node.target)
-        yield _splice(source, node, after), make_cause("summand", facts=["missing", "operator"])
+        yield _splice(source, node, after), make_cause("summand", facts=["operator"])
 
 
 def move_call(node: ast.AST, source: Source) -> Changes:
@@ -411,7 +415,7 @@ def move_call(node: ast.AST, source: Source) -> Changes:
 def _moved(first: ast.Call, second: ast.Call) -> Cause:
     names = [last_name(first), last_name(second)]
     facts = [fact for name in names for fact in facts_of_call(name)]
-    return make_cause("call", names[0], facts=["order", "moved", *facts])
+    return make_cause("call", names[0], facts=["order", *facts])
 
 
 def repeat_call(node: ast.AST, source: Source) -> Changes:
@@ -420,7 +424,7 @@ def repeat_call(node: ast.AST, source: Source) -> Changes:
         name = last_name(node)
         if not _is_layer(node) and name not in _PLAIN and not isinstance(node.args[0], ast.Starred):
             after = f"{source.code(node.func)}({source.code(node)})"
-            cause = make_cause("call", name, facts=["surplus", *facts_of_call(name)])
+            cause = make_cause("call", name, facts=facts_of_call(name))
             yield _splice(source, node, after), cause
 
 
@@ -446,7 +450,7 @@ def permute_result(node: ast.AST, source: Source) -> Changes:
     if isinstance(node, ast.Return) and isinstance(node.value, ast.Name | ast.Call | ast.Tuple):
         value = node.value.elts[0] if isinstance(node.value, ast.Tuple) else node.value
         after = f"paddle.roll({source.code(value)}, 1, -1)"
-        facts = ["surplus", "index", *facts_of_call("roll")]
+        facts = ["index", *facts_of_call("roll")]
         yield _splice(source, value, after), make_cause("layout", facts=facts)
 
 
@@ -481,7 +485,7 @@ def cut_gradient(node: ast.AST, source: Source) -> Changes:
             after = f"{source.code(node.value)}.detach()"
             yield (
                 _splice(source, node.value, after),
-                make_cause("call", "detach", facts=["surplus"]),
+                make_cause("call", "detach"),
             )
 
 
@@ -491,10 +495,12 @@ def _facts_around(node: ast.AST) -> list[str]:
 
 
 def _facts_inside(node: ast.AST) -> Iterator[str]:
-    """Yield the facts that name a call of some code."""
+    """Yield the facts that name a call of some code, and what its names are about."""
     for part in ast.walk(node):
         if isinstance(part, ast.Call) and last_name(part) not in _PLAIN:
             yield from facts_of_call(last_name(part))
+    words = " ".join(names_in(node)).lower()
+    yield from (word for word in ("dropout", "mask", "norm") if word in words)
 
 
 KINDS: Final[Mapping[str, Kind]] = {
@@ -531,9 +537,9 @@ def mutate(kind: str, source: Source, lines: frozenset[int]) -> list[Mutation]:
     for node in ast.walk(source.tree):
         for splice, cause in KINDS[kind].change(node, source):
             before, line = source.cut(splice.start, splice.end), source.line(splice.start)
-            if before != splice.after and line in lines:
-                at = source.statement(node)
-                first = line if hasattr(at, "body") else at.lineno
+            at = source.statement(node)
+            first = line if hasattr(at, "body") else at.lineno
+            if before != splice.after and {line, first} & lines:
                 found[splice.start, splice.after] = Mutation(
                     kind, line, first, splice, before, cause
                 )

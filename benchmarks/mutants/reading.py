@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from benchmarks.mutants.cause import Told, canonical, facts_of_call
-from benchmarks.mutants.source import last_name, spell
+from benchmarks.mutants.cause import CUT, Told, canonical, facts_of_call
+from benchmarks.mutants.source import is_plain, last_name, spell
 
 Finding = Mapping[str, Any]
 Names = Mapping[str, set[str]]
@@ -20,26 +20,32 @@ Names = Mapping[str, set[str]]
 
 _CODE: Final = r"`([^`]+)`"
 _BOTH: Final = rf"{_CODE} in Paddle(?: and|,) {_CODE} in PyTorch"
+_INSIDE: Final = rf"{_CODE} in Paddle, \w+ inside {_CODE}"
 _INSTEAD: Final = rf"{_CODE} in place of {_CODE} gives PyTorch's numbers"
+_COMES_FROM: Final = rf"the \w+ comes from {_CODE}"
+_PASSES_ON: Final = r"the output of (\w+)"
 _SETTING: Final = r"(?:Settings differ: |; )(\w+): (?:PyTorch|kind)"
 _VALUE: Final = r"(\w+) is \S+ in Paddle: \S+ gives PyTorch's numbers"
-# what the words of a cause state, where they quote no code; a fact as benchmarks/mutants/cause.py has it
+# what the words of a cause state, where they quote no code; a group is the name of a call
 _WORDS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (r"\bmask(ed|s|ing)?\b|causal|hides? |attends to", ("mask",)),
     (r"softmax (is )?over|over axis \d+ instead|over the (queries|keys)", ("axis", "call:softmax")),
-    (r"axes are permuted|permuted by|transpose|reshape|in the order|heads are (split|merged)", ("layout", "axis")),
+    (r"over axis \d+ in place of", ("axis",)),
+    (r"permuted (in|by)|transpose|reshape|in the order|heads are (split|merged)", ("layout", "axis")),
     (r"\brolled\b|reverse order|order along axis", ("layout", "index")),
-    (r"takes index|\bthe (first|last) along|\bthe indices\b|the index |slice from|\boff by\b", ("index",)),
+    (r"takes (index|the (first|last))|the indices\b|the index -?\d|slice from|\boff by\b", ("index",)),
     (r"\bdrops\b|dropout|draws random numbers", ("dropout",)),
     (r"\bepsilon\b", ("setting:epsilon", "argument:epsilon")),
-    (r"norm is missing|norm is one too many|the \w+ normalises|norm over", ("norm",)),
-    (r"the function is (\w+) in Paddle and (\w+)", ("function",)),
-    (r"applies it here", ("function", "missing")),
+    (r"norm is missing|norm is one too many|norm over", ("norm",)),
+    (r"the function is (?P<call>\w+)(?: \([^)]*\))? in Paddle and (?P<other>\w+)", ("function",)),
+    (r"(?P<call>tri[ul]) of diagonal -?\d+ in place of", ("argument:diagonal",)),
+    (r"they start at -?\d+, PyTorch's at", ("summand",)),
+    (r"(?P<call>\w+)(?: \([^)]*\))?: \w+ applies it here", ("function",)),
     (r"are PyTorch's times|scaled (by|differently)|the rest is scaled|ratio is one number", ("factor",)),
     (r"plus the constant|PyTorch's plus|does not add|adds .* (once more|where)|\bminus\b", ("summand",)),
     (r"opposite sign", ("sign", "summand", "operator")),
-    (r"exchanged|the (query|key|value) is\b", ("order", "value")),
-    (r"passes on", ("missing", "value", "order")),
+    (r"exchanged|the (query|key|value) is\b|\breversed\b", ("order", "value")),
+    (r"passes on", ("value",)),
     (r"tied to", ("tie",)),
     (r"gradient (is stopped|stops|is zero)|\bdetach\b", ("gradient",)),
     (r"(is|made) without (a|its) bias", ("setting:bias", "argument:bias")),
@@ -56,9 +62,9 @@ def read_finding(finding: Finding, pairs: Mapping[str, str]) -> Told:
     words = split_cause(finding["message"])
     if _LONE in words:  # a tensor that one side lacks tells of itself
         return Told(frozenset(_facts_of_tensor(finding)))
-    facts = {*_facts_of_words(words), *_facts_of_settings(words)}
-    facts |= set(_facts_of_code(words, _name_modules(pairs)))
-    return Told(frozenset(facts), tuple(_wrong_code(words)))
+    names = _name_modules(pairs, finding["torch_name"])
+    facts = {*_facts_of_words(words), *_facts_of_settings(words), *_facts_of_code(words, names)}
+    return Told(frozenset(facts), tuple(dict.fromkeys(_wrong_code(words))))
 
 
 def split_cause(message: str) -> str:
@@ -71,14 +77,11 @@ def split_cause(message: str) -> str:
 
 
 def _facts_of_words(words: str) -> Iterator[str]:
-    plain = re.sub(_CODE, "", words)
+    plain = re.sub(rf"{_COMES_FROM}|{_CODE}|{_PASSES_ON}", "", words)  # a module's name is no cause
     for pattern, facts in _WORDS:
-        found = re.search(pattern, plain)
-        if found:
+        for found in re.finditer(pattern, plain):
             yield from facts
-            yield from (
-                f"call:{canonical(name)}" for name in found.groups()[:2] if name and name.isalpha()
-            )
+            yield from (f"call:{canonical(name)}" for name in found.groupdict().values() if name)
 
 
 def _facts_of_settings(words: str) -> Iterator[str]:
@@ -94,23 +97,30 @@ def _facts_of_tensor(finding: Finding) -> Iterator[str]:
 
 def _facts_of_code(words: str, names: Names) -> Iterator[str]:
     """Yield what the quoted code states: calls missing or surplus, or what differs in two expressions."""
-    for side, fact in (("PyTorch", "missing"), ("Paddle", "surplus")):
-        for code in re.findall(rf"{side} calls {_CODE} here", words):
-            yield fact
-            yield from _calls(_parse(code), names)
-    pairs = re.findall(_BOTH, words) + [(old, new) for new, old in re.findall(_INSTEAD, words)]
-    for paddle, torch in pairs:
+    for code in re.findall(rf"(?:PyTorch|Paddle) calls {_CODE} here", words):
+        yield from _calls(_parse(code), names)
+    for name in re.findall(_PASSES_ON, words) if "passes on" in words else ():
+        yield from (fact for one in _known_as(name, names) for fact in facts_of_call(one))
+    for paddle, torch in [*re.findall(_BOTH, words), *_replaced(words)]:
         yield from _differences(_parse(paddle), _parse(torch), names)
+
+
+def _replaced(words: str) -> list[tuple[str, str]]:
+    """Return the code of the port and what in its place gives PyTorch's numbers."""
+    return [(before, after) for after, before in re.findall(_INSTEAD, words) if _parse(before)]
 
 
 def _wrong_code(words: str) -> Iterator[str]:
     """Yield the port's expressions of which the finding says that they should be others."""
-    found = [paddle for paddle, _ in re.findall(_BOTH, words)]
-    found += [before for _, before in re.findall(_INSTEAD, words)]
-    found += re.findall(rf"Paddle calls {_CODE} here", words)
+    found = [paddle for paddle, _ in [*re.findall(_BOTH, words), *re.findall(_INSIDE, words)]]
+    found += [before for before, _ in _replaced(words)]
+    for pattern in (rf"Paddle calls {_CODE} here", _COMES_FROM):
+        found += re.findall(pattern, words)
     for code in found:
         node = _parse(code)
-        if node is not None:
+        if code.endswith(CUT):
+            yield code
+        elif node is not None and not is_plain(node):
             yield spell(node)
 
 
@@ -130,16 +140,28 @@ def _keywords(call: ast.Call) -> dict[str, str]:
 
 
 def _calls(node: ast.AST | None, names: Names) -> Iterator[str]:
-    """Yield the facts that name the outermost call, in either side's words."""
+    """Yield the facts that name the outermost call or operator, in either side's words."""
+    if isinstance(node, ast.BinOp):
+        yield "summand" if isinstance(node.op, ast.Add | ast.Sub) else "factor"
     name = last_name(node.body if isinstance(node, ast.Expression) else node) if node else ""
-    for one in {name, *names.get(name, ())} - {""}:
+    for one in _known_as(name, names):
         yield from facts_of_call(one)
 
 
-def _name_modules(pairs: Mapping[str, str]) -> Names:
+def _known_as(name: str, names: Names) -> set[str]:
+    """Return the name of a call, and what the port calls a module of that name."""
+    return {name, *names.get(name, ())} - {""}
+
+
+def _name_modules(pairs: Mapping[str, str], place: str) -> Names:
+    """Return what the port calls PyTorch's modules, those of the finding's own module first."""
     names: dict[str, set[str]] = {}
     for torch, paddle in pairs.items():
         names.setdefault(torch.rpartition(".")[2], set()).add(paddle.rpartition(".")[2])
+    for torch, paddle in pairs.items():
+        around, _, name = torch.rpartition(".")
+        if around == place:
+            names[name] = {paddle.rpartition(".")[2]}
     return names
 
 

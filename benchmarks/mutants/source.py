@@ -117,6 +117,11 @@ def read_number(node: ast.AST) -> int | float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
+def is_plain(node: ast.AST) -> bool:
+    """Tell whether a node is a constant alone, which may stand anywhere."""
+    return isinstance(node, ast.Constant) or read_number(node) is not None
+
+
 def covering(source: Source, start: int, end: int) -> list[str]:
     """Return every expression but plain constants that holds a span, in one spelling each, inside first.
 
@@ -127,7 +132,7 @@ def covering(source: Source, start: int, end: int) -> list[str]:
         node
         for node in ast.walk(source.tree)
         if isinstance(node, ast.expr) and _holds(source.span(node), start, last)
-        if not isinstance(node, ast.Constant) and read_number(node) is None
+        if not is_plain(node)
     ]
     return [spell(node) for node in sorted(inside, key=lambda node: _length(source.span(node)))]
 

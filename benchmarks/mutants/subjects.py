@@ -140,6 +140,8 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
     "dpt": _paddlenlp("dpt", "vision", FAITHFUL_TOO["dpt"]),
     "bit": _paddlenlp("bit", "vision", FAITHFUL_TOO["bit"]),
     "llama": _paddlenlp("llama", "decoder", PAIRED["llama, fused"][0]),
+    "mpnet-words": _paddlenlp("mpnet", "encoder", FAITHFUL["mpnet, masked words"]),
+    "bert-words": _paddlenlp("bert", "encoder", FAITHFUL_TOO["bert, masked words"]),
     "bigbird": _unseen("bigbird", "encoder"),
     "funnel": _unseen("funnel", "encoder", "funnel", _CLASSIFIER),
     "layoutlm": _unseen("layoutlm", "encoder", "layoutlm", _CLASSIFIER),

@@ -49,7 +49,9 @@ def test_a_finding_is_right_if_it_names_what_was_changed(message: str, verdict: 
 
 
 def test_a_setting_is_read_with_its_name_in_either_framework_s_words() -> None:
-    told = tell(EVIDENCE + "Settings differ: eps: PyTorch 1e-12, Paddle 1e-5; p: PyTorch 0, Paddle 1")
+    told = tell(
+        EVIDENCE + "Settings differ: eps: PyTorch 1e-12, Paddle 1e-5; p: PyTorch 0, Paddle 1"
+    )
     assert {"setting:epsilon", "setting:p"} <= told.facts
 
 

@@ -25,7 +25,9 @@ def test_the_lists_are_those_that_were_drawn_and_share_no_file() -> None:
 
 
 def test_drawing_is_even_over_the_kinds_and_repeats_itself() -> None:
-    first, again, other = ([it for it, _ in draw(["pd_bert"], KINDS, 6, seed)] for seed in (1, 1, 2))
+    first, again, other = (
+        [it for it, _ in draw(["pd_bert"], KINDS, 6, seed)] for seed in (1, 1, 2)
+    )
     assert first == again != other
     assert [it.kind for it in first] == [*KINDS, *KINDS]
 
@@ -53,9 +55,7 @@ def test_single_mutants_of_the_score_are_not_shown(
     assert "development set alone" in capsys.readouterr().err
 
 
-def test_a_frozen_set_is_not_drawn_anew(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_frozen_set_is_not_drawn_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["draw", str(tmp_path)]) == 2
     assert "exists" in capsys.readouterr().err
 
