@@ -1,6 +1,7 @@
 """Draws a set of mutants, judges it, and prints the table.
 
 python -m benchmarks.mutants draw   SET [--files development|score] [--count N] [--seed N]
+python -m benchmarks.mutants draw   SET --list benchmarks/mutants/sets/score.json
 python -m benchmarks.mutants judge  SET RESULTS [--again]
 python -m benchmarks.mutants table  SET RESULTS [--by kind|subject] [--markdown]
 python -m benchmarks.mutants show   SET RESULTS [--kind KIND]     development alone
@@ -9,12 +10,12 @@ python -m benchmarks.mutants show   SET RESULTS [--kind KIND]     development al
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.mutants.drawing import draw
-from benchmarks.mutants.frozen import read_mutants, write_json, write_mutant
+from benchmarks.mutants.drawing import draw, restore
+from benchmarks.mutants.frozen import Mutant, list_entries, read_mutants, write_json, write_mutant
 from benchmarks.mutants.judging import judge_mutant, load_result, save_result
 from benchmarks.mutants.kinds import KINDS
 from benchmarks.mutants.scoring import Row, make_table, score
@@ -43,6 +44,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("set", type=Path, help="the folder of the frozen mutants")
     parser.add_argument("results", type=Path, nargs="?", help="the folder of what was said of them")
     parser.add_argument("--files", choices=("development", "score"), default="development")
+    parser.add_argument("--list", type=Path, help="make the mutants of this list; none are drawn")
     parser.add_argument("--count", type=int, default=115, help="how many mutants are drawn")
     parser.add_argument("--seed", type=int, default=26)
     parser.add_argument("--kind", choices=list(KINDS), action="append", help="these kinds alone")
@@ -63,16 +65,27 @@ def draw_set(options: argparse.Namespace) -> int:
     if options.set.exists():
         print(f"{options.set} exists: a frozen set is not drawn anew", file=sys.stderr)
         return 2
-    names = load_lists()[options.files]
-    made = 0
-    for mutant, original in draw(names, options.kind or list(KINDS), options.count, options.seed):
+    made = []
+    for mutant, original in _choose(options):
         write_mutant(options.set, mutant, original)
-        made += 1
-        print(f"{made} {mutant.kind}", flush=True)
-    facts = {"files": options.files, "seed": options.seed, "mutants": made}
+        made.append(mutant)
+        print(f"{len(made)} {mutant.kind}", flush=True)
     packages = {name: version(name) for name in _PACKAGES}
-    write_json(options.set / "set.json", {**facts, "packages": packages})
+    facts = {"files": options.files, "seed": options.seed, "packages": packages}
+    write_json(options.set / "set.json", {**facts, "mutants": list_entries(made)})
     return 0
+
+
+def _choose(options: argparse.Namespace) -> Iterator[tuple[Mutant, str]]:
+    """Yield the mutants of a frozen list, or draw new ones."""
+    if options.list is None:
+        names = load_lists()[options.files]
+        kinds = options.kind or list(KINDS)
+        yield from draw(names, kinds, options.count, options.seed)
+        return
+    frozen = json.loads(options.list.read_text("utf-8"))
+    options.files, options.seed = frozen["files"], frozen["seed"]
+    yield from restore(frozen["mutants"])
 
 
 def judge_set(options: argparse.Namespace) -> int:

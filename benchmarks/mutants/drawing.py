@@ -10,10 +10,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 from benchmarks.apart import Broken, run_apart
-from benchmarks.mutants.frozen import Mutant
+from benchmarks.mutants.frozen import Entry, Mutant
 from benchmarks.mutants.kinds import KINDS, Mutation, When, mutate, parses
 from benchmarks.mutants.places import find_places
-from benchmarks.mutants.source import Source, covering
+from benchmarks.mutants.source import Source, Splice, covering
 from benchmarks.mutants.subjects import SUBJECTS
 from benchmarks.mutants.truth import Arrays, collect_lines, differ, work_out
 
@@ -72,6 +72,29 @@ def draw(
                 yield describe(*found, made)
                 made += 1
         passed = 0 if made > before else passed + 1
+
+
+def restore(entries: Sequence[Entry]) -> Iterator[tuple[Mutant, str]]:
+    """Yield the mutants of a list that was frozen, whatever is drawn today.
+
+    Raises ValueError if a source of an installed package is not the one that was mutated.
+    """
+    for number, entry in enumerate(entries):
+        bench = prepare(entry["subject"])
+        found = _find(bench, entry)
+        places = find_change(bench, found) if found else None
+        if found is None or places is None:
+            raise ValueError(f"{entry['subject']}: another version of its source is installed")
+        yield describe(bench, found, places, number)
+
+
+def _find(bench: Bench, entry: Entry) -> Mutation | None:
+    """Return the mutation that an entry stands for; None if the source reads otherwise."""
+    splice = Splice(entry["start"], entry["end"], entry["after"])
+    line = bench.source.line(splice.start)
+    made = mutate(entry["kind"], bench.source, frozenset({line}))
+    same = (it for it in made if (it.splice, it.before) == (splice, entry["before"]))
+    return next(same, None)
 
 
 def _shuffle(names: Sequence[str], kind: str, seed: int) -> Iterator[tuple[Bench, Mutation]]:

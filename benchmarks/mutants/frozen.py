@@ -7,7 +7,7 @@ SET/0007-axis-bert/original.txt    the source as it is installed
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,9 @@ from typing import Any
 from benchmarks.mutants.cause import Cause
 from benchmarks.mutants.source import Splice
 
+Entry = dict[str, Any]
+"""a mutant in a list: subject, kind, start, end, before, after"""
+_ENTRY = ("subject", "kind", "start", "end", "before", "after")
 _DESCRIPTION = "mutant.json"
 _ORIGINAL = "original.txt"
 
@@ -81,6 +84,11 @@ def write_mutant(folder: Path, mutant: Mutant, original: str) -> None:
 def read_mutants(folder: Path) -> list[Frozen]:
     """Read the mutants of a set, in the order in which they were drawn."""
     return [Frozen(at.parent, _read(at)) for at in sorted(folder.glob(f"*/{_DESCRIPTION}"))]
+
+
+def list_entries(mutants: Iterable[Mutant]) -> list[Entry]:
+    """Return the entries of a list, from which the same mutants are made again."""
+    return [{key: getattr(it, key) for key in _ENTRY} for it in mutants]
 
 
 def _read(path: Path) -> Mutant:

@@ -1,17 +1,22 @@
 """Mutants are drawn evenly over kinds and files, from a seed; the files for the score are set apart."""
 
+import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pipeline  # noqa: F401
 from benchmarks.mutants import __main__ as command
-from benchmarks.mutants.drawing import draw, find_change, prepare
+from benchmarks.mutants.drawing import draw, find_change, prepare, restore
+from benchmarks.mutants.frozen import list_entries
+from benchmarks.mutants.kinds import KINDS as MADE
 from benchmarks.mutants.kinds import mutate
 from benchmarks.mutants.source import Splice
-from benchmarks.mutants.subjects import DRAWN_FOR_SCORE, SUBJECTS, draw_lists, load_lists
+from benchmarks.mutants.subjects import DRAWN_FOR_SCORE, SUBJECTS, Use, draw_lists, load_lists
 
 import pytest
 
+SETS = Path(command.__file__).with_name("sets")
 KINDS = ["function", "operator", "call left out"]
 
 
@@ -21,7 +26,8 @@ def test_the_lists_are_those_that_were_drawn_and_share_no_file() -> None:
     assert not set(lists["development"]) & set(lists["score"])
     assert not any(SUBJECTS[name].seen for name in lists["score"])
     families = [SUBJECTS[name].family for name in lists["score"]]
-    assert {families.count(it) for it in families} == {DRAWN_FOR_SCORE}
+    assert max(families.count(it) for it in families) == DRAWN_FOR_SCORE
+    assert len(set(families)) == 4
 
 
 def test_drawing_is_even_over_the_kinds_and_repeats_itself() -> None:
@@ -64,3 +70,23 @@ def test_a_result_needs_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.parse(["judge", "set"])
     assert "name the folder" in capsys.readouterr().err
+
+
+def test_a_frozen_list_gives_the_same_mutants_again() -> None:
+    drawn = [it for it, _ in draw(["pd_bert"], KINDS, 2, 1)]
+    assert [it for it, _ in restore(list_entries(drawn))] == drawn
+    entry = {**list_entries(drawn)[0], "before": "elsewhere"}
+    with pytest.raises(ValueError, match="another version"):
+        list(restore([entry]))
+
+
+@pytest.mark.parametrize("use", ["development", "score"])
+def test_the_frozen_lists_take_their_own_files_alone_and_every_kind_that_these_have(
+    use: Use,
+) -> None:
+    held = json.loads((SETS / f"{use}.json").read_text(encoding="utf-8"))
+    assert held["files"] == use
+    assert {it["subject"] for it in held["mutants"]} <= set(load_lists()[use])
+    counts = Counter(it["kind"] for it in held["mutants"])
+    assert set(counts) <= set(MADE) and len(counts) >= 20
+    assert max(counts.values()) <= -(-len(held["mutants"]) // len(counts)) + 2
