@@ -35,7 +35,7 @@ class Bench:
 @cache
 def prepare(name: str) -> Bench:
     """Run a port as it is."""
-    source = Source(SUBJECTS[name].path.read_text(encoding="utf-8"))
+    source = Source(SUBJECTS[name].path.read_bytes().decode())  # line ends stay as they are
 
     def look() -> tuple[Arrays, dict[When, frozenset[int]]]:
         with copied(name, source.text) as path:
@@ -50,7 +50,7 @@ def copied(name: str, text: str) -> Iterator[Path]:
     """Write a source under its own name to a folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
         path = Path(folder) / SUBJECTS[name].path.name
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(text.encode())
         yield path
 
 

@@ -69,15 +69,15 @@ class Frozen:
     @property
     def original(self) -> str:
         """The source before the change."""
-        return (self.folder / _ORIGINAL).read_text(encoding="utf-8")
+        return (self.folder / _ORIGINAL).read_bytes().decode()
 
 
 def write_mutant(folder: Path, mutant: Mutant, original: str) -> None:
     """Write the folder of a mutant."""
     own = folder / mutant.name
     own.mkdir(parents=True)
-    (own / mutant.file).write_text(mutant.splice.apply(original), encoding="utf-8")
-    (own / _ORIGINAL).write_text(original, encoding="utf-8")
+    (own / mutant.file).write_bytes(mutant.splice.apply(original).encode())
+    (own / _ORIGINAL).write_bytes(original.encode())
     write_json(own / _DESCRIPTION, asdict(mutant))
 
 

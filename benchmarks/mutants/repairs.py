@@ -52,10 +52,10 @@ def apply_patch(path: Path, patch: str) -> str | None:
     with TemporaryDirectory() as folder:
         copy, file = Path(folder, path.name), Path(folder, "repair.patch")
         copy.write_bytes(path.read_bytes())
-        file.write_text(patch, encoding="utf-8")
-        words = ["patch", "--silent", "--force", "--fuzz=0", str(copy), str(file)]
+        file.write_bytes(patch.encode())
+        words = ["patch", "--silent", "--force", "--fuzz=0", "--binary", str(copy), str(file)]
         done = subprocess.run(words, capture_output=True)
-        return copy.read_text(encoding="utf-8") if done.returncode == 0 else None
+        return copy.read_bytes().decode() if done.returncode == 0 else None
 
 
 def judge_source(frozen: Frozen, text: str) -> Repair:
