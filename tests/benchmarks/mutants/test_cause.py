@@ -68,6 +68,22 @@ def test_an_edit_that_was_proven_names_its_code() -> None:
     assert judge(make_cause("branch"), ("FAULTY",), told) == "right"
 
 
+def test_code_that_is_cut_short_is_known_by_its_beginning() -> None:
+    told = tell(
+        EVIDENCE + "the mask comes from `paddle.triu( (paddle.full((2, 2), -np.inf …`: 1 more"
+    )
+    held = ("paddle.triu(paddle.full((2, 2), -np.inf), 2)",)
+    assert judge(make_cause("argument", "diagonal", "triu"), held, told) == "right"
+    assert judge(make_cause("argument", "diagonal", "triu"), ("paddle.tril(x)",), told) == "wrong"
+
+
+def test_the_name_of_a_module_is_no_cause() -> None:
+    message = (
+        EVIDENCE + "PyTorch computes the output of dropout + x, Paddle -the output of dropout + x"
+    )
+    assert "dropout" not in tell(message).facts and "summand" in tell(message).facts
+
+
 def test_a_tensor_without_a_counterpart_tells_of_itself() -> None:
     told = tell("(8,): the Paddle model has no counterpart of this", torch_name="dense.bias")
     assert judge(make_cause("setting", "bias_attr", "Linear"), (), told) == "right"

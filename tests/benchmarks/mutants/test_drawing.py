@@ -90,3 +90,20 @@ def test_the_frozen_lists_take_their_own_files_alone_and_every_kind_that_these_h
     counts = Counter(it["kind"] for it in held["mutants"])
     assert set(counts) <= set(MADE) and len(counts) >= 20
     assert max(counts.values()) <= -(-len(held["mutants"]) // len(counts)) + 2
+
+
+def test_a_table_that_loading_weights_replaces_is_no_fault() -> None:
+    bench = prepare("pd_informer")
+    made = mutate("number in a table", bench.source, bench.lines["built"])
+    table = next(it for it in made if it.before == "10000.0")  # of the buffer `pe`
+    assert find_change(bench, table) is None
+
+
+def test_lines_that_make_the_model_and_those_that_call_it_are_told_apart() -> None:
+    bench = prepare("pd_bert")
+    lines = bench.source.text.splitlines()
+    made, called = (next(at for at, it in enumerate(lines, 1) if words in it)
+                    for words in ("self.activation = nn.Tanh()", "scores / math.sqrt"))  # fmt: skip
+    assert made in bench.lines["built"] - bench.lines["called"]
+    assert called in bench.lines["called"] - bench.lines["built"]
+    assert {made, called} <= bench.lines["any"]
