@@ -107,3 +107,10 @@ def test_lines_that_make_the_model_and_those_that_call_it_are_told_apart() -> No
     assert made in bench.lines["built"] - bench.lines["called"]
     assert called in bench.lines["called"] - bench.lines["built"]
     assert {made, called} <= bench.lines["any"]
+
+
+@pytest.mark.parametrize("use", ["development", "score"])
+def test_each_place_of_a_frozen_list_is_still_there(use: Use) -> None:
+    for entry in json.loads((SETS / f"{use}.json").read_text(encoding="utf-8"))["mutants"]:
+        held = SUBJECTS[entry["subject"]].path.read_bytes()
+        assert held[entry["start"] : entry["end"]].decode() == entry["before"]

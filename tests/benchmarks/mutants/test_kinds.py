@@ -115,6 +115,17 @@ def test_places_are_counted_in_bytes() -> None:
     assert Splice(3, 4, "b").apply("é a") == "é b"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_line_ends_stay_as_they_are(kind: str) -> None:
+    text = PORT.replace("\n", "\r\n")
+    made = mutate(kind, Source(text), frozenset(range(1, 99)))
+    assert [(it.line, it.cause) for it in made] == [(it.line, it.cause) for it in find(kind)]
+    for mutation in made:
+        mutated = mutation.splice.apply(text)
+        assert parses(mutated) and "\n" not in mutated.replace("\r\n", "")
+        assert mutation.splice.undo(mutated, mutation.before) == text
+
+
 def test_a_call_s_names_come_from_paddle_where_the_port_gives_none() -> None:
     source = Source("def f(x):\n    return F.softmax(x, 1), x.mean(1), self.norm(x, 1)\n")
     made = mutate("axis", source, frozenset({2}))
