@@ -73,7 +73,7 @@ class Wire:
         return found
 
     def _receive(self, most: int | None = None) -> bytes:
-        """Return the next piece. Raises ReprodError for one of more than `most` bytes, or than memory holds."""
+        """Return the next piece. Raises ReprodError for one above `most` bytes, or that memory cannot hold."""
         try:
             return self._connection.recv_bytes(most)
         except (MemoryError, OverflowError) as error:
