@@ -73,7 +73,7 @@ class Wire:
         return found
 
     def _receive(self, most: int | None = None) -> bytes:
-        """Return the next piece. Raises ReprodError for one above `most` bytes, or that memory cannot hold."""
+        """Return the next piece. Raises ReprodError for one above `most` bytes or beyond memory."""
         try:
             return self._connection.recv_bytes(most)
         except (MemoryError, OverflowError) as error:
