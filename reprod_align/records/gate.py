@@ -195,7 +195,7 @@ def _load(path: Path) -> Record:
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
     lines = strict_lines(verdict.strict) if gate.is_strict else []
-    lines += [f"remark: {remark}" for remark in verdict.remarks]
+    lines += [f"remark: {one_line(remark)}" for remark in verdict.remarks]
     lines.append(closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
     _write_json(gate, verdict.reason, verdict)
