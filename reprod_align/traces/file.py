@@ -17,7 +17,7 @@ from typing import Any
 from reprod_align.base.difference import parts
 from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import ReprodError, explain_absence
-from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PROJECTIONS, STATISTICS, group_rows
+from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class TraceTensor:
     """this output is one of the call's inputs itself: its gradient is that tensor's"""
     values: Array
     rows: Array | None = None
-    """of a sketch: norm and signed sums of each row or group of rows, float32; None: not kept"""
+    """of a sketch: the signed sums of each row or group of rows, float32 (n, 4); None: not kept"""
 
     @property
     def name(self) -> str:
@@ -196,7 +196,7 @@ def _tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTen
 
 def _find_rows(number: int, tensor: TraceTensor, rows: Array | None) -> Array:
     groups = group_rows(tensor.shape[::-1] if tensor.transposed else tensor.shape)
-    fits = rows is not None and rows.shape == (groups, 1 + PROJECTIONS) and rows.dtype == np.float32
+    fits = rows is not None and rows.shape == (groups, PARTS) and rows.dtype == np.float32
     if tensor.whole or rows is None or not fits:
         raise _Unfit(f"entry {number}: its rows are not those of its shape")
     return rows

@@ -15,9 +15,9 @@ one of the two sums, or in their sign: always seen. Of different slabs they are 
 the sign are the same: with probability 1 / (2 * BINS * ROWS), two in a million.
 
 A small row beside large ones is rounding in all of these. So the rows along the last axis (of more than
-GROUPS, neighbours together) also have a norm and PROJECTIONS signed sums of their own, in float32:
-`sketch_with_rows`. The root of the mean square of the sums' differences is, in expectation of its square, the
-length of the rows' difference; it is below an eighth of that once in 2,000 times.
+GROUPS, neighbours together) also have a signed sum of each quarter, in float32: `sketch_with_rows`. Of two
+such fours the length of the difference is, in expectation of its square, that of the rows' difference; it is
+below an eighth of that once in 2,000 times, or in ten where a single quarter differs.
 
 BINS is prime, so that rows, columns and heads are dealt out evenly, whatever their stride.
 (Charikar et al., "Finding frequent items in data streams", ICALP 2002; Alon, Matias, Szegedy,
@@ -28,6 +28,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any, Protocol
 
 from reprod_align.base.apart import measure_sizes
@@ -59,10 +60,8 @@ LARGE_UNIT = 2.0**-600  # the sums of the largest float64 stay finite
 _LEAST_CONSTANT = 2.0**12  # below, none stands apart
 GROUPS = 128
 """of rows that a tensor has at most"""
-PROJECTIONS = 4
-"""signed sums of each group; with their norm they take 2.5 KB beside the sketch at most"""
-ROW_STARTS = tuple(number * SLAB // PROJECTIONS for number in range(PROJECTIONS))
-"""among the signs: where those of each such sum begin"""
+PARTS = 4
+"""of each group, with a signed sum each: they take 2 KB beside the sketch at most"""
 WHOLE = 4096  # elements up to which the pipeline records a tensor whole
 
 
@@ -83,7 +82,7 @@ class Ops(Protocol):
         """
 
     def measure_rows(self, slab: Any, width: int) -> Vector:
-        """Return of rows of `width` the sums of squares, and those with the signs from each of ROW_STARTS."""
+        """Return the signed sums of the quarters of rows of `width`, (PARTS, rows); signs from signs()[0]."""
 
     def array(self, tensor: Any) -> Array:
         """Return the tensor as an array."""
@@ -125,11 +124,9 @@ class _Numpy:
         return np.array([total, squares, low, high]), sums
 
     def measure_rows(self, slab: Any, width: int) -> Vector:
-        rows = slab.reshape(-1, width)
-        squares = np.einsum("ij,ij->i", rows, rows)
-        return np.concatenate(
-            [squares[None], (rows @ row_signs(slab.dtype)[:, :width].T).T], dtype=np.float64
-        )
+        rows, own = slab.reshape(-1, width), signs(slab.dtype)
+        sums = [rows[:, part] @ own[part] for part in list_quarters(width)]
+        return np.stack(sums).astype(np.float64)
 
     def array(self, tensor: Array) -> Array:
         return tensor
@@ -150,7 +147,7 @@ def sketch(tensor: Any, ops: Ops = NUMPY) -> Vector:
 
 
 def sketch_with_rows(tensor: Any, ops: Ops = NUMPY) -> tuple[Vector, Rows | None]:
-    """Return the sketch; and of each row, or group of rows, norm and signed sums: (n, 5), n at most GROUPS.
+    """Return the sketch; and of each row, or group of rows, the signed sums: (n, PARTS), n at most GROUPS.
 
     None for a single row, and for integers, which are compared exactly. What a sketch leaves out
     counts as 0.
@@ -172,16 +169,22 @@ def group_rows(shape: Sequence[int]) -> int:
     return -(-rows // together) if rows > 1 and math.prod(shape) else 0
 
 
+def list_quarters(width: int) -> list[slice]:
+    """Return the quarters of a row; some may be empty."""
+    ends = [number * width // PARTS for number in range(PARTS + 1)]
+    return [slice(*pair) for pair in pairwise(ends)]
+
+
 def count_together(shape: Sequence[int]) -> int:
     """Return how many rows are a group; the last may be smaller."""
     return -(-math.prod(shape[:-1]) // GROUPS)
 
 
 def _measure_rows(flat: Any, shape: Sequence[int], ops: Ops) -> Rows:
-    """Return norm and signed sums of each group; no more than a slab is looked at at a time."""
+    """Return the signed sums of each group; no more than a slab is looked at at a time."""
     size = math.prod(flat.shape)
     length = size // math.prod(shape[:-1]) * count_together(shape)
-    found = np.zeros((1 + PROJECTIONS, group_rows(shape)))
+    found = np.zeros((PARTS, group_rows(shape)))
     whole = max(1, SLAB // length)  # groups at a time
     for first in range(0, found.shape[1], whole):
         end = min(size, (first + whole) * length)
@@ -191,9 +194,11 @@ def _measure_rows(flat: Any, shape: Sequence[int], ops: Ops) -> Rows:
             if many:
                 found[:, first : first + many] += ops.measure_rows(part[: many * length], length)
             if rest:
-                found[:, first + many] += ops.measure_rows(part[many * length :], rest)[:, 0]
+                last = part[many * length :]
+                last, own = (ops.array(last), NUMPY) if rest < PARTS else (last, ops)
+                found[:, first + many] += own.measure_rows(last, rest)[:, 0]
     with np.errstate(all="ignore"):  # beyond float32 they are infinite, and tell nothing
-        return np.stack([np.sqrt(found[0]), *found[1:]], axis=1).astype(np.float32)
+        return found.T.astype(np.float32)
 
 
 def _clear(values: Array, cut: float) -> Vector:
@@ -358,12 +363,6 @@ def signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
     """Return 2 * SLAB random signs in `dtype`, the same in every process and numpy version."""
     bits = hash_numbers(np.arange(2 * SLAB, dtype=np.uint64))
     return np.where(bits >> np.uint64(63), -1.0, 1.0).astype(dtype, copy=False)
-
-
-@cache
-def row_signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
-    """Return the signs of the sums of rows, (PROJECTIONS, SLAB): a row uses the first of them."""
-    return np.stack([signs(dtype)[start : start + SLAB] for start in ROW_STARTS])
 
 
 @cache

@@ -4,7 +4,7 @@ from functools import cache
 
 from reprod_align.backends.paddle import linear_weights
 from reprod_align.backends.paddle.side import array
-from reprod_align.traces.sketch import NUMPY, ROW_STARTS, Array, Sums, Vector, signs
+from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, list_quarters, signs
 
 import numpy as np
 import paddle
@@ -56,12 +56,11 @@ def measure(slab: paddle.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
 
 
 def measure_rows(slab: paddle.Tensor, width: int) -> Vector:
-    """Return the sums of squares and the signed sums of rows, as `Ops` says."""
+    """Return the signed sums of the quarters of rows, as `Ops` says."""
     rows, own = slab.reshape([-1, width]), _signs(slab.dtype, _device(slab))
     with paddle.amp.auto_cast(enable=False):  # sum(1) of long rows is off by 1e-5 on a CPU
-        squares = paddle.matmul(rows * rows, paddle.ones([width], dtype=rows.dtype))
-        sums = [paddle.matmul(rows, own[start : start + width]) for start in ROW_STARTS]
-    return array(paddle.stack([squares, *sums])).astype(np.float64)
+        sums = [paddle.matmul(rows[:, part], own[part]) for part in list_quarters(width)]
+    return array(paddle.stack(sums)).astype(np.float64)
 
 
 def _moments(slab: paddle.Tensor) -> Vector:

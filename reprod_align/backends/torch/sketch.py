@@ -3,7 +3,7 @@
 from functools import cache
 
 from reprod_align.backends.torch.side import array
-from reprod_align.traces.sketch import NUMPY, ROW_STARTS, Array, Sums, Vector, signs
+from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, list_quarters, signs
 
 import numpy as np
 import torch
@@ -57,10 +57,10 @@ def measure(slab: torch.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
 
 
 def measure_rows(slab: torch.Tensor, width: int) -> Vector:
-    """Return the sums of squares and the signed sums of rows, as `Ops` says."""
+    """Return the signed sums of the quarters of rows, as `Ops` says."""
     rows, own = slab.reshape([-1, width]), _signs(slab.dtype, slab.device)
-    sums = [(rows * own[start : start + width]).sum(1) for start in ROW_STARTS]
-    return array(torch.stack([(rows * rows).sum(1), *sums])).astype(np.float64)
+    sums = [(rows[:, part] * own[part]).sum(1) for part in list_quarters(width)]
+    return array(torch.stack(sums)).astype(np.float64)
 
 
 def _moments(slab: torch.Tensor) -> Vector:
