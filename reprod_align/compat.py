@@ -114,8 +114,8 @@ def _report(
                 name = one_line(result.key)
                 reason = f"{name}: {method} difference {value:.1e}; threshold {threshold:.1e}"
     lines.append(f"diff check {'failed' if reason else 'passed'}")
-    lines += [f"{one_line(failed.key)}: {failed.reason}" for failed in comparison.failures]
-    lines += [f"remark: {remark}" for remark in comparison.remarks]
+    lines += [one_line(f"{failed.key}: {failed.reason}") for failed in comparison.failures]
+    lines += [one_line(f"remark: {remark}") for remark in comparison.remarks]
     return [*lines, closing_line(reason)], reason
 
 

@@ -1,6 +1,7 @@
 """What this library raises: one root, one line each."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from traceback import extract_tb
 
@@ -16,6 +17,11 @@ def one_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Return lines as one text, each of them one line whatever names stand in it: every summary ends so."""
+    return "\n".join(map(one_line, lines))
 
 
 class ReprodError(Exception):

@@ -8,6 +8,7 @@ from reprod_align.errors import one_line
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return `rows` of cells as lines, every column as wide as its widest cell, two spaces between."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 

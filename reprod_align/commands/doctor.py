@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
 from reprod_align.base.progress import tell
-from reprod_align.errors import one_line
+from reprod_align.errors import join_lines, one_line
 
 SETUP = "run `make setup`"
 TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
@@ -128,7 +128,7 @@ def run(options: Namespace) -> int:
         tell(f"examining: {probe.name}")
         finding = examine(probe)
         tell("")
-        print("\n".join(_lines(finding, width)), flush=True)
+        print(join_lines(_lines(finding, width)), flush=True)
         healthy = healthy and finding.healthy
     return 0 if healthy else 1
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.errors import one_line
 from reprod_align.pair.blame import explain_error
 
 
@@ -49,6 +48,5 @@ def run_user_code(path: Path) -> Iterator[None]:
 
 
 def print_result(result: Result, as_json: bool) -> None:
-    """Print the result; names in its text are the user's, so control characters are escaped."""
-    lines = result.summary().splitlines()
-    print(result.to_json() if as_json else "\n".join(map(one_line, lines)))
+    """Print the result."""
+    print(result.to_json() if as_json else result.summary())

@@ -14,7 +14,7 @@ from reprod_align.conversion.plan import Loader, Plan, Row, make_plan
 from reprod_align.conversion.targets import require_free
 from reprod_align.conversion.verify import list_departures, list_differences
 from reprod_align.conversion.weight_map import WeightMap, keep_counters
-from reprod_align.errors import ReprodError, WeightsError, one_line
+from reprod_align.errors import ReprodError, WeightsError, join_lines, one_line
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 from reprod_align.weights.stored import Array, Stored
 from reprod_align.weights.writing import find_kind, write_checkpoint
@@ -76,7 +76,7 @@ class Outcome:
             lines.append(self.agreement.summary())
         if self.written is not None:
             lines.append(f"wrote {self.written}: {self.amount}")
-        return "\n".join(lines)
+        return join_lines(lines)
 
     def to_json(self) -> str:
         """Return the same as strict JSON."""

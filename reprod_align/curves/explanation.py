@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, get_args
 
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import table
-from reprod_align.errors import one_line
+from reprod_align.errors import join_lines, one_line
 
 Part = Literal["data", "forward", "loss", "backward", "optimizer", "schedule"]
 PARTS: Final[tuple[Part, ...]] = get_args(Part)
@@ -126,7 +126,7 @@ class Explanation:
     def text(self) -> str:
         """Return the table, then the sentences."""
         head = f"who makes the gap of {one_line(self.curve)} at step {self.step}?"
-        return "\n".join([head, *self._table(), "", self.sentence, *self.notes])
+        return join_lines([head, *self._table(), "", self.sentence, *self.notes])
 
     def _table(self) -> list[str]:
         if not self.rows:

@@ -10,7 +10,7 @@ from reprod_align.curves.log import CurveLog
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR
 from reprod_align.curves.rounding import Rounding
 from reprod_align.curves.track import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Track
-from reprod_align.errors import one_line
+from reprod_align.errors import join_lines, one_line
 
 import numpy as np
 
@@ -172,7 +172,7 @@ class CurveReport:
                 lines += ["", first, *(f"  {line}" for line in rest)]
         if self.remarks:
             lines += ["", *(f"remark: {remark}" for remark in self.remarks)]
-        return "\n".join(lines)
+        return join_lines(lines)
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values that strict JSON can hold."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import table
-from reprod_align.errors import one_line
+from reprod_align.errors import join_lines, one_line
 from reprod_align.initialisation.sample import Moments
 
 _HEADERS = ("parameter", "PyTorch", "Paddle", "mean", "", "std", "", "p", "std seen", "verdict")
@@ -78,7 +78,7 @@ class InitialisationReport:
         """Return the table, the findings with their remedies, and the verdict."""
         rows = table([_HEADERS, *map(_row, self.results)])
         findings = [line for result in self.results for line in _finding_lines(result)]
-        return "\n".join([*rows, "", *findings, self.headline])
+        return join_lines([*rows, "", *findings, self.headline])
 
     def to_json(self) -> dict[str, Any]:
         """Return everything in types of JSON."""

@@ -27,7 +27,7 @@ from reprod_align.model.source.alteration import altered, list_plain_attributes
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
-from reprod_align.model.store import unload
+from reprod_align.model.store import require_room, unload
 from reprod_align.model.store.given import Given
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
@@ -397,6 +397,7 @@ def _blame(name: str, code: UserCode, what: str, watch: Watch | None = None) -> 
     try:
         yield
     except Exception as error:
+        require_room()  # what a full disk raises in a hook is not the model's fault
         path = watch.inside() if watch is not None else ""
         failure = ModelFailure(name, path, what, describe_error(error))
         failure.source = code.find_raising_line(error.__traceback__)

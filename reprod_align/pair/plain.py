@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from types import FunctionType, MethodType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reprod_align.errors import ReprodError
+from reprod_align.records.cost import DEEPEST, Refused
+from reprod_align.records.pickled import require_proper_content
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +29,7 @@ OTHERS: Final = ("Counterparts", "EndPins", "ReferencePins", "_NoPins")
 """classes of this package that are no dataclasses and hold data alone"""
 
 _MODULE: Final = re.compile(r"reprod_align(\.[a-z0-9]\w*)*")
-_DTYPE: Final = re.compile(r"[<>|][biufcSU]\d{1,9}")
+_DTYPE: Final = re.compile(r"[<>|]([biufc]|[SU](?!0))\d{1,9}")
 _EXACT: Final[Mapping[type, Callable[[Any], Any]]] = {
     int: int.__int__,
     float: float.__float__,
@@ -37,6 +39,12 @@ _GROUPS: Final[Mapping[str, type]] = {
     kind.__name__: kind for kind in (list, tuple, set, frozenset, dict, Counter, OrderedDict)
 }
 _WIDEST: Final = 2**62  # larger integers go as text
+_FREE, _PER_BYTE = (
+    2**20,
+    4,
+)  # steps that a header may ask for: real ones need less than one per byte
+_STEP: Final = 64  # letters that are hashed and compared in one step
+_ALIKE: Final = 64  # keys of one dict that may have the same hash, each compared with all others
 
 
 def pack(message: object) -> tuple[bytes, list[Array]]:
@@ -138,26 +146,30 @@ def unpack(header: bytes, arrays: list[Array]) -> Any:
     """Return the message; `arrays`: the bytes of each, uint8. Raises ReprodError if it is not well formed."""
     try:
         root, *table = json.loads(header)
-        return _Unpacker(table, arrays).resolve(root)
-    except ReprodError:
-        raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        RecursionError,
-        TypeError,
-        ValueError,
-    ) as error:
-        raise ReprodError(f"a side sent what is not well formed: {error}") from error
+        return _Unpacker(table, arrays, len(header)).resolve(root)
+    except Refused as error:
+        raise ReprodError(f"a side sent a message that {error}") from error
+    except (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SystemError, TypeError,
+            ValueError) as error:  # fmt: skip
+        raise ReprodError(f"a side sent what is not well formed: {str(error)[:200]}") from error
+
+
+class _Extent(NamedTuple):
+    """How far one looks who hashes a value, or walks through tuples in tuples."""
+
+    depth: int
+    steps: int
 
 
 class _Unpacker:
     """Makes every node: first empty, then what instances hold, then lists, then what needs hashes."""
 
-    def __init__(self, table: list[list[Any]], arrays: list[Array]) -> None:
+    def __init__(self, table: list[list[Any]], arrays: list[Array], size: int) -> None:
+        """Make what the table describes; size: bytes of the header, which pay for what it asks."""
         self._table, self._arrays = table, arrays
         self._made: dict[int, Any] = {}
+        self._most = self._left = _FREE + _PER_BYTE * size
+        self._extents: dict[tuple[int, bool], _Extent] = {}
         kinds = [node[0] for node in table]
         for kind in (
             "array",
@@ -185,8 +197,57 @@ class _Unpacker:
             return token
         (number,) = token
         if number not in self._made:
+            self._measure(token)
             self._made[number] = self._make(self._table[number])
         return self._made[number]
+
+    def _measure(self, token: Any, hashed: bool = False, depth: int = 0) -> _Extent:
+        """Return what lies in a token's tuples; hashed: in all that its hash looks through.
+
+        Raises Refused where that has no end: a tuple may hold another twice, and C hashes by recursion.
+        """
+        if not isinstance(token, list):
+            return _Extent(0, 1 + (len(token) // _STEP if isinstance(token, str) else 0))
+        key = token[0], hashed
+        if key not in self._extents:
+            own, parts = self._list_parts(token[0], hashed)
+            if depth > DEEPEST:
+                raise Refused(f"nests tuples more than {DEEPEST} deep")
+            inner = [self._measure(part, hashed, depth + 1) for part in parts]
+            depth, steps = (
+                max((one.depth for one in inner), default=0),
+                sum(one.steps for one in inner),
+            )
+            self._extents[key] = _Extent(depth + 1, own + steps)
+        found = self._extents[key]
+        if found.depth > DEEPEST:
+            raise Refused(f"nests tuples more than {DEEPEST} deep")
+        if found.steps > self._most:
+            raise Refused("repeats its tuples more often than its size explains")
+        return found
+
+    def _list_parts(self, number: int, hashed: bool) -> tuple[int, list[Any]]:
+        """Return a node's own steps, and the tokens that one looks at who looks into it."""
+        kind, *rest = self._table[number]
+        if kind in ("tuple", "frozenset", "range", "slice"):
+            return 1, rest
+        if (
+            kind == "instance"
+            and hashed
+            and type(self._made[number]).__hash__ is not object.__hash__
+        ):
+            return 1, self._table[rest[1][0]][2::2]
+        return 1 + (len(rest[0]) // _STEP if kind in ("int", "bytes", "text") else 0), []
+
+    def _hashable(self, tokens: list[Any]) -> list[Any]:
+        """Return what the tokens stand for, when it is known that hashing all of it ends soon."""
+        self._left -= sum(self._measure(one, hashed=True).steps for one in tokens)
+        if self._left < 0:
+            raise Refused("asks for more hashing than its size explains")
+        found = [self.resolve(one) for one in tokens]
+        if len(found) > _ALIKE and max(Counter(map(hash, found)).values()) > _ALIKE:
+            raise Refused(f"has more than {_ALIKE} keys with the same hash in a dict or set")
+        return found
 
     def _filled(self, *kinds: str) -> Iterator[int]:
         return (number for number, node in enumerate(self._table) if node[0] in kinds)
@@ -199,7 +260,9 @@ class _Unpacker:
             return array if kind == "array" else array[()]
         if kind == "error":
             made = _find_class(rest[0])
-            return made.__new__(made, str(rest[1]))
+            error = made.__new__(made)
+            ReprodError.__init__(error, str(rest[1]))  # one line, as every message
+            return error
         return object.__new__(_find_class(rest[0])) if kind == "instance" else _GROUPS[kind]()
 
     def _array(self, dtype: str, shape: list[int], number: int) -> Array:
@@ -210,6 +273,7 @@ class _Unpacker:
         array: Array = np.ndarray(tuple(shape), dtype, self._arrays[number].data)
         if array.nbytes != self._arrays[number].nbytes:
             raise ReprodError("a side sent an array of another size than it says")
+        require_proper_content(array)
         return array
 
     def _set_state(self, made: Any, node: list[Any]) -> None:
@@ -226,19 +290,23 @@ class _Unpacker:
             state[str(name)] = self.resolve(value)
 
     def _fill(self, made: Any, items: list[Any]) -> None:
-        found = [self.resolve(one) for one in items]
         if isinstance(made, set):
-            made.update(found)
+            made.update(self._hashable(items))
             return
-        for key, value in zip(found[::2], found[1::2], strict=True):
+        keys, values = self._hashable(items[::2]), [self.resolve(one) for one in items[1::2]]
+        for key, value in zip(keys, values, strict=True):
             made[key] = value
+        if len(made) < len(keys):
+            raise Refused("has a dict with the same key twice")
 
     def _make(self, node: list[Any]) -> Any:
         """Return what cannot be changed later, and so is made of what it refers to."""
         kind, *rest = node
         match kind:
-            case "tuple" | "frozenset":
-                return _GROUPS[kind](self.resolve(one) for one in rest)
+            case "tuple":
+                return tuple(self.resolve(one) for one in rest)
+            case "frozenset":
+                return frozenset(self._hashable(rest))
             case "range" | "slice":
                 make = range if kind == "range" else slice
                 return make(*(self.resolve(one) for one in rest))

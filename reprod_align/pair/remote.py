@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from multiprocessing import Pipe
@@ -114,7 +114,8 @@ class RemoteSide:
         try:
             yield
         except Exception:  # at any other, such as an interrupt, the process is ended anyway
-            self._ask("stop_working")
+            with suppress(ReprodError):  # the process may be gone: what was raised first says why
+                self._ask("stop_working")
             raise
         self._ask("stop_working")
 
@@ -133,6 +134,9 @@ class RemoteSide:
             answer = self._wire.receive()
         except (EOFError, OSError) as error:
             raise self._describe_end() from error
+        except ReprodError:
+            self._wire.close()  # where the next message begins is not known
+            raise
         if isinstance(answer, ReprodError):
             raise answer
         return answer

@@ -15,6 +15,10 @@ from reprod_align.pair.plain import pack, unpack
 import numpy as np
 
 _LARGE: Final = 2**16  # bytes
+_TOO_LONG: Final = (
+    "bad message length"  # multiprocessing's, of a piece that is longer than asked for
+)
+_OTHER_SIZE: Final = "a side sent an array of another size than it says"
 
 
 class Wire:
@@ -45,26 +49,39 @@ class Wire:
 
         Raises EOFError or OSError if the other end is gone, ReprodError for what is not plain data.
         """
-        header, sizes, small = (self._connection.recv_bytes() for _ in range(3))
+        header, sizes, small = (self._receive() for _ in range(3))
+        if len(sizes) % 8:
+            raise ReprodError(f"a side sent {len(sizes)} bytes as a list of sizes, 8 bytes each")
         return unpack(header, self._arrays(np.frombuffer(sizes, "<i8").tolist(), small))
 
     def _arrays(self, sizes: list[int], small: bytes) -> list[Array]:
+        if any(size < 0 for size in sizes) or sum(n for n in sizes if n < _LARGE) != len(small):
+            raise ReprodError(_OTHER_SIZE)
         arrays, at = [], 0
         for size in sizes:
             if size >= _LARGE:
                 arrays.append(self._large(size))
-            elif 0 <= size <= len(small) - at:
+            else:
                 arrays.append(np.frombuffer(small, np.uint8, size, at).copy())
                 at += size
-            else:
-                raise ReprodError("a side sent an array of another size than it says")
         return arrays
 
     def _large(self, size: int) -> Array:
-        found = keep_copy(np.frombuffer(self._connection.recv_bytes(), np.uint8))
+        found = keep_copy(np.frombuffer(self._receive(size), np.uint8))
         if found.size != size:
-            raise ReprodError("a side sent an array of another size than it says")
+            raise ReprodError(_OTHER_SIZE)
         return found
+
+    def _receive(self, most: int | None = None) -> bytes:
+        """Return the next piece. Raises ReprodError for one above `most` bytes or beyond memory."""
+        try:
+            return self._connection.recv_bytes(most)
+        except (MemoryError, OverflowError) as error:
+            raise ReprodError("a side announced a message that is larger than memory") from error
+        except OSError as error:
+            if str(error) == _TOO_LONG:
+                raise ReprodError(_OTHER_SIZE) from error
+            raise
 
     def close(self) -> None:
         """Close this end."""

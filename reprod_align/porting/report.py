@@ -6,6 +6,7 @@ from typing import Any
 
 from reprod_align.base.json import as_json
 from reprod_align.base.text import count
+from reprod_align.errors import join_lines
 from reprod_align.porting.draft import Draft
 from reprod_align.porting.loop import Course, Outcome, Step
 
@@ -50,7 +51,7 @@ class Result:
             lines += ["", "left for a person:", *(f"  - {text}" for text in self.left)]
         if self.remarks:
             lines += ["", "remarks:", *(f"  - {text}" for text in self.remarks)]
-        return "\n".join(lines)
+        return join_lines(lines)
 
     def to_json(self) -> str:
         """Return the result as strict JSON."""

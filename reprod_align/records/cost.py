@@ -101,6 +101,7 @@ def count_items(container: Sized) -> int:
 
 
 def _is_container(item: Any) -> bool:
+    """Tell whether an item holds others, or could later: an empty list is filled with what holds it."""
     if isinstance(item, np.ndarray):
         return bool(item.dtype.hasobject)
-    return isinstance(item, (list, dict, tuple)) and len(item) > 0
+    return isinstance(item, (list, dict)) or (isinstance(item, tuple) and len(item) > 0)

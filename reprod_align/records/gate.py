@@ -10,7 +10,7 @@ from typing import Any
 from reprod_align.base.atomic import write_text
 from reprod_align.base.json import write_json
 from reprod_align.base.text import shorten_path
-from reprod_align.errors import MissingInputError, ReprodError, describe_error, one_line
+from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
 from reprod_align.records.compare import compare_again, compare_records
 from reprod_align.records.made import describe_making
 from reprod_align.records.official import as_text, closing_line, write_log
@@ -99,7 +99,7 @@ def check(gate: Gate) -> int:
         _write_results(gate, verdict)
     except ReprodError as error:
         return _refuse(gate, str(error))
-    print("\n".join(_summary(gate, verdict)), flush=True)
+    print(join_lines(_summary(gate, verdict)), flush=True)
     if not verdict.reason:
         return ALIGNED
     print("".join(f"  {one_line(line)}\n" for line in _explain(gate)), end="")
@@ -195,7 +195,7 @@ def _load(path: Path) -> Record:
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
     lines = strict_lines(verdict.strict) if gate.is_strict else []
-    lines += [f"remark: {remark}" for remark in verdict.remarks]
+    lines += [f"remark: {one_line(remark)}" for remark in verdict.remarks]
     lines.append(closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
     _write_json(gate, verdict.reason, verdict)

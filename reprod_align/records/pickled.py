@@ -127,11 +127,11 @@ def _array(
         view.flags.writeable = False
         return view
     array = view.copy("K")  # out of the file's bytes: writable, aligned
-    _require_proper_content(array)
+    require_proper_content(array)
     return array
 
 
-def _require_proper_content(array: npt.NDArray[Any]) -> None:
+def require_proper_content(array: npt.NDArray[Any]) -> None:
     """Refuse bytes that numpy takes on trust: booleans beyond 0 and 1, impossible letters."""
     if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
         raise Refused("is damaged: a boolean in it is neither true nor false")

@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align.base.difference import Gap
 from reprod_align.base.local import SPREAD
-from reprod_align.errors import one_line
+from reprod_align.errors import join_lines, one_line
 from reprod_align.records.diff import Difference
 
 import numpy as np
@@ -183,7 +183,7 @@ class Comparison:
     def summary(self, unit: str = "key") -> str:
         """Return the verdict as a few lines of text."""
         remarks = [f"  remark: {remark}" for remark in self.remarks]
-        return "\n".join([self.headline, *self.failing(unit), *remarks])
+        return join_lines([self.headline, *self.failing(unit), *remarks])
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain values that strict JSON can hold; inf and nan as text."""

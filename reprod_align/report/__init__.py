@@ -9,6 +9,7 @@ from typing import Literal
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.json import as_json
 from reprod_align.base.text import count, shorten
+from reprod_align.errors import join_lines, one_line
 from reprod_align.report.details import Details
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
@@ -57,7 +58,7 @@ class Finding:
 
     def __str__(self) -> str:
         """Return the finding in one line."""
-        return f"{self.stage}: {self.place}: {self.message}"
+        return one_line(f"{self.stage}: {self.place}: {self.message}")
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ class Report:
             lines += ["", "remarks:", *(f"  - {remark}" for remark in self.remarks)]
         if self.not_judged:
             lines += ["", "not judged:", *(f"  - {one.what}" for one in self.not_judged)]
-        return "\n".join(lines)
+        return join_lines(lines)
 
     def _growth(self) -> list[str]:
         """Return a table of the modules that make the difference or make it much larger."""

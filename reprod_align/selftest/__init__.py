@@ -15,7 +15,7 @@ from reprod_align.alignment.judge import Pair, judge
 from reprod_align.base.json import as_json
 from reprod_align.base.progress import track
 from reprod_align.base.text import table
-from reprod_align.errors import ReprodError
+from reprod_align.errors import ReprodError, join_lines
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.report import Finding, Report
@@ -76,7 +76,7 @@ class SelfTest:
         """Return the result as text: a table of the faults, and the count."""
         if not self.unbroken.passed:
             return f"the unbroken pair does not pass, so nothing was planted\n{self.unbroken}"
-        return "\n".join([*_table(self.outcomes), "", self.count_line])
+        return join_lines([*_table(self.outcomes), "", self.count_line])
 
     def to_json(self) -> str:
         """Return the result as JSON."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from reprod_align.base.json import to_plain
+from reprod_align.errors import join_lines
 
 POWER = 0.8  # the chance with which a difference of the stated size is seen
 Verdict = Literal["different", "equivalent", "undecided"]
@@ -194,7 +195,7 @@ class NativeReport:
         lines = [*_pair_lines(self.pairs, self.names), *_seed_lines(self.seeds)]
         if self.exchange is not None:
             lines.append(_exchange_line(self.exchange))
-        return "\n".join([*lines, self.words])
+        return join_lines([*lines, self.words])
 
     def to_json(self) -> dict[str, Any]:
         """Return everything in types of JSON."""

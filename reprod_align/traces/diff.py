@@ -12,7 +12,7 @@ from typing import Any
 
 from reprod_align.base.json import to_plain
 from reprod_align.base.text import shorten_lines
-from reprod_align.errors import ReprodError, one_line
+from reprod_align.errors import ReprodError, join_lines, one_line
 from reprod_align.traces.file import RecordedTrace, TraceTensor
 from reprod_align.traces.tensors import Floors, Measured, measure
 
@@ -100,7 +100,7 @@ class TraceDiff:
         lines += _list("only in the expected trace", self.only_expected)
         lines += _list("only in the actual trace", self.only_actual)
         lines += _list("NaN on both sides, not compared", self._nans)
-        return "\n".join([*lines, "", self.headline])
+        return join_lines([*lines, "", self.headline])
 
     @property
     def _nans(self) -> list[str]:

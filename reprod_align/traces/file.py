@@ -17,7 +17,7 @@ from typing import Any
 from reprod_align.base.difference import parts
 from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import ReprodError, explain_absence
-from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, STATISTICS
+from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,8 @@ class TraceTensor:
     passed_on: bool
     """this output is one of the call's inputs itself: its gradient is that tensor's"""
     values: Array
+    rows: Array | None = None
+    """of a sketch: the signed sums of each row or group of rows, float32 (n, 4); None: not kept"""
 
     @property
     def name(self) -> str:
@@ -73,7 +75,9 @@ class TraceTensor:
         return f"{self.module}.{self.leaf}" if self.module else self.leaf
 
 
-_DESCRIBED = tuple(field.name for field in fields(TraceTensor) if field.name != "values")
+_DESCRIBED = tuple(
+    field.name for field in fields(TraceTensor) if field.name not in ("values", "rows")
+)
 _KINDS = {"call": int, "order": int, "whole": bool, "transposed": bool, "passed_on": bool}
 
 
@@ -92,11 +96,14 @@ def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
     """Write `trace`, whole or not at all. Raises ReprodError if it is empty or cannot be written."""
     if not trace.tensors:
         raise ReprodError(f"the trace for {path} is empty: nothing was recorded")
-    arrays = {id(tensor.values): tensor.values for tensor in trace.tensors}  # some share one
+    kept = (array for one in trace.tensors for array in (one.values, one.rows) if array is not None)
+    arrays = {id(array): array for array in kept}  # some tensors share one
     numbers = {key: number for number, key in enumerate(arrays)}
     entries = [
-        {name: getattr(tensor, name) for name in _DESCRIBED} | {"data": numbers[id(tensor.values)]}
-        for tensor in trace.tensors
+        {name: getattr(one, name) for name in _DESCRIBED}
+        | {"data": numbers[id(one.values)]}
+        | ({} if one.rows is None else {"rows": numbers[id(one.rows)]})
+        for one in trace.tensors
     ]
     content = {
         "version": VERSION,
@@ -171,19 +178,28 @@ def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedT
 
 
 def _tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTensor:
-    if not isinstance(entry, dict) or entry.keys() != {*_DESCRIBED, "data"}:
+    if not isinstance(entry, dict) or entry.keys() - {"rows"} != {*_DESCRIBED, "data"}:
         raise _Unfit(f"entry {number} does not have the fields of a tensor")
     for name in _DESCRIBED:
         if name != "shape" and type(entry[name]) is not _KINDS.get(name, str):
             raise _Unfit(f"entry {number}: {name} is a {type(entry[name]).__name__}")
     described = {**entry, "shape": _shape(number, entry["shape"])}
-    key = str(described.pop("data"))
+    key, rows = str(described.pop("data")), described.pop("rows", None)
     if entry["phase"] not in PHASES or entry["dtype"] not in _DTYPES:
         raise _Unfit(f"entry {number}: its phase or dtype is unknown")
     if key not in arrays:
         raise _Unfit(f"entry {number}: its data are missing")
     tensor = TraceTensor(**described, values=arrays[key])
-    return replace(tensor, values=_restore(number, tensor))
+    found = None if rows is None else _find_rows(number, tensor, arrays.get(str(rows)))
+    return replace(tensor, values=_restore(number, tensor), rows=found)
+
+
+def _find_rows(number: int, tensor: TraceTensor, rows: Array | None) -> Array:
+    groups = group_rows(tensor.shape[::-1] if tensor.transposed else tensor.shape)
+    fits = rows is not None and rows.shape == (groups, PARTS) and rows.dtype == np.float32
+    if tensor.whole or rows is None or not fits:
+        raise _Unfit(f"entry {number}: its rows are not those of its shape")
+    return rows
 
 
 def _shape(number: int, shape: object) -> tuple[int, ...]:

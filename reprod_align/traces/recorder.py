@@ -18,7 +18,7 @@ from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
 from reprod_align.traces.calls import Call, Listener
 from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
-from reprod_align.traces.sketch import LENGTH, sketch
+from reprod_align.traces.sketch import LENGTH, sketch_with_rows
 
 
 @contextmanager
@@ -134,10 +134,10 @@ class _Recorder:
         dtype, shape = str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape)
         whole = self.mode == "whole" or math.prod(shape) <= LENGTH
         if whole:
-            values = self.fw.array(tensor)
+            values, rows = self.fw.array(tensor), None
         else:
-            values = sketch(tensor.t() if transposed else tensor, self.ops)
-        return TraceTensor("", 0, 0, "", "", dtype, shape, whole, transposed, False, values)
+            values, rows = sketch_with_rows(tensor.t() if transposed else tensor, self.ops)
+        return TraceTensor("", 0, 0, "", "", dtype, shape, whole, transposed, False, values, rows)
 
     # ------------------------------------------------------------------ afterwards
 

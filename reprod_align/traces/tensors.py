@@ -8,7 +8,7 @@ Constants that stand apart (masks) and what is not finite have no part in any no
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from reprod_align.base.apart import measure_sizes
 from reprod_align.base.difference import (
@@ -28,12 +28,14 @@ from reprod_align.traces.file import Array, TraceTensor
 from reprod_align.traces.sketch import (
     Vector,
     count_nan,
+    count_together,
     distance,
     distance_of_runs,
     find_other_places,
     largest_share,
     relative_distance_of_constants,
     sketch,
+    sketch_with_rows,
     statistics,
 )
 
@@ -47,6 +49,12 @@ _EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16
 _SUM_ROUNDING = 4.0  # units of the last place that a sum of a few hundred terms may be off
 _ROUNDING = 10.0  # units of the last place of the largest row: what every row may be off
 _RUNS = 4.0  # times what is allowed: what the sums of runs may be off
+_ROWS = 2.0  # times what is allowed: what the sums of a row may be off
+_ROW_LIMIT = 1e-6  # of a row's norm: rows are kept in float32
+_LARGE_ROW = 1e-2  # of the largest: such rows show how noisy the tensor is
+_SEEN = (
+    30.0  # times the usual difference of large rows: what any row may be off (see base/local.py)
+)
 _SHARE = 4.0  # times its part of the norm: what one sum of a sketch may be off
 
 
@@ -114,10 +122,11 @@ def measure(expected: TraceTensor, actual: TraceTensor, floors: Floors) -> Measu
     if words:
         return Measured(math.inf, limit, estimated, False, words)
     floor = eps * floors.of(expected)
-    if estimated:
-        return _measure_sketches(expected, actual, limit, floor)
     spread = min(1.0, max(SPREAD, _ROUNDING * eps / limit)) if limit else 0.0
     allowance = Allowance(limit, eps * floors.of_element(expected), spread)
+    if estimated:
+        found = _measure_sketches(expected, actual, limit, floor)
+        return _judge_rows(expected, actual, allowance, found) if found.passed else found
     return _measure_whole(expected, actual, floors.norm(expected), floor, allowance)
 
 
@@ -174,6 +183,39 @@ def _measure_sketches(
     if not other and nans:
         words = "NaN everywhere, on both sides" if nans == size else f"{nans} NaN on both sides"
     return Measured(divide(apart, scale), limit, True, passed, words, 0 if other else nans)
+
+
+def _judge_rows(
+    expected: TraceTensor, actual: TraceTensor, allowance: Allowance, found: Measured
+) -> Measured:
+    """Return what was measured as a whole, or that a row is off which is small beside others."""
+    ours, theirs = _to_rows(expected), _to_rows(actual)
+    if ours is None or theirs is None:  # traces of earlier versions keep none
+        return found
+    known = np.isfinite(ours + theirs).all(axis=1)
+    norms, apart = (np.linalg.norm(sums[known], axis=1) for sums in (ours, theirs - ours))
+    if not norms.size:
+        return found
+    shape, large = _shape(expected), norms >= _LARGE_ROW * norms.max()
+    allowed = np.maximum(
+        max(allowance.relative, _ROW_LIMIT) * norms,
+        allowance.relative * allowance.spread * norms.max() + _SEEN * np.median(apart[large]),
+    )
+    floor = allowance.floor * math.sqrt(math.prod(shape) / len(ours))
+    ok = apart <= _ROWS * (allowed + floor)
+    if ok.all():
+        return found
+    at, together = int(np.argmin(ok)), count_together(shape)
+    rows = f"row {at}" if together == 1 else f"rows {at * together} to {(at + 1) * together - 1}"
+    words = (
+        f"{rows}, small beside others: {divide(float(apart[at]), float(norms[at])):.1e} of its norm"
+    )
+    return replace(found, passed=False, words=words)
+
+
+def _to_rows(tensor: TraceTensor) -> Vector | None:
+    rows = sketch_with_rows(_in_torch_layout(tensor))[1] if tensor.whole else tensor.rows
+    return None if rows is None else rows.astype(np.float64)
 
 
 def _describe_other_kind(expected: TraceTensor, actual: TraceTensor) -> str:

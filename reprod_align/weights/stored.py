@@ -23,11 +23,13 @@ DTYPES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """dtype -> numpy's code for its bits; what numpy lacks goes as unsigned integers"""
 
+TENSOR: Final = 300
+"""bytes that it takes to know of a tensor where it lies: what a file pays for each"""
 _MOST_AXES: Final = 64  # numpy's own limit
 _MOST_REPEATED: Final = 2**20  # elements; a tensor that was expanded may be larger than its storage
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Bytes of a file."""
 
@@ -75,14 +77,39 @@ class Held:
     map = read
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Bytes that lie in several places, one after the other."""
+
+    parts: tuple[Span | Held, ...]
+
+    @property
+    def size(self) -> int:
+        """How many bytes."""
+        return sum(part.size for part in self.parts)
+
+    def read(self, start: int, size: int, room: Array | None = None) -> Array:
+        """Return a copy of `size` bytes from `start` on, (size,) uint8; `room`: memory to use."""
+        found = np.empty(size, np.uint8) if room is None else room[:size]
+        done = 0
+        for part in self.parts:
+            length = max(0, min(part.size - start, size - done))
+            if length:
+                found[done : done + length] = part.read(start, length)
+            done, start = done + length, max(0, start - part.size)
+        return found
+
+    map = read
+
+
+@dataclass(frozen=True, slots=True)
 class Stored:
     """A dense tensor in a checkpoint. Equal ones are the same numbers of the same file: tied."""
 
     dtype: str
     """a key of DTYPES"""
     shape: tuple[int, ...]
-    source: Span | Held
+    source: Span | Held | Joined
     start: int = 0
     """its first element in the source, in elements"""
     strides: tuple[int, ...] = ()

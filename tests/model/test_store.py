@@ -1,13 +1,22 @@
 """What is kept where: in memory while there is room, in files beyond, zero rows nowhere."""
 
+import errno
 import gc
 import mmap
+import os
 from pathlib import Path
+from typing import Any
 
+from reprod_align import align
+from reprod_align.errors import ReprodError
+from reprod_align.model import store
 from reprod_align.model.store import Shelf, keep_copy, keep_own, limit_memory
+from tests.conftest import run_warm_python
 
 import numpy as np
+import paddle
 import pytest
+import torch
 
 LARGE = np.random.default_rng(0).standard_normal((500, 600))  # 2.4 MB
 TABLE = np.zeros((4096, 64))  # 2 MB
@@ -65,3 +74,92 @@ def test_limits_within_limits_end_with_their_blocks() -> None:
             keep_copy(LARGE)
         kept = keep_copy(LARGE)
         assert inner.written == kept.nbytes and outer.written == 0
+
+
+class _Disk:
+    """A temporary file on a disk with room for so many bytes, which takes `most` at a time."""
+
+    def __init__(self, room: int, most: int, raises: bool = True) -> None:
+        self.file = TEMPORARY_FILE(buffering=0)
+        self.room, self.most, self.raises = room, most, raises
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def write(self, data: Any) -> int:
+        taken = min(len(data), self.room, self.most)
+        if not taken and self.raises:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.room -= taken
+        return self.file.write(data[:taken]) if taken else 0
+
+    def fileno(self) -> int:
+        return int(self.file.fileno())
+
+
+TEMPORARY_FILE = store.tempfile.TemporaryFile
+
+
+def use_disk(monkeypatch: pytest.MonkeyPatch, *words: int, raises: bool = True) -> None:
+    monkeypatch.setattr(
+        store.tempfile, "TemporaryFile", lambda buffering: _Disk(*words, raises=raises)
+    )
+
+
+@pytest.mark.parametrize("raises", [True, False])
+@pytest.mark.parametrize("room", [0, 10**6])
+@pytest.mark.parametrize("keep", [keep_copy, keep_own, Shelf().keep])
+def test_a_full_disk_is_one_line_and_the_limit_holds(
+    monkeypatch: pytest.MonkeyPatch, keep: Any, room: int, raises: bool
+) -> None:
+    use_disk(monkeypatch, room, 2**16, raises=raises)
+    with limit_memory(1) as counted:
+        with pytest.raises(ReprodError, match="^no room to keep 2,400,000 bytes") as caught:
+            keep(LARGE)
+        assert "No space left on device" in str(caught.value) and counted.kept == 0
+
+
+def test_a_disk_that_takes_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_disk(monkeypatch, 2**30, 4099)
+    with limit_memory(1) as counted:
+        assert np.array_equal(keep_copy(LARGE), LARGE) and counted.written == LARGE.nbytes
+
+
+@pytest.mark.parametrize("room", [n * 2**21 for n in (0, 1, 4, 8, 10)])
+def test_a_full_disk_is_no_fault_of_the_port(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
+    """Wherever it fills up: in Paddle's backward pass too, which changes the class of an error."""
+    left = [room]
+
+    class Shared(_Disk):
+        def write(self, data: Any) -> int:
+            self.room = left[0]
+            try:
+                return super().write(data)
+            finally:
+                left[0] = self.room
+
+    monkeypatch.setattr(store.tempfile, "TemporaryFile", lambda buffering: Shared(0, 2**30))
+    ours, port = torch.nn.Linear(512, 512), paddle.nn.Linear(512, 512)
+    with pytest.raises(ReprodError, match="^no room to keep") as caught:
+        align(ours, port, {"input": np.ones((512, 512))}, memory=1)
+    assert type(caught.value) is ReprodError
+
+
+def test_a_small_disk_is_one_line_of_the_command(tmp_path: Path) -> None:
+    """The system's own limit on the size of files stands for it."""
+    code = """
+import resource, signal
+import numpy as np
+from reprod_align.base.ending import run_command
+from reprod_align.model.store import keep_copy, limit_memory
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16))
+with limit_memory(1):
+    raise SystemExit(run_command("keep", lambda: keep_copy(np.ones(2**18)) and 0))
+"""
+    finished = run_warm_python("-c", code, cwd=tmp_path)
+    assert finished.returncode == 2 and finished.stderr.startswith("keep: no room to keep")
+    assert finished.stderr.count("\n") == 1 and "File too large" in finished.stderr

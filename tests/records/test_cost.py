@@ -217,8 +217,23 @@ def test_looks_are_paid_for() -> None:
     account = Account(100)
     account.place([1] * 50, [1] * 50)
     assert account.paid == 400
-    account.place([()], [()])  # what is empty is no container
+    account.place([()], [()])  # an empty tuple is no container
     assert account.paid == 408
     inner = [1]
     account.place([inner], [inner])
     assert account.paid == 408 + 8 + 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"]\x94]\x94h\x00ah\x00h\x01a.",  # a = []; b = [a]; a.append(b)
+        b"]\x94}\x94K\x00h\x00sh\x00h\x01a.",
+        b"}\x94]\x94h\x00ah\x00K\x00h\x01s.",
+        b"}\x94h\x00\x85\x94h\x00K\x00h\x01s.",
+        b"]\x94h\x00h\x00a.",
+    ],
+)  # fmt: skip
+def test_what_was_empty_when_it_was_placed_stays_empty(body: bytes) -> None:
+    with pytest.raises(RecordError, match="holds a container that contains itself"):
+        restricted_loads(START + body, where="x")

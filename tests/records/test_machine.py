@@ -135,7 +135,7 @@ PRICES: dict[str, tuple[bytes, bytes, int]] = {
     "an element of a list": (b"](NNe.", b"](NNNe.", 16),
     "a letter, which may take four bytes": (b"X\x01\0\0\0a.", b"X\x02\0\0\0aa.", 4),
     "a view of the file in a tuple": (b"(C\x01aC\x01bt.", b"(C\x01aC\x01bC\x01ct.", 216),
-    "a list in a dict": (b"}(K\x01]K\x02]u.", b"}(K\x01]K\x02]K\x03]u.", 112),
+    "a list in a dict": (b"}(K\x01]K\x02]u.", b"}(K\x01]K\x02]K\x03]u.", 212),
 }
 
 

@@ -3,7 +3,7 @@
 from functools import cache
 
 from reprod_align.backends.torch.side import array
-from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, signs
+from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, list_quarters, signs
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ __all__ = [
     "gradient",
     "is_leaf",
     "measure",
+    "measure_rows",
     "on_device",
     "transposed_parameters",
     "version",
@@ -53,6 +54,13 @@ def measure(slab: torch.Tensor, start: int, width: int) -> tuple[Vector, Sums]:
     """Return sum, sum of squares, min and max; and the signed sums of whole rows, as `Ops` says."""
     whole = slab.shape[0] // width * width
     return _moments(slab), _signed_sums(slab[:whole], start, width)
+
+
+def measure_rows(slab: torch.Tensor, width: int) -> Vector:
+    """Return the signed sums of the quarters of rows, as `Ops` says."""
+    rows, own = slab.reshape([-1, width]), _signs(slab.dtype, slab.device)
+    sums = [(rows[:, part] * own[part]).sum(1) for part in list_quarters(width)]
+    return array(torch.stack(sums)).astype(np.float64)
 
 
 def _moments(slab: torch.Tensor) -> Vector:

@@ -3,8 +3,10 @@
 Every array is a copy that nothing writes to, so that one array may stand for several tensors.
 """
 
+import errno
 import math
 import mmap
+import os
 import sys
 import tempfile
 import time
@@ -15,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet, finalize
 
+from reprod_align.errors import ReprodError
 from reprod_align.model.store.memory import (
     give_back_freed,
     read_free,
@@ -49,6 +52,8 @@ class Store:
     """bytes in memory when it was most"""
     written: int = 0
     """bytes that went to temporary files"""
+    full: ReprodError | None = None
+    """why an array found room neither in memory nor on the disk"""
     _free: int = 0
     """bytes that were free when it was last asked for, less what was kept since"""
     _asked: float = -math.inf
@@ -112,7 +117,7 @@ def limit_memory(memory: int | None) -> Iterator[Store]:
 def keep_copy(array: Array) -> Array:
     """Return a copy of `array`. A large one lies in a file, mapped, if there is no room in memory.
 
-    The file has no name and goes with the array. Where the disk has no room for it, memory is taken.
+    The file has no name and goes with the array. Raises ReprodError where the disk has no room for it.
     """
     if array.nbytes < _LARGE:
         return np.array(array)
@@ -172,11 +177,27 @@ def _keep_in_file(array: Array, store: Store) -> Array:
         with tempfile.TemporaryFile(buffering=0) as file:
             _write(file, whole.reshape(-1).view(np.uint8))
             pages = mmap.mmap(file.fileno(), whole.nbytes)
-    except OSError:
-        return store.count(np.array(array), array.nbytes)
+    except OSError as error:
+        store.full = ReprodError(
+            f"no room to keep {whole.nbytes:,} bytes: the memory allowed ({store.limit:,} bytes) is taken, "
+            f"and no temporary file can be written ({error.strerror or error}): set TMPDIR to a folder "
+            "with room, or allow more memory"
+        )
+        raise store.full from error
     store.written += whole.nbytes
     _mapped.add(pages)
     return np.frombuffer(pages, whole.dtype).reshape(whole.shape)
+
+
+def require_room() -> None:
+    """Raise the ReprodError again with which an array found no room.
+
+    Paddle turns what a hook raises in the backward pass into an error of its own.
+    """
+    store = _find_store()
+    full, store.full = store.full, None
+    if full is not None:
+        raise full
 
 
 def unload() -> None:
@@ -188,9 +209,12 @@ def unload() -> None:
 
 
 def _write(file: Any, data: Array) -> None:
-    """Write all of it: an unbuffered file takes at most 2 GiB at a time."""
+    """Write all of it: an unbuffered file takes at most 2 GiB at a time. Raises OSError if it takes none."""
     while data.size:
-        data = data[file.write(data) :]
+        taken = file.write(data)
+        if not taken:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        data = data[taken:]
 
 
 class Shelf:

@@ -4,7 +4,7 @@ Neither framework is needed, and nothing that a file holds is run.
 """
 
 import zipfile
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +20,13 @@ from reprod_align.weights.reading.torch_file import (
     read_torch_legacy,
     read_torch_zip,
 )
-from reprod_align.weights.stored import Span, Stored, name_all
+from reprod_align.weights.stored import Stored, name_all
 
 _LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
 _INDEX = ".index.json"
 _REPEATED: Final = 4  # times the file that its tensors may take: views share their numbers
 _FREE: Final = 2**24  # bytes that any file may ask for
+_FREE_ITEMS: Final = 2**16  # values that any file may hold
 _WHOLE = ("model.safetensors", "pytorch_model.bin", "model_state.pdparams")
 
 
@@ -104,29 +105,39 @@ def _open_file(path: Path) -> Checkpoint:
 
 
 def _require_explained(path: Path, content: Mapping[Any, object]) -> None:
-    """Raise WeightsError if the tensors are far larger than the file: views can repeat a few numbers.
+    """Raise WeightsError if what the file holds is far larger than the file: references repeat it.
 
-    Each set of numbers counts once, however many names it has.
+    Each set of numbers counts once, however many names it has; a dict as often as it is reached.
     """
-    held = {_key(one): one.nbytes for one in _list_tensors(content)}
-    allowed = _REPEATED * path.stat().st_size + _FREE
-    if sum(held.values()) > allowed:
+    size = path.stat().st_size
+    tensors: set[Stored] = set()
+    if _count_reached(content, tensors) > _REPEATED * size + _FREE_ITEMS:
         raise WeightsError(
-            f"{path} asks for {sum(held.values()):,} bytes of tensors, far more than its size explains"
+            f"{path} repeats its dicts and lists far more often than its size explains"
+        )
+    asked = sum(one.nbytes for one in tensors)
+    if asked > _REPEATED * size + _FREE:
+        raise WeightsError(
+            f"{path} asks for {asked:,} bytes of tensors, far more than its size explains"
         )
 
 
-def _key(tensor: Stored) -> Hashable:
-    source = tensor.source if isinstance(tensor.source, Span) else id(tensor.source)
-    return source, tensor.dtype, tensor.shape, tensor.start, tensor.strides
+def _count_reached(
+    value: object, tensors: set[Stored], counted: dict[int, int] | None = None
+) -> int:
+    """Return how many values a walk through all of it meets; each container is looked at once.
 
-
-def _list_tensors(value: object) -> Iterator[Stored]:
+    tensors: gets each set of numbers. counted: what was met in the containers before, by their ids.
+    """
+    counted = {} if counted is None else counted
     if isinstance(value, Stored):
-        yield value
-    elif isinstance(value, (Mapping, list, tuple)):
-        for held in value.values() if isinstance(value, Mapping) else value:
-            yield from _list_tensors(held)
+        tensors.add(value)
+    if not isinstance(value, (Mapping, list, tuple)):
+        return 1
+    if id(value) not in counted:
+        inner = value.values() if isinstance(value, Mapping) else value
+        counted[id(value)] = 1 + sum(_count_reached(one, tensors, counted) for one in inner)
+    return counted[id(value)]
 
 
 def _open_shards(path: Path) -> Checkpoint:

@@ -8,7 +8,16 @@ from typing import Any
 from reprod_align.records.cost import Refused
 from reprod_align.records.pickled import Builder, Dtype
 from reprod_align.records.safe_pickle import Machine
-from reprod_align.weights.stored import DTYPES, Held, Span, Stored, find_fault, map_file
+from reprod_align.weights.stored import (
+    DTYPES,
+    TENSOR,
+    Held,
+    Joined,
+    Span,
+    Stored,
+    find_fault,
+    map_file,
+)
 
 import numpy as np
 
@@ -36,6 +45,7 @@ class _LazyBuilder(Builder):
             return super().array(dtype, shape, data, order)
         if not isinstance(data, memoryview) or not isinstance(shape, tuple):
             raise Refused("is damaged: an array in it has no data")
+        self.pay(TENSOR)
         source = self.locate(data)
         strides = _columns_first(shape) if order == "F" and len(shape) > 1 else ()
         tensor = Stored(_TYPES[dtype.to_numpy()], shape, source, strides=strides)
@@ -59,35 +69,71 @@ def read_paddle_file(path: Path) -> object:
     return _simplify(Machine(view, _LazyBuilder(path, view)).run())
 
 
-def _simplify(value: object) -> object:
-    """Return the value without Paddle's own entries, tensors in place of (name, tensor)."""
+def _simplify(value: object, done: dict[int, Any] | None = None) -> object:
+    """Return the value without Paddle's own entries, tensors in place of (name, tensor).
+
+    done: what became of the dicts by their ids: one that stands in many places stays one.
+    """
+    done = {} if done is None else done
     match value:
         case (str(), Stored() as tensor):
             return tensor
-        case dict():
+        case dict() if id(value) not in done:
             joined = _join(value)
-            return {name: _simplify(held) for name, held in joined.items() if name != NAMES}
-    return value
+            inner = {name: _simplify(one, done) for name, one in joined.items() if name != NAMES}
+            done[id(value)] = inner
+    return done.get(id(value), value)
 
 
-def _join(state: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return a state dict with the tensors whole that were cut into slices."""
-    cut = state.get(CUT)
-    if not isinstance(cut, Mapping):
-        return dict(state)
-    whole = {name: _glue(name, made, state) for name, made in cut.items()}
-    slices = {part for made in cut.values() for part in made["slices"]}
-    return {n: v for n, v in state.items() if n not in slices and n != CUT} | whole
+def _join(state: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Return a state dict with the tensors whole that were cut into slices, each used once."""
+    if CUT not in state:
+        return state
+    if not isinstance(state[CUT], Mapping):
+        raise Refused(f"is damaged: its {CUT} is a {type(state[CUT]).__name__}, not a dict")
+    left = {name: held for name, held in state.items() if name != CUT}
+    whole = {
+        name: _glue(f"is damaged: {name}"[:200], made, left) for name, made in state[CUT].items()
+    }
+    for name in whole:
+        if name in left:
+            raise Refused(f"is damaged: {name}"[:200] + " is there both whole and in slices")
+    return left | whole
 
 
-def _glue(name: str, made: Mapping[str, Any], state: Mapping[str, Any]) -> Stored:
-    parts, shape = [state[part] for part in made["slices"]], tuple(made["OriginShape"])
-    if not all(isinstance(part, Stored) for part in parts) or not parts:
-        raise Refused(f"is damaged: {name} is cut into slices that are not there")
-    if prod(shape) != sum(part.size for part in parts):
-        raise Refused(f"is damaged: the slices of {name} have not the size of the whole")
-    data = b"".join(part.read().tobytes() for part in parts)
-    return Stored(parts[0].dtype, shape, Held(data))
+def _glue(what: str, made: object, left: dict[Any, Any]) -> Stored:
+    """Return a tensor that lies in slices, unread; they are taken out of `left`.
+
+    what: the beginning of a sentence. Raises Refused if the slices are not those of its shape.
+    """
+    match made:
+        case {"OriginShape": tuple() | list() as shape, "slices": list() as slices} if slices:
+            parts = [_take_slice(what, name, left) for name in slices]
+        case _:
+            raise Refused(f"{what} is cut into slices, but its shape or its slices are not listed")
+    for part in parts:
+        if part.dtype != parts[0].dtype:
+            raise Refused(f"{what} is cut into slices of {parts[0].dtype} and of {part.dtype}")
+    source = Joined(tuple(part.source for part in parts))
+    tensor = Stored(parts[0].dtype, tuple(shape), source)
+    fault = find_fault(tensor)
+    if not fault and tensor.nbytes != source.size:
+        fault = (
+            f"its shape {tensor.shape} is not that of {sum(part.size for part in parts)} elements"
+        )
+    if fault:
+        raise Refused(f"{what} is cut into slices that do not fit: {fault}"[:400])
+    return tensor
+
+
+def _take_slice(what: str, name: object, left: dict[Any, Any]) -> Stored:
+    """Return a slice, which no other tensor can then take: a file could name one again and again."""
+    part = left.pop(name, None) if isinstance(name, str) else None
+    if not isinstance(part, Stored) or len(part.shape) != 1:
+        raise Refused(
+            f"{what} needs the slice {name}"[:400] + ", which is taken, missing or no row"
+        )
+    return part
 
 
 def _columns_first(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from reprod_align.records.cost import Refused
 from reprod_align.weights.reading.unpickle import CheckpointMachine, Opaque
-from reprod_align.weights.stored import DTYPES, Span, Stored, find_fault, is_dense, map_file
+from reprod_align.weights.stored import DTYPES, TENSOR, Span, Stored, find_fault, is_dense, map_file
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class _TorchMachine(CheckpointMachine):
     def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
         """Rebuild a tensor, without its numbers."""
         if isinstance(function, _Class):
+            self.builder.pay(TENSOR)
             return _REBUILD[function.name](*arguments)
         return super().call(function, arguments)
 

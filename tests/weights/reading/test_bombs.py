@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -136,3 +137,92 @@ def test_a_storage_with_an_endless_name(tmp_path: Path) -> None:
             archive.writestr(name, data.replace(key, b"X\xc8\x00\x00\x00" + b"0" * 200))
     assert "names a storage with 200 letters" in refused(path)
     assert issubclass(Refused, Exception)
+
+
+CUT = "UnpackBigParamInfor@@"
+SLICES = {"w@@.0": np.arange(6.0), "w@@.1": np.arange(4.0)}
+NAMES = list(SLICES)
+
+
+def cut(path: Path, info: Any, **more: Any) -> Path:
+    """Write what paddle.save writes of a tensor of more than 1 GiB, with protocol 2."""
+    path.write_bytes(pickle.dumps({**SLICES, **more, CUT: info}, 2))
+    return path
+
+
+def test_a_slice_named_again_and_again_takes_no_memory(tmp_path: Path) -> None:
+    """Two hundred tensors of two hundred slices, which are all the same megabyte."""
+    part, path = np.zeros(2**17), tmp_path / "a.pdparams"
+    for info in (
+        {"w": {"OriginShape": (200, 2**17), "slices": ["big"] * 200}},
+        {f"w{n}": {"OriginShape": (1, 2**17), "slices": ["big"]} for n in range(200)},
+    ):
+        assert "needs the slice big, which is taken" in refused(cut(path, info, big=part))
+    shared = [f"s{n}" for n in range(20_000)]  # one list, forty times
+    info = {f"w{n}": {"OriginShape": (20_000,), "slices": shared} for n in range(40)}
+    rows = {name: part[:1] for name in shared[:50]}
+    assert "needs the slice s50, which is taken, missing" in refused(cut(path, info, **rows))
+
+
+@pytest.mark.parametrize(
+    ("info", "said"),
+    [
+        ({"w": {"OriginShape": (-2, -5), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": (2.0, 5.0), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": (float("nan"),), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": (True, 10), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": ((10,),), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": (2**63, 2**63), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": (0, 2**62, 2**62), "slices": NAMES}}, "beyond any array's"),
+        ({"w": {"OriginShape": (10**100000,), "slices": NAMES}}, "are not natural numbers"),
+        ({"w": {"OriginShape": (1,) * 65 + (10,), "slices": NAMES}}, "it has 66 axes"),
+        ({"w": {"OriginShape": (3, 3), "slices": NAMES}}, "(3, 3) is not that of 10 elements"),
+        ({"w": {"OriginShape": (3, 5), "slices": NAMES}}, "it ends beyond its storage"),
+        ({"w": {"OriginShape": (), "slices": NAMES}}, "() is not that of 10 elements"),
+        ({"w": {"OriginShape": (2, 5), "slices": [*NAMES, "w@@.2"]}}, "needs the slice w@@.2"),
+        ({"w": {"OriginShape": (2, 6), "slices": [*NAMES, "w@@.0"]}}, "the slice w@@.0, which is"),
+        ({"w": {"OriginShape": (2, 5), "slices": [*NAMES, ["a"]]}}, "needs the slice ['a']"),
+        ({"w": {"OriginShape": (2, 5), "slices": [*NAMES, CUT]}}, f"needs the slice {CUT}"),
+        ({"w": {"OriginShape": (2, 5), "slices": [*NAMES, "text"]}}, "needs the slice text"),
+        ({"w": {"OriginShape": (2, 5), "slices": [*NAMES, "small"]}}, "float64 and of float32"),
+        ({"w": {"OriginShape": (2, 5), "slices": [*NAMES, "square"]}}, "needs the slice square"),
+        ({"w": {"OriginShape": (2, 5), "slices": []}}, "are not listed"),
+        ({"w": {"OriginShape": 10, "slices": NAMES}}, "are not listed"),
+        ({"w": {"slices": NAMES}}, "are not listed"),
+        ({"w": None}, "are not listed"),
+        ({"small": {"OriginShape": (2, 5), "slices": NAMES}}, "both whole and in slices"),
+        ([1], "is a list, not a dict"),
+    ],
+)  # fmt: skip
+def test_slices_that_do_not_make_a_tensor(tmp_path: Path, info: Any, said: str) -> None:
+    more = {"small": np.ones(1, np.float32), "square": np.ones((1, 1)), "text": "a\x1b[31m"}
+    assert said in refused(cut(tmp_path / "a.pdparams", info, **more))
+
+
+def test_slices_are_read_where_they_lie(tmp_path: Path) -> None:
+    path = cut(tmp_path / "a", {"w": {"OriginShape": (2, 5), "slices": NAMES}})
+    stored, whole = open_checkpoint(path).tensors["w"], np.concatenate([*SLICES.values()])
+    assert stored.read().tobytes() == stored.map().tobytes() == whole.tobytes()
+    room = np.empty(stored.span, np.uint8)
+    assert (
+        np.array_equal(stored.read(room), whole.reshape(2, 5)) and room.tobytes() == whole.tobytes()
+    )
+    for start in range(0, 81, 8):
+        for end in range(start, 81, 8):
+            found = stored.source.read(start, end - start)
+            assert found.tobytes() == whole.tobytes()[start:end]
+
+
+@pytest.mark.parametrize("kind", [dict, list])
+def test_dicts_that_hold_one_another_twice(tmp_path: Path, kind: Any) -> None:
+    """Seventeen small dicts, which a walk through all of it would meet a hundred thousand times."""
+    inner: Any = {"w": np.ones(1)}
+    for _ in range(17):
+        inner = {"a": inner, "b": inner} if kind is dict else [inner, inner]
+    path = tmp_path / "a.pdparams"
+    path.write_bytes(pickle.dumps({"inner": inner}, 2))
+    assert "repeats its dicts and lists" in refused(path)
+    once = {"inner": {"w": np.ones(1)}}
+    path.write_bytes(pickle.dumps({"model": once, "ema": once, "w": np.ones(1)}, 2))
+    content = open_checkpoint(path).content
+    assert content["model"] == content["ema"]
