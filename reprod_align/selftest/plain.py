@@ -42,7 +42,8 @@ def _change_output(view: View, path: str, value: Any) -> Fault:
             output, is_plain, lambda at, part: _make_other(part) if at == path else part
         )
 
-    kind = f"a {type(value).__name__} among the outputs changed"
+    name = type(value).__name__
+    kind = f"{'an' if name[0] in 'aeiou' else 'a'} {name} among the outputs changed"
     make = partial(replace_forward, view.side.model, forward)
     return fault_at(path, make, _NOT_COMPARED, kind)
 
@@ -60,7 +61,7 @@ def _make_other(value: Any) -> Any:
 
 @plantable("a state kept from train to eval")
 def keep_state(view: View) -> Found:
-    """Note in train mode how large a layer's output is, and add that to it in eval mode."""
+    """Note in train mode how large a layer's output is, and bend it by that in eval mode."""
     path = middle(_single(view))
     if path is None:
         return "no layer returns one tensor"
@@ -74,7 +75,8 @@ def _remember(layer: nn.Layer) -> Iterator[None]:
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
         output = own(*args, **kwargs)
         if not layer.training:
-            return output + attributes.get(_STATE, 0.0)
+            kept = attributes.get(_STATE, 0.0)
+            return output + kept * output * output  # a norm behind takes a constant or a factor off
         attributes[_STATE] = float(output.detach().abs().mean())
         return output
 
