@@ -50,13 +50,14 @@ def _change_output(view: View, path: str, value: Any) -> Fault:
 
 def _make_other(value: Any) -> Any:
     """Return another value of the same type."""
-    if isinstance(value, str):
-        return f"{value}?"
-    if np.asarray(value).dtype.kind == "b":
-        return np.logical_not(value) if isinstance(value, np.ndarray) else type(value)(not value)
-    if np.asarray(value).dtype.kind not in "iufc":  # an array of texts: in another order
-        return value[::-1]
-    return value + 1 if isinstance(value, np.ndarray) else type(value)(value + 1)
+    kind = np.asarray(value).dtype.kind
+    if kind == "U":
+        other = np.char.add(value, "?")
+    elif kind == "b":
+        other = np.logical_not(value)
+    else:
+        other = value ^ 1 if kind in "iu" else value + 1 + abs(value)
+    return other if isinstance(value, np.ndarray) else type(value)(other)
 
 
 @plantable("a state kept from train to eval")

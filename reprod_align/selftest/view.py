@@ -122,8 +122,9 @@ def observe(side: LocalSide, inputs: Inputs, steps: int) -> View:
 
 
 def is_plain(value: object) -> bool:
-    """Tell whether a value is a number, a text or a numpy array."""
-    return isinstance(value, (bool, int, float, str, np.generic, np.ndarray))
+    """Tell whether a value is a number or a text, or an array of those."""
+    plain = isinstance(value, (bool, int, float, complex, str, np.generic, np.ndarray))
+    return plain and np.asarray(value).dtype.kind in "biufcU"
 
 
 def max_gradient(call: Call) -> float:

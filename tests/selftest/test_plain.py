@@ -45,7 +45,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize(
     "value",
-    [3, 2.5, True, "cat", np.float32(2.0), np.bool_(True), np.arange(3), np.array([True, False]),
+    [3, 2.5, -1.0, 1e300, True, "cat", np.uint8(255), np.float32(2.0), np.bool_(True), np.arange(3), np.array([True, False]),
      np.array(["cat", "dog"])],
     ids=str,
 )  # fmt: skip
@@ -113,6 +113,11 @@ def test_a_draw_moves_its_generator_in_train_mode_alone(
 def test_models_without_a_place() -> None:
     with observed(nn.Linear(4, 2), X) as view:
         assert plain.change_plain_output(view) == "all outputs are tensors"
+    with observed(
+        Telling({"none": None, "object": object(), "array": np.array([None])}), X
+    ) as view:
+        assert plain.change_plain_output(view) == "all outputs are tensors"
+    with observed(nn.Linear(4, 2), X) as view:
         assert plain.keep_state(view) == plain.draw_elsewhere(view) == "no layer returns one tensor"
     with observed(Double(), X) as view:
         assert plain.keep_state(view).module == "fc"
