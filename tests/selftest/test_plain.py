@@ -45,8 +45,8 @@ def is_same(one: Any, other: Any) -> bool:
 
 @pytest.mark.parametrize(
     "value",
-    [3, 2.5, -1.0, 1e300, True, "cat", np.uint8(255), np.float32(2.0), np.bool_(True), np.arange(3), np.array([True, False]),
-     np.array(["cat", "dog"])],
+    [3, 2.5, -1.0, 1e300, True, "cat", np.uint8(255), np.float32(2.0), np.bool_(True),
+     np.arange(3), np.array([True, False]), np.array(["cat", "dog"])],
     ids=str,
 )  # fmt: skip
 def test_an_output_that_is_no_tensor_is_another_of_its_type(value: Any) -> None:

@@ -1,14 +1,17 @@
 """Faults planted in users' own models: which of them their inputs reveal, and that none is left."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from models import pd_bert, pt_bert
 from reprod_align import commands as cli
 from reprod_align import selftest as module
-from reprod_align.report import Report
+from reprod_align.alignment.judge import Pair
+from reprod_align.report import NotJudged, Report
 from reprod_align.selftest import SelfTest, plant, selftest
+from reprod_align.selftest.fault import Fault
 from tests.pairs.bert import CLASSES, CONFIG
 from tests.pairs.cnn import PaddleCnn, TorchCnn, X
 from tests.pairs.plant import look_trained, port
@@ -154,6 +157,20 @@ def test_a_draw_elsewhere_is_revealed_by_what_is_named_as_not_judged(rich_run):
     drawn = [one for one in rich_run[0].planted if one.kind.startswith("a draw from ")]
     assert len(drawn) == 2
     assert all(one.revealed and one.text.startswith("not judged: ") for one in drawn)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "revealed"),
+    [("random numbers", False, True), ("random numbers", True, False), ("state", False, False)],
+)
+def test_only_a_new_note_of_its_kind_reveals_a_fault(monkeypatch, kind, before, revealed):
+    note = NotJudged(kind, "numpy's generator")
+    fault = Fault("fc", lambda side: nullcontext(side), "hidden", "a draw", noted="random numbers")
+    monkeypatch.setattr(module, "_compare_in_turn", lambda *given: Report(not_judged=[note]))
+    pair = Pair(None, None, (), 1, None, True)
+    outcome = module._try_fault(pair, None, fault, Report(not_judged=[note] if before else []))
+    assert outcome.revealed == revealed
+    assert outcome.text == ("not judged: numpy's generator" if revealed else "hidden")
 
 
 def forward_and_tell(self, x):
