@@ -26,7 +26,9 @@ from paddle import nn
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D,
           nn.InstanceNorm1D, nn.InstanceNorm2D, nn.InstanceNorm3D)  # fmt: skip
 _CONVS = (nn.Conv1D, nn.Conv2D, nn.Conv3D)
-_NETWORKS = (nn.SimpleRNN, nn.LSTM, nn.GRU)  # these keep lists of their parameters too
+# A norm's kernel leaves out or changes other gradients where one of its parameters takes none; the
+# recurrent networks keep lists of their parameters too.
+_ENTANGLED = (*_NORMS, nn.SimpleRNN, nn.LSTM, nn.GRU)
 _NO_GRADIENT = "no layer's output carries a gradient"
 _NOTHING_TRAINED = "no parameter gets a gradient"
 _SEED = 20217
@@ -131,7 +133,7 @@ def freeze_parameter(view: View) -> Found:
 @plantable("a parameter that is a buffer")
 def make_buffer(view: View) -> Found:
     """Hold a parameter as a buffer: it computes as before and is never trained."""
-    found = middle([place for place in _trained(view) if not isinstance(place[1], _NETWORKS)])
+    found = middle([place for place in _trained(view) if not isinstance(place[1], _ENTANGLED)])
     if found is None:
         return _NOTHING_TRAINED
     name, layer, role = found
