@@ -18,7 +18,7 @@ from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, Side
-from reprod_align.report import Finding, Report
+from reprod_align.report import Report
 from reprod_align.selftest.effect import NO_EFFECT, lacks_effect, may_lack_effect
 from reprod_align.selftest.fault import Fault
 
@@ -129,7 +129,7 @@ def selftest_sides(
     if not unbroken.passed:
         return SelfTest(unbroken, [])
     faults = track(_list_faults(pair, port), "planting faults")
-    return SelfTest(unbroken, [_try_fault(pair, port, fault) for fault in faults])
+    return SelfTest(unbroken, [_try_fault(pair, port, fault, unbroken) for fault in faults])
 
 
 def _compare(pair: Pair) -> Report:
@@ -159,7 +159,7 @@ def _with_loaded(pair: Pair, port: LocalSide, do: Callable[[], T]) -> T:
         return work_in("float32")
 
 
-def _try_fault(pair: Pair, port: LocalSide, fault: Fault) -> Outcome:
+def _try_fault(pair: Pair, port: LocalSide, fault: Fault, unbroken: Report) -> Outcome:
     """Plant the fault, compare, and take it out again."""
     if fault.plant is None:
         return Outcome(fault.kind, fault.module, None, fault.hint)
@@ -169,7 +169,10 @@ def _try_fault(pair: Pair, port: LocalSide, fault: Fault) -> Outcome:
         except ReprodError as error:
             return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
     if report.findings:
-        return Outcome(fault.kind, fault.module, True, _shorten(report.findings[0]))
+        return Outcome(fault.kind, fault.module, True, _shorten(str(report.findings[0])))
+    for one in report.not_judged:
+        if one.kind == fault.noted and one not in unbroken.not_judged:
+            return Outcome(fault.kind, fault.module, True, _shorten(f"not judged: {one.what}"))
     if may_lack_effect(fault, pair.inputs) and _with_loaded(
         pair, port, lambda: lacks_effect(port, fault, pair.inputs)
     ):
@@ -204,8 +207,7 @@ def _give_reason(fault: Fault, report: Report) -> str:
     return f"{reason} (a remark names it: {seen})" if seen else reason
 
 
-def _shorten(finding: Finding) -> str:
-    text = str(finding)
+def _shorten(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from reprod_align.model.local import LocalSide
+from reprod_align.report import Unjudged
 from reprod_align.selftest.view import View
 
 Plant = Callable[[LocalSide], AbstractContextManager[LocalSide]]
@@ -25,6 +26,8 @@ class Fault:
     """"" until `find_faults` gives it the kind under which it is registered"""
     in_steps: bool = False
     """only optimizer steps can show it"""
+    noted: Unjudged | None = None
+    """what a report may name as not judged, and reveals the fault by that"""
 
 
 Found = Fault | str | list[Fault]

@@ -5,11 +5,11 @@ A new fault is a function with `@plantable` in one of the modules imported here.
 
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
-from reprod_align.selftest import functions, inputs, layers, training, weights
+from reprod_align.selftest import functions, inputs, layers, plain, training, weights
 from reprod_align.selftest.fault import Fault, find_faults
 from reprod_align.selftest.view import observe
 
-__all__ = ["functions", "inputs", "layers", "list_faults", "training", "weights"]
+__all__ = ["functions", "inputs", "layers", "list_faults", "plain", "training", "weights"]
 
 
 def list_faults(side: LocalSide, given: Inputs, steps: int) -> list[Fault]:

@@ -1,5 +1,6 @@
 """Faults that inputs reveal: indices and inputs that are not looked at, padding, one example for all."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -100,16 +101,32 @@ def ignore_inputs(view: View) -> Found:
 
 
 def _ignore_input(view: View, name: str | int, array: np.ndarray) -> Fault:
-    def fill(own: Forward, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(name, str):
-            return own(*args, **{**kwargs, name: _repeat_first_element(kwargs[name])})
-        given = [_repeat_first_element(a) if n == name else a for n, a in enumerate(args)]
-        return own(*given, **kwargs)
-
     more = "a padded batch" if "mask" in str(name).lower() else "one in which it varies"
     constant = bool((array == array.flat[0]).all())
     hint = f"{name} holds {array.flat[0]} alone: give {more}" if constant else ""
-    return fault_at(str(name), partial(replace_forward, view.side.model, fill), hint)
+    return _change_input(view, name, _repeat_first_element, hint)
+
+
+@plantable("an input's gradient stopped")
+def stop_inputs(view: View) -> Found:
+    """Let no gradient reach a float input."""
+    floats = [name for name, array in view.arrays().items() if array.dtype.kind == "f"]
+    faults = [_change_input(view, name, lambda tensor: tensor.detach()) for name in floats]
+    return faults or "no input is of floats"
+
+
+def _change_input(
+    view: View, name: str | int, change: Callable[[paddle.Tensor], paddle.Tensor], hint: str = ""
+) -> Fault:
+    """Return a fault that gives the model change(tensor) for one of its inputs."""
+
+    def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(name, str):
+            return own(*args, **{**kwargs, name: change(kwargs[name])})
+        given = [change(tensor) if n == name else tensor for n, tensor in enumerate(args)]
+        return own(*given, **kwargs)
+
+    return fault_at(str(name), partial(replace_forward, view.side.model, forward), hint)
 
 
 def _repeat_first_element(tensor: paddle.Tensor) -> paddle.Tensor:

@@ -12,8 +12,10 @@ from functools import partial
 from typing import Any
 
 from reprod_align.backends.replacing import replace_attribute
+from reprod_align.base.tree import replace
 from reprod_align.model.local import LocalSide
 
+import paddle
 from paddle import nn
 from paddle.nn import functional
 
@@ -42,6 +44,13 @@ def replace_forward(layer: nn.Layer, forward: Forward) -> Iterator[None]:
             del attributes["forward"]
         else:
             attributes["forward"] = kept
+
+
+def change_tensors(value: Any, change: Callable[[paddle.Tensor], Any]) -> Any:
+    """Return what a layer gave with change(tensor) in the place of each tensor."""
+    return replace(
+        value, lambda part: isinstance(part, paddle.Tensor), lambda _, tensor: change(tensor)
+    )
 
 
 @contextmanager
@@ -100,6 +109,21 @@ def replace_parameters(layer: nn.Layer, made: Mapping[str, Callable[[], Any]]) -
 
     with replace_forward(layer, forward):
         yield
+
+
+@contextmanager
+def keep_as_buffer(layer: nn.Layer, name: str) -> Iterator[None]:
+    """Let the layer hold its parameter `name` as a buffer, which gets no gradient."""
+    attributes = vars(layer)
+    parameters, buffers = attributes["_parameters"], attributes["_buffers"]
+    tensor = parameters[name]
+    attributes["_parameters"] = {key: held for key, held in parameters.items() if key != name}
+    attributes["_buffers"] = {**buffers, name: tensor}
+    try:
+        with replace_attribute(tensor, "stop_gradient", True):
+            yield
+    finally:
+        attributes.update(_parameters=parameters, _buffers=buffers)
 
 
 @contextmanager

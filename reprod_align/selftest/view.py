@@ -7,10 +7,11 @@ from functools import partial
 from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.base.tree import leaves
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs
-from reprod_align.model.trace import Trace
+from reprod_align.model.trace import Call, Trace
 from reprod_align.selftest.plant import (
     WATCHED,
     Arguments,
@@ -50,6 +51,8 @@ class View:
     calls: Mapping[str, Mapping[str, list[Arguments]]]
     """function of paddle.nn.functional -> module that calls it -> the arguments of each call;
     float tensors by their shape, integers as arrays; a loss's calls stand under "" """
+    plain: Mapping[str, Any]
+    """the numbers, texts and arrays among the model's outputs, by their places"""
 
     def arrays(self) -> dict[str | int, np.ndarray]:
         """Return the inputs by name, or by position."""
@@ -77,6 +80,12 @@ class View:
         own = gradients.get(f"{path}.{role}" if path else role)
         return own is not None and size(own) > _NOISE * largest
 
+    def places_with_gradient(self) -> list[str]:
+        """Return the calls of layers without layers in them whose output carries a gradient."""
+        return [call.path for call in self.trace.calls
+                if call.path and max_gradient(call) > 0
+                and not list(self.layers[call.path].children())]  # fmt: skip
+
     def pick(self, places: Sequence[Place], role: str = "weight") -> Place | None:
         """Return the middle one of those whose parameter `role` counts; if none does, of all."""
         alive = [place for place in places if self.is_alive(place[0], role)]
@@ -95,13 +104,33 @@ def observe(side: LocalSide, inputs: Inputs, steps: int) -> View:
     draws = KeyedDraws(_SEED, {"": ""})
     note = partial(_note_calls, side.model.sublayers(include_self=True), calls, draws)
     kept = side.values()
-    with replace_forward(side.model, note), replace_loss(side, note) as watched:
-        watched.run(inputs, True, draws, "none", None if side.loss else Projection())
+    outputs: list[Any] = []
+
+    def keep(own: Forward, *args: Any, **kwargs: Any) -> Any:
+        outputs.append(own(*args, **kwargs))
+        return outputs[-1]
+
+    with replace_forward(side.model, note), replace_forward(side.model, keep):
+        with replace_loss(side, note) as watched:
+            watched.run(inputs, True, draws, "none", None if side.loss else Projection())
     side.load(kept)
     layers = dict(side.fw.modules(side.model))
     called = {call.path: layers[call.path] for call in trace.calls}
     optimizer = side.optimizer(side.model) if side.optimizer else None
-    return View(side, inputs, steps, optimizer, called, trace, calls)
+    plain = leaves(outputs[0], is_plain)
+    return View(side, inputs, steps, optimizer, called, trace, calls, plain)
+
+
+def is_plain(value: object) -> bool:
+    """Tell whether a value is a number or a text, or an array of those."""
+    plain = isinstance(value, (bool, int, float, complex, str, np.generic, np.ndarray))
+    return plain and np.asarray(value).dtype.kind in "biufcU"
+
+
+def max_gradient(call: Call) -> float:
+    """Return the largest gradient that arrived at a call's outputs, 0 if none did."""
+    arrived = [leaf.gradient for leaf in call.outputs.values() if leaf.differentiable]
+    return max((size(gradient) for gradient in arrived if gradient is not None), default=0.0)
 
 
 def middle(places: Sequence[Any]) -> Any:

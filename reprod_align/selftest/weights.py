@@ -1,5 +1,6 @@
 """Faults in weights and gradients: converted wrongly, frozen, cut off."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -7,10 +8,17 @@ from itertools import combinations
 from typing import Any
 
 from reprod_align.backends.replacing import replace_attribute
+from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.naming import parent
 from reprod_align.selftest.fault import Fault, Found, fault_at, plantable
-from reprod_align.selftest.plant import Forward, replace_forward, replace_parameters
-from reprod_align.selftest.view import Place, View, middle, read, size
+from reprod_align.selftest.plant import (
+    Forward,
+    change_tensors,
+    keep_as_buffer,
+    replace_forward,
+    replace_parameters,
+)
+from reprod_align.selftest.view import Place, View, max_gradient, middle, read
 
 import paddle
 from paddle import nn
@@ -18,6 +26,12 @@ from paddle import nn
 _NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D,
           nn.InstanceNorm1D, nn.InstanceNorm2D, nn.InstanceNorm3D)  # fmt: skip
 _CONVS = (nn.Conv1D, nn.Conv2D, nn.Conv3D)
+# A norm's kernel leaves out or changes other gradients where one of its parameters takes none; the
+# recurrent networks keep lists of their parameters too.
+_ENTANGLED = (*_NORMS, nn.SimpleRNN, nn.LSTM, nn.GRU)
+_NO_GRADIENT = "no layer's output carries a gradient"
+_NOTHING_TRAINED = "no parameter gets a gradient"
+_SEED = 20217
 
 
 @plantable("two Linears' weights exchanged")
@@ -108,29 +122,38 @@ def shift_rows(view: View) -> Found:
 @plantable("a frozen parameter")
 def freeze_parameter(view: View) -> Found:
     """Keep gradients from a parameter."""
-    named = {name: parameter for path, layer in view.layers.items()
-             for role, parameter in layer._parameters.items()
-             if (name := f"{path}.{role}" if path else role) in view.trace.gradients
-             and view.is_alive(path, role)}  # fmt: skip
-    if not named:
-        return "no parameter gets a gradient"
-    name = middle(list(named))
-    return fault_at(name, partial(replace_attribute, named[name], "stop_gradient", True))
+    found = middle(_trained(view))
+    if found is None:
+        return _NOTHING_TRAINED
+    name, layer, role = found
+    parameter = layer._parameters[role]
+    return fault_at(name, partial(replace_attribute, parameter, "stop_gradient", True))
+
+
+@plantable("a parameter that is a buffer")
+def make_buffer(view: View) -> Found:
+    """Hold a parameter as a buffer: it computes as before and is never trained."""
+    found = middle([place for place in _trained(view) if not isinstance(place[1], _ENTANGLED)])
+    if found is None:
+        return _NOTHING_TRAINED
+    name, layer, role = found
+    return fault_at(name, partial(keep_as_buffer, layer, role))
+
+
+def _trained(view: View) -> list[tuple[str, nn.Layer, str]]:
+    """Return name, layer and role of each parameter that gets a gradient."""
+    return [(name, layer, role) for path, layer in view.layers.items()
+            for role in layer._parameters
+            if (name := f"{path}.{role}" if path else role) in view.trace.gradients
+            and view.is_alive(path, role)]  # fmt: skip
 
 
 @plantable("a detached output")
 def detach_output(view: View) -> Found:
     """Stop the gradient behind a middle layer that has parameters, or whose inputs depend on some."""
-    paths = [
-        call.path
-        for call in view.trace.calls
-        if call.path and any(size(leaf.gradient) > 0 for leaf in call.outputs.values()
-                             if leaf.differentiable and leaf.gradient is not None)
-        and not list(view.layers[call.path].children())
-    ]  # fmt: skip
-    if not paths:
-        return "no layer's output carries a gradient"
-    path = middle(paths)
+    path = middle(view.places_with_gradient())
+    if path is None:
+        return _NO_GRADIENT
 
     def detach(own: Forward, *args: Any, **kwargs: Any) -> Any:
         return _detach_all(own(*args, **kwargs))
@@ -139,9 +162,37 @@ def detach_output(view: View) -> Found:
 
 
 def _detach_all(output: Any) -> Any:
-    if isinstance(output, list | tuple):
-        return type(output)(_detach_all(part) for part in output)
-    return output.detach() if isinstance(output, paddle.Tensor) else output
+    return change_tensors(output, lambda tensor: tensor.detach())
+
+
+@plantable("a gradient changed by its size")
+def change_by_size(view: View) -> Found:
+    """Halve the gradient behind a middle layer where it is as large as the loss makes it."""
+    if view.side.loss is None:
+        return []  # scaling the loss says already that none is given
+    draws = KeyedDraws(_SEED, {"": ""})
+    by_loss = view.side.run(view.inputs, False, draws, "all", anew=True)
+    felt = {call.path: max_gradient(call) for call in by_loss.calls}
+    path = middle([path for path in view.places_with_gradient() if felt.get(path, 0.0) > 0])
+    if path is None:
+        return _NO_GRADIENT
+    elsewhere = next(max_gradient(call) for call in view.trace.calls if call.path == path)
+    border, below = math.sqrt(felt[path] * elsewhere), felt[path] < elsewhere
+
+    def halve(gradient: paddle.Tensor) -> paddle.Tensor:
+        largest = float(gradient.abs().max())
+        return gradient / 2 if (largest <= border if below else largest >= border) else gradient
+
+    def watch(own: Forward, *args: Any, **kwargs: Any) -> Any:
+        return change_tensors(own(*args, **kwargs), lambda tensor: _hook(tensor, halve))
+
+    return fault_at(path, partial(replace_forward, view.layers[path], watch))
+
+
+def _hook(tensor: paddle.Tensor, change: Callable[[paddle.Tensor], paddle.Tensor]) -> paddle.Tensor:
+    if not tensor.stop_gradient:
+        tensor.register_hook(change)
+    return tensor
 
 
 def _affine(layer: nn.Layer) -> tuple[Any, Any]:

@@ -32,6 +32,8 @@ class Case:
     """the stages at which that finding may stand; empty: any"""
     words: tuple[str, ...] = ()
     """what the first finding's message must hold (the cause in words), lower case"""
+    noted: str = ""
+    """the kind of a report's `not_judged` that tells of the bug as well as a finding does; "": none"""
 
 
 def case(

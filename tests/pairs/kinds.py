@@ -128,6 +128,13 @@ FAULTS = {
     "warm-up": "training/schedule: warm-up counts from one",
     "when the schedule steps": "training/schedule: one step late",
     "a schedule that the weights hardly show": "training/schedule: with Adam, weights hardly tell",
+    # --- what outputs and gradients of single runs do not show
+    "a parameter that is a buffer": "unseen/trained: layer scale is a buffer",
+    "an output that is no tensor": "unseen/output: a number by n - 1",
+    "an input's gradient": "unseen/input: standardised without gradient",
+    "a state kept from train to eval": "unseen/kept: memory hidden by the class's attribute",
+    "another generator": "unseen/drawn: layers dropped by numpy for Python",
+    "a backward pass by the gradient's size": "unseen/backward: small gradients skipped",
 }  # fmt: skip
 
 CORRECT = {
@@ -161,4 +168,10 @@ CORRECT = {
     "parameter groups": "training/optimizer ok: groups for a function of names",
     "an optimizer": "training/optimizer ok: Adam, coupled decay",
     "a schedule": "training/schedule ok: warm-up by a function",
+    "a buffer for a frozen parameter": "unseen/trained ok: frozen parameter, buffer",
+    "a text among the outputs": "unseen/output ok: words of the classes in another order",
+    "an input without gradient": "unseen/input ok: action without gradient on both sides",
+    "a set kept from train to eval": "unseen/kept ok: set of the first items alone",
+    "numpy's generator on both sides": "unseen/drawn ok: one flip for all videos",
+    "a bounded gradient": "unseen/backward ok: gradient of the state unbounded",
 }  # fmt: skip

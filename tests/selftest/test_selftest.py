@@ -1,14 +1,17 @@
 """Faults planted in users' own models: which of them their inputs reveal, and that none is left."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from models import pd_bert, pt_bert
 from reprod_align import commands as cli
 from reprod_align import selftest as module
-from reprod_align.report import Report
+from reprod_align.alignment.judge import Pair
+from reprod_align.report import NotJudged, Report
 from reprod_align.selftest import SelfTest, plant, selftest
+from reprod_align.selftest.fault import Fault
 from tests.pairs.bert import CLASSES, CONFIG
 from tests.pairs.cnn import PaddleCnn, TorchCnn, X
 from tests.pairs.plant import look_trained, port
@@ -123,7 +126,7 @@ def test_rich_inputs_reveal_every_fault(rich_run):
     result = rich_run[0]
     assert not invisible(result)
     assert result.passed
-    assert result.count_line == "30 of 30 planted faults revealed"
+    assert result.count_line == "35 of 35 planted faults revealed"
 
 
 def test_no_fault_is_revealed_by_an_error_of_the_planting(rich_run):
@@ -131,8 +134,9 @@ def test_no_fault_is_revealed_by_an_error_of_the_planting(rich_run):
 
 
 def test_each_fault_is_found_where_it_was_planted(rich_run):
-    within = [one for one in rich_run[0].planted
-              if one.module and one.kind not in ("input ignored", "a detached output")]  # fmt: skip
+    beside = ("input ignored", "a detached output", "a gradient changed by its size")
+    within = [one for one in rich_run[0].planted if one.module and one.kind not in beside
+              and not one.text.startswith("not judged: ")]  # fmt: skip
     assert within
     for one in within:
         assert one.module.partition(" and ")[0] in one.text, one
@@ -147,6 +151,66 @@ def test_nothing_is_left_in_the_model(rich_run, what):
 def test_faults_without_a_place_are_listed_and_not_counted(rich_run):
     lines = rich_run[0].summary().splitlines()
     assert any("max <-> average pool" in line and "no place" in line for line in lines)
+
+
+def test_a_draw_elsewhere_is_revealed_by_what_is_named_as_not_judged(rich_run):
+    drawn = [one for one in rich_run[0].planted if one.kind.startswith("a draw from ")]
+    assert len(drawn) == 2
+    assert all(one.revealed and one.text.startswith("not judged: ") for one in drawn)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "revealed"),
+    [("random numbers", False, True), ("random numbers", True, False), ("state", False, False)],
+)
+def test_only_a_new_note_of_its_kind_reveals_a_fault(monkeypatch, kind, before, revealed):
+    note = NotJudged(kind, "numpy's generator")
+    fault = Fault("fc", lambda side: nullcontext(side), "hidden", "a draw", noted="random numbers")
+    monkeypatch.setattr(module, "_compare_in_turn", lambda *given: Report(not_judged=[note]))
+    pair = Pair(None, None, (), 1, None, True)
+    outcome = module._try_fault(pair, None, fault, Report(not_judged=[note] if before else []))
+    assert outcome.revealed == revealed
+    assert outcome.text == ("not judged: numpy's generator" if revealed else "hidden")
+
+
+def forward_and_tell(self, x):
+    """Return a number and a text beside the output."""
+    return {"out": self.fc(x), "size": len(x), "name": "told"}
+
+
+def telling():
+    """Return two models of a float input."""
+    kinds = (torch.nn.Module, torch.nn.Linear), (paddle.nn.Layer, paddle.nn.Linear)
+    for base, linear in kinds:
+        model = type("Telling", (base,), {"forward": forward_and_tell})()
+        model.fc = linear(3, 2)
+        yield model
+
+
+def test_faults_that_single_runs_do_not_show_are_revealed():
+    torch_model, paddle_model = telling()
+    rows = (np.random.default_rng(0).standard_normal((4, 3)).astype("float32"),)
+    before = state(paddle_model)
+
+    def loss(output):
+        return 1e-4 * (output["out"] ** 2).mean()
+
+    result = selftest(torch_model, paddle_model, rows, loss, loss)
+    found = {one.kind: one.revealed for one in result.outcomes}
+    assert {kind: found[kind] for kind in UNSEEN} == dict.fromkeys(UNSEEN, True)
+    assert state(paddle_model) == before
+
+
+UNSEEN = (
+    "a parameter that is a buffer",
+    "an int among the outputs changed",
+    "a str among the outputs changed",
+    "an input's gradient stopped",
+    "a state kept from train to eval",
+    "a draw from Python's random",
+    "a draw from numpy's random",
+    "a gradient changed by its size",
+)
 
 
 @pytest.fixture(scope="module")

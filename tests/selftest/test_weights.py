@@ -6,6 +6,7 @@ from reprod_align.selftest import weights
 from tests.selftest.observed import X, changes_output, gradients, observed
 
 import numpy as np
+import paddle
 import pytest
 from paddle import nn
 
@@ -72,3 +73,45 @@ def test_gradients_that_do_not_arrive() -> None:
         assert cut.module == "1"
         found = gradients(view, cut)
         assert [name for name, arrives in found.items() if not arrives] == ["0.weight", "0.bias"]
+
+
+def test_a_parameter_becomes_a_buffer() -> None:
+    model = two_linears()
+    names = [name for name, _ in model.named_parameters()]
+    with observed(model, X) as view:
+        fault = weights.make_buffer(view)
+        assert fault.module == "2.weight" and not changes_output(view, fault)
+        assert gradients(view, fault) == dict.fromkeys(set(names) - {"2.weight"}, True)
+        with fault.plant(view.side):
+            assert [name for name, _ in model.named_buffers()] == ["2.weight"]
+            assert list(model.state_dict()) and "2.weight" in model.state_dict()
+    assert [name for name, _ in model.named_parameters()] == names
+    assert not list(model.named_buffers()) and not model[2].weight.stop_gradient
+
+
+@pytest.mark.parametrize("factor", [1e4, 1e-4])
+def test_a_gradient_is_changed_by_its_size(factor: float) -> None:
+    model = two_linears()
+
+    def slope(scale: float) -> np.ndarray:
+        (model(paddle.to_tensor(X)) * scale).sum().backward()
+        found = model[0].weight.grad.numpy() / scale
+        model.clear_gradients()
+        return found
+
+    def loss(output: Any) -> Any:
+        return factor * output.sum()
+
+    with observed(model, X, loss=loss) as view:
+        fault = weights.change_by_size(view)
+        assert (fault.module, fault.hint) == ("1", "") and not changes_output(view, fault)
+        expected = slope(1.0)
+        with fault.plant(view.side):
+            np.testing.assert_allclose(slope(1.0), expected)
+            np.testing.assert_allclose(slope(factor), expected / 2)
+        np.testing.assert_allclose(slope(factor), expected)
+
+
+def test_without_a_loss_no_gradient_is_changed_by_its_size() -> None:
+    with observed(two_linears(), X) as view:
+        assert weights.change_by_size(view) == []

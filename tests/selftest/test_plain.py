@@ -1,0 +1,123 @@
+"""Faults in what is no tensor: each changes what it should and nothing else, and comes off again."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from reprod_align.selftest import plain
+from reprod_align.selftest.fault import Fault
+from reprod_align.selftest.view import View
+from tests.selftest.observed import X, changes_output, observed, run
+
+import numpy as np
+import paddle
+import pytest
+from paddle import nn
+
+
+class Telling(nn.Layer):
+    """Returns a tensor, and what is none."""
+
+    def __init__(self, told: Any) -> None:
+        super().__init__()
+        self.fc, self.told = nn.Linear(4, 2), told
+
+    def forward(self, x: paddle.Tensor) -> Any:
+        return {"out": self.fc(x), "told": self.told}
+
+
+class Double(nn.Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 2)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.fc(x), self.fc(x)
+
+
+def told(view: View) -> Any:
+    return view.side.model(paddle.to_tensor(view.inputs[0]))["told"]
+
+
+def is_same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(np.all(np.asarray(one) == np.asarray(other)))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [3, 2.5, -1.0, 1e300, True, "cat", np.uint8(255), np.float32(2.0), np.bool_(True),
+     np.arange(3), np.array([True, False]), np.array(["cat", "dog"])],
+    ids=str,
+)  # fmt: skip
+def test_an_output_that_is_no_tensor_is_another_of_its_type(value: Any) -> None:
+    with observed(Telling(value), X) as view:
+        (fault,) = plain.change_plain_output(view)
+        assert (fault.module, fault.hint) == ("told", plain._NOT_COMPARED)
+        assert type(value).__name__ in fault.kind
+        with fault.plant(view.side):
+            other = told(view)
+        assert type(other) is type(value) and not is_same(other, value)
+        assert is_same(told(view), value)
+
+
+def test_one_of_several_outputs_changes_and_containers_stay() -> None:
+    with observed(Telling([1, {"word": "cat"}, (2.0, None)]), X) as view:
+        faults = plain.change_plain_output(view)
+        assert [fault.module for fault in faults] == ["told[0]", "told[1].word", "told[2][0]"]
+        with faults[1].plant(view.side):
+            assert told(view) == [1, {"word": "cat?"}, (2.0, None)]
+
+
+def test_a_state_is_written_in_train_mode_and_read_in_eval_mode() -> None:
+    with observed(nn.Sequential(nn.Linear(4, 2), nn.Tanh()), X) as view:
+        fault = plain.keep_state(view)
+        assert fault.module == "1" and "eval" in fault.hint
+        before = run(view)
+        trained = run(view, training=True)
+        with fault.plant(view.side):
+            np.testing.assert_array_equal(run(view), before)
+            np.testing.assert_array_equal(run(view, training=True), trained)
+            moved = run(view) - before
+            assert (moved != 0).all() and np.ptp(moved / before) > 1e-6
+        np.testing.assert_array_equal(run(view), before)
+        assert plain._STATE not in vars(view.layers["1"])
+
+
+def fault_of(view: View, name: str) -> Fault:
+    (found,) = [fault for fault in plain.draw_elsewhere(view) if name in fault.kind]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "state"),
+    [("Python's", random.getstate), ("numpy's", lambda: str(np.random.get_state()))],
+)
+def test_a_draw_moves_its_generator_in_train_mode_alone(
+    name: str, state: Callable[[], Any]
+) -> None:
+    with observed(nn.Sequential(nn.Linear(4, 2), nn.Tanh()), X) as view:
+        fault = fault_of(view, name)
+        assert fault.noted == "random numbers" and fault.hint
+        assert not changes_output(view, fault) and not changes_output(view, fault, training=True)
+        start = state()
+        with fault.plant(view.side):
+            run(view)
+            assert state() == start
+            run(view, training=True)
+            moved = state()
+            assert moved != start
+        run(view, training=True)
+        assert state() == moved
+
+
+def test_models_without_a_place() -> None:
+    with observed(nn.Linear(4, 2), X) as view:
+        assert plain.change_plain_output(view) == "all outputs are tensors"
+    with observed(
+        Telling({"none": None, "object": object(), "array": np.array([None])}), X
+    ) as view:
+        assert plain.change_plain_output(view) == "all outputs are tensors"
+    with observed(nn.Linear(4, 2), X) as view:
+        assert plain.keep_state(view) == plain.draw_elsewhere(view) == "no layer returns one tensor"
+    with observed(Double(), X) as view:
+        assert plain.keep_state(view).module == "fc"
