@@ -1,6 +1,6 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -45,6 +45,8 @@ class Pass:
     """by PyTorch's names: see `_measure_noise`; None if it was not measured, since no verdict hangs on it"""
     digests: tuple[str, ...] = ()
     """of both runs' outputs, and of both as a whole"""
+    reached: frozenset[str] = frozenset()
+    """Paddle's names of the tensors that one side alone trains and that get a gradient there, zero or not"""
 
     @property
     def outputs_ok(self) -> bool:
@@ -99,13 +101,24 @@ def compare_pass(
     skip = until_one_differs and not done.outputs_ok
     if skip or not (training or runner.eval_backward):
         return done
-    done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
+    reached = frozenset(_find_reached(runner.pairing, reference, natural))
+    done = replace(
+        done, gradients=compare_gradients(runner.pairing, done, natural), reached=reached
+    )
     wrong = [found for *_, found in done.gradients if not found.ok]
     if done.outputs_ok and all(may_be_noise(done, found) for found in wrong):
         done = judge_all_gradients(runner.pairing, done)
     if done.gradients_ok:  # they are as large as the model
         natural.gradients = {}
     return done
+
+
+def _find_reached(pairing: Pairing, reference: Trace, port: Trace) -> Iterator[str]:
+    for ours, theirs in pairing.one_sided:
+        first = pairing.torch.find(reference.gradients, ours)
+        second = pairing.paddle.find(port.gradients, theirs)
+        if first is not None or second is not None:
+            yield theirs
 
 
 def judge_all_gradients(pairing: Pairing, done: Pass) -> Pass:
@@ -154,7 +167,7 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
     for pair in pairing.distinct:
         floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
         for other in pair.paddle:
-            if pairing.paddle.tensors[other].is_parameter:
+            if pairing.may_train(pair, other):
                 find = partial(_find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual

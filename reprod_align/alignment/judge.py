@@ -26,6 +26,7 @@ from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.statistics_check import compare_statistics
+from reprod_align.alignment.trained import judge_one_sided
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
@@ -105,7 +106,8 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             compare_losses(runner, findings)
         if not runner.draws_shared:
             runner = share_draws(runner)
-        _compare_mode(runner, findings, training=True, earlier=done)
+        trained = _compare_mode(runner, findings, training=True, earlier=done)
+        judge_one_sided(runner.pairing, findings, (done, trained))
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
     except ModelFailure as error:
