@@ -4,6 +4,7 @@ from reprod_align.alignment.comparing import limit_own_code
 from reprod_align.alignment.consequence import effect_on_loss
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pinning.pins import EndPins
+from reprod_align.alignment.loss_gradients import judge_own_gradient
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import gap
@@ -27,6 +28,8 @@ def compare_losses(runner: Runner, findings: Findings) -> None:
             findings.report.consequences.append(effect_on_loss(reference.loss, own.loss))
     if _compare_values(runner, findings, reference, given):
         _compare_gradients(runner, findings, reference, given)
+        if runner.port.optimizer is None:  # the steps of one compare what it makes of them
+            judge_own_gradient(runner, findings, reference, given, training)
 
 
 def _compare_values(runner: Runner, findings: Findings, reference: Trace, given: Trace) -> bool:

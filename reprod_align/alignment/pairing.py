@@ -167,7 +167,7 @@ class Pairing:
         return first.is_trainable != second.is_trainable
 
     def describe_frozen(self, ours: str, theirs: str) -> str:
-        """Return on which side a paired tensor is not trained, and by what; "" if both sides treat it alike."""
+        """Return on which side a paired tensor is not trained, and by what; "" if on none or on both."""
         first, second = self.torch.tensors[ours], self.paddle.tensors[theirs]
         if not self.is_frozen_on_one_side(ours, theirs):
             return ""
