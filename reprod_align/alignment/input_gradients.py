@@ -15,7 +15,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap, magnitude
 from reprod_align.base.local import Allowance, judge
 from reprod_align.base.text import shorten
-from reprod_align.model.inputs import may_have_gradient, name_inputs
+from reprod_align.model.inputs import has_few_values, may_have_gradient, name_inputs
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -28,11 +28,6 @@ Gradients = Mapping[str, Array | None]
 def judge_input_gradients(runner: Runner, findings: Findings, done: Pass) -> None:
     """Add a finding for each float input whose gradient differs in a pass where all else agrees."""
     given = name_inputs(runner.inputs)
-    masks = [name for name, array in given.items()
-             if array.dtype.kind == "f" and array.size and not may_have_gradient(array)]  # fmt: skip
-    if masks:
-        text = f"inputs of few values, taken as masks: their gradients: {shorten(masks, _NAMED)}"
-        findings.leave_unjudged("input gradient", text)
     ours, theirs = done.reference.input_gradients, done.natural.input_gradients
     if not any(map(may_have_gradient, given.values())):
         return
@@ -44,8 +39,16 @@ def judge_input_gradients(runner: Runner, findings: Findings, done: Pass) -> Non
     if not (done.outputs_ok and done.gradients_ok) or findings.at_stage("forward", "backward"):
         return
     gaps = {name: _compare(runner, done, name, ours, theirs, given[name]) for name in ours}
-    findings.check_gaps("backward", "gradients of the inputs", list(gaps.values()))
-    for name, found in gaps.items():
+    masks = [name for name, found in gaps.items() if not found.ok and has_few_values(given[name])]
+    if masks:
+        named = shorten(masks, _NAMED)
+        text = f"the gradients of inputs of few values differ, as those of masks may: {named}"
+        findings.leave_unjudged("input gradient", text)
+    judged = {name: found for name, found in gaps.items() if name not in masks}
+    if not judged:
+        return
+    findings.check_gaps("backward", "gradients of the inputs", list(judged.values()))
+    for name, found in judged.items():
         if not found.ok:
             _judge(runner, findings, name, found, ours, theirs)
 

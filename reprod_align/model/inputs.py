@@ -39,10 +39,13 @@ def name_inputs(inputs: Mapping[str, Array] | tuple[Array, ...]) -> dict[str, Ar
 
 
 def may_have_gradient(array: Array) -> bool:
-    """Tell whether an input holds numbers to compute with: a mask of floats is not differentiated."""
-    if array.dtype.kind != "f" or not array.size:
-        return False
-    return len(np.unique(array)) > min(_MASK_VALUES, array.size - 1)
+    """Tell whether an input can have a gradient: it holds floats."""
+    return array.dtype.kind == "f" and array.size > 0
+
+
+def has_few_values(array: Array) -> bool:
+    """Tell whether an input can be a mask: the frameworks' ways to hide need not have one gradient."""
+    return len(np.unique(array)) <= min(_MASK_VALUES, array.size - 1)
 
 
 def _class_of(value: object) -> str:
