@@ -1,0 +1,72 @@
+"""The gradients of float inputs: those that one side stops or changes are findings."""
+
+from typing import Any
+
+from tests.alignment.given import compare, left
+from tests.alignment.small import X
+
+import numpy as np
+import paddle
+import pytest
+
+MASK = np.repeat(np.array([[1.0, 1.0, 0.0]]), 4, axis=0)
+
+
+def add(layer: Any, x: Any) -> Any:
+    return x + layer(x)
+
+
+SAME = {
+    "nothing stopped": (add, add),
+    "stopped on both sides": (lambda layer, x: layer(x.detach()),) * 2,
+    "an output of the input alone": (lambda layer, x: (layer(x), 2 * x),) * 2,
+    "at a kink": (lambda layer, x: layer(x.abs()), lambda layer, x: layer(paddle.maximum(x, -x))),
+    "changed in place": (
+        lambda layer, x: layer(x.add_(1.0)), lambda layer, x: layer(x.add_(paddle.ones([1]))),
+    ),
+}  # fmt: skip
+OTHER = {
+    "one use of it is stopped": lambda layer, x: x.detach() + layer(x),
+    "every use of it is stopped": lambda layer, x: x.detach() + layer(x.detach()),
+    "a gradient twice as large": lambda layer, x: 2 * x - x.detach() + layer(x),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_equal_gradients_are_faithful_without_a_word(name: str) -> None:
+    ours, theirs = SAME[name]
+    report = compare(ours, theirs, x=np.where(X > 1, 0.0, X) if "kink" in name else X)
+    assert report.verdict == "faithful" and not report.not_judged, report
+    assert any(check.what == "gradients of the inputs" for check in report.checks)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_another_gradient_is_a_finding_that_names_the_input(name: str) -> None:
+    report = compare(add, OTHER[name])
+    assert report.verdict == "diverges"
+    assert "the gradient of the input 0" in report.findings[0].message, report
+
+
+def test_a_gradient_that_pytorch_alone_stops_is_a_finding() -> None:
+    report = compare(lambda layer, x: x.detach() + layer(x.detach()), add)
+    assert "stopped in PyTorch" in report.findings[0].message, report
+
+
+def test_a_model_that_takes_no_inputs_that_require_a_gradient_is_said() -> None:
+    report = compare(
+        lambda layer, x: layer(x) + float(x.numpy().sum()),
+        lambda layer, x: layer(x) + float(x.numpy().sum()),
+    )
+    assert report.verdict == "faithful"
+    assert left(report, "input gradient") == [
+        "the gradients of the inputs: the PyTorch model raises if they require one"
+    ]
+
+
+def test_the_gradients_of_masks_may_differ() -> None:
+    hide = lambda layer, x: layer(x * 0 + 1) + (1 - x) * -5.0  # noqa: E731
+    report = compare(hide, lambda layer, x: hide(layer, x.detach()), x=MASK)
+    assert report.verdict == "faithful"
+    assert left(report, "input gradient") == [
+        "the gradients of inputs of few values differ, as those of masks may: 0"
+    ]
