@@ -192,6 +192,7 @@ def _complete(runner: Runner, done: Pass) -> Pass:
     if not done.training or (runner.kept_in_training == "all" and not asked):
         return done
     reference = runner.run_reference(True)
+    reference.input_gradients = done.reference.input_gradients
     return replace(done, reference=reference, noise=Noise(runner, True, reference))
 
 

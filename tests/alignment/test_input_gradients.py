@@ -20,7 +20,6 @@ SAME = {
     "nothing stopped": (add, add),
     "stopped on both sides": (lambda layer, x: layer(x.detach()),) * 2,
     "an output of the input alone": (lambda layer, x: (layer(x), 2 * x),) * 2,
-    "at a kink": (lambda layer, x: layer(x.abs()), lambda layer, x: layer(paddle.maximum(x, -x))),
     "changed in place": (
         lambda layer, x: layer(x.add_(1.0)), lambda layer, x: layer(x.add_(paddle.ones([1]))),
     ),
@@ -35,7 +34,7 @@ OTHER = {
 @pytest.mark.parametrize("name", SAME)
 def test_equal_gradients_are_faithful_without_a_word(name: str) -> None:
     ours, theirs = SAME[name]
-    report = compare(ours, theirs, x=np.where(X > 1, 0.0, X) if "kink" in name else X)
+    report = compare(ours, theirs)
     assert report.verdict == "faithful" and not report.not_judged, report
     assert any(check.what == "gradients of the inputs" for check in report.checks)
 
@@ -70,3 +69,24 @@ def test_the_gradients_of_masks_may_differ() -> None:
     assert left(report, "input gradient") == [
         "the gradients of inputs of few values differ, as those of masks may: 0"
     ]
+
+
+def test_a_slope_at_0_is_not_judged() -> None:
+    given = np.where(X > 0.5, 0.0, X)
+    report = compare(
+        lambda layer, x: layer(x.relu()), lambda layer, x: layer(paddle.maximum(x, 0 * x)), x=given
+    )
+    assert report.verdict == "faithful"
+    (text,) = left(report, "input gradient")
+    assert "where it is 0" in text
+
+
+def test_float32_inside_is_no_fault_and_hides_no_stop() -> None:
+    narrow = lambda layer, x: layer(x.astype("float32").astype("float64"))  # noqa: E731
+    keep = lambda layer, x: layer(x.float().double())  # noqa: E731
+    report = compare(lambda layer, x: x + keep(layer, x), lambda layer, x: x + narrow(layer, x))
+    assert report.passed, report
+    report = compare(
+        lambda layer, x: x + keep(layer, x), lambda layer, x: x.detach() + narrow(layer, x)
+    )
+    assert report.verdict == "diverges"
