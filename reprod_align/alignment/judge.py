@@ -21,6 +21,7 @@ from reprod_align.alignment.input_gradients import judge_input_gradients
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
+from reprod_align.alignment.loss_gradients import judge_own_gradient
 from reprod_align.alignment.loss_stage import compare_losses
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.output_values import judge_values, note_left
@@ -106,7 +107,9 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             compare_batches(runner, findings, done)
         note_left(runner.pairing, findings, done)
         if pair.reference.loss is not None:
-            compare_losses(runner, findings)
+            runs = compare_losses(runner, findings)
+            if pair.reference.optimizer is None:  # the steps of one compare what it makes of them
+                judge_own_gradient(runner, findings, *runs)
         if not runner.draws_shared:
             runner = share_draws(runner)
         trained = _compare_mode(runner, findings, training=True, earlier=done)

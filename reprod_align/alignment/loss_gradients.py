@@ -22,12 +22,11 @@ from reprod_align.base.text import count
 from reprod_align.model.trace import Trace
 
 
-def judge_own_gradient(
-    runner: Runner, findings: Findings, reference: Trace, port: Trace, training: bool
-) -> None:
+def judge_own_gradient(runner: Runner, findings: Findings, reference: Trace, port: Trace) -> None:
     """Add a finding where the gradients of the loss differ though nothing else does."""
     if findings.at_stage("weights", "forward", "loss", "backward"):
         return
+    training = not runner.eval_backward
     done = Pass(training, reference, port, (), Noise(runner, training, loss=True))
     done = replace(done, gradients=compare_gradients(runner.pairing, done, port))
     gaps = judge_all_gradients(runner.pairing, done).gradients
