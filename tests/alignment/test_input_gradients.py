@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from reprod_align.alignment.comparing import compare_pass
+from reprod_align.alignment.input_gradients import judge_input_gradients
 from tests.alignment.given import compare, left
-from tests.alignment.small import X
+from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
 import numpy as np
 import paddle
@@ -90,3 +92,9 @@ def test_float32_inside_is_no_fault_and_hides_no_stop() -> None:
         lambda layer, x: x + keep(layer, x), lambda layer, x: x.detach() + narrow(layer, x)
     )
     assert report.verdict == "diverges"
+
+
+def test_gradients_that_no_run_has_are_not_judged() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, findings):
+        judge_input_gradients(runner, findings, compare_pass(runner, runner.expected, False))
+    assert [one.kind for one in findings.report.not_judged] == ["input gradient"]

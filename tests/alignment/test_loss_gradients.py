@@ -2,7 +2,10 @@
 
 from typing import Any
 
+from reprod_align.alignment.loss_gradients import judge_own_gradient
+from reprod_align.alignment.loss_stage import compare_losses
 from tests.alignment.given import compare
+from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 import paddle
 import pytest
@@ -68,3 +71,11 @@ def test_a_clip_on_both_sides_is_faithful(name: str) -> None:
     report = compare(*CLIPS[name], loss, loss)
     assert report.verdict == "faithful" and not report.not_judged, report
     assert any(check.what == "gradients of the loss" for check in report.checks)
+
+
+def test_where_outputs_differ_nothing_is_added() -> None:
+    with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), (loss, loss)) as (runner, findings):
+        runs = compare_losses(runner, findings)
+        findings.add("forward", "", "", "the outputs differ")
+        judge_own_gradient(runner, findings, *runs)
+    assert len(findings.report.findings) == 1

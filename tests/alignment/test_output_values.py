@@ -3,7 +3,10 @@
 from itertools import count
 from typing import Any
 
+from reprod_align.alignment.comparing import compare_pass
+from reprod_align.alignment.output_values import note_left
 from tests.alignment.given import compare, left
+from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 import numpy as np
 
@@ -70,3 +73,12 @@ def test_where_tensors_differ_what_is_made_of_them_follows() -> None:
         lambda layer, x: (2 * layer(x), float(2 * layer(x).sum())),
     )
     assert not any("[1] is" in finding.message for finding in report.findings)
+
+
+def test_objects_of_either_side_are_named() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, findings):
+        done = compare_pass(runner, runner.expected, training=False)
+        done.natural.objects["state"] = "Cache"
+        note_left(runner.pairing, findings, done)
+    (note,) = findings.report.not_judged
+    assert note.kind == "output" and "state (Cache)" in note.what

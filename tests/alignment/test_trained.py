@@ -3,9 +3,10 @@
 from typing import Any
 
 from reprod_align.alignment import align
+from reprod_align.alignment.trained import judge_one_sided
 from reprod_align.report import Report
 from tests.alignment.given import left
-from tests.alignment.small import X
+from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
 import paddle
 import pytest
@@ -76,3 +77,9 @@ def test_without_any_gradient_it_is_not_judged() -> None:
     assert left(report, "gradient") == [
         "trained on one side alone, and no gradient reaches them: scale"
     ]
+
+
+def test_without_gradients_nothing_is_known() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, findings):
+        judge_one_sided(runner.pairing, findings, ())
+    assert not findings.report.findings and not findings.report.not_judged

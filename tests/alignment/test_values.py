@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from reprod_align.alignment.values import find_value
+from reprod_align.model.trace import Trace
 from tests.alignment.given import compare
 
 import numpy as np
@@ -79,3 +81,8 @@ def test_a_value_that_differs_on_a_further_batch_alone_is_a_finding() -> None:
         lambda layer, x: (layer(x), len(x) == 1), lambda layer, x: (layer(x), bool(len(x) == 0))
     )
     assert report.verdict == "diverges" and "further batches" in str(report)
+
+
+def test_a_value_is_found_by_its_path() -> None:
+    run = Trace(values={"n": np.array(3)})
+    assert find_value(run, "n") == 3 and find_value(run, "m") is None
