@@ -35,15 +35,18 @@ def judge_own_gradient(runner: Runner, findings: Findings, reference: Trace, por
         findings.check_gaps("backward", "gradients of the loss", every)
     wrong = [one for one in gaps if not one[2].ok]
     if wrong:
-        _add(runner, findings, wrong, len(gaps))
+        _add(runner, findings, done, wrong, len(gaps))
 
 
-def _add(runner: Runner, findings: Findings, wrong: Sequence[ParameterGap], compared: int) -> None:
+def _add(
+    runner: Runner, findings: Findings, done: Pass, wrong: Sequence[ParameterGap], compared: int
+) -> None:
     """Add a finding at the parameter nearest the outputs, unless float32 inside explains all."""
     mixed = findings.float32_inside or runner.dtype == "float32"
     limit = WHOLE_ROUNDING if mixed else LAYER_ROUNDING
     worst = max(wrong, key=lambda one: one[2].relative)
-    if worst[2].relative <= limit:
+    least = limit * done.largest_gradient if mixed else 0.0  # rounding where zero is due
+    if worst[2].relative <= limit or all(found.difference <= least for *_, found in wrong):
         findings.note_float32(worst[0], worst[2].relative)
         return
     name, other, found = wrong[-1]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
@@ -41,7 +42,7 @@ def compare_values(
     found = []
     for first, second in pair_values(pairing, reference, port):
         ours, theirs = find_value(reference, first), find_value(port, second)
-        judge = Judge(noise, lambda run, name=first: find_value(run, name))
+        judge = Judge(noise, partial(find_value, name=first))
         found.append(ValueGap(first, second, ours, theirs, _compare(ours, theirs, judge)))
     return found
 
