@@ -100,6 +100,7 @@ def _report_no_fault(report: Report, again: str) -> list[str]:
     return [
         f"align finds no fault in the models, code and weights as they are now: {report.verdict}",
         *(f"  {remark}" for remark in report.remarks[:SHOWN]),
+        *(f"  not judged: {one.what}" for one in report.not_judged[:SHOWN]),
         f"  so the records come from other code or weights: run {again} again",
         "  (if that changes nothing, what differs is made in these scripts alone)",
     ]

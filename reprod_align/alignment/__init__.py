@@ -145,6 +145,7 @@ def _without_float32(pair: Pair, mixed: Report) -> Report:
         wide.remarks.insert(0, _WIDENED)
         return wide
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
+    wide.not_judged += [one for one in mixed.not_judged if one not in wide.not_judged]
     wide.imprecise = mixed.imprecise | wide.imprecise
     found = (place for one in mixed.findings for place in (one.place, *one.places))
     wide.rounded = list(dict.fromkeys(found))

@@ -1,6 +1,6 @@
 """Compares what comes out of two sides: their outputs, and the gradients of paired parameters."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -8,6 +8,7 @@ from reprod_align.alignment.noise import WHOLE_ROUNDING as WHOLE_ROUNDING
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.values import ValueGap, compare_values
 from reprod_align.base.difference import Gap, magnitude
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
 from reprod_align.model.tensor_pair import TensorPair
@@ -21,8 +22,8 @@ CODE_ROUNDING = 2e-7
 """the same for a composite's own code: one or two such operators"""
 FAINT = 1e-12
 """relative: what faithful outputs stay below in float64, as a rule; above it no module goes unseen"""
-_NOISE = 100.0  # times what a few ulp in the weights do is still noise
-_CALM = 1e-6  # of the largest gradient: more than this is not noise
+NOISE = 100.0  # times what a few ulp in the weights do is still noise
+CALM = 1e-6  # of the largest gradient: more than this is not noise
 
 ParameterGap = tuple[str, str, Gap]
 """of a gradient: PyTorch's name, Paddle's name, and how far the two are apart"""
@@ -45,6 +46,10 @@ class Pass:
     """by PyTorch's names: see `_measure_noise`; None if it was not measured, since no verdict hangs on it"""
     digests: tuple[str, ...] = ()
     """of both runs' outputs, and of both as a whole"""
+    values: Sequence[ValueGap] = ()
+    """of the outputs that are no tensors"""
+    reached: frozenset[str] = frozenset()
+    """Paddle's names of the tensors that one side alone trains and that get a gradient there, zero or not"""
 
     @property
     def outputs_ok(self) -> bool:
@@ -95,17 +100,29 @@ def compare_pass(
     natural = natural or runner.run_port(training, "outputs")
     noise = Noise(runner, training, reference)
     outputs = compare_outputs(runner.pairing, reference, natural, noise)
-    done = Pass(training, reference, natural, outputs, noise)
+    values = compare_values(runner.pairing, reference, natural, noise)
+    done = Pass(training, reference, natural, outputs, noise, values=values)
     skip = until_one_differs and not done.outputs_ok
     if skip or not (training or runner.eval_backward):
         return done
-    done = replace(done, gradients=compare_gradients(runner.pairing, done, natural))
+    reached = frozenset(_find_reached(runner.pairing, reference, natural))
+    done = replace(
+        done, gradients=compare_gradients(runner.pairing, done, natural), reached=reached
+    )
     wrong = [found for *_, found in done.gradients if not found.ok]
     if done.outputs_ok and all(may_be_noise(done, found) for found in wrong):
         done = judge_all_gradients(runner.pairing, done)
     if done.gradients_ok:  # they are as large as the model
         natural.gradients = {}
     return done
+
+
+def _find_reached(pairing: Pairing, reference: Trace, port: Trace) -> Iterator[str]:
+    for ours, theirs in pairing.one_sided:
+        first = pairing.torch.find(reference.gradients, ours)
+        second = pairing.paddle.find(port.gradients, theirs)
+        if first is not None or second is not None:
+            yield theirs
 
 
 def judge_all_gradients(pairing: Pairing, done: Pass) -> Pass:
@@ -139,7 +156,7 @@ def measure_gradient_noise(pairing: Pairing, done: Pass) -> Pass:
 
 def may_be_noise(done: Pass, found: Gap) -> bool:
     """Tell whether a gradient is no further off than any noise that is allowed for."""
-    most = _NOISE * _CALM * done.largest_gradient
+    most = NOISE * CALM * done.largest_gradient
     return found.difference <= found.tolerance + most
 
 
@@ -149,12 +166,12 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
     A gradient that never arrived is zero. What the pass knows of noise is allowed for.
     """
     noise = done.gradient_noise or {}
-    least = max(1e-13, PASSED_ON * done.outputs_noise) * done.largest_gradient
+    least = find_floor(done) * done.largest_gradient
     gaps = []
     for pair in pairing.distinct:
-        floor = least + _NOISE * max(noise.get(name, 0.0) for name in pair.torch)
+        floor = least + NOISE * max(noise.get(name, 0.0) for name in pair.torch)
         for other in pair.paddle:
-            if pairing.paddle.tensors[other].is_parameter:
+            if pairing.may_train(pair, other):
                 find = partial(_find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
@@ -162,6 +179,11 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
                 apart = Judge(done.noise, find).compare(expected, actual, floor, with_mean=shown)
                 gaps.append((pair.torch[0], other, apart))
     return gaps
+
+
+def find_floor(done: Pass) -> float:
+    """Return what rounding leaves of a gradient where zero is due, relative to the largest one."""
+    return max(1e-13, PASSED_ON * done.outputs_noise)
 
 
 def limit_own_code(dtype: str) -> float:
@@ -219,4 +241,4 @@ def _measure_noise(done: Pass) -> dict[str, float]:
     gradients, shaken = done.reference.gradients, done.noise.shaken.gradients
     moves = {name: magnitude(shaken[name] - gradient)
              for name, gradient in gradients.items() if name in shaken}  # fmt: skip
-    return {name: move for name, move in moves.items() if move <= _CALM * done.largest_gradient}
+    return {name: move for name, move in moves.items() if move <= CALM * done.largest_gradient}

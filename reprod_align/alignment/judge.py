@@ -17,15 +17,19 @@ from reprod_align.alignment.details.sides import (
 )
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
+from reprod_align.alignment.input_gradients import judge_input_gradients
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
+from reprod_align.alignment.loss_gradients import judge_own_gradient
 from reprod_align.alignment.loss_stage import compare_losses
 from reprod_align.alignment.noise import Noise
+from reprod_align.alignment.output_values import judge_values, note_left
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.statistics_check import compare_statistics
+from reprod_align.alignment.trained import judge_one_sided
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
@@ -101,11 +105,16 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
         if pair.further:
             compare_batches(runner, findings, done)
+        note_left(runner.pairing, findings, done)
         if pair.reference.loss is not None:
-            compare_losses(runner, findings)
+            runs = compare_losses(runner, findings)
+            if pair.reference.optimizer is None:  # the steps of one compare what it makes of them
+                judge_own_gradient(runner, findings, *runs)
         if not runner.draws_shared:
             runner = share_draws(runner)
-        _compare_mode(runner, findings, training=True, earlier=done)
+        trained = _compare_mode(runner, findings, training=True, earlier=done)
+        judge_one_sided(runner.pairing, findings, (done, trained))
+        judge_input_gradients(runner, findings, trained)
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
     except ModelFailure as error:
@@ -128,9 +137,10 @@ def _compare_mode(
     """
     reference, natural = runner.made.pop(training, (None, None))
     if reference is None:
-        kept = runner.kept_in_training
-        reference = runner.run_reference(True, keep=kept) if training else runner.expected
-    natural = natural or runner.run_port(training, "outputs")
+        kept, reference = runner.kept_in_training, runner.expected
+        if training:
+            reference = runner.run_reference(True, keep=kept, of_inputs=True)
+    natural = natural or runner.run_port(training, "outputs", of_inputs=training)
     made = _digest(reference, natural)
     repeated = earlier is not None and earlier.digests and all(map(eq, made, earlier.digests))
     if earlier is not None and repeated:
@@ -152,6 +162,7 @@ def _compare_mode(
         port = locate(runner, findings, done)
     elif not training and runner.dtype == "float64" and _is_faint(done):
         search(runner, findings, done)
+    judge_values(runner, findings, done)
     # a fault before a statistic changes it, but not in a run on the reference's numbers
     if training:
         compare_statistics(runner, findings, reference, port)
@@ -176,10 +187,15 @@ def _digest(*runs: Trace) -> Iterator[str]:
 
 
 def _complete(runner: Runner, done: Pass) -> Pass:
-    """Return the pass with every module's numbers in the reference's run, which is repeated for it."""
-    if not done.training or runner.kept_in_training == "all":
+    """Return the pass with every module's numbers in the reference's run, which is repeated for it.
+
+    Also where its inputs required a gradient: those of the runs that `locate` makes do not.
+    """
+    asked = done.reference.input_gradients is not None
+    if not done.training or (runner.kept_in_training == "all" and not asked):
         return done
     reference = runner.run_reference(True)
+    reference.input_gradients = done.reference.input_gradients
     return replace(done, reference=reference, noise=Noise(runner, True, reference))
 
 

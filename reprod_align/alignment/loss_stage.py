@@ -16,8 +16,11 @@ from reprod_align.model.trace import Array, Trace
 import numpy as np
 
 
-def compare_losses(runner: Runner, findings: Findings) -> None:
-    """Compare the losses on the reference's outputs, and where they agree their gradients."""
+def compare_losses(runner: Runner, findings: Findings) -> tuple[Trace, Trace]:
+    """Compare the losses on the reference's outputs, and where they agree their gradients.
+
+    Returns the runs of both sides, the port's on those outputs.
+    """
     training = not runner.eval_backward
     reference = runner.run_reference(training, loss=True)
     given = runner.run_port(training, "ends", EndPins(reference), loss=True)
@@ -27,6 +30,7 @@ def compare_losses(runner: Runner, findings: Findings) -> None:
             findings.report.consequences.append(effect_on_loss(reference.loss, own.loss))
     if _compare_values(runner, findings, reference, given):
         _compare_gradients(runner, findings, reference, given)
+    return reference, given
 
 
 def _compare_values(runner: Runner, findings: Findings, reference: Trace, given: Trace) -> bool:

@@ -126,9 +126,15 @@ def _measure_move(expected: Array, moved: Array | None) -> float:
 class Noise:
     """The noise of one kind of run: in eval or in train mode."""
 
-    def __init__(self, runner: Runner, training: bool, reference: Trace | None = None) -> None:
-        """Measure nothing yet; reference: PyTorch's run, if answers to constants are to be measured."""
+    def __init__(
+        self, runner: Runner, training: bool, reference: Trace | None = None, loss: bool = False
+    ) -> None:
+        """Measure nothing yet; reference: PyTorch's run, if answers to constants are to be measured.
+
+        loss: of runs with the user's loss in place of a projection.
+        """
         self._runner, self._training, self._reference = runner, training, reference
+        self._loss = loss
 
     def find_moved_by_constants(self, find: Lookup, whole: bool) -> Array | None:
         """Return the array that `find` finds where the reference's float32 constants are moved.
@@ -188,6 +194,11 @@ class Noise:
         """The reference's run from weights that are moved by a few units in the last place."""
         return self._run_moved(SEED, self._runner.inputs)
 
+    def run_for_inputs(self) -> Trace:
+        """Return such a run with the gradients of the inputs."""
+        moved = shake(self._runner.weights, _epsilon(self._runner.dtype), SEED)
+        return self._run_with(moved, of_inputs=True)
+
     @cached_property
     def _moved(self) -> Sequence[Trace]:
         """Runs with other rounding, by weights and by inputs; none where the reference refuses them."""
@@ -226,7 +237,7 @@ class Noise:
             return None
         runner.put_back(runner.reference)
         with suppress(ModelFailure), runner.reference.working(dtype, throughout=wide):
-            return runner.run_reference(self._training, pins=pins)
+            return runner.run_reference(self._training, self._loss, pins=pins)
         return None
 
     @cached_property
@@ -257,7 +268,7 @@ class Noise:
         try:
             for name, moved in tensors:
                 runner.reference.load({name: moved})
-            return runner.run_reference(self._training, **options)
+            return runner.run_reference(self._training, self._loss, **options)
         finally:
             runner.moved.add(runner.reference.name)
             runner.put_back(runner.reference)

@@ -180,8 +180,8 @@ def share_draws(runner: Runner) -> Runner:
     """
     runner = replace(runner, draws_shared=True)
     try:
-        ours = runner.run_reference(True, keep=runner.kept_in_training)
-        theirs = runner.run_port(True, "outputs")
+        ours = runner.run_reference(True, keep=runner.kept_in_training, of_inputs=True)
+        theirs = runner.run_port(True, "outputs", of_inputs=True)
     except ModelFailure:
         return runner
     places = keep_common_places(runner.pairing.places, ours.drawn, theirs.drawn)
@@ -197,7 +197,7 @@ def _note_unpaired_outputs(
     """Remark on outputs without a counterpart; a list that lost some of its tensors is a finding."""
     pairs = pairing.outputs or ()
     paired, met = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
-    missing = [at for at in reference.outputs if at not in paired]
+    missing = [at for at in reference.outputs if at not in paired and at not in port.values]
     for container in dict.fromkeys(_container(at) for at in missing):
         held = [at for at in reference.outputs if _container(at) == container]
         left = [at for at in held if at not in paired]
@@ -208,14 +208,12 @@ def _note_unpaired_outputs(
             )
             findings.add("forward", "", "", text)
     if missing:
-        findings.remark(
-            f"outputs of the PyTorch model without a counterpart: {_list_outputs(missing)}"
-        )
-    extra = [at for at in port.outputs if at not in met]
+        text = f"outputs of the PyTorch model without a counterpart: {_list_outputs(missing)}"
+        findings.leave_unjudged("output", text)
+    extra = [at for at in port.outputs if at not in met and reference.values.get(at) is None]
     if extra and pairs:
-        findings.remark(
-            f"outputs of the Paddle model without a counterpart: {_list_outputs(extra)}"
-        )
+        text = f"outputs of the Paddle model without a counterpart: {_list_outputs(extra)}"
+        findings.leave_unjudged("output", text)
 
 
 def _container(at: str) -> str:

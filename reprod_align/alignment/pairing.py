@@ -162,9 +162,31 @@ class Pairing:
         return frozenset(tensor.name for tensor in tensors.values() if tensor.tie in ties)
 
     def is_frozen_on_one_side(self, ours: str, theirs: str) -> bool:
-        """Tell whether a paired parameter is trained by one framework and not by the other."""
+        """Tell whether a paired tensor is trained by one framework and not by the other."""
         first, second = self.torch.tensors[ours], self.paddle.tensors[theirs]
         return first.is_trainable != second.is_trainable
+
+    def describe_frozen(self, ours: str, theirs: str) -> str:
+        """Return on which side a paired tensor is not trained, and by what; "" if on none or on both."""
+        first, second = self.torch.tensors[ours], self.paddle.tensors[theirs]
+        if not self.is_frozen_on_one_side(ours, theirs):
+            return ""
+        if first.is_trainable:
+            how = "frozen in Paddle (stop_gradient=True)"
+            return f"{how if second.is_parameter else 'a buffer in Paddle'}, trained in PyTorch"
+        how = "frozen in PyTorch (requires_grad=False)"
+        return f"{how if first.is_parameter else 'a buffer in PyTorch'}, trained in Paddle"
+
+    @cached_property
+    def one_sided(self) -> Sequence[tuple[str, str]]:
+        """The paired tensors, by PyTorch's and Paddle's names, that one framework alone trains."""
+        every = ((pair.torch[0], other) for pair in self.distinct for other in pair.paddle)
+        return [names for names in every if self.is_frozen_on_one_side(*names)]
+
+    def may_train(self, pair: TensorPair, theirs: str) -> bool:
+        """Tell whether a tensor of Paddle's, or what it is made of in PyTorch, can get a gradient."""
+        trained = any(self.torch.tensors[name].is_trainable for name in pair.torch)
+        return trained or self.paddle.tensors[theirs].is_parameter
 
 
 def make_pairing(found: Match, torch: Evidence, paddle: Evidence) -> Pairing:

@@ -8,7 +8,7 @@ from typing import Any
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.projection import Projection
-from reprod_align.model.side import Inputs, Side, Step
+from reprod_align.model.side import Inputs, ModelFailure, Side, Step
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.store.given import read_narrow
 from reprod_align.model.trace import Array, Trace
@@ -85,28 +85,36 @@ class Runner:
         inputs: Inputs | None = None,
         backward: bool = True,
         pins: Pins = NO_PINS,
+        of_inputs: bool = False,
     ) -> Trace:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
         wanted: modules whose own code is recorded call by call. inputs: in place of those that both
         sides are given. backward: False: forward only, unless the loss is wanted. pins: in place of
-        its own values.
+        its own values. of_inputs: with the gradients of the float inputs, if the model takes inputs
+        that require one.
         """
         given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training, backward))
         self._begin(self.reference, training)
         self._call_before(self.reference, training)
-        trace = self.reference.run(
-            given,
-            training,
-            self._draws_of_reference(SEED),
-            keep,
-            objective,
-            pins,
-            anew=not self.before,
-            graded=self.graded,
-            wanted=wanted,
-        )
+        try:
+            trace = self.reference.run(
+                given,
+                training,
+                self._draws_of_reference(SEED),
+                keep,
+                objective,
+                pins,
+                anew=not self.before,
+                graded=self.graded,
+                wanted=wanted,
+                of_inputs=of_inputs,
+            )
+        except ModelFailure:
+            if not of_inputs:
+                raise
+            return self.run_reference(training, loss, keep, wanted, inputs, backward, pins)
         if backward:
             self._drawn[training, loss] = trace.drawn
         return trace
@@ -119,6 +127,7 @@ class Runner:
         loss: bool = False,
         backward: bool = True,
         wanted: Wanted | None = None,
+        of_inputs: bool = False,
     ) -> Trace:
         """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
@@ -126,17 +135,23 @@ class Runner:
             self.reference.rest()
         self._begin(self.port, training)
         self._call_before(self.port, training)
-        return self.port.run(
-            self.inputs,
-            training,
-            self._draws_of_port(SEED, (training, loss)),
-            keep,
-            objective,
-            pins,
-            anew=not self.before,
-            graded=self.graded,
-            wanted=wanted,
-        )
+        try:
+            return self.port.run(
+                self.inputs,
+                training,
+                self._draws_of_port(SEED, (training, loss)),
+                keep,
+                objective,
+                pins,
+                anew=not self.before,
+                graded=self.graded,
+                wanted=wanted,
+                of_inputs=of_inputs,
+            )
+        except ModelFailure:
+            if not of_inputs:
+                raise
+            return self.run_port(training, keep, pins, loss, backward, wanted)
 
     def _call_before(self, side: Side, training: bool) -> None:
         """Make the calls that come before the run; the first begins anew."""

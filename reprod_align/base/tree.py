@@ -25,6 +25,17 @@ def leaves(value: object, is_tensor: IsTensor) -> dict[str, Any]:
     return found
 
 
+def plain_leaves(value: object, is_tensor: IsTensor) -> dict[str, Any]:
+    """Return everything in `value` that is neither a tensor nor one of the containers, by its path."""
+    every = leaves(value, lambda part: is_tensor(part) or not _is_container(part))
+    return {path: part for path, part in every.items() if not is_tensor(part)}
+
+
+def _is_container(value: object) -> bool:
+    known = isinstance(value, (Mapping, tuple, list))
+    return known or (is_dataclass(value) and not isinstance(value, type))
+
+
 def replace(value: Any, is_tensor: IsTensor, change: Callable[[str, Any], Any]) -> Any:
     """Return `value` with each tensor replaced by change(path, tensor), the containers copied."""
     return _replace(value, is_tensor, change, "", ())

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 
 from reprod_align.errors import ReprodError
+from reprod_align.model.store import Array
 
 import numpy as np
+
+_MASK_VALUES = 3  # shown, hidden, and halfway
 
 
 def check_inputs(inputs: object) -> None:
@@ -26,6 +29,23 @@ def check_inputs(inputs: object) -> None:
     values = inputs.values() if isinstance(inputs, Mapping) else inputs
     if not any(value.size for value in values):
         raise ReprodError("inputs: every array is empty, so nothing would be computed")
+
+
+def name_inputs(inputs: Mapping[str, Array] | tuple[Array, ...]) -> dict[str, Array]:
+    """Return the arrays by name; those by position have their numbers for names."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    return {str(number): array for number, array in enumerate(inputs)}
+
+
+def may_have_gradient(array: Array) -> bool:
+    """Tell whether an input can have a gradient: it holds floats."""
+    return array.dtype.kind == "f" and array.size > 0
+
+
+def has_few_values(array: Array) -> bool:
+    """Tell whether an input can be a mask: the frameworks' ways to hide need not have one gradient."""
+    return len(np.unique(array)) <= min(_MASK_VALUES, array.size - 1)
 
 
 def _class_of(value: object) -> str:

@@ -18,6 +18,7 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import describe_error
 from reprod_align.model.held import HeldTensors, choose_names
+from reprod_align.model.inputs import may_have_gradient, name_inputs
 from reprod_align.model.makers import Maker, Makers
 from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import Reachable, find_reachable
@@ -27,7 +28,7 @@ from reprod_align.model.source.alteration import altered, list_plain_attributes
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
-from reprod_align.model.store import require_room, unload
+from reprod_align.model.store import keep_copy, require_room, unload
 from reprod_align.model.store.given import Given
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
@@ -258,6 +259,7 @@ class LocalSide:
         take_gradients: bool = True,
         anew: bool = False,
         graded: bool = True,
+        of_inputs: bool = False,
     ) -> Trace:
         """Run forward and backward once; see `Side.run`.
 
@@ -272,6 +274,7 @@ class LocalSide:
         watch = Watch(self.fw, keep, pins, wanted, graded)
         draws.place = watch.place
         modules = dict(self.fw.modules(self.model))
+        asked: dict[str, Any] = {}
         with ExitStack() as stack:
             stack.enter_context(altered(modules, wanted.alteration if wanted else None))
             stack.enter_context(watch.on(modules.items()))
@@ -284,7 +287,7 @@ class LocalSide:
                     self._blame("model", watch),
                     nullcontext() if graded else self.fw.no_gradients(),
                 ):
-                    output = self._forward(inputs)
+                    output = self._forward(inputs, asked if of_inputs else None)
                 with self._blame("loss", watch):
                     scalar = self._objective(output, objective)
             if scalar is not None:
@@ -295,14 +298,23 @@ class LocalSide:
         trace = watch.end()
         trace.drawn = draws.drawn
         trace.buffers = self._held.copy_buffers()
+        if of_inputs:
+            found = {name: self.fw.gradient(tensor) for name, tensor in asked.items()}
+            trace.input_gradients = {
+                n: None if g is None else keep_copy(g) for n, g in found.items()
+            }
         if take_gradients:
             trace.gradients = self._held.take_gradients()
         return trace
 
-    def _forward(self, inputs: Inputs) -> Any:
-        if isinstance(inputs, Mapping):
-            return self.model(**{name: self._input(array) for name, array in inputs.items()})
-        return self.model(*[self._input(array) for array in inputs])
+    def _forward(self, inputs: Inputs, asked: dict[str, Any] | None) -> Any:
+        """Return what the model makes of the inputs; `asked`: gets the leaves of those with a gradient."""
+        given = {name: self._input(array) for name, array in name_inputs(inputs).items()}
+        for name, array in name_inputs(inputs).items():
+            if asked is not None and may_have_gradient(array):
+                asked[name] = self.fw.make_differentiable(given[name])
+                given[name] = asked[name].clone()  # a leaf could not be changed in place
+        return self.model(**given) if isinstance(inputs, Mapping) else self.model(*given.values())
 
     def _input(self, values: Array) -> Any:
         array = np.asarray(values)

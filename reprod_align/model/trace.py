@@ -47,6 +47,12 @@ class Trace:
     """after the pass"""
     drawn: dict[Any, Any] = field(default_factory=dict)
     """the random draws: place and number -> shape"""
+    values: dict[str, Array | None] = field(default_factory=dict)
+    """of the model's own outputs, those that are no tensors and can be compared: numbers, texts, None"""
+    objects: dict[str, str] = field(default_factory=dict)
+    """the others, each with its class"""
+    input_gradients: dict[str, Array | None] | None = None
+    """of the float inputs, by name or number, None where none arrived; None: they were not asked for"""
     operations: list[Operation] = field(default_factory=list)
     """what the user's code called in the modules that were wanted"""
 

@@ -12,6 +12,7 @@ from reprod_align.model.recorder import OperationRecorder
 from reprod_align.model.source.operation import RunEnd, Wanted, Which
 from reprod_align.model.store import Shelf
 from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.values import read_values
 from reprod_align.traces.calls import Listener
 
 import numpy as np
@@ -137,6 +138,8 @@ class Watch:
         if self.keep == "none" or (self.keep == "ends" and self._listener.open):
             return None
         call.outputs = self._leaves(output)
+        if call is self.trace.calls[0]:
+            self.trace.values, self.trace.objects = read_values(output, self.fw.is_tensor)
         self._end_run(call, "outputs")
         if self.keep == "outputs":
             return None

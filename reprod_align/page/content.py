@@ -157,6 +157,8 @@ class Page:
     cases: Sequence[Case] = ()
     """every comparison"""
     remarks: Sequence[str] = ()
+    unjudged: Sequence[str] = ()
+    """what no comparison has reached, one sentence each"""
     text: Sequence[str] = ()
     """lines that are shown as they are"""
     plots: Sequence[bytes] = ()

@@ -22,6 +22,7 @@ def render_markdown(page: Page) -> str:
         *_list_curves(page.curves),
     ]
     parts += [_list_table(table) for table in page.tables if table.paste and table.rows]
+    parts.append(_list_unjudged(page.unjudged))
     parts.append(_list_facts(page))
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -64,6 +65,11 @@ def _list_steps(steps: Sequence[Step]) -> str:
     ]
     heads = ("step", "official", "strict", "worst tensor (float64)", "relative difference")
     return make_table(heads, rows) if rows else ""
+
+
+def _list_unjudged(sentences: Sequence[str]) -> str:
+    lines = ["**Not judged**:", "", *(f"- {escape(text)}" for text in sentences)]
+    return "\n".join(lines) if sentences else ""
 
 
 def _list_layers(page: Page) -> str:

@@ -31,6 +31,7 @@ def make_page(report: Report, title: str) -> Page:
         cases=[show_case(each, report.passed) for each in report.checks]
         + list(map(_show_finding, report.findings)),
         remarks=report.remarks,
+        unjudged=[one.what for one in report.not_judged],
         facts=list((dict(describe_run()) | dict(report.details.versions)).items()),
     )
 

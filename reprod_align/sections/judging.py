@@ -18,7 +18,7 @@ from reprod_align.model.side import Inputs, ModelFailure, ModelInfo
 from reprod_align.model.trace import Trace
 from reprod_align.report import PORT_RUNS, Report
 from reprod_align.sections.cover import Piece
-from reprod_align.sections.merge import merge_reports
+from reprod_align.sections.merge import join_unjudged, merge_reports
 from reprod_align.sections.models import SectionedPair
 from reprod_align.sections.state_file import StateFile
 from reprod_align.sections.whole import WholeRuns, run_both, run_outputs
@@ -131,6 +131,7 @@ def _conclude(task: Task, runs: WholeRuns, report: Report) -> Report:
     report.checks = [*whole.checks, *report.checks]
     report.findings = [*whole.findings, *report.findings]
     report.remarks += whole.remarks
+    report.not_judged = join_unjudged((report, whole))
     if report.findings:
         report.verdict = "diverges"
     report.consequences = whole.consequences or report.consequences

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from reprod_align.base.naming import is_within
-from reprod_align.report import STAGES, Check, Finding, Report
+from reprod_align.report import STAGES, Check, Finding, NotJudged, Report
 from reprod_align.report.details import Details
 from reprod_align.report.grouping import group_findings
 
@@ -26,6 +26,7 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     merged.findings = group_findings(_sort(_join_findings(judged)))
     merged.checks = _join_checks(_name_check(check) for one in reports for check in one.checks)
     merged.remarks = _join_remarks(reports)
+    merged.not_judged = join_unjudged(reports)
     merged.pairs = {name: other for one in reports for name, other in one.pairs.items()}
     merged.consequences = list(dict.fromkeys(text for one in judged for text in one.consequences))
     merged.shares = next((one.shares for one in judged if one.shares), [])
@@ -38,6 +39,11 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     elif any(one.verdict != "faithful" for one in reports):
         merged.verdict = "agrees to float32"
     return merged
+
+
+def join_unjudged(reports: Iterable[Report]) -> list[NotJudged]:
+    """Return what the reports leave unjudged, each once."""
+    return list(dict.fromkeys(one for report in reports for one in report.not_judged))
 
 
 def _join_details(reports: Sequence[Report]) -> Details:

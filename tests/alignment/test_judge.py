@@ -24,7 +24,9 @@ def test_a_faithful_pair_goes_through_all_stages() -> None:
     report = verdict_on(TorchNet(), PaddleNet())
     assert report.passed and report.verdict == "faithful"
     stages = [check.stage for check in report.checks]
-    assert stages == ["forward", "backward", *["forward"] * 2, *["loss"] * 2, "forward", "backward"]
+    assert stages == [
+        "forward", "backward", *["forward"] * 2, *["loss"] * 2, "backward", "forward", *["backward"] * 2,
+    ]  # fmt: skip
 
 
 def test_findings_are_in_causal_order_and_settings_are_added_to_them() -> None:

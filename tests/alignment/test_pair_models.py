@@ -32,7 +32,7 @@ def test_modules_and_outputs_are_paired_and_the_weights_loaded() -> None:
 def test_outputs_without_a_counterpart_are_noted() -> None:
     with at_work(TorchList(), PaddleList()) as (_, findings):
         assert "states holds 2 tensors in PyTorch and 1 of them in Paddle" in messages(findings)[0]
-        assert any("extra" in remark for remark in findings.report.remarks)
+        assert any("extra" in one.what for one in findings.report.not_judged)
 
 
 def test_a_model_without_outputs_cannot_be_compared() -> None:

@@ -64,7 +64,7 @@ def make_page(blocks: int = 6, name: str = "mine.py") -> Page:
         curves=[CurvePlot("loss", [0, 1, 2], [1.0, 0.5, 0.2], [1.0, 0.5, math.nan], [1e-9] * 3, 2)],
         tables=[Table("Weights", ("PyTorch", "Paddle"), [(f"w{n}", f"v{n}") for n in range(50)],
                       frozenset({0, 49}))],
-        remarks=["a remark"], facts=[("date", "today")],
+        remarks=["a remark"], unjudged=["an output"], facts=[("date", "today")],
     )  # fmt: skip
 
 

@@ -27,6 +27,8 @@ def test_every_part_is_in_the_text() -> None:
         "| step | loss, PyTorch | Paddle | difference |",
         "| 1 | 0.5 | 0.5 | 0.0e+00 |",
         "| acc | 0.5 |",
+        "**Not judged**:",
+        "- an output",
         "date today, torch 2.13",
         "Command: `reprod-align pair a.py`",
     ):

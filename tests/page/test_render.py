@@ -67,7 +67,8 @@ def test_every_part_stands_in_the_page() -> None:
         "mine.py", "diverges", "不一致", "Where the two first differ", "net.py:1", "one(x)", "net.py:2",
         "3 of 8 predictions flip", "8 个预测中有 3 个翻转", "1 forward",
         "The model, in call order", "Difference by layer",
-        "noise floor", "differs most", "Curves", "Weights", "a remark", "Environment", "today",
+        "noise floor", "differs most", "Curves", "Weights", "a remark", "Not judged", "an output",
+        "Environment", "today",
     ):  # fmt: skip
         assert part in read.text, part
 
@@ -82,7 +83,9 @@ def test_the_verdict_and_the_first_finding_come_before_the_rest() -> None:
 
 def test_what_is_empty_is_left_out() -> None:
     read = Reader(render_page(Page("a", "faithful", True)))
-    assert {"steps", "model", "layers", "worst", "curves", "remarks"}.isdisjoint(read.ids)
+    assert {"steps", "model", "layers", "worst", "curves", "remarks", "unjudged"}.isdisjoint(
+        read.ids
+    )
 
 
 def test_nothing_is_fetched_and_one_script_may_run() -> None:
@@ -107,7 +110,7 @@ def hostile_page() -> Page:
         [HOSTILE], layers, 1e-9, replace(make_page().picture or None, name=HOSTILE),  # type: ignore[type-var]
         [CurvePlot(HOSTILE, [0], [1.0], [2.0])],
         [Table(HOSTILE, [HOSTILE], [[HOSTILE]] * 30, note=HOSTILE)],
-        [Case(HOSTILE, HOSTILE, False, HOSTILE)], [HOSTILE], [HOSTILE], [],
+        [Case(HOSTILE, HOSTILE, False, HOSTILE)], [HOSTILE], [HOSTILE], [HOSTILE], [],
         [(HOSTILE, HOSTILE)],
     )  # fmt: skip
 

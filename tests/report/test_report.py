@@ -3,7 +3,7 @@
 import json
 import math
 
-from reprod_align.report import Check, Finding, ModuleShare, Report, show_factor
+from reprod_align.report import Check, Finding, ModuleShare, NotJudged, Report, show_factor
 
 FINDING = Finding(
     "forward", "layers.0", "blocks.0", "its inputs agree and its output does not", 0.5, 1e-9
@@ -27,6 +27,13 @@ def test_the_text_has_the_verdict_the_checks_the_findings_and_the_remarks() -> N
         in text
     )
     assert text.endswith("remarks:\n  - a remark")
+
+
+def test_what_was_not_judged_ends_the_text_and_stands_in_the_json() -> None:
+    report = Report(not_judged=[NotJudged("output", "the output cache")])
+    assert str(report).endswith("not judged:\n  - the output cache")
+    plain = json.loads(report.to_json())
+    assert plain["not_judged"] == [{"kind": "output", "what": "the output cache"}]
 
 
 def test_a_report_passes_only_with_checks_and_without_findings() -> None:

@@ -1,6 +1,6 @@
 """One report of several: every place once, each check at its worst, the backward pass in its order."""
 
-from reprod_align.report import Check, Finding, Report
+from reprod_align.report import Check, Finding, NotJudged, Report
 from reprod_align.sections.merge import merge_reports
 
 
@@ -47,3 +47,9 @@ def test_what_only_a_piece_lacks_is_not_remarked() -> None:
     text = "no parameter gets a gradient: the backward pass is not tested"
     assert merge_reports([Report(remarks=[text]), Report()]).remarks == []
     assert merge_reports([Report(remarks=[text])] * 2).remarks == [text]
+
+
+def test_what_the_sections_leave_unjudged_is_said_once() -> None:
+    one, other = NotJudged("output", "a"), NotJudged("state", "b")
+    merged = merge_reports([Report(not_judged=[one]), Report(not_judged=[one, other])])
+    assert merged.not_judged == [one, other]

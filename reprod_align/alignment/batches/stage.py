@@ -95,7 +95,9 @@ def _judge(
         )
     gaps = [found for _, found in done.outputs]
     apart = max((found.exceed * RELATIVE_TOLERANCE for found in gaps), default=math.inf)
-    if done.outputs_ok or _is_known_rounding(given, gaps):
+    if done.outputs_ok:
+        return apart, [(batch, found) for found in trials.judge_values(batch, done).report.findings]
+    if _is_known_rounding(given, gaps):
         return apart, []
     if batch.parts and (parts := _judge_parts(trials, batch, given, findings)):
         return parts

@@ -9,7 +9,9 @@ from reprod_align.alignment.comparing import Pass, compare_outputs, compare_pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.blame import locate
 from reprod_align.alignment.noise import Noise
+from reprod_align.alignment.output_values import judge_values
 from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.values import compare_values
 from reprod_align.base.difference import magnitude
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Array, Trace
@@ -61,7 +63,8 @@ class Trials:
         outputs = compare_outputs(runner.pairing, runner.expected, natural, noise)
         if noise.is_measured:
             self._made.clear()
-        return Pass(False, runner.expected, natural, outputs, noise)
+        values = compare_values(runner.pairing, runner.expected, natural, noise)
+        return Pass(False, runner.expected, natural, outputs, noise, values=values)
 
     def _follow(self, runner: Runner, side: str) -> Runner:
         """Return the runner; it repeats no calls that its side has just made."""
@@ -70,6 +73,14 @@ class Trials:
         done = done and all(map(is_, runner.before, made))
         self._made[side] = (*runner.before, runner.inputs) if runner.graded else ()
         return replace(runner, called=done)
+
+    def judge_values(self, batch: Batch, done: Pass) -> Findings:
+        """Return the findings on the outputs of a batch that are no tensors."""
+        findings = Findings()
+        if not all(found.gap.ok for found in done.values):
+            judge_values(self._runners[id(batch)], findings, done)
+            self._made.clear()
+        return findings
 
     def locate(self, batch: Batch) -> Findings:
         """Return the findings of a full pass on a batch; none if the outputs agree there."""

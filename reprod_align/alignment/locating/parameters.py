@@ -56,7 +56,7 @@ def add_parameter_faults(
         ):
             findings.note_float32(narrow, found.relative)
             continue
-        text = _describe_frozen(pairing, name) if frozen else ""
+        text = pairing.describe_frozen(name, other)
         if not text and pairing.paddle.find(free.port.gradients, other) is None:
             text = "gets no gradient in Paddle"
         elif not text and place != module:
@@ -127,9 +127,3 @@ def _places_with_findings(findings: Findings, pairing: Pairing) -> set[str]:
     """Return where forward and backward findings are: modules, and parameters with their modules."""
     names = {finding.torch_name for finding in findings.at_stage("forward", "backward")}
     return names | {parent(name) for name in names if name in pairing.torch.tensors}
-
-
-def _describe_frozen(pairing: Pairing, name: str) -> str:
-    if pairing.torch.tensors[name].is_trainable:
-        return "frozen in Paddle (stop_gradient=True), trained in PyTorch"
-    return "frozen in PyTorch (requires_grad=False), trained in Paddle"
