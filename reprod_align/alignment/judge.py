@@ -17,6 +17,7 @@ from reprod_align.alignment.details.sides import (
 )
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
+from reprod_align.alignment.generators import note_generators
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
@@ -25,6 +26,7 @@ from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.state_stage import compare_state
 from reprod_align.alignment.statistics_check import compare_statistics
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.vacuity import doubts, nothing_finite
@@ -145,6 +147,7 @@ def _compare_mode(
     if done.gradients:
         gradients = [found for *_, found in done.gradients]
         findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
+    note_generators(findings, done.reference, done.natural, done.mode)
     port = done.natural
     if not (repeated or (done.outputs_ok and done.gradients_ok)):
         done = _complete(runner, done)
@@ -155,6 +158,7 @@ def _compare_mode(
     # a fault before a statistic changes it, but not in a run on the reference's numbers
     if training:
         compare_statistics(runner, findings, reference, port)
+        compare_state(runner, findings, reference, port)
     elif not findings.is_enough:
         add_layers(runner, findings, done)
         add_picture(runner, findings, done)

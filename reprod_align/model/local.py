@@ -5,7 +5,6 @@ from its backend, so that the two sides run the very same lines.
 """
 
 import math
-import random as python_random
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import describe_error
+from reprod_align.model.generators import preserve_generators, seed_generators
 from reprod_align.model.held import HeldTensors, choose_names
 from reprod_align.model.makers import Maker, Makers
 from reprod_align.model.projection import Projection
@@ -120,6 +120,12 @@ class LocalSide:
                 self.fw.hold(tensor, self.fw.make_empty(came, self.dtype))
             self.fw.set_values(tensor, array)
 
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        """Give the named buffers these values; all else that the model keeps of its calls stays."""
+        for held in self._held:
+            if held.name in values:
+                self.fw.set_values(held.tensor, values[held.name])
+
     def parameters(self) -> Iterator[tuple[str, Any]]:
         """Yield every parameter once, with its name."""
         return self._held.parameters()
@@ -177,7 +183,7 @@ class LocalSide:
         found = find_reachable(self.model, callables, self.fw.is_tensor, self.fw.is_module)
         with ExitStack() as stack:
             stack.enter_context(self.fw.preserve_state())
-            stack.enter_context(_preserve_random_states())
+            stack.enter_context(preserve_generators())
             state = self._keep_state(found)
             stack.callback(state.restore)
             resting = {id(tensor): tensor for _, tensor in self.parameters() if at_rest}
@@ -276,6 +282,7 @@ class LocalSide:
             stack.enter_context(altered(modules, wanted.alteration if wanted else None))
             stack.enter_context(watch.on(modules.items()))
             stack.enter_context(self.shared_random(draws))
+            read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
             scalar = None
@@ -293,8 +300,10 @@ class LocalSide:
                 with self._blame("backward pass", watch):
                     watch.include_pinned(scalar).backward()
         trace = watch.end()
-        trace.drawn = draws.drawn
+        trace.drawn, trace.generators = draws.drawn, read_generators()
         trace.buffers = self._held.copy_buffers()
+        if training and self._state is not None:
+            trace.changed = self._state.read_changed({id(m): path for path, m in modules.items()})
         if take_gradients:
             trace.gradients = self._held.take_gradients()
         return trace
@@ -401,13 +410,3 @@ def _blame(name: str, code: UserCode, what: str, watch: Watch | None = None) -> 
         failure = ModelFailure(name, path, what, describe_error(error))
         failure.source = code.find_raising_line(error.__traceback__)
         raise failure from error
-
-
-@contextmanager
-def _preserve_random_states() -> Iterator[None]:
-    numpys, pythons = np.random.get_state(), python_random.getstate()
-    try:
-        yield
-    finally:
-        np.random.set_state(numpys)
-        python_random.setstate(pythons)

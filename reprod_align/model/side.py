@@ -162,6 +162,9 @@ class Side(Protocol):
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
 
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        """Give the named buffers these values; all else that the model keeps of its calls stays."""
+
     def rest(self) -> None:
         """Let go of large parameters' copies in the dtype of work until this side is asked again.
 

@@ -47,6 +47,11 @@ class Trace:
     """after the pass"""
     drawn: dict[Any, Any] = field(default_factory=dict)
     """the random draws: place and number -> shape"""
+    generators: dict[str, str] = field(default_factory=dict)
+    """of the generators outside the framework, those that were drawn from: what they have come to"""
+    changed: dict[str, Array | None] = field(default_factory=dict)
+    """the attributes, neither parameters nor buffers, that the calls so far have changed, as
+    "module.attribute"; those of numbers with their numbers"""
     operations: list[Operation] = field(default_factory=list)
     """what the user's code called in the modules that were wanted"""
 
