@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
 
+from reprod_align.alignment.idle_lines import watch_lines
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
@@ -76,8 +77,9 @@ def compare_sides(
     check_inputs(inputs)
     check_arguments(steps, name_map, copy_weights, memory, reference, port)
     pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
-    with limit_memory(memory):
+    with limit_memory(memory), watch_lines(reference, port) as note_idle:
         report = judge_in_float64(pair)
+        note_idle(report)
     note_rounded(report)
     return report
 

@@ -158,7 +158,8 @@ def _compare_mode(
     # a fault before a statistic changes it, but not in a run on the reference's numbers
     if training:
         compare_statistics(runner, findings, reference, port)
-        compare_state(runner, findings, reference, port)
+        if earlier is not None:
+            compare_state(runner, findings, done, earlier)
     elif not findings.is_enough:
         add_layers(runner, findings, done)
         add_picture(runner, findings, done)

@@ -7,7 +7,7 @@ and one in eval mode follow each other on both sides, and the outputs of the las
 
 from collections.abc import Mapping
 
-from reprod_align.alignment.comparing import compare_outputs
+from reprod_align.alignment.comparing import Pass, compare_outputs
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap
@@ -17,18 +17,23 @@ from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Trace
 
+import numpy as np
+
 _NAMED = 3  # attributes in one sentence
 _CALLS = ("in a second call in train mode", "in eval mode after two calls in train mode")
 
 Changed = Mapping[str, Array | None]
 
 
-def compare_state(runner: Runner, findings: Findings, reference: Trace, port: Trace) -> None:
+def compare_state(runner: Runner, findings: Findings, trained: Pass, evaluated: Pass) -> None:
     """Compare outputs of calls that follow each other, where calls change attributes of a model.
 
-    reference, port: runs in train mode, whose outputs agree.
+    trained, evaluated: the passes in train and in eval mode.
     """
-    changed = reference.changed, port.changed
+    changed = (
+        _leave_out_alike(trained.reference.changed, evaluated.reference.changed),
+        _leave_out_alike(trained.natural.changed, evaluated.natural.changed),
+    )
     if not any(changed) or findings.report.findings:
         return
     words = _describe(*changed)
@@ -46,6 +51,24 @@ def compare_state(runner: Runner, findings: Findings, reference: Trace, port: Tr
                    all(ok for _, ok in gaps))  # fmt: skip
     if not findings.report.findings:
         _note_differing(runner, findings, ours[0].changed, theirs[0].changed)
+
+
+def _leave_out_alike(trained: Changed, evaluated: Changed) -> Changed:
+    """Return what a run in train mode changed, without flags and tables that eval mode makes as well.
+
+    A single number may be a counter.
+    """
+    return {
+        name: values
+        for name, values in trained.items()
+        if name not in evaluated or not _is_alike(values, evaluated[name])
+    }
+
+
+def _is_alike(values: Array | None, others: Array | None) -> bool:
+    if values is None or others is None:
+        return values is others
+    return values.size != 1 and np.array_equal(values, others, equal_nan=True)
 
 
 def _compare_call(

@@ -5,17 +5,15 @@ user's own states come back when the work is done.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
-_READ: Final[Mapping[str, Callable[[], Any]]] = {
-    "Python's random": random.getstate,
-    "numpy's global generator": lambda: _read_numpys(),
-}
+PYTHON: Final = "Python's random"
+NUMPY: Final = "numpy's global generator"
 
 
 @contextmanager
@@ -29,26 +27,23 @@ def preserve_generators() -> Iterator[None]:
         random.setstate(pythons)
 
 
-def seed_generators(seed: int) -> Callable[[], dict[str, str]]:
-    """Seed both; return what tells, later, which of them were drawn from, each with its digest.
+def seed_generators(seed: int) -> Callable[[], dict[str, float]]:
+    """Seed both; return what tells, once and later, which of them were drawn from since.
 
-    Equal digests: equally many numbers were drawn.
+    Each comes with its next number: where that is equal, equally much was drawn.
     """
     random.seed(seed)
-    np.random.seed(seed % 2**32)
-    before = {name: read() for name, read in _READ.items()}
+    np.random.seed(seed)
 
-    def digest_changed() -> dict[str, str]:
-        states = {name: read() for name, read in _READ.items()}
-        return {
-            name: sha256(repr(state).encode()).hexdigest()
-            for name, state in states.items()
-            if state != before[name]
-        }
+    def read_drawn() -> dict[str, float]:
+        following = {PYTHON: random.random(), NUMPY: np.random.random()}
+        first = _find_first(seed)
+        return {name: number for name, number in following.items() if number != first[name]}
 
-    return digest_changed
+    return read_drawn
 
 
-def _read_numpys() -> tuple[object, ...]:
-    name, keys, *rest = np.random.get_state()
-    return name, np.asarray(keys).tobytes(), *rest
+@lru_cache(maxsize=64)
+def _find_first(seed: int) -> dict[str, float]:
+    """Return the first number that each generator gives under a seed."""
+    return {PYTHON: random.Random(seed).random(), NUMPY: np.random.RandomState(seed).random()}

@@ -24,6 +24,7 @@ from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step
 from reprod_align.model.source.alteration import altered, list_plain_attributes
+from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
@@ -36,6 +37,7 @@ import numpy as np
 
 # elements: converting fewer once more takes longer than their memory is worth
 _WORTH_RESTING = 2**25
+_WHOLE: tuple[Keep, ...] = ("all", "outputs")
 
 
 class LocalSide:
@@ -64,8 +66,11 @@ class LocalSide:
         self.asked_float32 = False
         self._code = UserCode(framework.PACKAGES, framework.MODELS)
         self._blame = partial(_blame, self.name, self._code)
+        self._lines = LineCoverage(self._code, framework.Module)
         self._held = HeldTensors(framework, model)
         self._makers = Makers(framework, self._blame)
+        self._calls = 0
+        """since the model was made to forget its calls"""
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
         self._resting: dict[int, tuple[Any, Any]] = {}
@@ -165,6 +170,14 @@ class LocalSide:
                 if self.scheduler is not None:
                     self.scheduler(optimizer)
         return made.get(what) or self._code.find_function(function or self.optimizer)
+
+    def watch_lines(self) -> None:
+        """Note from now on which lines of the model's own code run."""
+        self._lines.begin([module for _, module in self.fw.modules(self.model)], [self.loss])
+
+    def find_idle_lines(self) -> IdleLines:
+        """Return the lines that have not run since `watch_lines`, which ends with it."""
+        return self._lines.end()
 
     # ------------------------------------------------------------------ working state
 
@@ -285,8 +298,8 @@ class LocalSide:
             read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
-            scalar = None
-            with suppress(RunEnd):
+            scalar, kind = None, (training, graded, objective is None)
+            with suppress(RunEnd), self._watch_run(inputs, kind, anew, wanted):
                 with (
                     self._blame("model", watch),
                     nullcontext() if graded else self.fw.no_gradients(),
@@ -302,11 +315,21 @@ class LocalSide:
         trace = watch.end()
         trace.drawn, trace.generators = draws.drawn, read_generators()
         trace.buffers = self._held.copy_buffers()
-        if training and self._state is not None:
+        if anew and keep in (("ends", *_WHOLE) if training else _WHOLE) and self._state is not None:
             trace.changed = self._state.read_changed({id(m): path for path, m in modules.items()})
         if take_gradients:
             trace.gradients = self._held.take_gradients()
         return trace
+
+    def _watch_run(
+        self, inputs: Inputs, kind: tuple[bool, ...], anew: bool, wanted: Wanted | None
+    ) -> AbstractContextManager[None]:
+        """Note which lines run, where no run like this one has been; a recorder hears its own."""
+        if wanted is not None:
+            return nullcontext()
+        self._calls = 0 if anew else self._calls + 1
+        arrays = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
+        return self._lines.on((*kind, self._calls, *map(id, arrays)), arrays)
 
     def _forward(self, inputs: Inputs) -> Any:
         if isinstance(inputs, Mapping):

@@ -8,6 +8,7 @@ import random
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -41,7 +42,6 @@ class State:
         self._contents: dict[tuple[int, str], list[_Kept]] = {}
         """by module and attribute"""
         self._keep_contents()
-        self._frameworks_own = _FRAMEWORKS_OWN | vars(framework.Module()).keys()
         self._values: list[Array] | None = None
         """of the tensors, when the first call began"""
         self._has_begun = False
@@ -84,9 +84,10 @@ class State:
             for tensor, before in zip(self._tensors, self._values or (), strict=False)
         }
         found: dict[str, Array | None] = {}
+        inherited = _list_inherited(self._fw)
         for module, before, _ in self._attributes:
             for name, value in vars(module).items():
-                if name in self._frameworks_own or name.endswith("_hooks"):
+                if name in inherited:
                     continue
                 kept = self._contents.get((id(module), name), ())
                 if self._is_other(before, name, value, values) or any(k.is_changed() for k in kept):
@@ -110,7 +111,7 @@ class State:
         """Return the numbers that a value holds, in order; None if it holds anything else."""
         if self._fw.is_tensor(value):
             return keep_copy(self._fw.view(value)).reshape(-1)
-        if isinstance(value, (bool, int, float, np.ndarray, np.generic)):
+        if isinstance(value, (int, float, np.ndarray, np.generic)) and not isinstance(value, bool):
             array: Array = np.array(value).reshape(-1)
             return array if array.dtype.kind in "biuf" else None
         if isinstance(value, Mapping):
@@ -163,6 +164,12 @@ class State:
             return None
         theirs = type(value).__module__.partition(".")[0] in _LIBRARIES
         return None if theirs else getattr(value, "__dict__", None)
+
+
+@cache
+def _list_inherited(framework: ModuleType) -> frozenset[str]:
+    """Return the attributes that every module of a framework has."""
+    return frozenset(vars(framework.Module()))
 
 
 def _keep_in_place(value: Any) -> _Kept | None:

@@ -47,8 +47,8 @@ class Trace:
     """after the pass"""
     drawn: dict[Any, Any] = field(default_factory=dict)
     """the random draws: place and number -> shape"""
-    generators: dict[str, str] = field(default_factory=dict)
-    """of the generators outside the framework, those that were drawn from: what they have come to"""
+    generators: dict[str, float] = field(default_factory=dict)
+    """of the generators outside the framework, those that were drawn from, with their next number"""
     changed: dict[str, Array | None] = field(default_factory=dict)
     """the attributes, neither parameters nor buffers, that the calls so far have changed, as
     "module.attribute"; those of numbers with their numbers"""
