@@ -25,18 +25,22 @@ def watch_lines(reference: Side, port: Side) -> Iterator[Callable[[Report], None
             if text:
                 report.not_judged.append(NotJudged("lines", text))
 
-    yield note_idle
+    try:
+        yield note_idle
+    finally:
+        for _, side in sides:
+            side.find_idle_lines()
 
 
 def _describe(side: str, idle: IdleLines) -> str:
     """Return the lines that never ran in one sentence; "" if all did."""
-    if idle.is_unknown:
-        return (f"which lines of the {side} model ran is not known: a debugger or a coverage tool "
-                "was at work")  # fmt: skip
     lines = sum(last - first + 1 for _, first, last in idle.own)
     parts = [f"{count(lines, 'line')} never ran: {shorten(_name(idle), _NAMED)}"] if lines else []
-    parts += [f"{never} of {total} lines of {package}'s own code never ran"
+    parts += [f"{never} of {total} statements that it reaches in {package} never ran"
               for package, (never, total) in idle.installed.items()]  # fmt: skip
+    if idle.unknown:
+        files = shorten(list(idle.unknown), _NAMED)
+        parts.append(f"which lines of {files} ran is not known: changed since it was imported")
     return f"{side}: {'; '.join(parts)}" if parts else ""
 
 

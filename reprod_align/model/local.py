@@ -69,8 +69,6 @@ class LocalSide:
         self._lines = LineCoverage(self._code, framework.Module)
         self._held = HeldTensors(framework, model)
         self._makers = Makers(framework, self._blame)
-        self._calls = 0
-        """since the model was made to forget its calls"""
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
         self._resting: dict[int, tuple[Any, Any]] = {}
@@ -298,8 +296,8 @@ class LocalSide:
             read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
-            scalar, kind = None, (training, graded, objective is None)
-            with suppress(RunEnd), self._watch_run(inputs, kind, anew, wanted):
+            scalar = None
+            with suppress(RunEnd):
                 with (
                     self._blame("model", watch),
                     nullcontext() if graded else self.fw.no_gradients(),
@@ -320,16 +318,6 @@ class LocalSide:
         if take_gradients:
             trace.gradients = self._held.take_gradients()
         return trace
-
-    def _watch_run(
-        self, inputs: Inputs, kind: tuple[bool, ...], anew: bool, wanted: Wanted | None
-    ) -> AbstractContextManager[None]:
-        """Note which lines run, where no run like this one has been; a recorder hears its own."""
-        if wanted is not None:
-            return nullcontext()
-        self._calls = 0 if anew else self._calls + 1
-        arrays = list(inputs.values() if isinstance(inputs, Mapping) else inputs)
-        return self._lines.on((*kind, self._calls, *map(id, arrays)), arrays)
 
     def _forward(self, inputs: Inputs) -> Any:
         if isinstance(inputs, Mapping):

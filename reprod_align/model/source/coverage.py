@@ -1,24 +1,29 @@
-"""Which lines of the code that a model's forward methods reach have run, and which never did.
+"""Which statements of the code that a model's forward methods reach never ran.
 
 A branch that no batch takes is judged by nobody: agreement says nothing of it. Watched are forward
 methods, and the methods and functions that these name, in the user's files and in the packages of
-models. Each is watched only until all of its lines have run, and each kind of run only once.
+models. While they are watched, each runs a copy of its own code, compiled from its file, in which
+every statement notes itself first. So nothing else runs slower, and debuggers, coverage tools and
+threads are at work as before. A function whose file has changed since it was imported is left alone.
 """
 
+import ast
 import inspect
 import sys
-import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, FunctionType, ModuleType
+from functools import lru_cache
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reprod_align.model.source.idle import find_idle_statements
+from reprod_align.model.source.idle import Places, list_idle, mark_statements
 from reprod_align.model.source.lines import UserCode
+from reprod_align.model.source.trees import parse
 
 _INSTALLED: Final = "-packages/"
-_NAME: Final = "reprod_align"
+_NOTE: Final = "reprod_align notes that a statement runs"
+"""stands in the compiled code where the function is put that notes it"""
 
 
 @dataclass(frozen=True)
@@ -26,110 +31,71 @@ class IdleLines:
     """The lines that never ran."""
 
     own: tuple[tuple[str, int, int], ...] = ()
-    """of the user's files: file, first line and last line of each statement"""
+    """of the user's files: file, first line and last line of neighbouring statements"""
     installed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """package -> how many of its lines never ran, and how many there are"""
-    is_unknown: bool = False
-    """whether another trace function was at work, which was left alone"""
-
-
-@dataclass
-class _Watched:
-    """A piece of code, and its lines that have not run yet."""
-
-    code: CodeType
-    lines: frozenset[int]
-    left: set[int]
+    """package -> how many of its statements never ran, and how many there are"""
+    unknown: tuple[str, ...] = ()
+    """files that have changed since they were imported: what ran is not known"""
 
 
 class LineCoverage:
-    """Notes which lines of a model's code run. It costs nothing until `begin` and after `end`."""
+    """Notes which statements of a model's code run, from `begin` to `end`."""
 
     def __init__(self, code: UserCode, base: type) -> None:
         """Take what tells the user's files, and the class from which every module is derived."""
         self._code, self._base = code, base
-        self._watched: dict[int, _Watched] = {}
-        self._runs: dict[object, object] = {}
-        self._active = self._is_unknown = False
+        self._own: list[tuple[FunctionType, CodeType]] = []
+        self._places: dict[str, Places] = {}
+        """file -> number of each watched statement -> its lines"""
+        self._seen: dict[str, set[int]] = {}
+        self._unknown: set[str] = set()
 
     def begin(self, modules: Iterable[Any], functions: Iterable[Any]) -> None:
         """Watch the code of modules and functions from now on."""
-        self._watched, self._runs, self._is_unknown = {}, {}, False
-        for code in self._find_codes(modules, functions):
-            lines = _list_lines(code)
-            self._watched[id(code)] = _Watched(code, lines, set(lines))
-        self._active = True
+        self.end()
+        reached = list(self._find_reached(modules, functions))
+        for file in dict.fromkeys(one.__code__.co_filename for one in reached):
+            codes = [one.__code__ for one in reached if one.__code__.co_filename == file]
+            plain, noting, places = _compile(file, frozenset(map(_name, codes)))
+            seen = self._seen[file] = set[int]()
+            watched = {_name(code): _put_in(noting[_name(code)], seen) for code in codes
+                       if plain.get(_name(code)) == code}  # fmt: skip
+            if any(_name(code) not in watched for code in codes):
+                self._unknown.add(file)
+            self._places[file] = {
+                number: lines for number, lines in places.items() if lines.function in watched
+            }
+            for one in reached:
+                if one.__code__.co_filename == file and _name(one.__code__) in watched:
+                    self._own.append((one, one.__code__))
+                    one.__code__ = watched[_name(one.__code__)]
 
     def end(self) -> IdleLines:
-        """Stop, and return what never ran."""
-        self._active = False
-        if self._is_unknown:
-            return IdleLines(is_unknown=True)
-        left: dict[str, set[int]] = {}
+        """Give the functions their own code back, and return what never ran."""
+        while self._own:
+            function, code = self._own.pop()
+            function.__code__ = code
+        own: list[tuple[str, int, int]] = []
         installed: dict[str, tuple[int, int]] = {}
-        for one in self._watched.values():
-            package = _find_package(one.code.co_filename)
+        for file, places in self._places.items():
+            package, idle = _find_package(file), places.keys() - self._seen[file]
             if package:
-                idle, total = installed.get(package, (0, 0))
-                installed[package] = idle + len(one.left), total + len(one.lines)
-            elif one.left:
-                left.setdefault(one.code.co_filename, set()).update(one.left)
-        own = [(file, *lines) for file, idle in left.items()
-               for lines in find_idle_statements(file, idle, self._list_run(file))]  # fmt: skip
-        return IdleLines(tuple(own), {name: some for name, some in installed.items() if some[0]})
-
-    @contextmanager
-    def on(self, run: tuple[object, ...], kept: object) -> Iterator[None]:
-        """Note the lines that run in the block, if it is the first of its kind.
-
-        run: what tells kinds of runs apart, with the ids of the objects in `kept`.
-        """
-        if not self._active or run in self._runs or not any(w.left for w in self._watched.values()):
-            yield
-            return
-        self._runs[run] = kept
-        with _monitor(self._watched) if sys.version_info >= (3, 12) else self._trace():
-            yield
-
-    @contextmanager
-    def _trace(self) -> Iterator[None]:
-        """Trace this thread and those that begin in the block; another's trace function stays."""
-        if sys.gettrace() is not None:
-            self._is_unknown = True
-            yield
-            return
-        watched, others = self._watched, threading.gettrace()
-
-        def hear_call(frame: FrameType, event: str, argument: Any) -> Any:
-            known = watched.get(id(frame.f_code))
-            if known is None or not known.left:
-                return None
-            left = known.left
-
-            def hear_line(frame: FrameType, event: str, argument: Any) -> Any:
-                left.discard(frame.f_lineno)
-                frame.f_trace_lines = bool(left)
-                return hear_line
-
-            return hear_line
-
-        threading.settrace(hear_call)
-        sys.settrace(hear_call)
-        try:
-            yield
-        finally:
-            sys.settrace(None)
-            threading.settrace(others)  # type: ignore[arg-type]
-
-    def _list_run(self, file: str) -> set[int]:
-        """Return the lines of a file that have run, in any piece of code."""
-        pieces = (one for one in self._watched.values() if one.code.co_filename == file)
-        return {line for one in pieces for line in one.lines - one.left}
+                before, total = installed.get(package, (0, 0))
+                installed[package] = before + len(idle), total + len(places)
+            else:
+                own += [(file, *lines) for lines in list_idle(places, idle)]
+        unknown = tuple(sorted(self._unknown))
+        self._places, self._seen, self._unknown = {}, {}, set()
+        return IdleLines(
+            tuple(own), {name: some for name, some in installed.items() if some[0]}, unknown
+        )
 
     # ---------------------------------------------------------------- what is watched
 
-    def _find_codes(self, modules: Iterable[Any], functions: Iterable[Any]) -> Iterator[CodeType]:
-        """Yield the code that modules' forward methods and some functions reach, each once."""
+    def _find_reached(
+        self, modules: Iterable[Any], functions: Iterable[Any]
+    ) -> Iterator[FunctionType]:
+        """Yield the functions of the user's that forward methods and some functions reach."""
         waiting: list[tuple[Any, _Methods]] = [(function, {}) for function in functions]
         for kind in {type(module) for module in modules}:
             methods = self._find_methods(kind)
@@ -141,10 +107,8 @@ class LineCoverage:
             if id(function) in seen or not self._is_watched(function):
                 continue
             seen.add(id(function))
-            names: set[str] = set()
-            for code in _nest(function.__code__):
-                yield code
-                names.update(code.co_names)
+            yield function
+            names = {name for code in _nest(function.__code__) for name in code.co_names}
             waiting += [(other, methods) for other in _find_named(function, names, methods)]
 
     def _find_methods(self, kind: type) -> "_Methods":
@@ -193,41 +157,47 @@ def _nest(code: CodeType) -> Iterator[CodeType]:
             yield from _nest(constant)
 
 
-def _list_lines(code: CodeType) -> frozenset[int]:
-    """Return the lines of a piece of code that can run: not that of its definition."""
-    found = {line for _, _, line in code.co_lines() if line is not None}
-    is_expression = code.co_name.startswith("<")
-    return frozenset(found if is_expression else found - {code.co_firstlineno})
+_Name = tuple[str, int]
+"""of a function: its qualified name, and its first line"""
+
+
+def _name(code: CodeType) -> _Name:
+    return code.co_qualname, code.co_firstlineno
+
+
+@lru_cache(maxsize=256)
+def _compile(
+    file: str, wanted: Set[_Name]
+) -> tuple[Mapping[_Name, CodeType], Mapping[_Name, CodeType], Places]:
+    """Return the code of some functions of a file, the same with its statements marked, and these."""
+    tree = parse(file)
+    if tree is None:
+        return {}, {}, {}
+    marked, places = mark_statements(tree, wanted, _NOTE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text in place of a function
+        return _compile_tree(tree, file), _compile_tree(marked, file), places
+
+
+def _compile_tree(tree: ast.Module, file: str) -> dict[_Name, CodeType]:
+    whole = compile(tree, file, "exec", dont_inherit=True)
+    return {_name(code): code for code in _nest(whole)}
+
+
+def _put_in(code: CodeType, seen: set[int]) -> CodeType:
+    """Return the code with what notes a statement in the places that are marked for it."""
+    constants = [
+        _put_in(one, seen)
+        if isinstance(one, CodeType)
+        else seen.add
+        if isinstance(one, str) and one == _NOTE
+        else one
+        for one in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
 
 
 def _find_package(file: str) -> str:
     """Return the package in which a file is installed; "" for a file of the user's own."""
     _, installed, inside = file.replace("\\", "/").rpartition(_INSTALLED)
     return inside.partition("/")[0] if installed else ""
-
-
-@contextmanager
-def _monitor(watched: Mapping[int, _Watched]) -> Iterator[None]:
-    """Note lines by `sys.monitoring`, which any number of tools may use beside each other."""
-    monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-    tool = next((number for number in range(5, -1, -1) if monitoring.get_tool(number) is None), None)
-    if tool is None:  # six tools are at work: no more can be
-        yield
-        return
-
-    def hear_line(code: CodeType, line: int) -> Any:
-        watched[id(code)].left.discard(line)
-        return monitoring.DISABLE
-
-    monitoring.use_tool_id(tool, _NAME)
-    try:
-        monitoring.register_callback(tool, monitoring.events.LINE, hear_line)
-        for one in watched.values():
-            if one.left:
-                monitoring.set_local_events(tool, one.code, monitoring.events.LINE)
-        yield
-    finally:
-        for one in watched.values():
-            monitoring.set_local_events(tool, one.code, 0)
-        monitoring.register_callback(tool, monitoring.events.LINE, None)
-        monitoring.free_tool_id(tool)
