@@ -69,6 +69,8 @@ class LocalSide:
         self._lines = LineCoverage(self._code, framework.Module)
         self._held = HeldTensors(framework, model)
         self._makers = Makers(framework, self._blame)
+        self._mended: dict[str, None] | None = None
+        """which kernels contradicted themselves and where; None: they are not held against themselves"""
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
         self._resting: dict[int, tuple[Any, Any]] = {}
@@ -140,6 +142,22 @@ class LocalSide:
     def gradients(self) -> dict[str, Array]:
         """Return a copy of each parameter's gradient, where it has one."""
         return self._held.copy_gradients()
+
+    def mend_kernels(self, mends: bool) -> list[str]:
+        """Let no kernel that contradicts itself have its way from now on; return which did so far."""
+        noted, self._mended = self._mended or {}, {} if mends else None
+        return list(noted)
+
+    def _watch_kernels(self, watch: Watch) -> AbstractContextManager[None]:
+        mended = self._mended
+        if mended is None:
+            return nullcontext()
+
+        def note(text: str) -> None:
+            mended[f"in {watch.inside() or 'the model'} {text}"] = None
+
+        kernels: AbstractContextManager[None] = self.fw.mended_kernels(note)
+        return kernels
 
     # ------------------------------------------------------------------ its source
 
@@ -292,6 +310,7 @@ class LocalSide:
         with ExitStack() as stack:
             stack.enter_context(altered(modules, wanted.alteration if wanted else None))
             stack.enter_context(watch.on(modules.items()))
+            stack.enter_context(self._watch_kernels(watch))
             stack.enter_context(self.shared_random(draws))
             read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())

@@ -229,6 +229,12 @@ class Side(Protocol):
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
 
+    def mend_kernels(self, mends: bool) -> list[str]:
+        """Let no kernel that contradicts itself have its way from now on; return which did so far.
+
+        PyTorch's side alone can: see `backends.torch.kernels`.
+        """
+
     def watch_lines(self) -> None:
         """Note from now on which lines of the model's own code run."""
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from reprod_align.model.source.idle import Places, list_idle, mark_statements
@@ -53,7 +53,11 @@ class LineCoverage:
     def begin(self, modules: Iterable[Any], functions: Iterable[Any]) -> None:
         """Watch the code of modules and functions from now on."""
         self.end()
-        reached = list(self._find_reached(modules, functions))
+        reached = [
+            one
+            for one in self._find_reached(modules, functions)
+            if not _notes_itself(one.__code__)  # the other side's too, which says what ran of it
+        ]
         for file in dict.fromkeys(one.__code__.co_filename for one in reached):
             codes = [one.__code__ for one in reached if one.__code__.co_filename == file]
             plain, noting, places = _compile(file, frozenset(map(_name, codes)))
@@ -103,7 +107,7 @@ class LineCoverage:
         seen: set[int] = set()
         while waiting:
             function, methods = waiting.pop()
-            function = inspect.unwrap(getattr(function, "__func__", function))
+            function = _unwrap(function)
             if id(function) in seen or not self._is_watched(function):
                 continue
             seen.add(id(function))
@@ -118,16 +122,21 @@ class LineCoverage:
         """
         methods: _Methods = {}
         for one in kind.__mro__[: kind.__mro__.index(self._base)]:
-            if not self._code.holds(getattr(sys.modules.get(one.__module__), "__file__", "") or ""):
-                continue
             for name, value in vars(one).items():
-                if isinstance(value, _CALLED):
-                    function = value.fget if isinstance(value, property) else value
+                function = value.fget if isinstance(value, property) else value
+                if isinstance(value, _CALLED) and self._is_watched(_unwrap(function)):
                     methods.setdefault(name, []).append(function)
         return methods
 
     def _is_watched(self, function: object) -> bool:
         return isinstance(function, FunctionType) and self._code.holds(function.__code__.co_filename)
+
+
+def _unwrap(value: Any) -> Any:
+    """Return the function inside a method or a decorated function; other things are left unasked."""
+    if isinstance(value, (MethodType, staticmethod, classmethod)):
+        value = value.__func__
+    return inspect.unwrap(value) if isinstance(value, FunctionType) else value
 
 
 _CALLED: Final = (FunctionType, staticmethod, classmethod, property)
@@ -195,6 +204,11 @@ def _put_in(code: CodeType, seen: set[int]) -> CodeType:
         for one in code.co_consts
     ]
     return code.replace(co_consts=tuple(constants))
+
+
+def _notes_itself(code: CodeType) -> bool:
+    """Tell whether code comes from `_put_in`: no compiler makes a constant of a method."""
+    return any(isinstance(one, BuiltinMethodType) for one in code.co_consts)
 
 
 def _find_package(file: str) -> str:
