@@ -34,7 +34,7 @@ def watch_lines(reference: Side, port: Side) -> Iterator[Callable[[Report], None
 
 def _describe(side: str, idle: IdleLines) -> str:
     """Return the lines that never ran in one sentence; "" if all did."""
-    lines = sum(last - first + 1 for _, first, last in idle.own)
+    lines = sum(number for *_, number in idle.own)
     parts = [f"{count(lines, 'line')} never ran: {shorten(_name(idle), _NAMED)}"] if lines else []
     parts += [f"{never} of {total} statements that it reaches in {package} never ran"
               for package, (never, total) in idle.installed.items()]  # fmt: skip
@@ -48,5 +48,5 @@ def _name(idle: IdleLines) -> list[str]:
     """Return the places as "file.py:12-14"."""
     return [
         f"{SourceLine(file, first)}" + (f"-{last}" if last > first else "")
-        for file, first, last in idle.own
+        for file, first, last, _ in idle.own
     ]

@@ -29,6 +29,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.state_stage import compare_state
 from reprod_align.alignment.statistics_check import compare_statistics
 from reprod_align.alignment.training.steps import compare_training
+from reprod_align.alignment.unread import note_unread_rows
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
@@ -99,6 +100,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         done = _compare_mode(runner, findings, training=False)
         if findings.is_enough:
             return _conclude(runner, findings)
+        note_unread_rows(runner, findings)
         _forget_details(runner)
         runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
         if pair.further:

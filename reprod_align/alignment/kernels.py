@@ -42,11 +42,15 @@ def _vary(inputs: Inputs) -> Iterator[Inputs]:
     named = inputs if isinstance(inputs, Mapping) else dict(enumerate(inputs))
     if any(np.asarray(array).dtype == np.int64 for array in named.values()):
         made = {
-            name: np.asarray(array).astype(np.int32) if np.asarray(array).dtype == np.int64 else array
+            name: np.asarray(array).astype(np.int32)
+            if np.asarray(array).dtype == np.int64
+            else array
             for name, array in named.items()
         }
-        yield {str(name): one for name, one in made.items()} if isinstance(inputs, Mapping) else (
-            tuple(made.values())
+        yield (
+            {str(name): one for name, one in made.items()}
+            if isinstance(inputs, Mapping)
+            else (tuple(made.values()))
         )
 
 

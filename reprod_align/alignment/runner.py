@@ -149,7 +149,9 @@ class Runner:
         traces: list[Trace] = []
         for number, training in enumerate((True, True, False)):
             seed, run = SEED + 1 + number, ("in turn", number)
-            draws = self._draws_of_reference(seed) if is_reference else self._draws_of_port(seed, run)
+            draws = (
+                self._draws_of_reference(seed) if is_reference else self._draws_of_port(seed, run)
+            )
             if not training:
                 side.set_buffers(self._paired_buffers(is_reference))
             traces.append(side.run(self.inputs, training, draws, "ends", nothing, anew=number == 0))
@@ -168,7 +170,9 @@ class Runner:
         ]
         if is_reference:
             return {name: self.weights[name] for pair in pairs for name in pair.torch}
-        return {name: array for pair in pairs for name, array in pair.to_paddle(self.weights).items()}
+        return {
+            name: array for pair in pairs for name, array in pair.to_paddle(self.weights).items()
+        }
 
     def _call_before(self, side: Side, training: bool) -> None:
         """Make the calls that come before the run; the first begins anew."""

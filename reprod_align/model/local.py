@@ -332,7 +332,7 @@ class LocalSide:
         trace = watch.end()
         trace.drawn, trace.generators = draws.drawn, read_generators()
         trace.buffers = self._held.copy_buffers()
-        if anew and keep in (("ends", *_WHOLE) if training else _WHOLE) and self._state is not None:
+        if keep in (("ends", *_WHOLE) if training else _WHOLE) and self._state is not None:
             trace.changed = self._state.read_changed({id(m): path for path, m in modules.items()})
         if take_gradients:
             trace.gradients = self._held.take_gradients()

@@ -66,7 +66,9 @@ def _run_wide(
     """Return what a kernel makes of wider arguments; None if it takes none."""
 
     def widen(value: Any) -> Any:
-        return value.to(wide) if isinstance(value, torch.Tensor) and value.dtype is narrow else value
+        return (
+            value.to(wide) if isinstance(value, torch.Tensor) and value.dtype is narrow else value
+        )
 
     try:
         other = func(*tree_map(widen, args), **tree_map(widen, given))

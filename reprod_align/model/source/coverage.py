@@ -9,7 +9,6 @@ threads are at work as before. A function whose file has changed since it was im
 
 import ast
 import inspect
-import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
@@ -30,8 +29,9 @@ _NOTE: Final = "reprod_align notes that a statement runs"
 class IdleLines:
     """The lines that never ran."""
 
-    own: tuple[tuple[str, int, int], ...] = ()
-    """of the user's files: file, first line and last line of neighbouring statements"""
+    own: tuple[tuple[str, int, int, int], ...] = ()
+    """of the user's files: file, first and last line of neighbouring statements, and how many lines
+    these have without what lies between"""
     installed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """package -> how many of its statements never ran, and how many there are"""
     unknown: tuple[str, ...] = ()
@@ -79,7 +79,7 @@ class LineCoverage:
         while self._own:
             function, code = self._own.pop()
             function.__code__ = code
-        own: list[tuple[str, int, int]] = []
+        own: list[tuple[str, int, int, int]] = []
         installed: dict[str, tuple[int, int]] = {}
         for file, places in self._places.items():
             package, idle = _find_package(file), places.keys() - self._seen[file]
@@ -113,7 +113,9 @@ class LineCoverage:
             seen.add(id(function))
             yield function
             names = {name for code in _nest(function.__code__) for name in code.co_names}
-            waiting += [(other, methods) for other in _find_named(function, names, methods)]
+            for other in _find_named(function, names, methods):
+                if _is_near(_unwrap(other), function):
+                    waiting.append((other, methods))
 
     def _find_methods(self, kind: type) -> "_Methods":
         """Return what the classes of the user's give a module, by name, the most derived first.
@@ -129,7 +131,9 @@ class LineCoverage:
         return methods
 
     def _is_watched(self, function: object) -> bool:
-        return isinstance(function, FunctionType) and self._code.holds(function.__code__.co_filename)
+        return isinstance(function, FunctionType) and self._code.holds(
+            function.__code__.co_filename
+        )
 
 
 def _unwrap(value: Any) -> Any:
@@ -164,6 +168,14 @@ def _nest(code: CodeType) -> Iterator[CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from _nest(constant)
+
+
+def _is_near(function: object, caller: FunctionType) -> bool:
+    """Tell whether a function is the user's, or of the package of the one that names it."""
+    if not isinstance(function, FunctionType):
+        return False
+    package = _find_package(function.__code__.co_filename)
+    return package in ("", _find_package(caller.__code__.co_filename))
 
 
 _Name = tuple[str, int]

@@ -4,6 +4,7 @@ Statements that compute nothing or only prepare an error are left out.
 """
 
 import ast
+from bisect import bisect
 from collections.abc import Iterator, Mapping, Set
 from copy import copy
 from typing import Any, Final, NamedTuple
@@ -43,19 +44,20 @@ def mark_statements(
     return marker.copy_block(tree, "", None), marker.places
 
 
-def list_idle(places: Mapping[int, Lines], idle: Set[int]) -> Iterator[tuple[int, int]]:
-    """Yield the lines of idle statements, neighbours joined."""
-    busy = [places[number] for number in sorted(places.keys() - idle)]
-    first = last = 0
-    for lines in sorted(places[number] for number in idle):
-        if first and not any(last < one.first <= lines.first for one in busy):
-            last = max(last, lines.last)
-            continue
-        if first:
-            yield first, last
-        first, last = lines.first, lines.last
-    if first:
-        yield first, last
+def list_idle(places: Mapping[int, Lines], idle: Set[int]) -> Iterator[tuple[int, int, int]]:
+    """Yield first and last line of idle statements, neighbours joined, and how many lines these have."""
+    busy = sorted(places[number].first for number in places.keys() - idle)
+    first = last = lines = 0
+    for one in sorted(places[number] for number in idle):
+        if lines and bisect(busy, last) < bisect(busy, one.first):
+            yield first, last, lines
+            lines = 0
+        if not lines:
+            first = one.first
+        lines += max(0, one.last - max(last, one.first - 1))
+        last = max(last, one.last)
+    if lines:
+        yield first, last, lines
 
 
 class _Marker:
