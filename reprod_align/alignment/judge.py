@@ -17,7 +17,6 @@ from reprod_align.alignment.details.sides import (
 )
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
-from reprod_align.alignment.generators import note_generators
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
@@ -26,10 +25,11 @@ from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.alignment.state_stage import compare_state
 from reprod_align.alignment.statistics_check import compare_statistics
 from reprod_align.alignment.training.steps import compare_training
-from reprod_align.alignment.unread import note_unread_rows
+from reprod_align.alignment.unjudged.generators import note_generators
+from reprod_align.alignment.unjudged.state_stage import compare_state
+from reprod_align.alignment.unjudged.unread import note_unread_rows
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent

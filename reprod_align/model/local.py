@@ -13,10 +13,10 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.generators import preserve_generators, seed_generators
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import describe_error
-from reprod_align.model.generators import preserve_generators, seed_generators
 from reprod_align.model.held import HeldTensors, choose_names
 from reprod_align.model.makers import Maker, Makers
 from reprod_align.model.projection import Projection

@@ -4,6 +4,9 @@ import random
 from collections.abc import Callable
 
 from reprod_align import align
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.unjudged.generators import note_generators
+from reprod_align.model.trace import Trace
 from tests.alignment.small import PaddleNet, TorchNet, X
 
 import numpy as np
@@ -72,3 +75,12 @@ def test_a_generator_that_a_module_holds_begins_anew_in_each_run(
 
     report = align(TorchNet(held(5)), PaddleNet(held(5)), (X,))
     assert report.passed, report.summary()
+
+
+def test_equal_draws_need_no_word() -> None:
+    findings = Findings()
+    drawn = Trace(generators={"Python's random": 0.25})
+    note_generators(findings, drawn, Trace(generators={"Python's random": 0.25}), "eval")
+    assert findings.report.not_judged == []
+    note_generators(findings, drawn, Trace(generators={"Python's random": 0.5}), "eval")
+    assert len(findings.report.not_judged) == 1

@@ -5,7 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align import align
-from tests.alignment.small import X
+from reprod_align.alignment.comparing import compare_pass
+from reprod_align.alignment.unjudged.state_stage import compare_state
+from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
 import numpy as np
 import paddle
@@ -140,3 +142,10 @@ def test_a_batch_norm_and_a_counter_stay_faithful() -> None:
     report = align(TorchNorm(), PaddleNorm(), (X,))
     assert report.passed, report.summary()
     assert any("after calls in train mode" in check.what for check in report.checks)
+
+
+def test_nothing_runs_where_no_attribute_changes() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, findings):
+        done = [compare_pass(runner, runner.run_reference(mode), mode) for mode in (False, True)]
+        compare_state(runner, findings, done[1], done[0])
+    assert findings.report.checks == [] and findings.report.not_judged == []

@@ -1,7 +1,9 @@
 """A divergence that PyTorch's own kernels make is not the port's."""
 
 from reprod_align import align
-from reprod_align.backends.torch.kernels import mended_kernels
+from reprod_align.alignment.judge import Pair
+from reprod_align.alignment.unjudged.kernels import contradicts_itself
+from reprod_align.pair.sides import paddle_side, torch_side
 from tests.alignment.small import PaddleNet, TorchNet, X
 
 import numpy as np
@@ -52,23 +54,12 @@ def test_another_fault_needs_no_word_about_kernels() -> None:
     assert not report.passed and not report.not_judged
 
 
-def test_rounding_and_overflow_are_no_contradiction() -> None:
-    noted: list[str] = []
-    x = torch.randn(64, 64, generator=torch.Generator().manual_seed(0))
-    with mended_kernels(noted.append):
-        torch.exp(100 * x).sum()
-        (x @ x).softmax(-1).log().mean()
-        (torch.tensor([2**31 - 1], dtype=torch.int32) + 1) * 1.5
-        torch.rand(4)
-    assert noted == []
-
-
-def test_the_wider_result_takes_the_place_of_one_that_is_wrong() -> None:
-    noted: list[str] = []
-    x, rows = torch.arange(8.0).reshape(4, 2), torch.tensor(ROWS, dtype=torch.int32)[:, None]
-    with mended_kernels(noted.append):
-        taken = torch.gather(x, 0, rows.expand(4, 2))
-    assert (
-        torch.equal(taken, torch.gather(x, 0, rows.long().expand(4, 2)))
-        and len(noted) == contradicts()
-    )
+def test_only_a_model_with_such_a_kernel_contradicts_itself() -> None:
+    rows = np.array(ROWS, "int32")
+    for model, inputs, expected in (
+        (TorchTakes(), (X, rows), contradicts()),
+        (TorchTakes(), (X, rows.astype("int64")), contradicts()),
+        (TorchNet(), (X,), False),
+    ):
+        pair = Pair(torch_side(model), paddle_side(PaddleNet()), inputs, 3, None, True)
+        assert contradicts_itself(pair) == expected

@@ -4,6 +4,9 @@ import sys
 from inspect import getsourcelines
 
 from reprod_align import align
+from reprod_align.alignment.unjudged.idle_lines import watch_lines
+from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.report import Report
 from reprod_align.selftest import selftest
 from tests.alignment.small import PaddleNet, TorchNet, X
 
@@ -85,3 +88,17 @@ def test_functions_and_trace_functions_come_back() -> None:
 def test_selftest_tells_too() -> None:
     result = selftest(TorchLong(), PaddleNet(), (X,))
     assert "not judged: PyTorch: 2 lines never ran" in result.summary()
+
+
+def test_code_is_given_back_where_the_comparison_fails() -> None:
+    code = double_if_long.__code__
+    sides, report = (torch_side(TorchLong()), paddle_side(PaddleNet())), Report()
+    try:
+        with watch_lines(*sides) as note_idle:
+            assert double_if_long.__code__ is not code
+            note_idle(report)
+            raise KeyError
+    except KeyError:
+        pass
+    assert double_if_long.__code__ is code
+    assert all("never ran" in text for text in find(report)) and len(find(report)) == 2

@@ -1,6 +1,8 @@
 """Rows of a table that the given batch never reads."""
 
 from reprod_align import align
+from reprod_align.alignment.unjudged.unread import note_unread_rows
+from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 import numpy as np
 import paddle
@@ -37,3 +39,9 @@ def test_a_range_that_is_not_the_whole_table_is_named() -> None:
 
 def test_words_and_whole_tables_are_not() -> None:
     assert tell([0, 1, 2, 3], 4) == tell([0, 5, 2, 7], 9) == tell([0, 0, 0, 0], 2) == []
+
+
+def test_a_model_without_tables_is_told_nothing() -> None:
+    with at_work(TorchNet(), PaddleNet()) as (runner, findings):
+        note_unread_rows(runner, findings)
+    assert findings.report.not_judged == []
