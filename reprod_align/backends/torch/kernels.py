@@ -34,13 +34,14 @@ class _Mended(TorchDispatchMode):  # type: ignore[misc]
         """Tell PyTorch not to import its compiler at the first operator, which takes two seconds."""
         return False
 
+    # not held: random numbers, memory without values, changes in place, several results
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         given = kwargs or {}
         result = func(*args, **given)
         random = torch.Tag.nondeterministic_seeded in func.tags
-        if random or func._schema.is_mutable or not isinstance(result, torch.Tensor):
+        if random or "empty" in func._schema.name or func._schema.is_mutable or not isinstance(result, torch.Tensor):
             return result
         tensors = [one for one in tree_leaves((args, given)) if isinstance(one, torch.Tensor)]
         floats = [one for one in tensors if one.is_floating_point()]
