@@ -40,8 +40,8 @@ class _Mended(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         given = kwargs or {}
         result = func(*args, **given)
-        random = torch.Tag.nondeterministic_seeded in func.tags
-        if random or "empty" in func._schema.name or func._schema.is_mutable or not isinstance(result, torch.Tensor):
+        left_out = torch.Tag.nondeterministic_seeded in func.tags or func._schema.is_mutable
+        if left_out or "empty" in func._schema.name or not isinstance(result, torch.Tensor):
             return result
         tensors = [one for one in tree_leaves((args, given)) if isinstance(one, torch.Tensor)]
         floats = [one for one in tensors if one.is_floating_point()]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment.findings import Findings
@@ -57,24 +58,32 @@ def test_more_draws_on_one_side_are_named() -> None:
     assert any("but not the same draws" in one.what for one in report.not_judged)
 
 
-@pytest.mark.parametrize("make", [np.random.default_rng, np.random.RandomState, random.Random])
+class Holds:
+    """Scales what it is given by a number that its own generator draws."""
+
+    def __init__(self, generator: Any, name: str) -> None:
+        self.generator, self.name = generator, name
+
+    def __call__(self, x: Any) -> Any:
+        return x * (1 + abs(getattr(self.generator, self.name)()))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (np.random.default_rng, "normal"),
+        (np.random.RandomState, "normal"),
+        (random.Random, "random"),
+    ],
+)
 def test_a_generator_that_a_module_holds_begins_anew_in_each_run(
-    make: Callable[[int], object],
+    make: Callable[[int], Any], name: str
 ) -> None:
-    def held(seed: int):
-        generator = make(seed)
-
-        class Holds:
-            def __call__(self, x):
-                return x * (1 + abs(self.generator.normal() if hasattr(generator, "normal") else
-                                    self.generator.random()))  # fmt: skip
-
-        made = Holds()
-        made.generator = generator
-        return made
-
-    report = align(TorchNet(held(5)), PaddleNet(held(5)), (X,))
+    ours, theirs = Holds(make(5), name), Holds(make(5), name)
+    report = align(TorchNet(ours), PaddleNet(theirs), (X,))
     assert report.passed, report.summary()
+    for held in (ours, theirs):
+        assert getattr(held.generator, name)() == getattr(make(5), name)()
 
 
 def test_equal_draws_need_no_word() -> None:
