@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from reprod_align.alignment.judge import Pair
 from reprod_align.alignment.runner import SEED
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.text import shorten
 from reprod_align.model.projection import Projection
-from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.report import NotJudged, Report
 
 import numpy as np
@@ -16,20 +15,19 @@ import numpy as np
 _NAMED = 3  # places in one sentence
 
 
-def contradicts_itself(pair: Pair) -> bool:
+def contradicts_itself(side: Side, inputs: Inputs) -> bool:
     """Run PyTorch's model forward in both modes, with each of its kernels held against itself.
 
     Integers come as they are given, and as int32, which a further batch may have.
     """
-    side = pair.reference
     side.mend_kernels(True)
     try:
         for dtype in ("float64", "float32"):
             with suppress(ModelFailure), side.working(dtype):
-                for inputs in _vary(pair.inputs):
+                for varied in _vary(inputs):
                     for training in (False, True):
                         draws, nothing = KeyedDraws(SEED, {}), Projection(only=frozenset())
-                        side.run(inputs, training, draws, "none", nothing, anew=True)
+                        side.run(varied, training, draws, "none", nothing, anew=True)
                 break
     finally:
         noted = side.mend_kernels(False)
