@@ -11,6 +11,8 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from reprod_align.alignment.judge import Pair, judge
+from reprod_align.alignment.unjudged.idle_lines import watch_lines
+from reprod_align.alignment.unjudged.kernels import contradicts_itself, note_kernels
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
@@ -76,8 +78,9 @@ def compare_sides(
     check_inputs(inputs)
     check_arguments(steps, name_map, copy_weights, memory, reference, port)
     pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
-    with limit_memory(memory):
-        report = judge_in_float64(pair)
+    with limit_memory(memory), watch_lines(reference, port) as note_idle:
+        report = judge_beyond_kernels(pair, judge_in_float64(pair))
+        note_idle(report)
     note_rounded(report)
     return report
 
@@ -91,6 +94,23 @@ def judge_in_float64(pair: Pair) -> Report:
     if report.verdict != "faithful" and pair.asked_float32:
         report = _without_float32(pair, report)
     return _try_float32(pair, report) if report.port_raised else report
+
+
+def judge_beyond_kernels(pair: Pair, report: Report) -> Report:
+    """Judge a pair that differs once more, if PyTorch's own kernels contradict themselves in it.
+
+    Then PyTorch's side takes the wider type's numbers, and what still differs is the port's fault.
+    """
+    differs = any(one.stage == "forward" for one in report.findings)
+    if not differs or not contradicts_itself(pair.reference, pair.inputs):
+        return report
+    pair.reference.mend_kernels(True)
+    try:
+        again = judge_in_float64(pair)
+    finally:
+        noted = pair.reference.mend_kernels(False)
+    note_kernels(again, noted)
+    return again
 
 
 def _try_float32(pair: Pair, wide: Report) -> Report:

@@ -31,6 +31,9 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.statistics_check import compare_statistics
 from reprod_align.alignment.trained import judge_one_sided
 from reprod_align.alignment.training.steps import compare_training
+from reprod_align.alignment.unjudged.generators import note_generators
+from reprod_align.alignment.unjudged.state_stage import compare_state
+from reprod_align.alignment.unjudged.unread import note_unread_rows
 from reprod_align.alignment.vacuity import doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
@@ -101,6 +104,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         done = _compare_mode(runner, findings, training=False)
         if findings.is_enough:
             return _conclude(runner, findings)
+        note_unread_rows(runner, findings)
         _forget_details(runner)
         runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
         if pair.further:
@@ -155,6 +159,7 @@ def _compare_mode(
     if done.gradients:
         gradients = [found for *_, found in done.gradients]
         findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
+    note_generators(findings, done.reference, done.natural, done.mode)
     port = done.natural
     if not (repeated or (done.outputs_ok and done.gradients_ok)):
         done = _complete(runner, done)
@@ -166,6 +171,8 @@ def _compare_mode(
     # a fault before a statistic changes it, but not in a run on the reference's numbers
     if training:
         compare_statistics(runner, findings, reference, port)
+        if earlier is not None:
+            compare_state(runner, findings, done, earlier)
     elif not findings.is_enough:
         add_layers(runner, findings, done)
         add_picture(runner, findings, done)

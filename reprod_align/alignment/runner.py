@@ -153,6 +153,42 @@ class Runner:
                 raise
             return self.run_port(training, keep, pins, loss, backward, wanted)
 
+    def run_in_turn(self, side: Side) -> list[Trace]:
+        """Return a side's second call in train mode, and one in eval mode that follows, forward only.
+
+        The buffers that both sides hold are put back before the last: what is left of the calls in
+        train mode is what a side keeps elsewhere.
+        """
+        nothing, is_reference = Projection(only=frozenset()), side is self.reference
+        self._begin(side, True)
+        traces: list[Trace] = []
+        for number, training in enumerate((True, True, False)):
+            seed, run = SEED + 1 + number, ("in turn", number)
+            draws = (
+                self._draws_of_reference(seed) if is_reference else self._draws_of_port(seed, run)
+            )
+            if not training:
+                side.set_buffers(self._paired_buffers(is_reference))
+            traces.append(side.run(self.inputs, training, draws, "ends", nothing, anew=number == 0))
+            if is_reference:
+                self._drawn[run] = traces[-1].drawn
+        return traces[1:]
+
+    def _paired_buffers(self, is_reference: bool) -> dict[str, Array]:
+        """Return the values from which every run starts, of the buffers that have a counterpart."""
+        torch, paddle = self.pairing.torch.tensors, self.pairing.paddle.tensors
+        pairs = [
+            pair
+            for pair in self.pairing.match.pairs
+            if not any(torch[name].is_parameter for name in pair.torch)
+            and not any(paddle[name].is_parameter for name in pair.paddle)
+        ]
+        if is_reference:
+            return {name: self.weights[name] for pair in pairs for name in pair.torch}
+        return {
+            name: array for pair in pairs for name, array in pair.to_paddle(self.weights).items()
+        }
+
     def _call_before(self, side: Side, training: bool) -> None:
         """Make the calls that come before the run; the first begins anew."""
         nothing = Projection(only=frozenset())

@@ -5,7 +5,6 @@ from its backend, so that the two sides run the very same lines.
 """
 
 import math
-import random as python_random
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +13,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.generators import preserve_generators, seed_generators
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import describe_error
@@ -25,6 +25,7 @@ from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step
 from reprod_align.model.source.alteration import altered, list_plain_attributes
+from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
 from reprod_align.model.state import State
@@ -37,6 +38,7 @@ import numpy as np
 
 # elements: converting fewer once more takes longer than their memory is worth
 _WORTH_RESTING = 2**25
+_WHOLE: tuple[Keep, ...] = ("all", "outputs")
 
 
 class LocalSide:
@@ -65,8 +67,11 @@ class LocalSide:
         self.asked_float32 = False
         self._code = UserCode(framework.PACKAGES, framework.MODELS)
         self._blame = partial(_blame, self.name, self._code)
+        self._lines = LineCoverage(self._code, framework.Module)
         self._held = HeldTensors(framework, model)
         self._makers = Makers(framework, self._blame)
+        self._mended: dict[str, None] | None = None
+        """which kernels contradicted themselves and where; None: they are not held against themselves"""
         self._state: State | None = None
         self._came: Mapping[int, Any] = {}
         self._resting: dict[int, tuple[Any, Any]] = {}
@@ -121,6 +126,12 @@ class LocalSide:
                 self.fw.hold(tensor, self.fw.make_empty(came, self.dtype))
             self.fw.set_values(tensor, array)
 
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        """Give the named buffers these values; all else that the model keeps of its calls stays."""
+        for held in self._held:
+            if held.name in values:
+                self.fw.set_values(held.tensor, values[held.name])
+
     def parameters(self) -> Iterator[tuple[str, Any]]:
         """Yield every parameter once, with its name."""
         return self._held.parameters()
@@ -132,6 +143,22 @@ class LocalSide:
     def gradients(self) -> dict[str, Array]:
         """Return a copy of each parameter's gradient, where it has one."""
         return self._held.copy_gradients()
+
+    def mend_kernels(self, mends: bool) -> list[str]:
+        """Let no kernel that contradicts itself have its way from now on; return which did so far."""
+        noted, self._mended = self._mended or {}, {} if mends else None
+        return list(noted)
+
+    def _watch_kernels(self, watch: Watch) -> AbstractContextManager[None]:
+        mended = self._mended
+        if mended is None:
+            return nullcontext()
+
+        def note(text: str) -> None:
+            mended[f"in {watch.inside() or 'the model'} {text}"] = None
+
+        kernels: AbstractContextManager[None] = self.fw.mended_kernels(note)
+        return kernels
 
     # ------------------------------------------------------------------ its source
 
@@ -161,6 +188,14 @@ class LocalSide:
                     self.scheduler(optimizer)
         return made.get(what) or self._code.find_function(function or self.optimizer)
 
+    def watch_lines(self) -> None:
+        """Note from now on which lines of the model's own code run."""
+        self._lines.begin([module for _, module in self.fw.modules(self.model)], [self.loss])
+
+    def find_idle_lines(self) -> IdleLines:
+        """Return the lines that have not run since `watch_lines`, which ends with it."""
+        return self._lines.end()
+
     # ------------------------------------------------------------------ working state
 
     @contextmanager
@@ -178,7 +213,7 @@ class LocalSide:
         found = find_reachable(self.model, callables, self.fw.is_tensor, self.fw.is_module)
         with ExitStack() as stack:
             stack.enter_context(self.fw.preserve_state())
-            stack.enter_context(_preserve_random_states())
+            stack.enter_context(preserve_generators())
             state = self._keep_state(found)
             stack.callback(state.restore)
             resting = {id(tensor): tensor for _, tensor in self.parameters() if at_rest}
@@ -278,7 +313,9 @@ class LocalSide:
         with ExitStack() as stack:
             stack.enter_context(altered(modules, wanted.alteration if wanted else None))
             stack.enter_context(watch.on(modules.items()))
+            stack.enter_context(self._watch_kernels(watch))
             stack.enter_context(self.shared_random(draws))
+            read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
             scalar = None
@@ -296,13 +333,15 @@ class LocalSide:
                 with self._blame("backward pass", watch):
                     watch.include_pinned(scalar).backward()
         trace = watch.end()
-        trace.drawn = draws.drawn
+        trace.drawn, trace.generators = draws.drawn, read_generators()
         trace.buffers = self._held.copy_buffers()
         if of_inputs:
             found = {name: self.fw.gradient(tensor) for name, tensor in asked.items()}
             trace.input_gradients = {
                 n: None if g is None else keep_copy(g) for n, g in found.items()
             }
+        if keep in (("ends", *_WHOLE) if training else _WHOLE) and self._state is not None:
+            trace.changed = self._state.read_changed({id(m): path for path, m in modules.items()})
         if take_gradients:
             trace.gradients = self._held.take_gradients()
         return trace
@@ -414,13 +453,3 @@ def _blame(name: str, code: UserCode, what: str, watch: Watch | None = None) -> 
         failure = ModelFailure(name, path, what, describe_error(error))
         failure.source = code.find_raising_line(error.__traceback__)
         raise failure from error
-
-
-@contextmanager
-def _preserve_random_states() -> Iterator[None]:
-    numpys, pythons = np.random.get_state(), python_random.getstate()
-    try:
-        yield
-    finally:
-        np.random.set_state(numpys)
-        python_random.setstate(pythons)

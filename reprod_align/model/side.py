@@ -15,6 +15,7 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.model.projection import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
+from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Trace
@@ -162,6 +163,9 @@ class Side(Protocol):
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
 
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        """Give the named buffers these values; all else that the model keeps of its calls stays."""
+
     def rest(self) -> None:
         """Let go of large parameters' copies in the dtype of work until this side is asked again.
 
@@ -225,6 +229,18 @@ class Side(Protocol):
 
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
+
+    def mend_kernels(self, mends: bool) -> list[str]:
+        """Let no kernel that contradicts itself have its way from now on; return which did so far.
+
+        PyTorch's side alone can: see `backends.torch.kernels`.
+        """
+
+    def watch_lines(self) -> None:
+        """Note from now on which lines of the model's own code run."""
+
+    def find_idle_lines(self) -> IdleLines:
+        """Return the lines that have not run since `watch_lines`, which ends with it."""
 
     def rates(self, steps: int) -> list[list[float]]:
         """Return the learning rates of `steps` steps of the schedule alone, nothing trained."""

@@ -4,8 +4,11 @@ A counter, a cache, a list that grows, a buffer that a forward pass writes to: e
 depend on those before it.
 """
 
+import random
 from collections import OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +21,15 @@ _DEPTH = 4  # containers within containers
 _MANY = 10_000  # elements above which a container's own contents are kept, not what they hold
 _LIBRARIES = {"torch", "paddle", "numpy", "builtins", "types", "functools", "typing", "collections"}
 _FRAMEWORKS_OWN = {"_parameters", "_buffers", "_modules", "_sub_layers"}
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What can be changed in place, and how it was."""
+
+    put_back: Callable[[], None]
+    is_changed: Callable[[], bool]
 
 
 class State:
@@ -27,7 +39,9 @@ class State:
         """Keep the modules' attributes and contents. tensors: those that no optimizer changes."""
         self._fw, self._tensors = framework, [one for one in tensors if framework.has_values(one)]
         self._attributes = [(m, dict(vars(m)), dict(m._buffers)) for m in modules]
-        self._contents = [*self._keep_contents()]
+        self._contents: dict[tuple[int, str], list[_Kept]] = {}
+        """by module and attribute"""
+        self._keep_contents()
         self._values: list[Array] | None = None
         """of the tensors, when the first call began"""
         self._has_begun = False
@@ -56,8 +70,57 @@ class State:
             vars(module).update(attributes)
             module._buffers.clear()
             module._buffers.update(buffers)
-        for put_back in self._contents:
-            put_back()
+        for several in self._contents.values():
+            for kept in several:
+                kept.put_back()
+
+    def read_changed(self, names: Mapping[int, str]) -> dict[str, Array | None]:
+        """Return the attributes that are not as they were, as "module.attribute", with their numbers.
+
+        names: the modules', by id. None: an attribute that holds other things than numbers.
+        """
+        values = {
+            id(tensor): before
+            for tensor, before in zip(self._tensors, self._values or (), strict=False)
+        }
+        found: dict[str, Array | None] = {}
+        inherited = _list_inherited(self._fw)
+        for module, before, _ in self._attributes:
+            for name, value in vars(module).items():
+                if name in inherited:
+                    continue
+                kept = self._contents.get((id(module), name), ())
+                if self._is_other(before, name, value, values) or any(k.is_changed() for k in kept):
+                    path = names.get(id(module), type(module).__name__)
+                    found[f"{path}.{name}".lstrip(".")] = self._read_numbers(value)
+        return found
+
+    def _is_other(
+        self, before: Mapping[str, Any], name: str, value: Any, values: Mapping[int, Array]
+    ) -> bool:
+        """Tell whether an attribute was set to another value, or is a tensor with other values."""
+        if name not in before:
+            return True
+        if value is before[name]:
+            changing = id(value) in values and name not in before["_buffers"]
+            return changing and not np.array_equal(self._fw.view(value), values[id(value)])
+        plain = isinstance(value, _PLAIN) and isinstance(before[name], _PLAIN)
+        return not plain or value != before[name]
+
+    def _read_numbers(self, value: Any) -> Array | None:
+        """Return the numbers that a value holds, in order; None if it holds anything else."""
+        if self._fw.is_tensor(value):
+            return keep_copy(self._fw.view(value)).reshape(-1)
+        if isinstance(value, (int, float, np.ndarray, np.generic)) and not isinstance(value, bool):
+            array: Array = np.array(value).reshape(-1)
+            return array if array.dtype.kind in "biuf" else None
+        if isinstance(value, Mapping):
+            value = list(value.values())
+        if not isinstance(value, (list, tuple, deque)) or len(value) > _MANY:
+            return None
+        parts = [self._read_numbers(part) for part in value]
+        whole = [part for part in parts if part is not None]
+        return np.concatenate([*whole, np.zeros(0)]) if len(whole) == len(parts) else None
 
     def _restore_values(self) -> None:
         """Give the tensors the values that were noted, those that have others now."""
@@ -65,23 +128,29 @@ class State:
             if not np.array_equal(self._fw.view(tensor), values):
                 self._fw.set_values(tensor, values)
 
-    def _keep_contents(self) -> Iterator[Callable[[], None]]:
+    def _keep_contents(self) -> None:
         seen: set[int] = set()
-        for _, attributes, _ in self._attributes:
+        for module, attributes, _ in self._attributes:
             for name, value in attributes.items():
                 if name not in _FRAMEWORKS_OWN and not name.endswith("_hooks"):
-                    yield from self._keep(value, _DEPTH, seen)
+                    if kept := [*self._keep(value, _DEPTH, seen)]:
+                        self._contents[id(module), name] = kept
 
-    def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[Callable[[], None]]:
+    def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[_Kept]:
         """Yield what puts a value's contents back, and those of what it holds."""
         if depth < 0 or id(value) in seen:
+            return
+        stateful = _keep_in_place(value)
+        if stateful is not None:
+            seen.add(id(value))
+            yield stateful
             return
         held = self._contents_of(value)
         if held is None:
             return
         seen.add(id(value))
         if not isinstance(held, tuple):
-            yield _put_back(held)
+            yield _keep_container(held)
         parts = held.values() if isinstance(held, dict) else held
         if len(parts) <= _MANY:
             for part in parts:
@@ -97,7 +166,37 @@ class State:
         return None if theirs else getattr(value, "__dict__", None)
 
 
-def _put_back(container: Any) -> Callable[[], None]:
+@cache
+def _list_inherited(framework: ModuleType) -> frozenset[str]:
+    """Return the attributes that every module of a framework has."""
+    return frozenset(vars(framework.Module()))
+
+
+def _keep_in_place(value: Any) -> _Kept | None:
+    """Return what keeps an array, or a generator of random numbers; None of anything else."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        copy = value.copy()
+        return _Kept(
+            lambda: np.copyto(value, copy), lambda: not np.array_equal(value, copy, equal_nan=True)
+        )
+    if isinstance(value, np.random.Generator):
+        before = value.bit_generator.state
+        return _Kept(
+            lambda: setattr(value.bit_generator, "state", before),
+            lambda: repr(value.bit_generator.state) != repr(before),
+        )
+    if isinstance(value, np.random.RandomState):
+        legacy = value.get_state()
+        return _Kept(
+            lambda: value.set_state(legacy), lambda: repr(value.get_state()) != repr(legacy)
+        )
+    if isinstance(value, random.Random) and not isinstance(value, random.SystemRandom):
+        numbers = value.getstate()
+        return _Kept(lambda: value.setstate(numbers), lambda: value.getstate() != numbers)
+    return None
+
+
+def _keep_container(container: Any) -> _Kept:
     """Return what gives a container the contents that it has now."""
     kept = container.copy()
 
@@ -108,4 +207,20 @@ def _put_back(container: Any) -> Callable[[], None]:
         container.clear()
         (container.extend if isinstance(container, deque) else container.update)(kept)
 
-    return put_back
+    return _Kept(put_back, lambda: not _holds_same(container, kept))
+
+
+def _holds_same(container: Any, kept: Any) -> bool:
+    """Tell whether a container holds the very same things; equal numbers and texts count as the same."""
+    if len(container) != len(kept):
+        return False
+    if isinstance(container, set):
+        return bool(container == kept)
+    if isinstance(container, dict):
+        pairs = [(value, kept.get(key, kept)) for key, value in container.items()]
+    else:
+        pairs = [*zip(container, kept, strict=True)]
+    return all(
+        now is then or isinstance(now, _PLAIN) and isinstance(then, _PLAIN) and now == then
+        for now, then in pairs
+    )

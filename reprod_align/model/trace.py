@@ -53,6 +53,11 @@ class Trace:
     """the others, each with its class"""
     input_gradients: dict[str, Array | None] | None = None
     """of the float inputs, by name or number, None where none arrived; None: they were not asked for"""
+    generators: dict[str, float] = field(default_factory=dict)
+    """of the generators outside the framework, those that were drawn from, with their next number"""
+    changed: dict[str, Array | None] = field(default_factory=dict)
+    """the attributes, neither parameters nor buffers, that the calls so far have changed, as
+    "module.attribute"; those of numbers with their numbers"""
     operations: list[Operation] = field(default_factory=list)
     """what the user's code called in the modules that were wanted"""
 

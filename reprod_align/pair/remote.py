@@ -22,9 +22,10 @@ from reprod_align.model.store import unload
 from reprod_align.pair.file import FRAMEWORKS, Framework, Settings
 from reprod_align.pair.wire import Wire
 
-METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "rest", "optimizer_settings",
-                  "run", "train", "rates", "find_classes", "find_maker",
-                  "read_attributes")  # fmt: skip
+METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",
+                  "optimizer_settings", "run", "train", "rates", "find_classes", "find_maker",
+                  "read_attributes", "watch_lines", "find_idle_lines",
+                  "mend_kernels")  # fmt: skip
 PROPERTIES: Final = ("remarks", "asked_float32", "keeps_float32")
 FUNCTIONS: Final = ("loss", "optimizer", "scheduler")
 """the names of `Side`: what it does, what it is, what the file may define"""

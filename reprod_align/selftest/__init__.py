@@ -76,7 +76,8 @@ class SelfTest:
         """Return the result as text: a table of the faults, and the count."""
         if not self.unbroken.passed:
             return f"the unbroken pair does not pass, so nothing was planted\n{self.unbroken}"
-        return join_lines([*_table(self.outcomes), "", self.count_line])
+        unseen = [f"not judged: {one.what}" for one in self.unbroken.not_judged]
+        return join_lines([*_table(self.outcomes), "", self.count_line, *unseen])
 
     def to_json(self) -> str:
         """Return the result as JSON."""

@@ -9,6 +9,7 @@ from typing import Any
 from reprod_align.backends.replacing import note_construction
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
 from reprod_align.backends.torch.float32 import float32_requests as float32_requests
+from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
 
 import numpy as np
 import torch

@@ -1,0 +1,229 @@
+"""Which statements of the code that a model's forward methods reach never ran.
+
+A branch that no batch takes is judged by nobody: agreement says nothing of it. Watched are forward
+methods, and the methods and functions that these name, in the user's files and in the packages of
+models. While they are watched, each runs a copy of its own code, compiled from its file, in which
+every statement notes itself first. So nothing else runs slower, and debuggers, coverage tools and
+threads are at work as before. A function whose file has changed since it was imported is left alone.
+"""
+
+import ast
+import inspect
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from functools import lru_cache
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from reprod_align.model.source.idle import Places, list_idle, mark_statements
+from reprod_align.model.source.lines import UserCode
+from reprod_align.model.source.trees import parse
+
+_INSTALLED: Final = "-packages/"
+_NOTE: Final = "reprod_align notes that a statement runs"
+"""stands in the compiled code where the function is put that notes it"""
+
+
+@dataclass(frozen=True)
+class IdleLines:
+    """The lines that never ran."""
+
+    own: tuple[tuple[str, int, int, int], ...] = ()
+    """of the user's files: file, first and last line of neighbouring statements, and how many lines
+    these have without what lies between"""
+    installed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """package -> how many of its statements never ran, and how many there are"""
+    unknown: tuple[str, ...] = ()
+    """files that have changed since they were imported: what ran is not known"""
+
+
+class LineCoverage:
+    """Notes which statements of a model's code run, from `begin` to `end`."""
+
+    def __init__(self, code: UserCode, base: type) -> None:
+        """Take what tells the user's files, and the class from which every module is derived."""
+        self._code, self._base = code, base
+        self._own: list[tuple[FunctionType, CodeType]] = []
+        self._places: dict[str, Places] = {}
+        """file -> number of each watched statement -> its lines"""
+        self._seen: dict[str, set[int]] = {}
+        self._unknown: set[str] = set()
+
+    def begin(self, modules: Iterable[Any], functions: Iterable[Any]) -> None:
+        """Watch the code of modules and functions from now on."""
+        self.end()
+        reached = [
+            one
+            for one in self._find_reached(modules, functions)
+            if not _notes_itself(one.__code__)  # the other side's too, which says what ran of it
+        ]
+        for file in dict.fromkeys(one.__code__.co_filename for one in reached):
+            codes = [one.__code__ for one in reached if one.__code__.co_filename == file]
+            plain, noting, places = _compile(file, frozenset(map(_name, codes)))
+            seen = self._seen[file] = set[int]()
+            watched = {_name(code): _put_in(noting[_name(code)], seen) for code in codes
+                       if plain.get(_name(code)) == code}  # fmt: skip
+            if any(_name(code) not in watched for code in codes):
+                self._unknown.add(file)
+            self._places[file] = {
+                number: lines for number, lines in places.items() if lines.function in watched
+            }
+            for one in reached:
+                if one.__code__.co_filename == file and _name(one.__code__) in watched:
+                    self._own.append((one, one.__code__))
+                    one.__code__ = watched[_name(one.__code__)]
+
+    def end(self) -> IdleLines:
+        """Give the functions their own code back, and return what never ran."""
+        while self._own:
+            function, code = self._own.pop()
+            function.__code__ = code
+        own: list[tuple[str, int, int, int]] = []
+        installed: dict[str, tuple[int, int]] = {}
+        for file, places in self._places.items():
+            package, idle = _find_package(file), places.keys() - self._seen[file]
+            if package:
+                before, total = installed.get(package, (0, 0))
+                installed[package] = before + len(idle), total + len(places)
+            else:
+                own += [(file, *lines) for lines in list_idle(places, idle)]
+        unknown = tuple(sorted(self._unknown))
+        self._places, self._seen, self._unknown = {}, {}, set()
+        return IdleLines(
+            tuple(own), {name: some for name, some in installed.items() if some[0]}, unknown
+        )
+
+    # ---------------------------------------------------------------- what is watched
+
+    def _find_reached(
+        self, modules: Iterable[Any], functions: Iterable[Any]
+    ) -> Iterator[FunctionType]:
+        """Yield the functions of the user's that forward methods and some functions reach."""
+        waiting: list[tuple[Any, _Methods]] = [(function, {}) for function in functions]
+        for kind in {type(module) for module in modules}:
+            methods = self._find_methods(kind)
+            waiting += [(function, methods) for function in methods.get("forward", ())[:1]]
+        seen: set[int] = set()
+        while waiting:
+            function, methods = waiting.pop()
+            function = _unwrap(function)
+            if id(function) in seen or not self._is_watched(function):
+                continue
+            seen.add(id(function))
+            yield function
+            names = {name for code in _nest(function.__code__) for name in code.co_names}
+            for other in _find_named(function, names, methods):
+                if _is_near(_unwrap(other), function):
+                    waiting.append((other, methods))
+
+    def _find_methods(self, kind: type) -> "_Methods":
+        """Return what the classes of the user's give a module, by name, the most derived first.
+
+        Nothing if its forward method is the framework's.
+        """
+        methods: _Methods = {}
+        for one in kind.__mro__[: kind.__mro__.index(self._base)]:
+            for name, value in vars(one).items():
+                function = value.fget if isinstance(value, property) else value
+                if isinstance(value, _CALLED) and self._is_watched(_unwrap(function)):
+                    methods.setdefault(name, []).append(function)
+        return methods
+
+    def _is_watched(self, function: object) -> bool:
+        return isinstance(function, FunctionType) and self._code.holds(
+            function.__code__.co_filename
+        )
+
+
+def _unwrap(value: Any) -> Any:
+    """Return the function inside a method or a decorated function; other things are left unasked."""
+    if isinstance(value, (MethodType, staticmethod, classmethod)):
+        value = value.__func__
+    return inspect.unwrap(value) if isinstance(value, FunctionType) else value
+
+
+_CALLED: Final = (FunctionType, staticmethod, classmethod, property)
+_Methods = dict[str, list[Any]]
+
+
+def _find_named(function: FunctionType, names: set[str], methods: _Methods) -> Iterator[Any]:
+    """Yield the methods and functions that a function may call, by the names in its code."""
+    known = function.__globals__
+    found = [known[name] for name in names & known.keys()]
+    yield from found
+    for module in found:
+        if isinstance(module, ModuleType):
+            yield from (vars(module)[name] for name in names & vars(module).keys())
+    for name in names & methods.keys() - {"__init__"}:
+        yield methods[name][0]
+    if "super" in names:
+        several = methods.get(function.__name__, [])
+        yield from several[several.index(function) + 1 :] if function in several else several
+
+
+def _nest(code: CodeType) -> Iterator[CodeType]:
+    """Yield a piece of code and those that stand in it: lambdas, comprehensions, inner functions."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nest(constant)
+
+
+def _is_near(function: object, caller: FunctionType) -> bool:
+    """Tell whether a function is the user's, or of the package of the one that names it."""
+    if not isinstance(function, FunctionType):
+        return False
+    package = _find_package(function.__code__.co_filename)
+    return package in ("", _find_package(caller.__code__.co_filename))
+
+
+_Name = tuple[str, int]
+"""of a function: its qualified name, and its first line"""
+
+
+def _name(code: CodeType) -> _Name:
+    return code.co_qualname, code.co_firstlineno
+
+
+@lru_cache(maxsize=256)
+def _compile(
+    file: str, wanted: Set[_Name]
+) -> tuple[Mapping[_Name, CodeType], Mapping[_Name, CodeType], Places]:
+    """Return the code of some functions of a file, the same with its statements marked, and these."""
+    tree = parse(file)
+    if tree is None:
+        return {}, {}, {}
+    marked, places = mark_statements(tree, wanted, _NOTE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a text in place of a function
+        return _compile_tree(tree, file), _compile_tree(marked, file), places
+
+
+def _compile_tree(tree: ast.Module, file: str) -> dict[_Name, CodeType]:
+    whole = compile(tree, file, "exec", dont_inherit=True)
+    return {_name(code): code for code in _nest(whole)}
+
+
+def _put_in(code: CodeType, seen: set[int]) -> CodeType:
+    """Return the code with what notes a statement in the places that are marked for it."""
+    constants = [
+        _put_in(one, seen)
+        if isinstance(one, CodeType)
+        else seen.add
+        if isinstance(one, str) and one == _NOTE
+        else one
+        for one in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
+
+
+def _notes_itself(code: CodeType) -> bool:
+    """Tell whether code comes from `_put_in`: no compiler makes a constant of a method."""
+    return any(isinstance(one, BuiltinMethodType) for one in code.co_consts)
+
+
+def _find_package(file: str) -> str:
+    """Return the package in which a file is installed; "" for a file of the user's own."""
+    _, installed, inside = file.replace("\\", "/").rpartition(_INSTALLED)
+    return inside.partition("/")[0] if installed else ""
