@@ -1,7 +1,8 @@
 """Judges the pair with another text of the port's files: is the difference gone with it?"""
 
+import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ Texts = Mapping[str, str]
 """file -> its text"""
 Fault = tuple[str, str, str]
 """the stage and the place of a finding, and which of the place's values differs first"""
+_LAST = "its output"  # of the values at one place
 MakePort = Callable[[], LocalSide]
 
 
@@ -25,7 +27,7 @@ MakePort = Callable[[], LocalSide]
 class Bench:
     """The pair, the port made anew for each text."""
 
-    reference: Side
+    reference: LocalSide
     make_port: MakePort
     inputs: Inputs
     steps: int = 3
@@ -39,7 +41,8 @@ class Bench:
     """of its modules"""
     loaded: dict[str, str] = field(default_factory=dict)
     """the files' texts as they were loaded"""
-    runs: int = 0
+    seconds: float = 0.0
+    """that the longest run of the pair has taken"""
 
     def text_of(self, file: str, texts: Texts) -> str:
         """Return a file's text among `texts`, or as it was loaded."""
@@ -55,15 +58,17 @@ class Bench:
 
     def judge(self, texts: Texts, inputs: Inputs | None = None) -> "Outcome":
         """Return which places differ with these texts, of the first stage at which any does."""
-        self.runs += 1
+        began = time.monotonic()
         try:
             with self.port_with(texts) as port, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return Outcome(self._judge(port, self.inputs if inputs is None else inputs))
+                return _read_outcome(self._judge(port, self.inputs if inputs is None else inputs))
         except (NotAppliedError, ModelFailure, ReprodError) as error:
-            return Outcome(None, str(error))
+            return Outcome(error=str(error))
         except Exception as error:  # of the port's constructors
-            return Outcome(None, f"{type(error).__name__}: {error}")
+            return Outcome(error=f"{type(error).__name__}: {error}")
+        finally:
+            self.seconds = max(self.seconds, time.monotonic() - began)
 
     def _judge(self, port: LocalSide, inputs: Inputs) -> Report:
         pair = Pair(
@@ -74,6 +79,11 @@ class Bench:
             stack.enter_context(self.reference.working("float64", self.widened))
             stack.enter_context(port.working("float64", self.widened, at_rest=True))
             return judge(pair, "float64")
+
+    def use_one_thread(self) -> None:
+        """Let both frameworks compute in one thread, as a copy of this process must."""
+        for framework in (self.reference.fw, self.make_port().fw):
+            framework.use_one_thread()
 
     def judge_fully(self, texts: Texts) -> Report:
         """Return the whole report with these texts. Raises what the port raises."""
@@ -87,25 +97,13 @@ class Bench:
 class Outcome:
     """What became of the pair with a text."""
 
-    report: Report | None
-    """None: the port cannot be made or run"""
+    passed: bool = False
+    """whether nothing differs"""
+    ran: bool = False
+    """whether the port could be made and run"""
+    faults: Mapping[Fault, float] = field(default_factory=dict)
+    """the places that differ, and by how much at most"""
     error: str = ""
-
-    @property
-    def passed(self) -> bool:
-        """Whether nothing differs."""
-        return self.report is not None and self.report.passed
-
-    @property
-    def faults(self) -> Mapping[Fault, float]:
-        """The places that differ, and by how much at most."""
-        if self.report is None:
-            return {}
-        return {
-            (found.stage, place, _name_value(found)): found.difference
-            for found in self.report.findings
-            for place in (found.place, *found.places)
-        }
 
     @property
     def stage(self) -> int:
@@ -113,20 +111,37 @@ class Outcome:
         found = [STAGES.index(fault[0]) for fault in self.faults]
         return min(found, default=len(STAGES))
 
-    def mends(self, before: "Outcome", fault: Fault) -> bool:
-        """Tell whether a fault of `before` is gone and none is new that is not later.
+    def mends(
+        self, before: "Outcome", fault: Fault, mended: Collection[Fault] = (), uncovers: bool = False
+    ) -> bool:
+        """Tell whether a fault of `before` is gone and none is new but of a later stage.
 
-        Later is one of a later stage, or of another value at the same place: the first one hid it.
+        mended: faults that earlier edits have mended, none of which may come back. uncovers: another
+        value may differ at the same place, as if the first one had hidden it.
         """
-        if self.report is None or self.report.port_raised or fault in self.faults:
+        if not self.ran or fault in self.faults or any(one in self.faults for one in mended):
             return False
-        if self.passed:
-            return True
         last = max(before.stage, STAGES.index(fault[0]))
         return all(
-            one in before.faults or one[:2] == fault[:2] or STAGES.index(one[0]) > last
+            one in before.faults
+            or (uncovers and _may_be_hidden_by(one, fault))
+            or STAGES.index(one[0]) > last
             for one in self.faults
         )
+
+
+def _may_be_hidden_by(one: Fault, first: Fault) -> bool:
+    """Tell whether a fault may have been hidden by another one at the same place: it is named once."""
+    return one[:2] == first[:2] and first[0] == "forward" and not first[2].endswith(_LAST)
+
+
+def _read_outcome(report: Report) -> Outcome:
+    faults = {
+        (found.stage, place, _name_value(found)): found.difference
+        for found in report.findings
+        for place in (found.place, *found.places)
+    }
+    return Outcome(report.passed, not report.port_raised, faults)
 
 
 def _name_value(finding: Finding) -> str:

@@ -14,7 +14,8 @@ from reprod_align.mending.result import Mend, Mended
 from reprod_align.mending.scope import Sources, find_scope
 from reprod_align.mending.search import Trial, apply, find_edit
 from reprod_align.model.inputs import check_inputs
-from reprod_align.model.side import Inputs, Side
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
@@ -28,12 +29,14 @@ class Course:
     mends: list[Mend] = field(default_factory=list)
     edits: list[tuple[str, Edit]] = field(default_factory=list)
     """each in the text that the ones before it have made"""
+    mended: list[Fault] = field(default_factory=list)
+    """what they have mended"""
     left: list[Finding] = field(default_factory=list)
     """for which no edit was found"""
 
 
 def mend_port(
-    reference: Side,
+    reference: LocalSide,
     make_port: MakePort,
     inputs: Inputs,
     steps: int = 3,
@@ -88,7 +91,7 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             for finding, fault in _list_aims(report, before)
         ]
     for finding, fault, scope in aims:
-        found = find_edit(bench, course.texts, scope, fault, before)
+        found = find_edit(bench, course.texts, scope, fault, before, course.mended)
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True
@@ -109,6 +112,7 @@ def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
 def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:
     one = trial.candidate
     course.texts = apply(bench, course.texts, trial)
+    course.mended.append(fault)
     course.edits.append((trial.file, one.edit))
     course.mends.append(
         Mend(one.kind, trial.file, one.line, one.before, one.after, *fault[:2], finding.message, finding.difference)

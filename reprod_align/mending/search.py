@@ -1,20 +1,25 @@
 """Looks for the edit with which a fault is gone: the likeliest candidates first, each tried in memory."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from reprod_align.base.progress import tell
 from reprod_align.explain.code import Code
 from reprod_align.explain.edits import ROWS, Candidate, Site, list_candidates
 from reprod_align.mending.bench import Bench, Fault, Outcome, Texts
 from reprod_align.mending.scope import Region, Scope, list_sites
+from reprod_align.mending.workers import try_in_order
 
 _FIRST = ("setting", "reference", "missing-call")
 """the rows that are tried at every statement before the others are tried at any but the nearest"""
 _NEAR = 3  # statements
 MOST_RUNS = 600  # of the pair, for one fault
 MOST_SECONDS = 240.0
+_MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
+_PATIENCE = 20.0  # seconds for one run, at least; the next: times a run of the port as it is
+_SLOWER = 20.0
 
 
 @dataclass(frozen=True)
@@ -26,22 +31,47 @@ class Trial:
 
 
 def find_edit(
-    bench: Bench, texts: Texts, scope: Scope, fault: Fault, before: Outcome
+    bench: Bench,
+    texts: Texts,
+    scope: Scope,
+    fault: Fault,
+    before: Outcome,
+    mended: Collection[Fault],
 ) -> tuple[Trial, Outcome] | None:
-    """Return the first edit with which the fault is gone, and what is left then; None if none is found."""
-    began, tried = time.monotonic(), set[str]()
-    for number, trial in enumerate(list_trials(bench, scope, texts)):
-        if number >= MOST_RUNS or time.monotonic() - began > MOST_SECONDS:
-            return None
+    """Return the first edit with which the fault is gone, and what is left then; None if none is found.
+
+    before: the outcome with `texts`. mended: faults that may not come back.
+    """
+    began = time.monotonic()
+    patience = max(_PATIENCE, _SLOWER * bench.seconds)
+
+    def list_texts() -> Iterator[tuple[Trial, Texts]]:
+        return islice(_list_different(bench, scope, texts), MOST_RUNS)
+
+    found = try_in_order(
+        list_texts, lambda task: (task[0], bench.judge(task[1])), bench.use_one_thread, patience
+    )
+    other, last = None, MOST_RUNS
+    for number, answer in found:
+        tell(f"{fault[1]}: edit {number + 1}")
+        if answer is not None and answer[1].mends(before, fault, mended):
+            return answer
+        if other is None and answer is not None:
+            if answer[1].mends(before, fault, mended, uncovers=True):
+                other, last = answer, min(last, number + _MORE)
+        if number >= last or time.monotonic() - began > MOST_SECONDS:
+            break
+    return other
+
+
+def _list_different(bench: Bench, scope: Scope, texts: Texts) -> Iterator[tuple[Trial, Texts]]:
+    """Yield the candidates with the texts that they make, each text once."""
+    tried = set[str]()
+    for trial in list_trials(bench, scope, texts):
         made = apply(bench, texts, trial)
-        if made[trial.file] in tried:
-            continue
-        tried.add(made[trial.file])
-        tell(f"{fault[1]}: edit {number + 1}, line {trial.candidate.line}")
-        outcome = bench.judge(made)
-        if outcome.mends(before, fault):
-            return trial, outcome
-    return None
+        if made[trial.file] not in tried:
+            tried.add(made[trial.file])
+            yield trial, made
 
 
 def apply(bench: Bench, texts: Texts, trial: Trial) -> dict[str, str]:
