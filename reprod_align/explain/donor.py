@@ -115,9 +115,14 @@ def _find_counterparts() -> Mapping[str, str]:
     if not _COUNTERPARTS:
         for entry in list_entries():
             ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
-            if ours.startswith("torch.") and theirs.startswith("paddle.") and "," not in ours + theirs:
+            named = ours.startswith("torch.") and theirs.startswith("paddle.") and "," not in ours + theirs
+            if named and _is_class(ours) == _is_class(theirs):
                 _COUNTERPARTS.setdefault(ours, theirs)
     return _COUNTERPARTS
+
+
+def _is_class(name: str) -> bool:
+    return name.rpartition(".")[2][:1].isupper()
 
 
 _COUNTERPARTS: dict[str, str] = {}

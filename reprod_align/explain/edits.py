@@ -39,8 +39,10 @@ class Site:
 
     code: Code
     statement: Any
-    donors: Sequence[Any] = ()
-    """statements of the reference in the port's words, the likeliest first"""
+    donor: Any = None
+    """the reference's statement that stands for it, in the port's words; None if none does"""
+    others: Sequence[Any] = ()
+    """further statements of the reference, the likeliest first"""
     numbers: Sequence[Any] = ()
     """numbers, switches and texts that the reference's code or its modules hold"""
     names: Sequence[str] = ()
@@ -49,6 +51,11 @@ class Site:
     """what the reference calls in this function and the port does not: "self.dense" """
     settings: Mapping[str, Any] = field(default_factory=dict)
     """arguments of a layer -> their values in PyTorch, where they differ"""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the reference says the very same here."""
+        return self.donor is not None and ast.dump(self.statement) == ast.dump(self.donor)
 
     @property
     def value(self) -> Any:
@@ -115,7 +122,13 @@ def _parse(text: str) -> Any:
 
 def follow_reference(site: Site) -> Iterator[Text]:
     """What the reference has in the place of a part of the statement, the smallest part first."""
-    for donor in site.donors[:_FEW]:
+    if site.donor is not None:
+        yield from _follow(site, site.donor)
+
+
+def follow_others(site: Site) -> Iterator[Text]:
+    """The same from statements of the reference that stand elsewhere."""
+    for donor in site.others[:_FEW]:
         yield from _follow(site, donor)
 
 
@@ -449,6 +462,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "setting": set_argument,
     "reference": follow_reference,
     "missing-call": add_call,
+    "elsewhere": follow_others,
     "number": exchange_number,
     "operator": exchange_operator,
     "function": exchange_function,

@@ -33,6 +33,8 @@ class Course:
     """what they have mended"""
     left: list[Finding] = field(default_factory=list)
     """for which no edit was found"""
+    has_source: bool = False
+    """whether there was any source to edit"""
 
 
 def mend_port(
@@ -55,7 +57,7 @@ def mend_port(
     check_arguments(steps, name_map, copy_weights, None, reference, port)
     bench = Bench(
         reference, make_port, inputs, steps, name_map, copy_weights, rebuilds=rebuilds,
-        classes=list_classes(port),
+        classes=() if rebuilds else list_classes(port),
     )  # fmt: skip
     tell("judging the port")
     first = bench.judge_fully({})
@@ -68,7 +70,9 @@ def mend_port(
     proof = prove(bench, course.texts) if course.mends else Proof(first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.loaded, course.texts, Path.cwd())
-    return Mended(first, edits, patch, proof, tuple(course.left), course.texts)
+    return Mended(
+        first, edits, patch, proof, tuple(course.left), course.texts, course.has_source
+    )
 
 
 def _mend_all(bench: Bench, first: Report) -> Course:
@@ -90,6 +94,7 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             (finding, fault, find_scope(finding, bench.reference, port, report.pairs, Sources(course.texts)))
             for finding, fault in _list_aims(report, before)
         ]
+    course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
     for finding, fault, scope in aims:
         found = find_edit(bench, course.texts, scope, fault, before, course.mended)
         if found is not None:

@@ -59,6 +59,8 @@ class Mended:
     """findings for which no edit was found"""
     texts: Mapping[str, str] = field(default_factory=dict)
     """file -> its mended text"""
+    has_source: bool = True
+    """whether there was any source to edit"""
 
     @property
     def verdict(self) -> str:
@@ -76,6 +78,8 @@ class Mended:
         for number, edit in enumerate(self.edits, 1):
             lines += ["", f"  {number}. {edit}",
                       f"     {edit.stage}: {edit.place}: it differed by {edit.difference:.1e}"]  # fmt: skip
+        if not self.has_source:
+            lines += ["", "the port has no source that can be edited there: it is compiled, or made by exec"]
         if self.left:
             lines += ["", "no edit was found for:", *(f"  - {finding}" for finding in self.left)]
         return "\n".join([*lines, "", self.patch] if self.patch else lines)

@@ -20,7 +20,7 @@ from reprod_align.explain.edits import Site
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.report import Finding
 
-_LEVELS: Final = 2  # classes of the user's around a module: its own, and that of the module that holds it
+_LEVELS: Final = 6  # classes of the user's: a module's own, and those of the modules around it
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -257,10 +257,12 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
     for number, statement in enumerate(statements):
+        first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
-        first = [paired[number]] if number in paired else []
-        order = [*first, *(one for one in ranked if one not in first)]
-        sites.append(Site(code, statement, order, numbers, at_hand, called, scope.settings))
+        others = [one for one in ranked if one is not first]
+        sites.append(
+            Site(code, statement, first, others, numbers, at_hand, called, scope.settings)
+        )
     inside = scope.place[0] == region.file
     return sorted(
         sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0

@@ -1,7 +1,7 @@
 """Looks for the edit with which a fault is gone: the likeliest candidates first, each tried in memory."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -13,7 +13,8 @@ from reprod_align.mending.scope import Region, Scope, list_sites
 from reprod_align.mending.workers import try_in_order
 
 _FIRST = ("setting", "reference", "missing-call")
-"""the rows that are tried at every statement before the others are tried at any but the nearest"""
+"""the rows that are tried at every statement before the others are tried at the nearest"""
+_SECOND = tuple(row for row in ROWS if row not in _FIRST)
 _NEAR = 3  # statements
 MOST_RUNS = 600  # of the pair, for one fault
 MOST_SECONDS = 240.0
@@ -90,11 +91,18 @@ def list_trials(bench: Bench, scope: Scope, texts: Texts) -> Iterator[Trial]:
             known[region] = list_sites(scope, region, code)
         return known[region]
 
-    near = [site for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
-    for site in near:
-        yield from (Trial(scope.regions[0].file, one) for one in list_candidates(site))
-    for rows in (_FIRST, [row for row in ROWS if row not in _FIRST]):
-        for region in scope.regions:
+    near = [(region, site) for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
+    for rows, around in ((_FIRST, False), (_SECOND, True), (_FIRST + _SECOND, False)):
+        for region, site in near if around else _list_open(scope.regions, sites_of):
+            yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+
+
+def _list_open(
+    regions: Sequence[Region], sites_of: Callable[[Region], list[Site]]
+) -> Iterator[tuple[Region, Site]]:
+    """Yield the sites of all regions, those last at which the reference says the very same."""
+    for settled in (False, True):
+        for region in regions:
             for site in sites_of(region):
-                if site not in near:
-                    yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+                if site.is_settled is settled:
+                    yield region, site

@@ -3,6 +3,7 @@
 An edit can give a kernel sizes that end the process, or ask for all memory there is.
 """
 
+import faulthandler
 import os
 import pickle
 import resource
@@ -123,6 +124,7 @@ def _write(out: BinaryIO, number: int, content: bytes) -> None:
 
 
 def _silence() -> None:
+    faulthandler.disable()  # it would tell of crashes that are answers
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 1)
     os.dup2(silent, 2)
