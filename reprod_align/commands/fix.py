@@ -27,7 +27,9 @@ from reprod_align.pair.file import PairFile, open_file
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_file_arguments(parser)
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.patch", help="write the patch there")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE.patch", help="write the patch there"
+    )
     parser.add_argument("--apply", action="store_true", help="make the safe edits in the files")
 
 

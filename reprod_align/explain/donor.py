@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from reprod_align.api.table import list_entries
-from reprod_align.explain.code import dotted, list_imports
+from reprod_align.explain.code import dotted
 
 _FUNCTIONS: Final[Mapping[str, str]] = {
     "cat": "concat", "clamp": "clip", "mm": "matmul", "bmm": "bmm", "mul": "multiply", "sub": "subtract",
@@ -33,7 +33,13 @@ _KEYWORDS: Final[Mapping[str, str]] = {
     "inplace": "", "device": "", "requires_grad": "", "memory_format": "", "non_blocking": "",
 }  # fmt: skip
 """ "": Paddle has no such argument"""
-_DTYPES: Final = {"float": "float32", "long": "int64", "bool": "bool", "double": "float64", "int": "int32"}
+_DTYPES: Final = {
+    "float": "float32",
+    "long": "int64",
+    "bool": "bool",
+    "double": "float64",
+    "int": "int32",
+}
 _LISTED: Final = frozenset({"permute", "view", "repeat", "expand", "reshape"})
 """methods that take numbers one by one in PyTorch and in a list in Paddle"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
@@ -115,7 +121,11 @@ def _find_counterparts() -> Mapping[str, str]:
     if not _COUNTERPARTS:
         for entry in list_entries():
             ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
-            named = ours.startswith("torch.") and theirs.startswith("paddle.") and "," not in ours + theirs
+            named = (
+                ours.startswith("torch.")
+                and theirs.startswith("paddle.")
+                and "," not in ours + theirs
+            )
             if named and _is_class(ours) == _is_class(theirs):
                 _COUNTERPARTS.setdefault(ours, theirs)
     return _COUNTERPARTS
@@ -140,7 +150,9 @@ def _translate_method(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
         method = ast.Attribute(holder, "astype", ast.Load())
         return ast.Call(method, [ast.Constant(_DTYPES[name])], [])
     own = "swapaxes" if name == "transpose" and len(args) == 2 else _FUNCTIONS.get(name, name)
-    if name in _LISTED and (len(args) > 1 or (args and not isinstance(args[0], (ast.Tuple, ast.List)))):
+    if name in _LISTED and (
+        len(args) > 1 or (args and not isinstance(args[0], (ast.Tuple, ast.List)))
+    ):
         args = [ast.List(args, ast.Load())]
     return ast.Call(ast.Attribute(holder, own, ast.Load()), args, call.keywords)
 
@@ -246,5 +258,3 @@ def align_nodes(one: Any, other: Any) -> Iterable[tuple[Any, Any]]:
                 for first, second in zip(value, rest, strict=False):
                     if isinstance(first, ast.AST) and isinstance(second, ast.AST):
                         yield from align_nodes(first, second)
-
-

@@ -102,7 +102,9 @@ def _bracket(site: Site, node: Any, text: str) -> str:
     """Return a text in brackets where what is around it would tear it apart."""
     above = next(site.code.parents(node), None)
     inner = _parse(text)
-    loose = isinstance(inner, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda))
+    loose = isinstance(
+        inner, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda)
+    )
     tight = isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute))
     taken = isinstance(above, (ast.Subscript, ast.Call)) and node in (
         getattr(above, "value", None), getattr(above, "func", None),
@@ -137,7 +139,7 @@ def _follow(site: Site, donor: Any) -> Iterator[Text]:
     found = list(_differences(ours, theirs))
     for one, other in found:
         yield from _put(site, one, other)
-    for one, other in found:
+    for one, _ in found:
         for above in site.code.parents(one):
             if above is site.statement:
                 break
@@ -246,7 +248,10 @@ def set_argument(site: Site) -> Iterator[Text]:
         for name, value in site.settings.items():
             if name in named:
                 yield named[name].value, repr(value)
-            elif dotted(call.func)[-1:].isalnum() and dotted(call.func).rpartition(".")[2][:1].isupper():
+            elif (
+                dotted(call.func)[-1:].isalnum()
+                and dotted(call.func).rpartition(".")[2][:1].isupper()
+            ):
                 yield call, _add_argument(site.text(call), call, f"{name}={value!r}")
 
 
@@ -321,8 +326,14 @@ def exchange_operands(site: Site) -> Iterator[Text]:
             start, end = parts[0], parts[-1]
             if isinstance(node, ast.Call):
                 rest = [site.text(keyword.value) for keyword in node.keywords]
-                words = [f"{k.arg}={v}" if k.arg else f"**{v}" for k, v in zip(node.keywords, rest, strict=True)]
-                yield node, f"{site.text(node.func)}({', '.join([*(texts[at] for at in order), *words])})"
+                words = [
+                    f"{k.arg}={v}" if k.arg else f"**{v}"
+                    for k, v in zip(node.keywords, rest, strict=True)
+                ]
+                yield (
+                    node,
+                    f"{site.text(node.func)}({', '.join([*(texts[at] for at in order), *words])})",
+                )
             elif start is not end:
                 opening, closing = ("[", "]") if isinstance(node, ast.List) else ("(", ")")
                 bare = isinstance(node, ast.Tuple) and not site.text(node).startswith("(")
@@ -377,8 +388,9 @@ _ALIKE: Final[Sequence[Sequence[str]]] = (
     ("ReLU", "GELU", "Tanh", "Sigmoid", "Silu", "Swish", "LeakyReLU", "ELU", "Softplus", "Hardswish"),
     ("softmax", "log_softmax"), ("zeros", "ones"), ("zeros_like", "ones_like"), ("cos", "sin"),
     ("max", "min", "mean", "sum"), ("argmax", "argmin"), ("maximum", "minimum"), ("triu", "tril"),
-    ("exp", "log"), ("sqrt", "rsqrt"), ("add", "subtract"), ("multiply", "divide"), ("floor", "ceil", "round"),
-    ("LayerNorm", "RMSNorm"), ("Adam", "AdamW"), ("mse_loss", "l1_loss"), ("tile", "repeat_interleave"),
+    ("exp", "log"), ("sqrt", "rsqrt"), ("add", "subtract"), ("multiply", "divide"),
+    ("floor", "ceil", "round"), ("LayerNorm", "RMSNorm"), ("Adam", "AdamW"), ("mse_loss", "l1_loss"),
+    ("tile", "repeat_interleave"),
     ("concat", "stack"), ("any", "all"), ("std", "var"),
 )  # fmt: skip
 
@@ -422,7 +434,9 @@ def exchange_name(site: Site) -> Iterator[Text]:
         if not name or not isinstance(node.ctx, ast.Load) or name not in site.names:
             continue
         own = name.startswith("self.")
-        alike = [other for other in site.names if other.startswith("self.") == own and other != name]
+        alike = [
+            other for other in site.names if other.startswith("self.") == own and other != name
+        ]
         ranked = sorted(alike, key=lambda other: -_share(name, other))
         yield from ((node, other) for other in ranked[:_MANY])
 

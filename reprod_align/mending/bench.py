@@ -12,7 +12,7 @@ from reprod_align.alignment.judge import Pair, judge
 from reprod_align.errors import ReprodError
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.report import STAGES, Finding, Report
 
 Texts = Mapping[str, str]
@@ -112,7 +112,11 @@ class Outcome:
         return min(found, default=len(STAGES))
 
     def mends(
-        self, before: "Outcome", fault: Fault, mended: Collection[Fault] = (), uncovers: bool = False
+        self,
+        before: "Outcome",
+        fault: Fault,
+        mended: Collection[Fault] = (),
+        uncovers: bool = False,
     ) -> bool:
         """Tell whether a fault of `before` is gone and none is new but of a later stage.
 
@@ -136,7 +140,7 @@ def _may_be_hidden_by(one: Fault, first: Fault) -> bool:
 
 
 def _read_outcome(report: Report) -> Outcome:
-    faults = {
+    faults: dict[Fault, float] = {
         (found.stage, place, _name_value(found)): found.difference
         for found in report.findings
         for place in (found.place, *found.places)

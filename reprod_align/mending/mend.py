@@ -70,9 +70,7 @@ def mend_port(
     proof = prove(bench, course.texts) if course.mends else Proof(first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.loaded, course.texts, Path.cwd())
-    return Mended(
-        first, edits, patch, proof, tuple(course.left), course.texts, course.has_source
-    )
+    return Mended(first, edits, patch, proof, tuple(course.left), course.texts, course.has_source)
 
 
 def _mend_all(bench: Bench, first: Report) -> Course:
@@ -91,7 +89,11 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
     """Find an edit for the first finding that has one; tell whether there is any."""
     with bench.port_with(course.texts) as port:
         aims = [
-            (finding, fault, find_scope(finding, bench.reference, port, report.pairs, Sources(course.texts)))
+            (
+                finding,
+                fault,
+                find_scope(finding, bench.reference, port, report.pairs, Sources(course.texts)),
+            )
             for finding, fault in _list_aims(report, before)
         ]
     course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
@@ -120,7 +122,16 @@ def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: F
     course.mended.append(fault)
     course.edits.append((trial.file, one.edit))
     course.mends.append(
-        Mend(one.kind, trial.file, one.line, one.before, one.after, *fault[:2], finding.message, finding.difference)
+        Mend(
+            one.kind,
+            trial.file,
+            one.line,
+            one.before,
+            one.after,
+            *fault[:2],
+            finding.message,
+            finding.difference,
+        )
     )
 
 

@@ -53,7 +53,12 @@ def list_unseen(bench: Bench) -> Iterator[tuple[str, Inputs]]:
     """Yield batches that the reference accepts: of other lengths, masks and counts, and of other values."""
 
     def accepts(batch: Batch) -> bool:
-        return not batch.before and batch.graded and not batch.other_dtype and _runs(bench, batch.inputs)
+        return (
+            not batch.before
+            and batch.graded
+            and not batch.other_dtype
+            and _runs(bench, batch.inputs)
+        )
 
     for batch in derive_batches(bench.inputs, accepts, _ALL):
         yield batch.words, batch.inputs

@@ -79,10 +79,17 @@ class Mended:
             lines += ["", f"  {number}. {edit}",
                       f"     {edit.stage}: {edit.place}: it differed by {edit.difference:.1e}"]  # fmt: skip
         if not self.has_source:
-            lines += ["", "the port has no source that can be edited there: it is compiled, or made by exec"]
+            lines += [
+                "",
+                "the port has no source that can be edited there: it is compiled, or made by exec",
+            ]
         if self.left:
             lines += ["", "no edit was found for:", *(f"  - {finding}" for finding in self.left)]
         return "\n".join([*lines, "", self.patch] if self.patch else lines)
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
 
     def _tell_edits(self) -> str:
         if not self.edits:

@@ -260,9 +260,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
         first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
         others = [one for one in ranked if one is not first]
-        sites.append(
-            Site(code, statement, first, others, numbers, at_hand, called, scope.settings)
-        )
+        sites.append(Site(code, statement, first, others, numbers, at_hand, called, scope.settings))
     inside = scope.place[0] == region.file
     return sorted(
         sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0
@@ -295,5 +293,13 @@ def _name_called(node: ast.Call) -> str:
 
 def _list_constants(function: Any) -> list[Any]:
     """Return the numbers, switches and short texts in a function."""
-    found = [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)] if function else []
-    return [one for one in dict.fromkeys(found) if isinstance(one, (bool, int, float, str)) and len(str(one)) < 20]
+    found = (
+        [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)]
+        if function
+        else []
+    )
+    return [
+        one
+        for one in dict.fromkeys(found)
+        if isinstance(one, (bool, int, float, str)) and len(str(one)) < 20
+    ]

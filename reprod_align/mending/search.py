@@ -52,11 +52,12 @@ def find_edit(
     found = try_in_order(
         list_texts, lambda task: (task[0], bench.judge(task[1])), bench.use_one_thread, patience
     )
-    other, last = None, MOST_RUNS
+    other: tuple[Trial, Outcome] | None = None
+    last = MOST_RUNS
     for number, answer in found:
         tell(f"{fault[1]}: edit {number + 1}")
         if answer is not None and answer[1].mends(before, fault, mended):
-            return answer
+            return answer  # type: ignore[no-any-return]
         if other is None and answer is not None:
             if answer[1].mends(before, fault, mended, uncovers=True):
                 other, last = answer, min(last, number + _MORE)

@@ -53,9 +53,7 @@ def test_a_file_of_an_installed_package_is_never_edited(
     assert path.read_text() == before
 
 
-def test_unproven_edits_are_never_applied(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unproven_edits_are_never_applied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_pair(folder, "a function")
     before = path.read_text()
     monkeypatch.setattr("reprod_align.mending.proof.list_unseen", lambda bench: iter(()))

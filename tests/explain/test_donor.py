@@ -13,8 +13,12 @@ from reprod_align.explain.donor import (
 
 import pytest
 
-TORCH = list_imports(ast.parse("import torch\nfrom torch import nn\nimport torch.nn.functional as F"))
-PADDLE = list_imports(ast.parse("import paddle\nimport paddle.nn as nn\nimport paddle.nn.functional as F"))
+TORCH = list_imports(
+    ast.parse("import torch\nfrom torch import nn\nimport torch.nn.functional as F")
+)
+PADDLE = list_imports(
+    ast.parse("import paddle\nimport paddle.nn as nn\nimport paddle.nn.functional as F")
+)
 WORDS = {
     "torch.cat([a, b], dim=-1)": "paddle.concat([a, b], axis=-1)",
     "nn.LayerNorm(8, eps=1e-12)": "nn.LayerNorm(8, epsilon=1e-12)",
@@ -44,7 +48,10 @@ def test_an_expression_is_translated(text: str) -> None:
 
 def test_a_package_that_the_port_imports_by_its_full_name_is_named_so() -> None:
     node = ast.parse("F.gelu(x)", mode="eval").body
-    assert ast.unparse(translate(node, {}, TORCH, {"paddle": "paddle"})) == "paddle.nn.functional.gelu(x)"
+    assert (
+        ast.unparse(translate(node, {}, TORCH, {"paddle": "paddle"}))
+        == "paddle.nn.functional.gelu(x)"
+    )
 
 
 def test_variables_and_attributes_are_the_ports() -> None:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from reprod_align import ReprodError, fix
+from reprod_align.errors import ReprodError
+from reprod_align.mending.fix import fix
 
 import numpy as np
 import pytest
 
-TEXT = '''
+TEXT = """
 import paddle
 import torch
 
@@ -43,7 +44,7 @@ class Sloped(Port):
 
     def forward(self, x):
         return self.outer(paddle.nn.functional.relu(self.inner(x))) * self.slope * 2
-'''
+"""
 INPUTS = {"x": np.random.default_rng(0).normal(size=(4, 6))}
 
 

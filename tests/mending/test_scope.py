@@ -35,7 +35,10 @@ def test_only_the_ports_code_may_be_edited(tmp_path: Path) -> None:
         report = bench.judge_fully({})
         port = bench.make_port()
         scope = find_scope(report.findings[0], bench.reference, port, report.pairs, Sources())
-    assert {one.name for one in scope.regions} == {"paddle_model.Net.__init__", "paddle_model.Net.forward"}
+    assert {one.name for one in scope.regions} == {
+        "paddle_model.Net.__init__",
+        "paddle_model.Net.forward",
+    }
     assert scope.settings["eps"] == 1e-12 and scope.place[0] == str(path)
     code = Code(path.read_text())
     sites = list_sites(scope, scope.regions[0], code)

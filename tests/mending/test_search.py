@@ -1,4 +1,4 @@
-"""The search: candidates near the finding first, each text once, and the edit with which the fault is gone."""
+"""The search: candidates near the finding first, each text once, and the edit that mends."""
 
 from pathlib import Path
 
