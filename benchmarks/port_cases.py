@@ -12,8 +12,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from reprod_align.base.quiet import quieten
+from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
-from reprod_align.porting.code import Code
 from reprod_align.porting.draft import make_draft
 from reprod_align.porting.gathering.gather import write_whole
 from reprod_align.porting.gathering.modules import Library

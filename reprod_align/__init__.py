@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from reprod_align.alignment import align
     from reprod_align.errors import ReprodError
+    from reprod_align.mending.fix import fix
+    from reprod_align.mending.result import Mend, Mended
     from reprod_align.records.compare import compare_records
     from reprod_align.records.diff import Difference, compare_arrays
     from reprod_align.records.gate import Gate, check
@@ -39,6 +41,8 @@ __all__ = [
     "EXACT",
     "Finding",
     "Gate",
+    "Mend",
+    "Mended",
     "Recorder",
     "Report",
     "ReprodError",
@@ -49,6 +53,7 @@ __all__ = [
     "check",
     "compare_arrays",
     "compare_records",
+    "fix",
     "load_record",
     "official_rule",
     "save_record",
@@ -59,6 +64,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "alignment": "align",
     "errors": "ReprodError",
+    "mending.fix": "fix",
+    "mending.result": "Mend Mended",
     "records.compare": "compare_records",
     "records.diff": "Difference compare_arrays",
     "records.gate": "Gate check",

@@ -1,4 +1,4 @@
-"""The house rules: small folders, a test for each module, verbs for functions."""
+"""The house rules: a test for each module, verbs for functions."""
 
 import ast
 from collections.abc import Iterator
@@ -7,10 +7,7 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 
-import pytest
-
 ROOMS = ("reprod_align", "pipeline")
-MOST = 15  # modules in a folder
 # one table for each topic; tests/api runs every entry of them all
 TABLES = "reprod_align/api/topics"
 # what was once the name of a function and is not a verb
@@ -51,14 +48,6 @@ def imported(path: Path) -> Iterator[str]:
 def names_in(folder: str) -> frozenset[str]:
     """Return what the tests below a folder of tests/ import."""
     return frozenset(name for path in modules(folder) for name in imported(path))
-
-
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_folder_has_at_most_fifteen_modules(room: str) -> None:
-    folders: dict[Path, int] = {}
-    for path in modules(room):
-        folders[path.parent] = folders.get(path.parent, 0) + (path.name != "__init__.py")
-    assert {str(folder): count for folder, count in folders.items() if count > MOST} == {}
 
 
 def test_each_module_has_a_test_of_its_own() -> None:

@@ -70,6 +70,8 @@ class Pair:
     """that are known to stand for each other: PyTorch's name -> Paddle's"""
     further: bool = True
     """whether further batches are derived from the inputs"""
+    places_only: bool = False
+    """whether it is judged up to the stage that shows a difference, without causes and lines"""
 
     @property
     def asked_float32(self) -> bool:
@@ -99,7 +101,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
     findings.report.details.inputs = describe_inputs(pair.inputs)
     add_weights(runner.pairing, findings)
     add_split_ties(runner.pairing, findings)
-    findings.places_only = places_only and pair.asked_float32
+    findings.places_only = pair.places_only or (places_only and pair.asked_float32)
     try:
         done = _compare_mode(runner, findings, training=False)
         if findings.is_enough:

@@ -21,6 +21,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "doctor": "print versions, devices and what does not work",
     "compare": "compare two records (.npy files)",
     "pair": "judge the pair of models in a Python file",
+    "fix": "mend the port in a pair's file: a patch, and its proof",
     "convert": "convert weights between PyTorch and Paddle, and prove the result",
     "port": "port a PyTorch file to Paddle, and prove the port",
     "selftest": "plant known faults: do the inputs in the pair's file reveal them?",

@@ -6,7 +6,7 @@ from difflib import unified_diff
 from typing import Final, Protocol
 
 from reprod_align.base.progress import tell
-from reprod_align.porting.code import Code
+from reprod_align.explain.code import Code
 from reprod_align.porting.problem import Problem
 from reprod_align.porting.remedy import Case, Remedy
 from reprod_align.report import Report

@@ -10,12 +10,12 @@ from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
 from reprod_align.base.text import shorten, shorten_lines
+from reprod_align.explain.code import Code, dotted
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
-from reprod_align.porting.code import Code, dotted
 from reprod_align.porting.draft import Draft, find_converter, make_draft
 from reprod_align.porting.gathering.executed import list_executed
 from reprod_align.porting.gathering.gather import Gathered, gather

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from reprod_align.porting.code import Code, Edit, dotted
+from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.problem import Problem
 
 

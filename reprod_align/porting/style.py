@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from reprod_align.porting.code import Code, Edit, dotted
+from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.loop import Course, Judge, Step, show_diff
 
 Style = Literal["paddle", "compat"]

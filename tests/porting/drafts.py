@@ -5,7 +5,7 @@ from itertools import count
 from pathlib import Path
 from textwrap import dedent
 
-from reprod_align.porting.code import Code
+from reprod_align.explain.code import Code
 from reprod_align.porting.draft import read_draft
 from reprod_align.porting.loop import Course, mend
 from reprod_align.porting.port import Bench

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from reprod_align.porting.code import Code, Edit
+from reprod_align.explain.code import Code, Edit
 from reprod_align.porting.loop import Outcome, mend, show_diff
 from reprod_align.porting.problem import Problem
 from reprod_align.porting.remedy import Case, Remedy

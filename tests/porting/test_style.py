@@ -3,7 +3,7 @@
 from pathlib import Path
 from textwrap import dedent
 
-from reprod_align.porting.code import Code
+from reprod_align.explain.code import Code
 from reprod_align.porting.loop import mend
 from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.style import write_plainly

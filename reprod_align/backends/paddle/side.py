@@ -341,6 +341,11 @@ def hold(tensor: paddle.Tensor, data: paddle.Tensor) -> None:
     tensor.value().get_tensor()._share_data_with(data.value().get_tensor())
 
 
+def use_one_thread() -> None:
+    """Compute in this thread alone: a copy of a process has none of the other threads."""
+    paddle.base.core.set_num_threads(1)
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     """Return the block in which no gradient can flow."""
     return paddle.no_grad()  # type: ignore[no-any-return]

@@ -265,6 +265,11 @@ def hold(tensor: torch.Tensor, data: torch.Tensor) -> None:
     tensor.data = data
 
 
+def use_one_thread() -> None:
+    """Compute in this thread alone: a copy of a process has none of the other threads."""
+    torch.set_num_threads(1)
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     """Return the block in which no gradient can flow."""
     return torch.no_grad()  # type: ignore[no-any-return]

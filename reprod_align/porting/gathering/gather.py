@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from reprod_align.porting.code import Code, Edit
+from reprod_align.explain.code import Code, Edit
 from reprod_align.porting.gathering.executed import Place
 from reprod_align.porting.gathering.modules import Definition, Import, Library, Module, write_import
 from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from reprod_align.porting.code import Code
+from reprod_align.explain.code import Code
 
 _USES_TORCH = re.compile(r"^\s*(import torch\b|from torch\b)", re.MULTILINE)
 

@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from reprod_align.porting.code import Code, Edit, dotted
+from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.remedy import Case, Remedy
 
 _REFUSED = r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'"

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterable
 from typing import Final
 
-from reprod_align.porting.code import Edit, dotted, list_imports
+from reprod_align.explain.code import Edit, dotted, list_imports
 from reprod_align.porting.remedy import Case, Remedy, find_object, find_start
 
 

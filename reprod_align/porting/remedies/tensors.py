@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator
 
-from reprod_align.porting.code import Edit, covers, dotted
+from reprod_align.explain.code import Edit, covers, dotted
 from reprod_align.porting.remedy import Case, Remedy
 
 

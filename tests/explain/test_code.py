@@ -2,7 +2,7 @@
 
 import ast
 
-from reprod_align.porting.code import Code, dotted, list_imports
+from reprod_align.explain.code import Code, dotted, list_imports
 
 TEXT = '''"""Doc, with a letter of two bytes: é."""
 import paddle

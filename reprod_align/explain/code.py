@@ -64,8 +64,11 @@ class Code:
                     yield node
 
     def source(self, node: ast.AST) -> str:
-        """Return the text of a node."""
-        return ast.get_source_segment(self.text, node) or ast.unparse(node)
+        """Return the text of a node; of one that has no place in the file, what stands for it."""
+        if getattr(node, "end_col_offset", None) is None:
+            return ast.unparse(node)
+        start, end = self._span(node)  # type: ignore[arg-type]
+        return self._bytes[start:end].decode()
 
     def replace(self, node: Node | ast.arg | ast.keyword, text: str) -> Edit:
         """Return the edit that puts `text` in place of a node."""
@@ -113,7 +116,11 @@ class Code:
         return start, end
 
     def apply(self, edits: Iterable[Edit]) -> "Code":
-        """Return the code with the edits made; of two that overlap, the first given counts."""
+        """Return the code with the edits made; see `splice`. Raises SyntaxError."""
+        return Code(self.splice(edits))
+
+    def splice(self, edits: Iterable[Edit]) -> str:
+        """Return the text with the edits made; of two that overlap, the first given counts."""
         made: list[Edit] = []
         for edit in edits:
             if all(edit.end <= one.start or edit.start >= one.end for one in made):
@@ -121,7 +128,7 @@ class Code:
         content = self._bytes
         for edit in sorted(made, key=lambda edit: edit.start, reverse=True):
             content = content[: edit.start] + edit.text.encode() + content[edit.end :]
-        return Code(content.decode())
+        return content.decode()
 
 
 def _last_line(node: Node | ast.arg | ast.keyword) -> int:

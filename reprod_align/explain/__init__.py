@@ -1,0 +1,1 @@
+"""Source of a model as text: what could stand in its place, and a run with it."""

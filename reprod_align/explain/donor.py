@@ -1,0 +1,260 @@
+"""The reference's code in the port's words: names of modules, functions, keywords and variables.
+
+What the port lacks stands in the reference; a statement of it, translated, is the likeliest edit.
+Nothing rests on the translation: what it gives is tried.
+"""
+
+import ast
+import copy
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from reprod_align.api.table import list_entries
+from reprod_align.explain.code import dotted
+
+_FUNCTIONS: Final[Mapping[str, str]] = {
+    "cat": "concat", "clamp": "clip", "mm": "matmul", "bmm": "bmm", "mul": "multiply", "sub": "subtract",
+    "div": "divide", "permute": "transpose", "view": "reshape", "repeat": "tile", "eq": "equal",
+    "ne": "not_equal", "gt": "greater_than", "lt": "less_than", "ge": "greater_equal", "le": "less_equal",
+    "float": "astype", "long": "astype", "bool": "astype", "double": "astype", "int": "astype",
+    "type_as": "astype", "from_numpy": "to_tensor", "tensor": "to_tensor", "as_tensor": "to_tensor",
+}  # fmt: skip
+"""PyTorch's functions and methods -> Paddle's, where the name is another one"""
+_CLASSES: Final[Mapping[str, str]] = {
+    "Module": "Layer", "ModuleList": "LayerList", "BatchNorm1d": "BatchNorm1D", "BatchNorm2d": "BatchNorm2D",
+    "BatchNorm3d": "BatchNorm3D", "Conv1d": "Conv1D", "Conv2d": "Conv2D", "Conv3d": "Conv3D",
+    "MaxPool2d": "MaxPool2D", "AvgPool2d": "AvgPool2D", "AdaptiveAvgPool2d": "AdaptiveAvgPool2D",
+    "SiLU": "Silu", "MultiheadAttention": "MultiHeadAttention", "CosineAnnealingLR": "CosineAnnealingDecay",
+}  # fmt: skip
+_KEYWORDS: Final[Mapping[str, str]] = {
+    "dim": "axis", "eps": "epsilon", "bias": "bias_attr", "lr": "learning_rate", "betas": "betas",
+    "inplace": "", "device": "", "requires_grad": "", "memory_format": "", "non_blocking": "",
+}  # fmt: skip
+""" "": Paddle has no such argument"""
+_DTYPES: Final = {
+    "float": "float32",
+    "long": "int64",
+    "bool": "bool",
+    "double": "float64",
+    "int": "int32",
+}
+_LISTED: Final = frozenset({"permute", "view", "repeat", "expand", "reshape"})
+"""methods that take numbers one by one in PyTorch and in a list in Paddle"""
+_PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
+"""methods that change no number"""
+
+
+def translate(
+    node: Any, names: Mapping[str, str], imports: Mapping[str, str], port: Mapping[str, str]
+) -> Any:
+    """Return a copy of a node of the reference's tree in the port's words.
+
+    names: variables and attributes ("x", "self.x") of the reference -> the port's. imports, port: what
+    the imports of the two files bind.
+    """
+    return ast.fix_missing_locations(_Translator(names, imports, port).visit(copy.deepcopy(node)))
+
+
+class _Translator(ast.NodeTransformer):
+    def __init__(
+        self, names: Mapping[str, str], imports: Mapping[str, str], port: Mapping[str, str]
+    ) -> None:
+        self._names, self._imports = names, imports
+        self._bound = sorted(port.items(), key=lambda one: -len(one[1]))
+
+    def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802 - ast calls it so
+        if node.id in self._names:
+            return ast.parse(self._names[node.id], mode="eval").body
+        return self._rename(node) or node
+
+    def visit_Attribute(self, node: ast.Attribute) -> Any:  # noqa: N802
+        name = dotted(node)
+        if name in self._names:
+            return ast.parse(self._names[name], mode="eval").body
+        return self._rename(node) or self.generic_visit(node)
+
+    def visit_keyword(self, node: ast.keyword) -> Any:  # noqa: N802
+        name = _KEYWORDS.get(node.arg or "", node.arg)
+        return None if name == "" else ast.keyword(name, self.visit(node.value))
+
+    def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
+        made = self.generic_visit(node)
+        if not isinstance(node.func, ast.Attribute) or not isinstance(made, ast.Call):
+            return made
+        own = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if isinstance(made.func, ast.Attribute) and not self._is_function(made.func):
+            return _translate_method(own, made.func.value, made)
+        return made
+
+    def _is_function(self, node: ast.Attribute) -> bool:
+        first = dotted(node).partition(".")[0]
+        return first == "self" or first in dict(self._bound)
+
+    def _rename(self, node: ast.expr) -> ast.expr | None:
+        """Return Paddle's name of a name of PyTorch's; None if it is none."""
+        first, dot, rest = dotted(node).partition(".")
+        name = f"{self._imports.get(first, first)}{dot}{rest}"
+        if name.partition(".")[0] != "torch":
+            return None
+        wanted = _find_counterparts().get(name) or _guess(name)
+        for alias, bound in self._bound:
+            if wanted == bound or wanted.startswith(f"{bound}."):
+                return ast.parse(alias + wanted[len(bound) :], mode="eval").body
+        return ast.parse(wanted, mode="eval").body
+
+
+def _guess(name: str) -> str:
+    package, _, last = name.rpartition(".")
+    if not package:
+        return "paddle"
+    other = _FUNCTIONS.get(last) or _CLASSES.get(last) or last
+    package = package.replace("torch", "paddle", 1).replace("paddle.optim", "paddle.optimizer")
+    if package == "paddle" and other in ("softmax", "sigmoid", "relu", "gelu", "dropout"):
+        package = "paddle.nn.functional"
+    return f"{package}.{other}"
+
+
+def _find_counterparts() -> Mapping[str, str]:
+    """Return what the API table calls the counterpart of a name, where it names one."""
+    if not _COUNTERPARTS:
+        for entry in list_entries():
+            ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
+            named = (
+                ours.startswith("torch.")
+                and theirs.startswith("paddle.")
+                and "," not in ours + theirs
+            )
+            if named and _is_class(ours) == _is_class(theirs):
+                _COUNTERPARTS.setdefault(ours, theirs)
+    return _COUNTERPARTS
+
+
+def _is_class(name: str) -> bool:
+    return name.rpartition(".")[2][:1].isupper()
+
+
+_COUNTERPARTS: dict[str, str] = {}
+
+
+def _translate_method(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
+    """Return a call of a tensor's method as Paddle has it."""
+    args = call.args
+    if name in _PASSED:
+        return holder
+    if name == "size":
+        shape = ast.Attribute(holder, "shape", ast.Load())
+        return ast.Subscript(shape, args[0], ast.Load()) if args else shape
+    if name in _DTYPES and not args:
+        method = ast.Attribute(holder, "astype", ast.Load())
+        return ast.Call(method, [ast.Constant(_DTYPES[name])], [])
+    own = "swapaxes" if name == "transpose" and len(args) == 2 else _FUNCTIONS.get(name, name)
+    if name in _LISTED and (
+        len(args) > 1 or (args and not isinstance(args[0], (ast.Tuple, ast.List)))
+    ):
+        args = [ast.List(args, ast.Load())]
+    return ast.Call(ast.Attribute(holder, own, ast.Load()), args, call.keywords)
+
+
+# -------------------------------------------------------------------- statements side by side
+
+
+Statement = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return | ast.Expr
+
+
+def list_statements(function: ast.AST) -> list[Any]:
+    """Return the simple statements and the branches of a function, in order."""
+    found = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, (ast.If, ast.For)) or (isinstance(node, Statement) and node.value)
+    ]
+    plain = [node for node in found if not _is_text(node)]
+    return sorted(plain, key=lambda node: (node.lineno, node.col_offset))
+
+
+def _is_text(node: Any) -> bool:
+    value = getattr(node, "value", None)
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+@lru_cache(maxsize=10_000)
+def find_words(node: ast.AST) -> Counter[str]:
+    """Return the names, attributes and numbers of a node, which tell how alike two are.
+
+    The node must stay as it is.
+    """
+    words: Counter[str] = Counter()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            words[part.id] += 1
+        elif isinstance(part, ast.Attribute):
+            words[part.attr] += 1
+        elif isinstance(part, ast.Constant):
+            words[repr(part.value)] += 1
+        elif isinstance(part, ast.operator):
+            words[type(part).__name__] += 1
+    return words
+
+
+def likeness(one: ast.AST, other: ast.AST) -> float:
+    """Return how alike two nodes are, by their words: 1 the same, 0 nothing in common."""
+    first, second = find_words(one), find_words(other)
+    total = first.total() + second.total()
+    return 2 * (first & second).total() / total if total else 0.0
+
+
+def pair_statements(port: Sequence[Any], donors: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return which statements stand for each other, in order: the most alike in sum."""
+    table = [[0.0] * (len(donors) + 1) for _ in range(len(port) + 1)]
+    alike = [[likeness(one, other) for other in donors] for one in port]
+    for i in range(len(port) - 1, -1, -1):
+        for j in range(len(donors) - 1, -1, -1):
+            table[i][j] = max(
+                table[i + 1][j], table[i][j + 1], table[i + 1][j + 1] + alike[i][j] ** 2
+            )
+    found, i, j = [], 0, 0
+    while i < len(port) and j < len(donors):
+        if alike[i][j] and table[i][j] == table[i + 1][j + 1] + alike[i][j] ** 2:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif table[i][j] == table[i + 1][j]:
+            i += 1
+        else:
+            j += 1
+    return found
+
+
+def map_names(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
+    """Return the reference's variables and attributes -> the port's, by what stands in the same places.
+
+    pairs: statements that stand for each other, the port's first.
+    """
+    votes: dict[str, Counter[str]] = {}
+    for port, donor in pairs:
+        for one, other in align_nodes(port, donor):
+            ours, theirs = dotted(other), dotted(one)
+            if ours and theirs and ours.count(".") == theirs.count(".") <= 1:
+                votes.setdefault(ours, Counter())[theirs] += 1
+    return {
+        name: found.most_common(1)[0][0]
+        for name, found in votes.items()
+        if name.partition(".")[0] == found.most_common(1)[0][0].partition(".")[0] == "self"
+        or "." not in name
+    }
+
+
+def align_nodes(one: Any, other: Any) -> Iterable[tuple[Any, Any]]:
+    """Yield the names that stand in the same places of two trees."""
+    if dotted(one) and dotted(other):
+        yield one, other
+    elif type(one) is type(other):
+        for name, value in ast.iter_fields(one):
+            rest = getattr(other, name, None)
+            if isinstance(value, ast.AST) and isinstance(rest, ast.AST):
+                yield from align_nodes(value, rest)
+            elif isinstance(value, list) and isinstance(rest, list):
+                for first, second in zip(value, rest, strict=False):
+                    if isinstance(first, ast.AST) and isinstance(second, ast.AST):
+                        yield from align_nodes(first, second)

@@ -1,0 +1,489 @@
+"""Edits that could make a port faithful, as data: what is replaced, with what, and of which kind.
+
+Each row of ROWS is one kind of mistake: from a statement of the port, and from what the reference says
+in its place, it makes the texts that could stand there instead. Which of them is right, a run tells.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, permutations
+from typing import Any, Final
+
+from reprod_align.explain.code import Code, Edit, dotted
+from reprod_align.explain.donor import find_words, likeness
+
+Text = tuple[Any, str]
+"""a node, and what could stand in its place"""
+_FEW: Final = 4  # donors of one statement
+_MANY: Final = 12  # names that are tried in the place of one
+_SMALL: Final = 16  # a whole number up to it may be an axis, an index or an offset
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One change of a file that could be what the port lacks."""
+
+    kind: str
+    """the name of its row"""
+    edit: Edit
+    line: int
+    """the first that it changes"""
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, eq=False)
+class Site:
+    """One statement of the port, and what the edits of it are made from."""
+
+    code: Code
+    statement: Any
+    donor: Any = None
+    """the reference's statement that stands for it, in the port's words; None if none does"""
+    others: Sequence[Any] = ()
+    """further statements of the reference, the likeliest first"""
+    numbers: Sequence[Any] = ()
+    """numbers, switches and texts that the reference's code or its modules hold"""
+    names: Sequence[str] = ()
+    """variables and attributes at hand: "x", "self.x" """
+    called: Sequence[str] = ()
+    """what the reference calls in this function and the port does not: "self.dense" """
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """arguments of a layer -> their values in PyTorch, where they differ"""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether the reference says the very same here."""
+        return self.donor is not None and ast.dump(self.statement) == ast.dump(self.donor)
+
+    @property
+    def value(self) -> Any:
+        """The expression that the statement carries out: its value, or the condition of a branch."""
+        return value_of(self.statement)
+
+    def walk(self, *kinds: type) -> Iterator[Any]:
+        """Yield the expressions of the statement that are of these kinds."""
+        yield from (node for node in ast.walk(self.value) if isinstance(node, kinds))
+
+    def text(self, node: Any) -> str:
+        """Return the port's own text of a node."""
+        return self.code.source(node)
+
+
+def value_of(statement: Any) -> Any:
+    """Return what a statement carries out: its value, the condition of a branch, what a loop is over."""
+    if isinstance(statement, (ast.If, ast.While)):
+        return statement.test
+    return statement.iter if isinstance(statement, ast.For) else statement.value
+
+
+def list_candidates(site: Site, rows: Iterable[str] = ()) -> Iterator[Candidate]:
+    """Yield the edits of a statement, row by row, the likeliest first; each text once.
+
+    rows: the kinds that are wanted; all if none is named.
+    """
+    seen: set[tuple[int, int, str]] = set()
+    for kind in rows or ROWS:
+        for node, text in ROWS[kind](site):
+            edit = site.code.replace(node, _bracket(site, node, text))
+            before = site.text(node)
+            if (edit.start, edit.end, edit.text) in seen or _is_same(before, text):
+                continue
+            seen.add((edit.start, edit.end, edit.text))
+            yield Candidate(kind, edit, node.lineno, before, text)
+
+
+def _is_same(before: str, after: str) -> bool:
+    return "".join(before.split()) == "".join(after.split())
+
+
+def _bracket(site: Site, node: Any, text: str) -> str:
+    """Return a text in brackets where what is around it would tear it apart."""
+    above = next(site.code.parents(node), None)
+    inner = _parse(text)
+    loose = isinstance(
+        inner, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda)
+    )
+    tight = isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute))
+    taken = isinstance(above, (ast.Subscript, ast.Call)) and node in (
+        getattr(above, "value", None), getattr(above, "func", None),
+    )  # fmt: skip
+    return f"({text})" if loose and (tight or taken) else text
+
+
+def _parse(text: str) -> Any:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return None
+
+
+# ------------------------------------------------------------------- from the reference's statement
+
+
+def follow_reference(site: Site) -> Iterator[Text]:
+    """What the reference has in the place of a part of the statement, the smallest part first."""
+    if site.donor is not None:
+        yield from _follow(site, site.donor)
+
+
+def follow_others(site: Site) -> Iterator[Text]:
+    """The same from statements of the reference that stand elsewhere."""
+    for donor in site.others[:_FEW]:
+        yield from _follow(site, donor)
+
+
+def _follow(site: Site, donor: Any) -> Iterator[Text]:
+    ours, theirs = site.value, value_of(donor)
+    found = list(_differences(ours, theirs))
+    for one, other in found:
+        yield from _put(site, one, other)
+    for one, _ in found:
+        for above in site.code.parents(one):
+            if above is site.statement:
+                break
+            met = next((right for left, right in _pairs(ours, theirs) if left is above), None)
+            if met is not None and isinstance(above, ast.expr):
+                yield from _put(site, above, met)
+    yield from _put(site, ours, theirs)
+
+
+def _put(site: Site, node: Any, donor: Any) -> Iterator[Text]:
+    """Yield a donor in the place of a node; rather with the node's own text where the donor holds it."""
+    if isinstance(node, ast.Call) and isinstance(donor, ast.Call):
+        yield from _complete_call(site, node, donor)
+    inside = [part for part in ast.walk(donor) if isinstance(part, ast.expr) and part is not donor]
+    alike = [part for part in inside if find_words(part) and likeness(part, node) > 0.6]
+    if alike:
+        whole = ast.unparse(donor)
+        part = ast.unparse(max(alike, key=lambda one: likeness(one, node)))
+        if whole.count(part) == 1:
+            yield node, whole.replace(part, site.text(node))
+    yield node, ast.unparse(donor)
+
+
+def _complete_call(site: Site, node: ast.Call, donor: ast.Call) -> Iterator[Text]:
+    """Yield a call with an argument of the donor's that it lacks, or without one that the donor lacks."""
+    own = {one.arg for one in node.keywords}
+    text = site.text(node)
+    for keyword in donor.keywords:
+        if keyword.arg is not None and keyword.arg not in own:
+            yield node, _add_argument(text, node, ast.unparse(keyword))
+    if len(donor.args) > len(node.args):
+        for extra in donor.args[len(node.args) :]:
+            yield node, _add_argument(text, node, ast.unparse(extra), first=bool(node.keywords))
+
+
+def _add_argument(text: str, node: ast.Call, argument: str, first: bool = False) -> str:
+    given = bool(node.args or node.keywords)
+    inner = text.rstrip()[:-1].rstrip().removesuffix(",")
+    return f"{inner}{', ' if given else ''}{argument})" if not first else text
+
+
+def _differences(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the smallest parts in which two trees differ, with a text of their own."""
+    if ast.dump(one) == ast.dump(other):
+        return
+    parts = list(_parts(one, other))
+    if parts and all(isinstance(left, ast.expr) for left, _ in parts):
+        for left, right in parts:
+            yield from _differences(left, right)
+    else:
+        yield one, other
+
+
+def _pairs(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the parts that stand in the same place of two trees."""
+    yield one, other
+    for left, right in _parts(one, other):
+        yield from _pairs(left, right)
+
+
+def _parts(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield the parts of two nodes that stand for each other; nothing if the nodes themselves differ."""
+    if type(one) is not type(other):
+        return
+    if isinstance(one, ast.Call):
+        yield from _parts_of_calls(one, other)
+        return
+    for name, value in ast.iter_fields(one):
+        rest = getattr(other, name, None)
+        if isinstance(value, list):
+            if not isinstance(rest, list) or len(value) != len(rest):
+                return
+        elif not isinstance(value, ast.expr) and not _is_alike(value, rest):
+            return
+    for name, value in ast.iter_fields(one):
+        rest = getattr(other, name)
+        if isinstance(value, ast.expr) and isinstance(rest, ast.expr):
+            yield value, rest
+        elif isinstance(value, list):
+            yield from ((a, b) for a, b in zip(value, rest, strict=True) if isinstance(a, ast.expr))
+
+
+def _parts_of_calls(one: ast.Call, other: ast.Call) -> Iterator[tuple[Any, Any]]:
+    named = {keyword.arg: keyword.value for keyword in other.keywords}
+    own = {keyword.arg for keyword in one.keywords}
+    if len(one.args) != len(other.args) or own != named.keys():
+        return
+    yield one.func, other.func
+    yield from zip(one.args, other.args, strict=True)
+    yield from ((keyword.value, named[keyword.arg]) for keyword in one.keywords)
+
+
+def _is_alike(value: Any, rest: Any) -> bool:
+    if isinstance(value, ast.AST):
+        return isinstance(rest, ast.AST) and ast.dump(value) == ast.dump(rest)
+    return bool(value == rest)
+
+
+# ------------------------------------------------------------------- one mistake each
+
+
+def set_argument(site: Site) -> Iterator[Text]:
+    """A layer is set otherwise than PyTorch's: its argument."""
+    for call in site.walk(ast.Call):
+        named = {one.arg: one for one in call.keywords}
+        for name, value in site.settings.items():
+            if name in named:
+                yield named[name].value, repr(value)
+            elif (
+                dotted(call.func)[-1:].isalnum()
+                and dotted(call.func).rpartition(".")[2][:1].isupper()
+            ):
+                yield call, _add_argument(site.text(call), call, f"{name}={value!r}")
+
+
+def exchange_number(site: Site) -> Iterator[Text]:
+    """Another number, switch or text: of the reference's, or one near."""
+    for node in site.walk(ast.Constant):
+        whole, value = _read_number(site, node)
+        for other in chain(site.numbers, _list_near(value)):
+            if _is_of_kind(other, value) and other != value:
+                yield whole, repr(other)
+
+
+def _is_of_kind(one: Any, other: Any) -> bool:
+    return type(one) is type(other) or {type(one), type(other)} <= {int, float}
+
+
+def _read_number(site: Site, node: ast.Constant) -> tuple[Any, Any]:
+    """Return a number's node and its value, its sign included."""
+    above = next(site.code.parents(node), None)
+    if isinstance(above, ast.UnaryOp) and isinstance(above.op, ast.USub):
+        return above, -node.value  # type: ignore[operator]
+    return node, node.value
+
+
+def _list_near(value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int):
+        ahead = [value + 1, value - 1] if value < 0 else [value - 1, value + 1]
+        near = [*ahead, -value, 0, 1, 2, -1, -2] if abs(value) <= _SMALL else []
+        yield from dict.fromkeys([*near, 2 * value, value // 2])
+    elif isinstance(value, float):
+        yield from (value / 2, 2 * value, -value, 0.0, 1.0, value / 10, 10 * value)
+
+
+_OPERATORS: Final[Mapping[type, str]] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Pow: "**", ast.Mod: "%",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|",
+}  # fmt: skip
+_TAKEN_FOR: Final[Mapping[str, str]] = {
+    "+": "-*", "-": "+", "*": "/+", "/": "*", "//": "/%", "%": "//", "**": "*", "&": "|", "|": "&", "@": "*",
+}  # fmt: skip
+
+
+def exchange_operator(site: Site) -> Iterator[Text]:
+    """Another operator between the same operands."""
+    for node in site.walk(ast.BinOp):
+        left, right = site.text(node.left), site.text(node.right)
+        right = f"({right})" if isinstance(node.right, ast.BinOp) else right
+        left = f"({left})" if isinstance(node.left, ast.BinOp) else left
+        sign = _OPERATORS.get(type(node.op), "")
+        for other in ("//",) if sign == "%" else _TAKEN_FOR.get(sign, ""):
+            yield node, f"{left} {other} {right}"
+
+
+def exchange_operands(site: Site) -> Iterator[Text]:
+    """The same operands, arguments or elements in another order."""
+    for node in site.walk(ast.BinOp):
+        sign = _OPERATORS.get(type(node.op))
+        if sign is not None and sign not in "+*&|":
+            left, right = (
+                f"({text})" if isinstance(one, ast.BinOp) else text
+                for one, text in ((n, site.text(n)) for n in (node.left, node.right))
+            )
+            yield node, f"{right} {sign} {left}"
+    for node in site.walk(ast.List, ast.Tuple, ast.Call):
+        parts = node.args if isinstance(node, ast.Call) else node.elts
+        texts = [site.text(one) for one in parts]
+        if not 2 <= len(parts) <= 5 or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+            continue
+        for order in _list_orders(parts):
+            start, end = parts[0], parts[-1]
+            if isinstance(node, ast.Call):
+                rest = [site.text(keyword.value) for keyword in node.keywords]
+                words = [
+                    f"{k.arg}={v}" if k.arg else f"**{v}"
+                    for k, v in zip(node.keywords, rest, strict=True)
+                ]
+                yield (
+                    node,
+                    f"{site.text(node.func)}({', '.join([*(texts[at] for at in order), *words])})",
+                )
+            elif start is not end:
+                opening, closing = ("[", "]") if isinstance(node, ast.List) else ("(", ")")
+                bare = isinstance(node, ast.Tuple) and not site.text(node).startswith("(")
+                made = ", ".join(texts[at] for at in order)
+                yield node, made if bare else f"{opening}{made}{closing}"
+
+
+def _list_orders(parts: Sequence[Any]) -> Iterator[Sequence[int]]:
+    """Yield orders of a few things: pairs exchanged first, then all if they are the axes of a tensor."""
+    count, places = len(parts), range(len(parts))
+    for first in places:
+        for second in range(first + 1, count):
+            order = [*places]
+            order[first], order[second] = second, first
+            yield order
+    numbers = [one.value for one in parts if isinstance(one, ast.Constant)]
+    if count <= 4 and sorted(map(repr, numbers)) == [str(at) for at in places]:
+        yield from permutations(places)
+
+
+_COMPARISONS: Final[Mapping[type, Sequence[str]]] = {
+    ast.Eq: ("!=",), ast.NotEq: ("==",), ast.Lt: (">=", "<=", ">"), ast.LtE: ("<", ">"),
+    ast.Gt: ("<=", ">=", "<"), ast.GtE: (">", "<"), ast.Is: ("is not",), ast.IsNot: ("is",),
+    ast.In: ("not in",), ast.NotIn: ("in",),
+}  # fmt: skip
+
+
+def exchange_comparison(site: Site) -> Iterator[Text]:
+    """Another comparison, `and` for `or`, or a condition turned round."""
+    for node in site.walk(ast.Compare):
+        if len(node.ops) == 1:
+            left, right = site.text(node.left), site.text(node.comparators[0])
+            for sign in _COMPARISONS.get(type(node.ops[0]), ()):
+                yield node, f"{left} {sign} {right}"
+    for node in site.walk(ast.BoolOp):
+        sign = " or " if isinstance(node.op, ast.And) else " and "
+        yield node, sign.join(site.text(one) for one in node.values)
+        for one in node.values:
+            yield node, site.text(one)
+    for node in site.walk(ast.UnaryOp):
+        if isinstance(node.op, (ast.Not, ast.USub, ast.Invert)):
+            yield node, site.text(node.operand)
+    for node in site.walk(ast.IfExp):
+        yield node, site.text(node.body)
+        yield node, site.text(node.orelse)
+    if isinstance(site.statement, (ast.If, ast.While)):
+        yield site.value, ast.unparse(ast.UnaryOp(ast.Not(), site.value))
+
+
+_ALIKE: Final[Sequence[Sequence[str]]] = (
+    ("relu", "gelu", "tanh", "sigmoid", "silu", "swish", "leaky_relu", "elu", "softplus", "relu6", "mish"),
+    ("ReLU", "GELU", "Tanh", "Sigmoid", "Silu", "Swish", "LeakyReLU", "ELU", "Softplus", "Hardswish"),
+    ("softmax", "log_softmax"), ("zeros", "ones"), ("zeros_like", "ones_like"), ("cos", "sin"),
+    ("max", "min", "mean", "sum"), ("argmax", "argmin"), ("maximum", "minimum"), ("triu", "tril"),
+    ("exp", "log"), ("sqrt", "rsqrt"), ("add", "subtract"), ("multiply", "divide"),
+    ("floor", "ceil", "round"), ("LayerNorm", "RMSNorm"), ("Adam", "AdamW"), ("mse_loss", "l1_loss"),
+    ("tile", "repeat_interleave"),
+    ("concat", "stack"), ("any", "all"), ("std", "var"),
+)  # fmt: skip
+
+
+def exchange_function(site: Site) -> Iterator[Text]:
+    """Another function of the same kind."""
+    for node in site.walk(ast.Attribute, ast.Name):
+        last = node.attr if isinstance(node, ast.Attribute) else node.id
+        for group in _ALIKE:
+            if last in group:
+                text = site.text(node)
+                yield from ((node, text.removesuffix(last) + other) for other in group)
+    for node in site.walk(ast.Constant):
+        for group in _ALIKE[:1]:
+            if node.value in group:
+                yield from ((node, repr(other)) for other in group)
+
+
+def drop_call(site: Site) -> Iterator[Text]:
+    """A call, an operand or an argument is one too many."""
+    for node in site.walk(ast.Call):
+        if isinstance(node.func, ast.Attribute):
+            yield node, site.text(node.func.value)
+        for one in node.args[:2]:
+            yield node, site.text(one)
+        texts = [site.text(one) for one in node.args]
+        named = [ast.unparse(one) for one in node.keywords]
+        for at in range(len(texts) + len(named)):
+            rest = [*texts, *named]
+            del rest[at]
+            yield node, f"{site.text(node.func)}({', '.join(rest)})"
+    for node in site.walk(ast.BinOp):
+        yield node, site.text(node.left)
+        yield node, site.text(node.right)
+
+
+def exchange_name(site: Site) -> Iterator[Text]:
+    """Another variable, or another attribute of the same object."""
+    for node in site.walk(ast.Name, ast.Attribute):
+        name = dotted(node)
+        if not name or not isinstance(node.ctx, ast.Load) or name not in site.names:
+            continue
+        own = name.startswith("self.")
+        alike = [
+            other for other in site.names if other.startswith("self.") == own and other != name
+        ]
+        ranked = sorted(alike, key=lambda other: -_share(name, other))
+        yield from ((node, other) for other in ranked[:_MANY])
+
+
+def _share(name: str, other: str) -> float:
+    first, second = set(name.split("_")), set(other.split("_"))
+    return len(first & second) / max(len(first | second), 1)
+
+
+def add_call(site: Site) -> Iterator[Text]:
+    """A call that the reference makes here and the port does not."""
+    values = [*_list_values(site)]
+    for name in site.called:
+        yield from ((node, f"{name}({site.text(node)})") for node in values)
+
+
+def _list_values(site: Site) -> Iterator[Any]:
+    """Yield what a statement hands on: the whole, and the arguments of its calls."""
+    yield site.value
+    for node in site.walk(ast.Call, ast.BinOp):
+        if isinstance(node, ast.Call):
+            yield from node.args
+        elif isinstance(node, ast.BinOp):
+            yield from (node.left, node.right)
+
+
+def add_summand(site: Site) -> Iterator[Text]:
+    """A summand or a factor that the port leaves out."""
+    for sign in "+*":
+        for name in site.names[:_MANY]:
+            if not name.startswith("self."):
+                yield site.value, f"{site.text(site.value)} {sign} {name}"
+
+
+Row = Callable[[Site], Iterable[Text]]
+ROWS: Final[Mapping[str, Row]] = {
+    "setting": set_argument,
+    "reference": follow_reference,
+    "missing-call": add_call,
+    "elsewhere": follow_others,
+    "number": exchange_number,
+    "operator": exchange_operator,
+    "function": exchange_function,
+    "order": exchange_operands,
+    "condition": exchange_comparison,
+    "surplus": drop_call,
+    "name": exchange_name,
+    "missing-summand": add_summand,
+}
+"""kind of mistake -> what makes its candidates, the likeliest first"""

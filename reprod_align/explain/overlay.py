@@ -1,0 +1,232 @@
+"""Another text of source files, in force while a block lasts; the files themselves stay as they are.
+
+Functions of modules that are loaded get their new code, so that whoever holds them runs it. A model
+that is made in the block is made by the new text: its constructors are functions too.
+"""
+
+import ast
+import inspect
+import linecache
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import lru_cache
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+_ABSENT: Final = object()
+Key = tuple[str, int]
+"""a function's qualified name, and which of that name it is"""
+
+
+class NotAppliedError(Exception):
+    """A text that cannot take effect in what is loaded."""
+
+
+@contextmanager
+def overlaid(
+    before: Mapping[str, str], after: Mapping[str, str], classes: Iterable[type] = ()
+) -> Iterator[None]:
+    """Put texts of files in force in the block.
+
+    before: file -> its text as it was loaded; after: the same files' other text. classes: of live
+    objects, whose functions may be of no module's namespace.
+    Raises NotAppliedError if a text does not compile, or if what it changes is neither a function nor
+    an assignment in a module or a class.
+    """
+    held = [*classes]
+    with ExitStack() as stack:
+        for file, text in after.items():
+            if text != before[file]:
+                stack.enter_context(_overlay(file, before[file], text, held))
+        yield
+
+
+@contextmanager
+def _overlay(file: str, before: str, after: str, classes: Iterable[type]) -> Iterator[None]:
+    old, new = _list_code(file, before), _list_code(file, after)
+    modules = [module for module in [*sys.modules.values()] if _is_of(module, file)]
+    functions = [*_find_functions(file, modules, classes)]
+    with ExitStack() as stack:
+        stack.enter_context(_show(file, after))
+        for function in functions:
+            code = new.get(_key_of(function.__code__, old))
+            if code is not None:
+                stack.enter_context(_set_code(function, code))
+        for module in modules:
+            stack.enter_context(_assign_anew(module, before, after))
+        yield
+
+
+@contextmanager
+def _show(file: str, text: str) -> Iterator[None]:
+    """Let whoever asks for a line of the file read the other text."""
+    kept = linecache.cache.get(file)
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    try:
+        yield
+    finally:
+        linecache.cache.pop(file)
+        if kept is not None:
+            linecache.cache[file] = kept
+
+
+@contextmanager
+def _set_code(function: FunctionType, code: CodeType) -> Iterator[None]:
+    if code.co_freevars != function.__code__.co_freevars:
+        raise NotAppliedError(f"{code.co_qualname} takes other variables of the code around it")
+    own = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = own
+
+
+@contextmanager
+def _assign_anew(module: ModuleType, before: str, after: str) -> Iterator[None]:
+    """Carry out what a text assigns otherwise: names of the module, and its functions' defaults."""
+    old, new = ast.parse(before), ast.parse(after)
+    own = {ast.dump(node) for node in old.body}
+    changed = [node for node in new.body if ast.dump(node) not in own]
+    space = vars(module)
+    kept = dict(space)
+    with ExitStack() as stack:
+        try:
+            for node in changed:
+                if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+                    _execute(node, space)
+                elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                    stack.enter_context(_set_defaults(node, space.get(node.name), space))
+            yield
+        finally:
+            for name in [*space]:
+                if space[name] is not kept.get(name, _ABSENT):
+                    del space[name]
+            space.update(kept)
+
+
+@contextmanager
+def _set_defaults(node: ast.stmt, held: Any, space: dict[str, Any]) -> Iterator[None]:
+    """Give a function, or each method of a class, the defaults that its text says."""
+    with ExitStack() as stack:
+        if isinstance(node, ast.ClassDef):
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef):
+                    inner = _unwrap(vars(held).get(part.name)) if isinstance(held, type) else None
+                    stack.enter_context(_set_defaults(part, inner, space))
+        elif isinstance(node, ast.FunctionDef) and isinstance(held, FunctionType):
+            function = _unwrap(held)
+            kept = function.__defaults__, function.__kwdefaults__
+            stack.callback(lambda: _give_defaults(function, *kept))
+            _give_defaults(function, *_read_defaults(node, space, *kept))
+        yield
+
+
+def _give_defaults(function: Any, positional: Any, named: Any) -> None:
+    function.__defaults__, function.__kwdefaults__ = positional, named
+
+
+def _read_defaults(node: ast.FunctionDef, space: dict[str, Any], *kept: Any) -> tuple[Any, Any]:
+    """Return a function's defaults; as they were where one cannot be worked out."""
+    arguments = node.args
+    try:
+        positional = tuple(_evaluate(one, space) for one in arguments.defaults) or None
+        named = {
+            argument.arg: _evaluate(value, space)
+            for argument, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+            if value is not None
+        }
+    except Exception:  # such as a name of the class that holds the function
+        return kept[0], kept[1]
+    return positional, named or None
+
+
+def _evaluate(node: ast.expr, space: dict[str, Any]) -> Any:
+    return eval(compile(ast.Expression(node), "<default>", "eval"), space)
+
+
+def _execute(node: ast.stmt, space: dict[str, Any]) -> None:
+    try:
+        exec(compile(ast.Module([node], []), space.get("__file__", ""), "exec"), space)
+    except Exception as error:
+        raise NotAppliedError(f"line {node.lineno}: {error}") from error
+
+
+def _is_of(module: object, file: str) -> bool:
+    return isinstance(module, ModuleType) and getattr(module, "__file__", None) == file
+
+
+def _find_functions(
+    file: str, modules: Iterable[ModuleType], classes: Iterable[type]
+) -> Iterator[FunctionType]:
+    """Yield the functions that are written in a file, each once."""
+    seen: set[int] = set()
+    waiting: list[Any] = [value for module in modules for value in [*vars(module).values()]]
+    held = {base for kind in classes for base in kind.__mro__}
+    waiting += held
+    names = {module.__name__ for module in modules}
+    while waiting:
+        value = waiting.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, type):
+            if value.__module__ in names or value in held:
+                waiting += vars(value).values()
+        elif isinstance(value, property):
+            waiting += [value.fget, value.fset]
+        elif isinstance(value, (staticmethod, classmethod)):
+            waiting.append(value.__func__)
+        elif isinstance(value, FunctionType):
+            if value.__code__.co_filename == file:
+                yield value
+            waiting += [value.__dict__.get("__wrapped__"), *_list_cells(value)]
+
+
+def _list_cells(function: FunctionType) -> Iterator[Any]:
+    """Yield the functions that a decorator's wrapper calls."""
+    for cell in function.__closure__ or ():
+        try:
+            content = cell.cell_contents
+        except ValueError:  # it is empty
+            continue
+        if isinstance(content, FunctionType):
+            yield content
+
+
+def _unwrap(value: Any) -> Any:
+    plain = value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
+    return inspect.unwrap(plain) if callable(plain) else plain
+
+
+def _key_of(code: CodeType, known: Mapping[Key, CodeType]) -> Key:
+    """Return the name of a function's code in the text that it was loaded from."""
+    wanted = code.co_qualname, code.co_firstlineno
+    return next(
+        (key for key, one in known.items() if (one.co_qualname, one.co_firstlineno) == wanted),
+        (code.co_qualname, -1),
+    )
+
+
+@lru_cache(maxsize=32)
+def _list_code(file: str, text: str) -> Mapping[Key, CodeType]:
+    """Return the code of every function of a text."""
+    try:
+        whole = compile(text, file, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise NotAppliedError(str(error)) from error
+    counts: Counter[str] = Counter()
+    found = {}
+    for code in _walk(whole):
+        found[code.co_qualname, counts[code.co_qualname]] = code
+        counts[code.co_qualname] += 1
+    return found
+
+
+def _walk(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _walk(constant)

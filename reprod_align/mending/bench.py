@@ -1,0 +1,158 @@
+"""Judges the pair with another text of the port's files: is the difference gone with it?"""
+
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reprod_align.alignment import compare_sides
+from reprod_align.alignment.judge import Pair, judge
+from reprod_align.errors import ReprodError
+from reprod_align.explain.overlay import NotAppliedError, overlaid
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.report import STAGES, Finding, Report
+
+Texts = Mapping[str, str]
+"""file -> its text"""
+Fault = tuple[str, str, str]
+"""the stage and the place of a finding, and which of the place's values differs first"""
+_LAST = "its output"  # of the values at one place
+MakePort = Callable[[], LocalSide]
+
+
+@dataclass
+class Bench:
+    """The pair, the port made anew for each text."""
+
+    reference: LocalSide
+    make_port: MakePort
+    inputs: Inputs
+    steps: int = 3
+    name_map: Mapping[str, str] | None = None
+    copy_weights: bool = True
+    widened: bool = False
+    """whether the models' own requests for float32 are answered with float64"""
+    rebuilds: bool = True
+    """whether the port is a new model each time"""
+    classes: Sequence[type] = ()
+    """of its modules"""
+    loaded: dict[str, str] = field(default_factory=dict)
+    """the files' texts as they were loaded"""
+    seconds: float = 0.0
+    """that the longest run of the pair has taken"""
+
+    def text_of(self, file: str, texts: Texts) -> str:
+        """Return a file's text among `texts`, or as it was loaded."""
+        if file not in self.loaded:
+            self.loaded[file] = Path(file).read_bytes().decode("utf-8")
+        return texts.get(file, self.loaded[file])
+
+    @contextmanager
+    def port_with(self, texts: Texts) -> Iterator[LocalSide]:
+        """Yield the port that other texts of its files make. Raises NotAppliedError, or what it raises."""
+        with overlaid(self.loaded, texts, self.classes):
+            yield self.make_port()
+
+    def judge(self, texts: Texts, inputs: Inputs | None = None) -> "Outcome":
+        """Return which places differ with these texts, of the first stage at which any does."""
+        began = time.monotonic()
+        try:
+            with self.port_with(texts) as port, warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return _read_outcome(self._judge(port, self.inputs if inputs is None else inputs))
+        except (NotAppliedError, ModelFailure, ReprodError) as error:
+            return Outcome(error=str(error))
+        except Exception as error:  # of the port's constructors
+            return Outcome(error=f"{type(error).__name__}: {error}")
+        finally:
+            self.seconds = max(self.seconds, time.monotonic() - began)
+
+    def _judge(self, port: LocalSide, inputs: Inputs) -> Report:
+        pair = Pair(
+            self.reference, port, inputs, self.steps, self.name_map, self.copy_weights,
+            further=False, places_only=True,
+        )  # fmt: skip
+        with ExitStack() as stack:
+            stack.enter_context(self.reference.working("float64", self.widened))
+            stack.enter_context(port.working("float64", self.widened, at_rest=True))
+            return judge(pair, "float64")
+
+    def use_one_thread(self) -> None:
+        """Let both frameworks compute in one thread, as a copy of this process must."""
+        for framework in (self.reference.fw, self.make_port().fw):
+            framework.use_one_thread()
+
+    def judge_fully(self, texts: Texts) -> Report:
+        """Return the whole report with these texts. Raises what the port raises."""
+        with self.port_with(texts) as port:
+            return compare_sides(
+                self.reference, port, self.inputs, self.steps, self.name_map, self.copy_weights
+            )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of the pair with a text."""
+
+    passed: bool = False
+    """whether nothing differs"""
+    ran: bool = False
+    """whether the port could be made and run"""
+    faults: Mapping[Fault, float] = field(default_factory=dict)
+    """the places that differ, and by how much at most"""
+    error: str = ""
+
+    @property
+    def stage(self) -> int:
+        """The number of the first stage at which anything differs."""
+        found = [STAGES.index(fault[0]) for fault in self.faults]
+        return min(found, default=len(STAGES))
+
+    def mends(
+        self,
+        before: "Outcome",
+        fault: Fault,
+        mended: Collection[Fault] = (),
+        uncovers: bool = False,
+    ) -> bool:
+        """Tell whether a fault of `before` is gone and none is new but of a later stage.
+
+        mended: faults that earlier edits have mended, none of which may come back. uncovers: another
+        value may differ at the same place, as if the first one had hidden it.
+        """
+        if not self.ran or fault in self.faults or any(one in self.faults for one in mended):
+            return False
+        last = max(before.stage, STAGES.index(fault[0]))
+        return all(
+            one in before.faults
+            or (uncovers and _may_be_hidden_by(one, fault))
+            or STAGES.index(one[0]) > last
+            for one in self.faults
+        )
+
+
+def _may_be_hidden_by(one: Fault, first: Fault) -> bool:
+    """Tell whether a fault may have been hidden by another one at the same place: it is named once."""
+    return one[:2] == first[:2] and first[0] == "forward" and not first[2].endswith(_LAST)
+
+
+def _read_outcome(report: Report) -> Outcome:
+    faults: dict[Fault, float] = {
+        (found.stage, place, _name_value(found)): found.difference
+        for found in report.findings
+        for place in (found.place, *found.places)
+    }
+    return Outcome(report.passed, not report.port_raised, faults)
+
+
+def _name_value(finding: Finding) -> str:
+    """Return which value of its place a finding is about: "its output", "the value it hands to b"."""
+    return finding.message.partition(": ")[0]
+
+
+def list_classes(side: LocalSide) -> Sequence[type]:
+    """Return the classes of a model's modules."""
+    return [*{type(module) for _, module in side.fw.modules(side.model)}]

@@ -1,0 +1,166 @@
+"""Mends a port: one fault after another, each by the edit with which it is gone; then the proof."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from reprod_align.alignment import check_arguments
+from reprod_align.base.progress import tell
+from reprod_align.explain.code import Edit
+from reprod_align.mending.bench import Bench, Fault, MakePort, Outcome, list_classes
+from reprod_align.mending.patch import make_patch
+from reprod_align.mending.proof import Proof, prove
+from reprod_align.mending.result import Mend, Mended
+from reprod_align.mending.scope import Sources, find_scope
+from reprod_align.mending.search import Trial, apply, find_edit
+from reprod_align.model.inputs import check_inputs
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Inputs
+from reprod_align.report import Finding, Report
+
+_MOST = 12  # edits
+
+
+@dataclass
+class Course:
+    """The way from the port as it came to the port with the edits."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    mends: list[Mend] = field(default_factory=list)
+    edits: list[tuple[str, Edit]] = field(default_factory=list)
+    """each in the text that the ones before it have made"""
+    mended: list[Fault] = field(default_factory=list)
+    """what they have mended"""
+    left: list[Finding] = field(default_factory=list)
+    """for which no edit was found"""
+    has_source: bool = False
+    """whether there was any source to edit"""
+
+
+def mend_port(
+    reference: LocalSide,
+    make_port: MakePort,
+    inputs: Inputs,
+    steps: int = 3,
+    name_map: Mapping[str, str] | None = None,
+    copy_weights: bool = True,
+    rebuilds: bool = True,
+) -> Mended:
+    """Return the edits that make a port faithful, and their proof. Its files are left as they are.
+
+    make_port: makes the Paddle side. rebuilds: whether its model is a new one each time, so that what
+    constructors say can be edited. The patch names files from the working directory.
+    Raises ReprodError if the pair cannot be judged.
+    """
+    check_inputs(inputs)
+    port = make_port()
+    check_arguments(steps, name_map, copy_weights, None, reference, port)
+    bench = Bench(
+        reference, make_port, inputs, steps, name_map, copy_weights, rebuilds=rebuilds,
+        classes=() if rebuilds else list_classes(port),
+    )  # fmt: skip
+    tell("judging the port")
+    first = bench.judge_fully({})
+    if first.passed:
+        return Mended(first, (), "", Proof(first))
+    bench = replace(bench, widened=reference.asked_float32 or port.asked_float32)
+    course = _mend_all(bench, first)
+    _leave_out(bench, course)
+    tell("proving the edits")
+    proof = prove(bench, course.texts) if course.mends else Proof(first)
+    edits = tuple(replace(one, level=proof.level) for one in course.mends)
+    patch = make_patch(bench.loaded, course.texts, Path.cwd())
+    return Mended(first, edits, patch, proof, tuple(course.left), course.texts, course.has_source)
+
+
+def _mend_all(bench: Bench, first: Report) -> Course:
+    """Find an edit for one finding after another, until none differs or none is found."""
+    course, report = Course(), first
+    while len(course.mends) < _MOST:
+        before = bench.judge(course.texts)
+        if before.passed or not _mend_one(bench, course, report, before):
+            break
+        report = bench.judge_fully(course.texts)
+    course.left = [] if report.passed else list(report.findings)
+    return course
+
+
+def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
+    """Find an edit for the first finding that has one; tell whether there is any."""
+    with bench.port_with(course.texts) as port:
+        aims = [
+            (
+                finding,
+                fault,
+                find_scope(finding, bench.reference, port, report.pairs, Sources(course.texts)),
+            )
+            for finding, fault in _list_aims(report, before)
+        ]
+    course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
+    for finding, fault, scope in aims:
+        found = find_edit(bench, course.texts, scope, fault, before, course.mended)
+        if found is not None:
+            _keep(bench, course, found[0], finding, fault)
+            return True
+    return False
+
+
+def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
+    """Return the findings that the judge of places knows too, with their faults."""
+    aims = [
+        (one, fault)
+        for one in report.findings
+        for fault in before.faults
+        if fault[:2] == (one.stage, one.place)
+    ]
+    return aims or [(report.findings[0], fault) for fault in [*before.faults][:1]]
+
+
+def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:
+    one = trial.candidate
+    course.texts = apply(bench, course.texts, trial)
+    course.mended.append(fault)
+    course.edits.append((trial.file, one.edit))
+    course.mends.append(
+        Mend(
+            one.kind,
+            trial.file,
+            one.line,
+            one.before,
+            one.after,
+            *fault[:2],
+            finding.message,
+            finding.difference,
+        )
+    )
+
+
+def _leave_out(bench: Bench, course: Course) -> None:
+    """Take out the edits that are not needed: without one of them the rest do."""
+    if len(course.mends) < 2 or not bench.judge(course.texts).passed:
+        return
+    for number in reversed(range(len(course.mends) - 1)):
+        texts = _without(bench, course, number)
+        if texts is not None and bench.judge(texts).passed:
+            course.texts = texts
+            del course.mends[number], course.edits[number]
+
+
+def _without(bench: Bench, course: Course, number: int) -> dict[str, str] | None:
+    """Return the texts without one edit; None if a later one changes the same part."""
+    file, edit = course.edits[number]
+    texts: dict[str, str] = {}
+    moved = len(edit.text.encode()) - (edit.end - edit.start)
+    end = edit.start + len(edit.text.encode())
+    for at, (other, later) in enumerate(course.edits):
+        if at == number:
+            continue
+        made = later
+        if other == file and at > number:
+            if later.start < end and later.end > edit.start:
+                return None
+            if later.start >= end:
+                made = Edit(later.start - moved, later.end - moved, later.text)
+        content = bench.text_of(other, texts).encode()
+        texts[other] = (content[: made.start] + made.text.encode() + content[made.end :]).decode()
+    return texts

@@ -1,0 +1,120 @@
+"""What `fix` found: the edits, the patch and their proof, as text and as JSON."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from reprod_align.base.json import as_json
+from reprod_align.base.text import count, shorten
+from reprod_align.mending.proof import ENOUGH, Level, Proof
+from reprod_align.report import Finding, Report
+
+_NAMED = 3  # batches in one line
+
+
+@dataclass(frozen=True)
+class Mend:
+    """One edit of the port, and what it does."""
+
+    kind: str
+    """the kind of mistake, a stable name: "reference", "number", "operator", ..."""
+    file: str
+    line: int
+    """from 1, in the file as it was before this edit"""
+    before: str
+    after: str
+    stage: str
+    place: str
+    """the module or parameter whose difference is gone with it"""
+    reason: str
+    """what was found there"""
+    difference: float
+    """the largest absolute difference there, before"""
+    level: Level = "unproven"
+
+    @property
+    def where(self) -> str:
+        """The file, as seen from the working directory, and the line."""
+        path = Path(self.file)
+        inside = path.is_relative_to(Path.cwd())
+        return f"{path.relative_to(Path.cwd()) if inside else path}:{self.line}"
+
+    def __str__(self) -> str:
+        """Return the edit in one line."""
+        before, after = (" ".join(text.split()) for text in (self.before, self.after))
+        return f"{self.where}: `{before}` becomes `{after}`"
+
+
+@dataclass(frozen=True)
+class Mended:
+    """The result of `fix`."""
+
+    first: Report
+    """of the port as it came"""
+    edits: tuple[Mend, ...]
+    patch: str
+    """one unified diff; "" without edits"""
+    proof: Proof
+    left: tuple[Finding, ...] = ()
+    """findings for which no edit was found"""
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """file -> its mended text"""
+    has_source: bool = True
+    """whether there was any source to edit"""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the mended port."""
+        return self.proof.report.verdict
+
+    @property
+    def passed(self) -> bool:
+        """Whether the port is faithful at the end."""
+        return self.proof.report.passed and not self.proof.refuted
+
+    def summary(self) -> str:
+        """Return the result as text: the verdict, the edits, what is left, the patch."""
+        lines = [f"verdict: {self.verdict}{self._tell_edits()}", *self._tell_proof()]
+        for number, edit in enumerate(self.edits, 1):
+            lines += ["", f"  {number}. {edit}",
+                      f"     {edit.stage}: {edit.place}: it differed by {edit.difference:.1e}"]  # fmt: skip
+        if not self.has_source:
+            lines += [
+                "",
+                "the port has no source that can be edited there: it is compiled, or made by exec",
+            ]
+        if self.left:
+            lines += ["", "no edit was found for:", *(f"  - {finding}" for finding in self.left)]
+        return "\n".join([*lines, "", self.patch] if self.patch else lines)
+
+    def __str__(self) -> str:
+        """Return the summary."""
+        return self.summary()
+
+    def _tell_edits(self) -> str:
+        if not self.edits:
+            return ", as it is" if self.passed else ""
+        return f", with {count(len(self.edits), 'edit')} ({self.proof.level})"
+
+    def _tell_proof(self) -> Iterator[str]:
+        """Yield what the edits were tried on."""
+        proof = self.proof
+        if proof.refuted:
+            yield f"on another batch, {proof.refuted}, the pair still differs"
+        elif self.edits and self.passed:
+            named = shorten(proof.batches, _NAMED)
+            yield f"{count(len(proof.batches), 'batch', 'batches')} that no search has seen agree: {named}"
+            if len(proof.batches) < ENOUGH:
+                yield f"{ENOUGH} are needed for a proof: the PyTorch model takes no more of those derived"
+
+    def to_json(self) -> str:
+        """Return the result as strict JSON."""
+        return as_json({
+            "passed": self.passed,
+            "verdict": self.verdict,
+            "edits": [asdict(one) for one in self.edits],
+            "patch": self.patch,
+            "batches": list(self.proof.batches),
+            "refuted": self.proof.refuted,
+            "left": list(self.left),
+        })  # fmt: skip

@@ -1,0 +1,305 @@
+"""Where the edit that mends a finding may stand, and what the reference has there."""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from reprod_align.base.naming import is_within, parent
+from reprod_align.explain.code import Code, dotted, list_imports
+from reprod_align.explain.donor import (
+    likeness,
+    list_statements,
+    map_names,
+    pair_statements,
+    translate,
+)
+from reprod_align.explain.edits import Site
+from reprod_align.model.side import ModelInfo, Side
+from reprod_align.report import Finding
+
+_LEVELS: Final = 6  # classes of the user's: a module's own, and those of the modules around it
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A function of the port in which the edit may stand, and the reference's that does the same."""
+
+    file: str
+    name: str
+    """qualified: "BertSelfAttention.forward" """
+    donors: Sequence["Donor"] = ()
+    """what the reference could have in its place: one is chosen when it is asked for"""
+
+
+@dataclass(frozen=True, eq=False)
+class Donor:
+    """A function of the reference, and what the imports of its file bind."""
+
+    function: Function
+    imports: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The functions that may be edited for a finding, the likeliest first."""
+
+    regions: Sequence[Region]
+    place: tuple[str, int]
+    """the file and the line that the finding names; ("", 0)"""
+    settings: Mapping[str, Any]
+    """of PyTorch's module, where Paddle's differ"""
+    numbers: Sequence[Any]
+    """that PyTorch's module holds"""
+
+
+class Sources:
+    """The files of both sides, parsed once."""
+
+    def __init__(self, texts: Mapping[str, str] = MappingProxyType({})) -> None:
+        """texts: of files that are read from memory."""
+        self._texts = texts
+        self._read: dict[str, Code | None] = {}
+
+    def code(self, file: str) -> Code | None:
+        """Return a file's code; None if it can't be read or parsed."""
+        if file not in self._read:
+            try:
+                text = self._texts.get(file)
+                self._read[file] = Code(read_source(file) if text is None else text)
+            except (OSError, SyntaxError, ValueError):
+                self._read[file] = None
+        return self._read[file]
+
+
+def read_source(file: str) -> str:
+    """Return a file's text, its line ends as they stand. Raises OSError or ValueError."""
+    return Path(file).read_bytes().decode("utf-8")
+
+
+def find_scope(
+    finding: Finding, reference: Side, port: Side, modules: Mapping[str, str], sources: Sources
+) -> Scope:
+    """Return where the edit for a finding may stand. modules: PyTorch's name -> Paddle's."""
+    theirs, ours = read_place(finding.paddle_line), read_place(finding.torch_line)
+    known, described = reference.describe(), port.describe()
+    path, other = _find_modules(finding, known, described, modules)
+    regions = [*_find_function(theirs, ours, sources)]
+    donors = [*_list_donors(_find_classes(reference, other, sources), sources)]
+    for file, owner in _find_classes(port, path, sources):
+        regions += _list_methods(file, owner, donors, sources)
+    settings, numbers = _read_settings(known, described, other, path)
+    unique = {(one.file, one.name): one for one in reversed(regions)}
+    ordered = sorted(unique.values(), key=lambda one: regions.index(one))
+    return Scope(ordered, theirs, settings, numbers)
+
+
+def read_place(line: str | None) -> tuple[str, int]:
+    """Return the file and the line of "models/pd_bert.py:12"; ("", 0) for None."""
+    file, _, number = (line or "").rpartition(":")
+    return (str(Path(file).resolve()), int(number)) if number.isdigit() else ("", 0)
+
+
+def _find_modules(
+    finding: Finding, known: ModelInfo, described: ModelInfo, modules: Mapping[str, str]
+) -> tuple[str, str]:
+    """Return the port's module of a finding, and the reference's: a parameter's owner."""
+    path, other = finding.paddle_name, finding.torch_name
+    path = path if path in described.modules else parent(path)
+    other = other if other in known.modules else parent(other)
+    return path, other
+
+
+def _find_function(
+    theirs: tuple[str, int], ours: tuple[str, int], sources: Sources
+) -> Iterator[Region]:
+    """Yield the function around the line that the finding names."""
+    code, donor_code = sources.code(theirs[0]), sources.code(ours[0])
+    name = name_around(code, theirs[1]) if code is not None else ""
+    if name:
+        donor = find_around(donor_code, ours[1]) if donor_code is not None else None
+        donors = [Donor(donor, list_imports(donor_code.tree))] if donor and donor_code else []
+        yield Region(theirs[0], name, donors)
+
+
+def _find_classes(side: Side, path: str, sources: Sources) -> list[tuple[str, str]]:
+    """Return the files and names of the user's classes of a module and of those around it."""
+    found: dict[tuple[str, str], None] = {}
+    while len(found) < _LEVELS:
+        lines = side.find_classes(path)
+        for line in lines:
+            if line.file != lines[0].file:
+                continue  # a base class that other models share
+            code = sources.code(line.file)
+            name = name_around(code, line.line + 1) if code is not None else ""
+            if name:
+                found[line.file, name.rpartition(".")[0]] = None
+        if not path:
+            break
+        path = parent(path)
+    return list(found)
+
+
+def _list_methods(
+    file: str, owner: str, donors: Sequence[Donor], sources: Sources
+) -> Iterator[Region]:
+    """Yield the methods of a class, and the functions of its file that they call."""
+    code = sources.code(file)
+    held = find_named(code, owner) if code is not None else None
+    if code is None or held is None:
+        return
+    methods = [one for one in held.body if isinstance(one, Function)]
+    order = sorted(methods, key=lambda one: (one.name == "__init__", one.name != "forward"))
+    called = {dotted(call.func).rpartition(".")[2] for one in methods for call in ast.walk(one)
+              if isinstance(call, ast.Call)}  # fmt: skip
+    helpers = [one for one in code.tree.body if isinstance(one, Function) and one.name in called]
+    for method in [*order, *helpers]:
+        name = f"{owner}.{method.name}" if method in methods else method.name
+        yield Region(file, name, donors)
+
+
+def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterator[Donor]:
+    """Yield the methods of the reference's classes, and the functions beside them."""
+    for file, owner in classes:
+        code = sources.code(file)
+        held = find_named(code, owner) if code is not None else None
+        if code is not None and held is not None:
+            imports = list_imports(code.tree)
+            for one in [*held.body, *code.tree.body]:
+                if isinstance(one, Function):
+                    yield Donor(one, imports)
+
+
+def _choose_donor(function: Function, donors: Sequence[Donor]) -> Donor | None:
+    """Return the reference's function that does what one of the port does: the most alike."""
+    return max(donors, default=None,
+               key=lambda one: likeness(function, one.function)
+               + (one.function.name == function.name))  # fmt: skip
+
+
+def _read_settings(
+    known: ModelInfo, described: ModelInfo, other: str, path: str
+) -> tuple[dict[str, Any], list[Any]]:
+    """Return PyTorch's settings that differ from Paddle's, and all plain values around the place."""
+    settings: dict[str, Any] = {}
+    ours, theirs = known.modules.get(other), described.modules.get(path)
+    if ours is not None and theirs is not None:
+        settings = {
+            name: value
+            for name, value in ours.values.items()
+            if theirs.values.get(name) != value and isinstance(value, (bool, int, float, str))
+        }
+    values: dict[Any, None] = dict.fromkeys(settings.values())
+    for name, module in known.modules.items():
+        if is_within(name, other):
+            values.update(dict.fromkeys(
+                value for value in module.values.values() if isinstance(value, (int, float, str))
+            ))  # fmt: skip
+    return settings, list(values)[:12]
+
+
+# ------------------------------------------------------------------- functions by name
+
+
+def name_around(code: Code, line: int) -> str:
+    """Return the qualified name of the innermost function around a line; "" if there is none."""
+    names = [name for name, node in _list_named(code.tree) if isinstance(node, Function)
+             and node.lineno <= line <= (node.end_lineno or 0)]  # fmt: skip
+    return names[-1] if names else ""
+
+
+def find_around(code: Code, line: int) -> Function | None:
+    """Return the innermost function around a line."""
+    name = name_around(code, line)
+    found = find_named(code, name) if name else None
+    return found if isinstance(found, Function) else None
+
+
+def find_named(code: Code, name: str) -> Any:
+    """Return the function or class of a qualified name; None if there is none."""
+    return next((node for known, node in _list_named(code.tree) if known == name), None)
+
+
+def _list_named(node: ast.AST, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield functions and classes with their qualified names, those around before those inside."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (Function, ast.ClassDef)):
+            name = f"{before}{child.name}"
+            yield name, child
+            yield from _list_named(child, f"{name}.")
+        else:
+            yield from _list_named(child, before)
+
+
+# ------------------------------------------------------------------- sites
+
+
+def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
+    """Return the statements of a region, those beside the finding's line first. code: as it is now."""
+    function = find_named(code, region.name)
+    if function is None:
+        return []
+    statements = list_statements(function)
+    port = list_imports(code.tree)
+    donor = _choose_donor(function, region.donors)
+    donors = list_statements(donor.function) if donor is not None else []
+    bound = donor.imports if donor is not None else {}
+    plain = [translate(one, {}, bound, port) for one in donors]
+    met = pair_statements(statements, plain)
+    names = map_names((statements[i], plain[j]) for i, j in met)
+    made = [translate(one, names, bound, port) for one in donors]
+    paired = {i: made[j] for i, j in met}
+    at_hand = _list_names(code, function)
+    called = _list_lacking(function, made, code)
+    numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
+    sites = []
+    for number, statement in enumerate(statements):
+        first = paired.get(number)
+        ranked = sorted(made, key=lambda one: -likeness(statement, one))
+        others = [one for one in ranked if one is not first]
+        sites.append(Site(code, statement, first, others, numbers, at_hand, called, scope.settings))
+    inside = scope.place[0] == region.file
+    return sorted(
+        sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0
+    )
+
+
+def _list_names(code: Code, function: Any) -> list[str]:
+    """Return the variables of a function, and the attributes that its class gives `self`."""
+    arguments = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+    stored = [node.id for node in ast.walk(function)
+              if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]  # fmt: skip
+    owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
+    held = [dotted(node) for node in ast.walk(owner or function)
+            if isinstance(node, ast.Attribute) and dotted(node).count(".") == 1]  # fmt: skip
+    own = [name for name in held if name.startswith("self.")]
+    return [name for name in dict.fromkeys([*arguments, *stored, *own]) if name != "self"]
+
+
+def _list_lacking(function: Any, donors: Sequence[Any], code: Code) -> list[str]:
+    """Return what the reference calls in its function and the port does not."""
+    own = {_name_called(node) for node in ast.walk(function) if isinstance(node, ast.Call)}
+    theirs = [_name_called(node) for donor in donors for node in ast.walk(donor)
+              if isinstance(node, ast.Call)]  # fmt: skip
+    return [name for name in dict.fromkeys(theirs) if name and name not in own]
+
+
+def _name_called(node: ast.Call) -> str:
+    return dotted(node.func)
+
+
+def _list_constants(function: Any) -> list[Any]:
+    """Return the numbers, switches and short texts in a function."""
+    found = (
+        [node.value for node in ast.walk(function) if isinstance(node, ast.Constant)]
+        if function
+        else []
+    )
+    return [
+        one
+        for one in dict.fromkeys(found)
+        if isinstance(one, (bool, int, float, str)) and len(str(one)) < 20
+    ]

@@ -1,0 +1,171 @@
+"""Tries things in copies of this process: a kernel that crashes, or a loop without an end, is an answer.
+
+An edit can give a kernel sizes that end the process, or ask for all memory there is.
+"""
+
+import faulthandler
+import os
+import pickle
+import resource
+import select
+import signal
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from reprod_align.model.store.memory import read_free
+
+_WORKERS = 2  # at once; each takes one thread
+_HEADER = struct.Struct("<qq")  # the number of a task, and the bytes of its answer
+_END = -1
+Task = Any
+Work = Callable[[Task], Any]
+
+FAILED = None
+"""the answer of a task that ended its process, or took too long"""
+
+
+@dataclass
+class _Worker:
+    """A copy of this process that works on every `step`-th task from `first` on."""
+
+    first: int
+    step: int
+    process: int = 0
+    pipe: BinaryIO | None = None
+    next: int = 0
+
+
+def try_in_order(
+    tasks: Callable[[], Iterable[Task]],
+    work: Work,
+    prepare: Callable[[], None],
+    patience: float,
+    workers: int = 0,
+) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each task and its answer, in order; FAILED if it ended its process.
+
+    tasks: gives the same tasks whenever it is called. prepare: called in each copy first. patience:
+    seconds for one task. Where processes can't be copied, the tasks run in this one.
+    """
+    if not hasattr(os, "fork"):
+        yield from ((number, work(task)) for number, task in enumerate(tasks()))
+        return
+    count = workers or min(_WORKERS, os.cpu_count() or 1)
+    crew = [_Worker(first, count) for first in range(count)]
+    try:
+        yield from _collect(crew, tasks, work, prepare, patience)
+    finally:
+        for worker in crew:
+            _stop(worker)
+
+
+def _collect(
+    crew: list[_Worker],
+    tasks: Callable[[], Iterable[Task]],
+    work: Work,
+    prepare: Callable[[], None],
+    patience: float,
+) -> Iterator[tuple[int, Any]]:
+    known: dict[int, Any] = {}
+    number, ends = 0, set[int]()
+    for worker in crew:
+        worker.next = worker.first
+        _start(worker, tasks, work, prepare)
+    while number not in ends:
+        if number in known:
+            yield number, known.pop(number)
+            number += 1
+            continue
+        worker = crew[number % len(crew)]
+        answer = _read(worker, patience)
+        if answer is None:
+            known[worker.next] = FAILED
+            _stop(worker)
+            worker.next += worker.step
+            _start(worker, tasks, work, prepare)
+        elif answer[0] == _END:
+            ends.add(worker.next)
+        else:
+            known[answer[0]] = answer[1]
+            worker.next = answer[0] + worker.step
+
+
+def _start(
+    worker: _Worker, tasks: Callable[[], Iterable[Task]], work: Work, prepare: Callable[[], None]
+) -> None:
+    """Copy this process; the copy works from the worker's next task on."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        worker.process, worker.pipe = child, os.fdopen(reading, "rb", buffering=0)
+        return
+    try:
+        os.close(reading)
+        _silence()
+        _limit_memory(worker.step)
+        prepare()
+        with os.fdopen(writing, "wb") as out:
+            for number, task in enumerate(tasks()):
+                if number >= worker.next and number % worker.step == worker.first:
+                    _write(out, number, pickle.dumps(work(task)))
+            _write(out, _END, pickle.dumps(None))
+    finally:
+        os._exit(0)
+
+
+def _write(out: BinaryIO, number: int, content: bytes) -> None:
+    out.write(_HEADER.pack(number, len(content)) + content)
+    out.flush()
+
+
+def _silence() -> None:
+    faulthandler.disable()  # it would tell of crashes that are answers
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+
+
+def _limit_memory(shares: int) -> None:
+    """Let a copy take its share of what is free, so that an edit which asks for more fails alone."""
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * os.sysconf("SC_PAGE_SIZE") + read_free() // shares
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _read(worker: _Worker, patience: float) -> tuple[int, Any] | None:
+    """Return a worker's next answer and its number; None if it ended or takes too long."""
+    assert worker.pipe is not None
+    ready, _, _ = select.select([worker.pipe], [], [], patience)
+    header = _take(worker.pipe, _HEADER.size) if ready else b""
+    if len(header) < _HEADER.size:
+        return None
+    number, size = _HEADER.unpack(header)
+    content = _take(worker.pipe, size)
+    return (number, pickle.loads(content)) if len(content) == size else None
+
+
+def _take(pipe: BinaryIO, size: int) -> bytes:
+    """Return so many bytes of a pipe; fewer where it ends."""
+    content = b""
+    while len(content) < size:
+        part = pipe.read(size - len(content))
+        if not part:
+            break
+        content += part
+    return content
+
+
+def _stop(worker: _Worker) -> None:
+    if worker.pipe is not None:
+        worker.pipe.close()
+        worker.pipe = None
+        with suppress(ProcessLookupError):
+            os.kill(worker.process, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(worker.process, 0)

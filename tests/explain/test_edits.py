@@ -1,0 +1,83 @@
+"""Each kind of mistake: a faulty statement, what the reference has, and the text that must be offered."""
+
+import ast
+
+from reprod_align.explain.code import Code
+from reprod_align.explain.edits import ROWS, Candidate, Site, list_candidates
+
+import pytest
+
+CASES = {
+    "reference, a number": ("h = x / 8", "h = x / math.sqrt(n)", {}, "reference", "h = x / math.sqrt(n)"),
+    "reference, a call left out": ("x = x", "x = self.dense(x)", {}, "reference", "x = self.dense(x)"),
+    "reference, the port's own words stay": (
+        "y = f( x,1 )", "y = self.drop(f(x, 1))", {}, "reference", "y = self.drop(f( x,1 ))"),
+    "reference, a summand left out": ("y = f(x)", "y = f(x) + x", {}, "reference", "y = f(x) + x"),
+    "reference, an argument": (
+        "y = N(8)", "y = N(8, epsilon=1e-12)", {}, "reference", "y = N(8, epsilon=1e-12)"),
+    "reference, one that is too many": ("y = N(8, b=1)", "y = N(8)", {}, "reference", "y = N(8)"),
+    "elsewhere": (
+        "y = f(x)", "", {"others": ast.parse("z = f(h)").body}, "elsewhere", "y = f(h)"),
+    "setting": ("y = nn.Norm(8)", "", {"settings": {"eps": 1e-12}}, "setting", "y = nn.Norm(8, eps=1e-12)"),
+    "setting, another value": (
+        "y = nn.Norm(8, eps=1e-5)", "", {"settings": {"eps": 1e-12}}, "setting", "y = nn.Norm(8, eps=1e-12)"),
+    "missing call": ("y = f(x)", "", {"called": ["self.g"]}, "missing-call", "y = self.g(f(x))"),
+    "number": ("y = x * 0.5", "", {}, "number", "y = x * 1.0"),
+    "number, negative": ("y = f(x, -2)", "", {}, "number", "y = f(x, -1)"),
+    "number, of the reference": ("y = x * 2.0", "", {"numbers": [0.125]}, "number", "y = x * 0.125"),
+    "switch": ("y = f(x, True)", "", {}, "number", "y = f(x, False)"),
+    "operator": ("y = a - b", "", {}, "operator", "y = a + b"),
+    "operator, precedence": ("y = (a + b) * c", "", {}, "operator", "y = ((a * b)) * c"),
+    "function": ("y = F.relu(x)", "", {}, "function", "y = F.gelu(x)"),
+    "order of operands": ("y = a - b", "", {}, "order", "y = b - a"),
+    "order of axes": ("y = x.transpose([0, 1, 2])", "", {}, "order", "y = x.transpose([0, 2, 1])"),
+    "order of arguments": ("y = f(a, b, c=1)", "", {}, "order", "y = f(b, a, c=1)"),
+    "condition": ("if a < b: pass", "", {}, "condition", "if a >= b: pass"),
+    "condition, turned round": ("if a: pass", "", {}, "condition", "if not a: pass"),
+    "condition, one branch": ("y = a if c else b", "", {}, "condition", "y = b"),
+    "surplus call": ("y = F.relu(x)", "", {}, "surplus", "y = x"),
+    "surplus method": ("y = x.abs()", "", {}, "surplus", "y = x"),
+    "surplus argument": ("y = f(x, axis=1)", "", {}, "surplus", "y = f(x)"),
+    "surplus summand": ("y = a + b", "", {}, "surplus", "y = a"),
+    "name": ("y = f(key)", "", {"names": ["key", "query"]}, "name", "y = f(query)"),
+    "missing summand": ("y = f(x)", "", {"names": ["x"]}, "missing-summand", "y = f(x) + x"),
+}  # fmt: skip
+
+
+def offer(port: str, reference: str, known: dict) -> list[tuple[str, str]]:
+    code = Code(port + "\n")
+    donor = ast.parse(reference).body[0] if reference else None
+    site = Site(code, code.tree.body[0], donor, **known)
+    return [(one.kind, code.splice([one.edit]).strip()) for one in list_candidates(site)]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_right_text_is_offered(name: str) -> None:
+    port, reference, known, kind, wanted = CASES[name]
+    assert (kind, wanted) in offer(port, reference, known)
+
+
+def test_each_kind_has_a_case() -> None:
+    assert {case[3] for case in CASES.values()} == set(ROWS)
+
+
+def test_a_text_is_offered_once_and_never_as_it_is() -> None:
+    found = offer("y = f(a, b, axis=-1) + 2 * self.g(a)", "y = self.g(a) * 2 + f(b, a, axis=1)", {
+        "names": ["a", "b", "self.g", "self.h"], "called": ["self.h"], "numbers": [2, 4],
+    })  # fmt: skip
+    texts = [text for _, text in found]
+    assert len(texts) > 40 and "y = f(a, b, axis=-1) + 2 * self.g(a)" not in texts
+    assert len(set(texts)) >= 0.9 * len(texts)
+
+
+def test_a_statement_that_the_reference_has_too_is_settled() -> None:
+    code = Code("y = f( x )\n")
+    assert Site(code, code.tree.body[0], ast.parse("y = f(x)").body[0]).is_settled
+    assert not Site(code, code.tree.body[0], ast.parse("y = f(z)").body[0]).is_settled
+    assert not Site(code, code.tree.body[0]).is_settled
+
+
+def test_only_the_rows_that_are_wanted_are_used() -> None:
+    code = Code("y = a - 1\n")
+    found = list(list_candidates(Site(code, code.tree.body[0]), ["operator"]))
+    assert found == [Candidate("operator", found[0].edit, 1, "a - 1", "a + 1")]

@@ -1,0 +1,66 @@
+"""The judge of a text: which places differ with it, and whether that is progress."""
+
+from pathlib import Path
+
+from reprod_align.mending.bench import Outcome, list_classes
+from tests.mending.pairs import open_bench, write_pair
+
+NORM = ("forward", "norm", "its output")
+MODEL = ("forward", "the model", "the value it hands to out")
+LATER = ("forward", "the model", "its output")
+LOSS = ("loss", "the model", "")
+
+
+def outcome(*faults: tuple[str, str, str]) -> Outcome:
+    return Outcome(not faults, True, dict.fromkeys(faults, 0.1))
+
+
+def test_a_text_is_judged_and_the_files_stay(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an argument", "a function")
+    before = path.read_text()
+    with open_bench(path) as bench:
+        assert {fault[1] for fault in bench.judge({}).faults} == {"norm", "the model"}
+        texts = {str(path): bench.text_of(str(path), {}).replace("1e-3", "1e-12")}
+        assert {fault[1] for fault in bench.judge(texts).faults} == {"the model"}
+        broken = {str(path): before.replace("self.norm(x)", "self.norm(x, 1, 2)")}
+        assert not bench.judge(broken).ran
+        assert not bench.judge({str(path): "def (:"}).ran
+        assert bench.judge({}).faults and bench.seconds > 0
+    assert path.read_text() == before
+
+
+def test_progress_is_a_fault_that_is_gone_and_none_that_is_new() -> None:
+    before = outcome(NORM, MODEL)
+    assert outcome(MODEL).mends(before, NORM) and outcome().mends(before, NORM)
+    assert outcome(MODEL, LOSS).mends(before, NORM)  # a later stage, which the fault hid
+    assert not outcome(NORM).mends(before, NORM)
+    assert not outcome(MODEL, ("forward", "out", "its output")).mends(before, NORM)
+    assert not Outcome(error="it raises").mends(before, NORM)
+
+
+def test_another_value_of_the_same_place_counts_only_if_asked_for() -> None:
+    before = outcome(MODEL)
+    assert not outcome(LATER).mends(before, MODEL)
+    assert outcome(LATER).mends(before, MODEL, uncovers=True)
+    assert not outcome(MODEL).mends(outcome(LATER), LATER, uncovers=True)  # the output comes last
+
+
+def test_what_was_mended_may_not_come_back() -> None:
+    assert not outcome(NORM).mends(outcome(NORM, MODEL), MODEL, mended=[NORM])
+
+
+def test_the_classes_of_a_model_are_known(tmp_path: Path) -> None:
+    with open_bench(write_pair(tmp_path)) as bench:
+        assert {"Net", "Linear"} <= {kind.__name__ for kind in list_classes(bench.make_port())}
+
+
+def test_both_frameworks_compute_in_one_thread(tmp_path: Path) -> None:
+    import torch
+
+    count = torch.get_num_threads()
+    try:
+        with open_bench(write_pair(tmp_path)) as bench:
+            bench.use_one_thread()
+            assert torch.get_num_threads() == 1 and bench.judge({}).passed
+    finally:
+        torch.set_num_threads(count)

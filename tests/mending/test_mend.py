@@ -1,0 +1,64 @@
+"""Ports with known faults are mended: the patch makes them faithful on batches that no search has seen."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from reprod_align.mending.mend import mend_port
+from reprod_align.mending.result import Mended
+from reprod_align.pair.file import PairFile, open_file
+from tests.mending.pairs import FAULTS, PAIR, write_pair
+
+import pytest
+
+SEVERAL = [("an argument", "a function", "a summand left out"), ("an axis", "the loss")]
+
+
+def mend(path: Path) -> Mended:
+    with open_file(path, PairFile) as file:
+        return mend_port(
+            file.side("torch"), lambda: file.side("paddle"), file.inputs(), **file.settings()
+        )
+
+
+@pytest.mark.parametrize("faults", [*((name,) for name in FAULTS), *SEVERAL], ids="+".join)
+def test_faults_are_mended(
+    faults: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_pair(tmp_path, *faults)
+    before = path.read_text()
+    found = mend(path)
+    assert not found.first.passed
+    assert found.passed and found.verdict == "faithful", found.summary()
+    assert found.proof.level == "safe" and len(found.proof.batches) >= 3
+    assert 1 <= len(found.edits) <= len(faults) and found.left == ()
+    assert path.read_text() == before  # the patch alone changes it
+    subprocess.run(["patch", "-p1", "-s"], input=found.patch, text=True, check=True, cwd=tmp_path)
+    assert mend(path).edits == () and mend(path).passed
+
+
+def test_what_is_beside_an_edit_stays_byte_for_byte(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "a summand left out")
+    text = path.read_text().replace("\n", "\r\n").rstrip()  # and no end of the last line
+    path.write_bytes(text.encode())
+    found = mend(path)
+    assert found.passed
+    after = found.texts[str(path)]
+    assert after == PAIR.rstrip().replace("\n", "\r\n")
+
+
+def test_a_faithful_port_needs_no_edit(tmp_path: Path) -> None:
+    found = mend(write_pair(tmp_path))
+    assert found.passed and found.edits == () and found.patch == ""
+    assert "as it is" in found.summary()
+
+
+def test_code_without_a_file_is_left_and_said(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "a function")
+    head, made, rest = path.read_text().partition("def paddle_model")
+    body, inputs, end = (made + rest).partition("\n\ndef inputs")
+    path.write_text(f"{head}exec({body!r}){inputs}{end}")
+    found = mend(path)
+    assert not found.passed and found.edits == () and found.left
+    assert "no source that can be edited" in found.summary()

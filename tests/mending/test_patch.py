@@ -1,0 +1,35 @@
+"""The patch is one that `git apply` and `patch -p1` take."""
+
+import subprocess
+from pathlib import Path
+
+from reprod_align.mending.patch import make_patch, name_in_patch
+
+import pytest
+
+TOOLS = (["git", "apply", "-"], ["patch", "-p1", "-s", "--binary"])
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda words: words[0])
+@pytest.mark.parametrize("end", ["\n", ""])
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_tools_take_it(tool: list[str], end: str, ends: str, tmp_path: Path) -> None:
+    before = ends.join([*(f"line {number}" for number in range(20)), "last"]) + (end and ends)
+    after = before.replace("line 7", "the seventh").replace("last", "the last")
+    file = tmp_path / "folder" / "port.py"
+    file.parent.mkdir()
+    file.write_bytes(before.encode())
+    patch = make_patch({str(file): before}, {str(file): after}, tmp_path)
+    subprocess.run(tool, input=patch.encode(), check=True, cwd=tmp_path)
+    assert file.read_bytes() == after.encode()
+
+
+def test_what_is_not_changed_is_not_in_it(tmp_path: Path) -> None:
+    file = str(tmp_path / "port.py")
+    assert make_patch({file: "a\n"}, {file: "a\n"}, tmp_path) == ""
+
+
+def test_files_are_named_from_the_folder_or_from_that_of_packages(tmp_path: Path) -> None:
+    assert name_in_patch(str(tmp_path / "a" / "b.py"), tmp_path) == "a/b.py"
+    assert name_in_patch("/opt/lib/site-packages/pkg/b.py", tmp_path) == "pkg/b.py"
+    assert name_in_patch("/elsewhere/b.py", tmp_path) == "b.py"

@@ -1,0 +1,61 @@
+"""Where an edit may stand: the port's own functions, each beside the reference's."""
+
+from pathlib import Path
+
+from reprod_align.explain.code import Code
+from reprod_align.mending.scope import (
+    Sources,
+    find_around,
+    find_named,
+    find_scope,
+    list_sites,
+    name_around,
+    read_place,
+)
+from tests.mending.pairs import PAIR, open_bench, write_pair
+
+
+def test_functions_are_found_by_line_and_by_name() -> None:
+    code = Code(PAIR)
+    line = PAIR[: PAIR.index("# the residual")].count("\n") + 1
+    assert name_around(code, line) == "paddle_model.Net.forward"
+    around = find_around(code, line)
+    assert around is not None and around is find_named(code, "paddle_model.Net.forward")
+    assert name_around(code, 2) == "" and find_named(code, "missing") is None
+
+
+def test_a_place_is_a_file_and_a_line() -> None:
+    assert read_place("models/a.py:12") == (str(Path("models/a.py").resolve()), 12)
+    assert read_place(None) == ("", 0) == read_place("")
+
+
+def test_only_the_ports_code_may_be_edited(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an argument")
+    with open_bench(path) as bench:
+        report = bench.judge_fully({})
+        port = bench.make_port()
+        scope = find_scope(report.findings[0], bench.reference, port, report.pairs, Sources())
+    assert {one.name for one in scope.regions} == {
+        "paddle_model.Net.__init__",
+        "paddle_model.Net.forward",
+    }
+    assert scope.settings["eps"] == 1e-12 and scope.place[0] == str(path)
+    code = Code(path.read_text())
+    sites = list_sites(scope, scope.regions[0], code)
+    assert sites[0].statement.lineno == scope.place[1]  # the finding's line first
+    assert "1e-12" in ast_text(sites[0].donor) and not sites[0].is_settled
+    assert any(site.is_settled for site in sites)
+
+
+def test_a_text_in_memory_goes_before_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.py"
+    path.write_text("a = 1\n")
+    code = Sources({str(path): "b = 2\n"}).code(str(path))
+    assert code is not None and code.text == "b = 2\n"
+    assert Sources().code(str(tmp_path / "missing.py")) is None
+
+
+def ast_text(node: object) -> str:
+    import ast
+
+    return ast.unparse(node)  # type: ignore[arg-type]

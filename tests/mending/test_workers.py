@@ -1,0 +1,63 @@
+"""Tasks in copies of the process: in order, and a crash or a hang is an answer."""
+
+import ctypes
+import os
+import time
+from collections.abc import Iterator
+
+from reprod_align.mending.workers import FAILED, try_in_order
+
+import pytest
+
+
+def work(task: object) -> object:
+    if task == "crash":
+        ctypes.string_at(0)
+    if task == "hang":
+        time.sleep(60)
+    if task == "exit":
+        os._exit(3)
+    if task == "grab":
+        return len(bytearray(2**50))
+    return task, os.getpid()
+
+
+def answers(tasks: list[object], workers: int = 2) -> Iterator[object]:
+    for number, answer in try_in_order(lambda: tasks, work, lambda: None, 2.0, workers):
+        assert number == len(seen)
+        seen.append(answer)
+        yield answer
+
+
+seen: list[object] = []
+
+
+@pytest.fixture(autouse=True)
+def forget() -> None:
+    seen.clear()
+
+
+def test_answers_come_in_order_from_other_processes() -> None:
+    found = list(answers([*range(7)]))
+    assert [task for task, _ in found] == [*range(7)]  # type: ignore[misc]
+    pids = {pid for _, pid in found}  # type: ignore[misc]
+    assert len(pids) == 2 and os.getpid() not in pids
+
+
+@pytest.mark.parametrize("fault", ["crash", "exit", "hang", "grab"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_task_that_ends_its_process_fails_alone(fault: str, workers: int) -> None:
+    found = list(answers(["a", fault, "b", "c", fault], workers))
+    assert [one and one[0] for one in found] == ["a", FAILED, "b", "c", FAILED]  # type: ignore[index]
+
+
+def test_whoever_stops_early_leaves_no_process_behind() -> None:
+    running = answers(["a", *["hang"] * 4])
+    _, process = next(running)  # type: ignore[misc]
+    running.close()  # type: ignore[attr-defined]
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+def test_no_task_is_no_answer() -> None:
+    assert list(answers([])) == []
