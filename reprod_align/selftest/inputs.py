@@ -1,6 +1,7 @@
 """Faults that inputs reveal: indices and inputs that are not looked at, padding, one example for all."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -112,7 +113,7 @@ def stop_inputs(view: View) -> Found:
     """Let no gradient reach a float input."""
     floats = [name for name, array in view.arrays().items() if array.dtype.kind == "f"]
     faults = [_change_input(view, name, lambda tensor: tensor.detach()) for name in floats]
-    return faults or "no input is of floats"
+    return [replace(fault, noted="input gradient") for fault in faults] or "no input is of floats"
 
 
 def _change_input(

@@ -42,13 +42,14 @@ def _pair(
     fault: dict[str, Any],
     *culprits: str,
     noted: str = "",
+    words: tuple[str, ...] = (),
     **options: Any,
 ) -> list[Case]:
     """Return the pair whose port is made with `fault`, and the one whose port is made without."""
     torch_class, paddle_class = sides
     broken = partial(port, torch_class, partial(paddle_class, **fault), inputs, **options)
     return [
-        Case(name, broken, frozenset(culprits), noted=noted),
+        Case(name, broken, frozenset(culprits), words=words, noted=noted),
         _right(name.replace(":", " ok:", 1), torch_class, paddle_class, inputs, **options),
     ]
 
@@ -731,15 +732,17 @@ class PaddleScores(PaddleBag):
         return gradient * (gradient.abs().max() <= self.most).astype(gradient.dtype)
 
 
+# of the parameters behind it, the first is named
+_BY_SIZE = ("depends on the size of the gradient",)
 BACKWARD = [
     *_pair("backward: gradient of the state unbounded", (TorchClipped, PaddleClipped), SERIES,
-           {"bound": 1e9}, "", "cell", **_losses(1e5)),
+           {"bound": 1e9}, "cell.bias_hh", words=_BY_SIZE, **_losses(1e5)),
     *_pair("backward: small gradients skipped", (TorchSkipping, PaddleSkipping), WAVE,
-           {"least": 1e-3}, "", "fc", **_losses(1e-5)),
+           {"least": 1e-3}, "fc.bias", words=_BY_SIZE, **_losses(1e-5)),
     *_pair("backward: norm limited elsewhere", (TorchLimited, PaddleLimited), ROWS,
-           {"limit": 1000.0}, "", **_losses(1e6)),
+           {"limit": 1000.0}, "head.bias", words=_BY_SIZE, **_losses(1e6)),
     *_pair("backward: large gradients skipped", (TorchScores, PaddleScores), BAG,
-           {"most": 100.0}, "", **_losses(1e4)),
+           {"most": 100.0}, "item_bias.weight", words=_BY_SIZE, **_losses(1e4)),
 ]  # fmt: skip
 
 CASES = [*TRAINED, *OUTPUTS, *INPUTS, *KEPT, *DRAWN, *BACKWARD]
