@@ -85,8 +85,9 @@ class State:
         }
         found: dict[str, Array | None] = {}
         inherited = _list_inherited(self._fw)
-        for module, before, _ in self._attributes:
-            for name, value in vars(module).items():
+        for module, before, buffers in self._attributes:
+            added = {n: one for n, one in module._buffers.items() if n not in buffers}
+            for name, value in {**vars(module), **added}.items():  # Paddle keeps a tensor there
                 if name in inherited:
                     continue
                 kept = self._contents.get((id(module), name), ())
