@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from reprod_align.base.text import shorten
@@ -23,6 +23,8 @@ class Submission:
 
     source: Path
     files: Mapping[str, Path]
+    outside: tuple[str, ...] = ()
+    """files of an archive that are not in the submission's folder"""
 
     def find(self, *names: str) -> str:
         """Return the first of the names that is there, "" if all are missing."""
@@ -42,7 +44,23 @@ def open_submission(source: Path) -> Iterator[Submission]:
         raise explain_absence(source, ": expected a folder or a zip archive")
     with TemporaryDirectory(prefix="reprod_align_") as temporary:
         unpack(source, Path(temporary))
-        yield Submission(source, list_files(find_root(Path(temporary), source)))
+        root = find_root(Path(temporary), source)
+        yield Submission(source, list_files(root), _list_outside(Path(temporary), root, source))
+
+
+def _list_outside(folder: Path, root: Path, source: Path) -> tuple[str, ...]:
+    """Return the files of an archive that are not below `root`. Raises ReprodError for another submission."""
+    inside = root.relative_to(folder).parts
+    names = [
+        path for path in list_files(folder) if PurePosixPath(path).parts[: len(inside)] != inside
+    ]
+    records = {name for step in STEPS for side in SIDES for name in step.records(side)}
+    others = sorted({str(PurePosixPath(name).parent) for name in names
+                     if PurePosixPath(name).name in records})  # fmt: skip
+    if others:
+        both = shorten([root.relative_to(folder).as_posix(), *others], 2)
+        raise ReprodError(f"{source} holds more than one submission: {both}")
+    return tuple(names)
 
 
 def find_root(folder: Path, source: Path | None = None) -> Path:

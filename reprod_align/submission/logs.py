@@ -15,23 +15,28 @@ _CLAIM = 2e-3  # relative: reprod_log's mean in the arrays' own precision, in an
 _FINEST_HALF = 6e-8  # float16 has no smaller numbers
 
 
-def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: Findings) -> None:
-    """Hold the step's logs, under either name, against what was recomputed."""
+def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: Findings) -> bool:
+    """Hold the step's logs, under either name, against what was recomputed.
+
+    Return whether a check of this library wrote one: it ends with that verdict.
+    """
     step = judged.step
     names = [name for name in step.logs if name in submission.files]
     if not names:
         findings.add(MISSING, " or ".join(step.logs))
-    before = len(findings.faults)
+    before, checked = len(findings.faults), False
     for name in names:
         try:
             claims = read_claims(submission.files[name])
         except ReprodError as error:
             findings.add(DAMAGED, f"{name} {error}")
             continue
+        checked = checked or claims.verdict is not None
         if judged.records is not None and judged.official is not None:
             _check_claims(name, claims, judged, findings)
     if names:
         row.log = "agrees" if len(findings.faults) == before else "differs"
+    return checked
 
 
 def _check_claims(name: str, claims: LogClaims, judged: Judged, findings: Findings) -> None:
@@ -93,6 +98,8 @@ def _find_false_verdict(claims: LogClaims, judged: Judged) -> str:
     if claims.passed != official.passed:
         said = "passed" if claims.passed else "failed"
         return f"ends with 'diff check {said}'; recomputed: {official.word}"
+    if claims.verdict is None and claims.strict:
+        return "has no closing line of the check (reprod_align: passed): it was cut short"
     if claims.verdict is not None and claims.verdict != judged.passed:
         said = "passed" if claims.verdict else "FAILED"
         return f"ends with 'reprod_align: {said}'; recomputed: {'passed' if judged.passed else 'failed'}"

@@ -1,47 +1,94 @@
-"""Are the training logs, as Step 5 writes them, of the trainings whose results are handed in?"""
+"""Are the training logs, as Step 5 writes them, of the trainings whose results are handed in?
+
+A log has a line for every --log-every-th step, {"step": 3, "epoch": 0, "loss": ..., "lr": ...}, and one for
+each epoch, {"step": 21, "epoch": 0, "accuracy": ...}. What a record holds too must be the same, and what two
+logs hold must agree.
+"""
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isclose, isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.record import load_record
 from reprod_align.submission.findings import DAMAGED, RUNS, Findings
 from reprod_align.submission.folder import Submission
+from reprod_align.submission.layout import SIDES, TRAINING
 
 import numpy as np
 
-_NAME = re.compile(r"training/(torch|paddle)_(float32|float64)\.jsonl")
-_LOSSES = re.compile(r"epoch_(\d+)_losses")
+_NAME: Final = re.compile(r"training/(torch|paddle)_(float32|float64)\.jsonl")
+_CURVE: Final = re.compile(r"epoch_(\d+)_(.+)")
 _MOST_BYTES = 256 * 2**20
-_ACCURACY = "accuracy", "acc"  # in the log, and in the record
+_LONGEST = 2**16  # bytes of a line
 _ROUNDING = 1e-6  # a record may be float32
+_BEGINNING = 10  # steps in which float32 stays near float64
+_BEGINS = 1e-3  # relative: the losses of these steps; measured: 4e-7
+_DRIFT = 0.2  # relative: the mean of all losses
+_RATE = 1e-6  # relative: learning rates are computed by either framework
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class _Line:
+    step: int
+    epoch: int
+    numbers: Mapping[str, float]
 
 
 @dataclass
 class _TrainingLog:
-    losses: list[float] = field(default_factory=list)
-    accuracies: list[float] = field(default_factory=list)
+    steps: list[_Line] = field(default_factory=list)
+    """with a loss"""
+    epochs: list[_Line] = field(default_factory=list)
+    """with results"""
+
+    @property
+    def losses(self) -> list[float]:
+        return [line.numbers["loss"] for line in self.steps]
+
+
+Curves = Mapping[int, Mapping[str, Any]]
+"""epoch -> its losses and results, as a float64 record holds them"""
 
 
 def check_training_logs(submission: Submission, findings: Findings) -> None:
     """Add a fault for a log of this project's that cannot be read, or is of another training."""
+    logs: dict[tuple[str, str], _TrainingLog] = {}
     for name, path in submission.files.items():
         found = _NAME.fullmatch(name)
         if found is None:
             continue
-        folder = "strict/" if found[2] == "float64" else ""
-        record = _load(submission, f"{folder}train_align_{found[1]}.npy")
         try:
-            log = _read(path)
+            logs[found[1], found[2]] = _read(path)
         except (OSError, RecursionError, TypeError, ValueError) as error:
             findings.add(DAMAGED, f"{name} is not JSON lines: {one_line(str(error))[:100]}")
-            continue
-        if fault := _find_fault(log, record):
+    _note_others(submission, findings)
+    for (side, dtype), log in logs.items():
+        name = f"{TRAINING}{side}_{dtype}.jsonl"
+        folder = "strict/" if dtype == "float64" else ""
+        record = _load(submission, f"{folder}train_align_{side}.npy")
+        curves = _list_curves(_load(submission, f"strict/train_align_{side}.npy"))
+        for fault in _list_faults(log, record, curves, exact=dtype == "float64"):
             findings.add(RUNS, f"{name} {fault}")
+            break
+    for fault in _compare_logs(logs):
+        findings.add(RUNS, fault)
+
+
+def _note_others(submission: Submission, findings: Findings) -> None:
+    """Remark on logs in other formats, which no record can be held against."""
+    others = [name for name in submission.files
+              if name.startswith(TRAINING) and not _NAME.fullmatch(name)]  # fmt: skip
+    if others:
+        findings.remarks.append(
+            f"{count(len(others), 'training log')} not held against a record: {shorten(others, _NAMED)}"
+        )
 
 
 def _load(submission: Submission, name: str) -> Mapping[str, Any]:
@@ -53,32 +100,179 @@ def _load(submission: Submission, name: str) -> Mapping[str, Any]:
 
 
 def _read(path: Path) -> _TrainingLog:
-    if path.stat().st_size > _MOST_BYTES:
-        raise ValueError(f"{path.stat().st_size} bytes")
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise ValueError(f"{size} bytes")
     log = _TrainingLog()
-    for line in path.read_text(encoding="utf-8").splitlines():
-        numbers = json.loads(line)
-        if not isinstance(numbers, dict):
-            raise ValueError("a line is not an object")
-        log.losses += [float(numbers["loss"])] if "loss" in numbers else []
-        log.accuracies += [float(numbers[_ACCURACY[0]])] if _ACCURACY[0] in numbers else []
+    with path.open("rb") as handle:
+        while line := handle.readline(_LONGEST + 1):
+            if len(line) > _LONGEST:
+                raise ValueError(f"a line has more than {_LONGEST} bytes")
+            if line.strip():
+                made = _read_line(line)
+                (log.steps if "loss" in made.numbers else log.epochs).append(made)
     return log
 
 
-def _find_fault(log: _TrainingLog, record: Mapping[str, Any]) -> str:
-    """Return what shows that the log is of another training; "" if nothing does."""
-    result = record.get(_ACCURACY[1])
-    if result is not None and log.accuracies and np.size(result) == 1:
-        reached = np.abs(np.asarray(log.accuracies) - float(np.real(result)))
-        if not (reached <= _ROUNDING).any():
-            return f"never reaches the accuracy {float(np.real(result)):.6g} that its record holds"
-    epochs = sorted((int(match[1]), key) for key in record if (match := _LOSSES.fullmatch(key)))
-    recorded = [value for _, key in epochs for value in np.ravel(record[key]).tolist()]
-    if len(recorded) != len(log.losses):  # --log-every leaves some out
-        return ""
-    differing = [
-        step
-        for step, pair in enumerate(zip(recorded, log.losses, strict=True))
-        if pair[0] != pair[1]
+def _read_line(line: bytes) -> _Line:
+    """Return a line; ValueError if it is no object of numbers with a step and an epoch."""
+    found = json.loads(line)
+    if not isinstance(found, dict):
+        raise ValueError("a line is not an object")
+    place = []
+    for name in ("step", "epoch"):
+        value = found.pop(name, None)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise ValueError(f"a line has no {name}")
+        place.append(value)
+    if not found or any(
+        isinstance(one, bool) or not isinstance(one, (int, float)) for one in found.values()
+    ):
+        raise ValueError("a line holds something else than numbers")
+    return _Line(place[0], place[1], {name: float(value) for name, value in found.items()})
+
+
+def _list_curves(record: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
+    """Return what a float64 record holds of each epoch: "losses", "accuracy"."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, value in record.items():
+        if match := _CURVE.fullmatch(key):
+            found.setdefault(int(match[1]), {})[match[2]] = value
+    return found
+
+
+# ------------------------------------------------------------------- one log
+
+
+def _list_faults(
+    log: _TrainingLog, record: Mapping[str, Any], curves: Curves, exact: bool
+) -> Iterator[str]:
+    """Yield what shows that a log is of another training. exact: the curves are of the very same run."""
+    if not log.epochs:
+        yield "holds no result of an epoch"
+        return
+    yield from _list_gaps(log)
+    yield from _list_false_results(log, record)
+    if curves:
+        yield from _list_false_curves(log, curves, exact)
+
+
+def _list_gaps(log: _TrainingLog) -> Iterator[str]:
+    """Yield what is missing or out of place in a log by itself."""
+    stride = log.steps[0].step if log.steps else 0
+    for number, line in enumerate(log.steps, 1):
+        if line.step != number * stride or not stride:
+            yield f"has step {line.step} where step {number * stride} is due"
+            return
+    ends = [line.step for line in log.epochs]
+    if [line.epoch for line in log.epochs] != [*range(len(log.epochs))] or sorted(
+        set(ends)
+    ) != ends:
+        yield "does not hold one result for each epoch, in order"
+        return
+    if log.steps and not ends[-1] - stride < log.steps[-1].step <= ends[-1]:
+        yield f"ends its losses with step {log.steps[-1].step}, and its last epoch with step {ends[-1]}"
+    for line in log.steps:
+        due = sum(line.step > end for end in ends)
+        if line.epoch != due:
+            yield f"has step {line.step} in epoch {line.epoch}, which is of epoch {due}"
+            return
+    wrong = [
+        line for line in (*log.steps, *log.epochs) if not all(map(isfinite, line.numbers.values()))
     ]
-    return f"has another loss than its record at step {differing[0] + 1}" if differing else ""
+    if wrong:
+        yield f"holds no finite number at step {wrong[0].step}"
+    kinds = (
+        {frozenset(line.numbers) for line in log.steps},
+        {frozenset(line.numbers) for line in log.epochs},
+    )
+    if max(map(len, kinds)) > 1:
+        yield "leaves numbers out in some of its lines"
+
+
+def _list_false_results(log: _TrainingLog, record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how the record's result is none of the log's: that of its best epoch."""
+    said = {
+        name: float(np.real(record[key]))
+        for name in log.epochs[0].numbers
+        for key in (name, name.replace("accuracy", "acc"))
+        if key in record and np.size(record[key]) == 1
+    }
+    if not said:
+        return
+    fitting = [line for line in log.epochs
+               if all(abs(line.numbers.get(name, np.inf) - value) <= _ROUNDING
+                      for name, value in said.items())]  # fmt: skip
+    name, value = next(iter(said.items()))
+    if not fitting:
+        yield f"never reaches the {name} {value:.6g} that its record holds"
+        return
+    best = {name: max(line.numbers[name] for line in log.epochs) for name in said}
+    if not any(
+        abs(line.numbers[name] - best[name]) <= _ROUNDING for line in fitting for name in said
+    ):
+        yield f"has a better epoch than that of its record, whose {name} is {value:.6g}"
+
+
+def _list_false_curves(log: _TrainingLog, curves: Curves, exact: bool) -> Iterator[str]:
+    """Yield what the float64 record holds otherwise; of a float32 log, beyond what rounding does."""
+    recorded = [value for epoch in sorted(curves)
+                for value in np.ravel(curves[epoch].get("losses", ())).tolist()]  # fmt: skip
+    ends = np.cumsum(
+        [np.size(curves[epoch].get("losses", ())) for epoch in sorted(curves)]
+    ).tolist()
+    if recorded and [line.step for line in log.epochs] != ends:
+        yield f"ends its epochs with other steps than its record: {ends[:3]} there"
+        return
+    if recorded:
+        due = [recorded[line.step - 1] for line in log.steps]
+        yield from _compare_losses(log.losses, due, [line.step for line in log.steps], exact)
+    for line in log.epochs:
+        for name, value in line.numbers.items():
+            due = curves.get(line.epoch, {}).get(name)
+            if due is not None and np.size(due) == 1 and exact and float(np.real(due)) != value:
+                yield f"has another {name} than its record in epoch {line.epoch}"
+                return
+
+
+def _compare_losses(
+    losses: Sequence[float], due: Sequence[float], steps: Sequence[int], exact: bool
+) -> Iterator[str]:
+    for step, loss, other in zip(steps, losses, due, strict=True):
+        near = step > _BEGINNING or isclose(loss, other, rel_tol=_BEGINS, abs_tol=_BEGINS)
+        if (exact and loss != other) or not near:
+            yield f"has another loss than its record at step {step}"
+            return
+    first, second = (float(np.mean(values)) if len(values) else 0.0 for values in (losses, due))
+    if not isclose(first, second, rel_tol=_DRIFT, abs_tol=_DRIFT * 0.1):
+        yield f"has losses of {first:.4g} in the mean, its record {second:.4g}"
+
+
+# ------------------------------------------------------------------- several logs
+
+
+def _compare_logs(logs: Mapping[tuple[str, str], _TrainingLog]) -> Iterator[str]:
+    """Yield what two logs of one training hold otherwise: the steps, the learning rates, the first losses."""
+    names = [(side, dtype) for dtype in ("float64", "float32") for side in SIDES]
+    known = [(name, logs[name]) for name in names if name in logs]
+    for (name, log), (other, second) in zip(known, known[1:], strict=False):
+        fault = _compare_two(log, second)
+        if fault:
+            texts = [f"{side}_{dtype}.jsonl" for side, dtype in (name, other)]
+            yield f"{TRAINING}{texts[0]} and {texts[1]} {fault}"
+
+
+def _compare_two(one: _TrainingLog, other: _TrainingLog) -> str:
+    ours, theirs = ({line.step: line.numbers for line in log.steps} for log in (one, other))
+    if [line.step for line in one.epochs] != [line.step for line in other.epochs]:
+        return "end their epochs with other steps"
+    for step in sorted(ours.keys() & theirs.keys()):
+        for name in ours[step].keys() & theirs[step].keys():
+            tolerance = _RATE if "lr" in name else _BEGINS if step <= _BEGINNING else np.inf
+            if not _are_near(ours[step][name], theirs[step][name], tolerance):
+                return f"have another {one_line(name)[:20]} at step {step}"
+    return ""
+
+
+def _are_near(one: float, other: float, relative: float) -> bool:
+    return relative == np.inf or isclose(one, other, rel_tol=relative, abs_tol=relative * 1e-3)

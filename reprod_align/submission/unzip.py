@@ -19,6 +19,8 @@ _SMALL = 64 * 2**20  # bytes that may shrink as they like
 _LONGEST_NAME = 200
 _DIRECTORY_ENTRY = 46 + _LONGEST_NAME  # bytes of the archive's table of contents
 _END, _END_SIZE, _LONGEST_COMMENT = b"PK\x05\x06", 22, 2**16
+_END_64, _FULL = b"PK\x06\x07", b"\xff\xff"
+"""zip64 keeps the real numbers in another record, which zipfile follows wherever it points"""
 _LOCAL_HEADER = 30
 _ENCRYPTED = 0x1
 _BLOCK = 2**20
@@ -56,6 +58,11 @@ def _check_directory(path: Path) -> None:
     at = tail.rfind(_END)
     if at < 0 or len(tail) < at + _END_SIZE:
         raise _refusal(path, "not a zip archive")
+    if tail.rfind(_END_64, 0, at) >= 0 or _FULL in (
+        tail[at + 10 : at + 12],
+        tail[at + 12 : at + 14],
+    ):
+        raise _refusal(path, "its table of contents is in zip64 format, which no submission needs")
     length = int.from_bytes(tail[at + 12 : at + 16], "little")
     if length > MOST_FILES * _DIRECTORY_ENTRY:
         raise _refusal(path, f"its table of contents has {length} bytes")

@@ -46,11 +46,29 @@ def make_values(seed: int) -> dict[str, Record]:
             "fake_label": labels,
             "logits": logits,
         },
-        "metric": {"accuracy": 0.53125, "logits": draw.standard_normal((8, 2))},
+        "metric": make_metric(draw.standard_normal((8, 2)), draw.integers(0, 2, 8)),
         "loss": {"loss": loss, "label_smoothing": loss * 1.1},
         "bp_align": {f"loss_{step}": value for step, value in enumerate(losses)} | rates,
-        "train_align": {"acc": 0.9, "epoch_0_losses": draw.uniform(0.1, 1, 12)},
+        "train_align": {
+            "acc": 0.9,
+            **{f"epoch_{epoch}_losses": draw.uniform(0.1, 1, 6) for epoch in (0, 1)},
+            **{f"epoch_{epoch}_logits": draw.standard_normal((10, 2)) for epoch in (0, 1)},
+            "epoch_0_accuracy": 0.8,
+            "epoch_1_accuracy": 0.9,
+        },
     }
+
+
+def make_metric(logits: Any, labels: Any) -> Record:
+    """Return the metrics of logits (8, 2) and labels (8,), and what they are made of."""
+    chosen = logits.argmax(1)
+    counts = {
+        "true_positives": ((chosen == 1) & (labels == 1)).sum(),
+        "false_positives": ((chosen == 1) & (labels == 0)).sum(),
+        "false_negatives": ((chosen == 0) & (labels == 1)).sum(),
+    }
+    accuracy = float((chosen == labels).mean())
+    return {"accuracy": accuracy, "batch_0_logits": logits, "batch_0_labels": labels, **counts}
 
 
 def write_step(
@@ -77,10 +95,30 @@ def write_step(
 def _round(key: str, value: Any, dtype: type, ulps: int) -> Any:
     """Return `value` in a precision, and on the second side off by one unit in the last place."""
     array = np.asarray(value)
-    if array.dtype.kind != "f" or key.startswith("lr") or key in ("acc", "accuracy"):
+    if array.dtype.kind != "f" or key.startswith("lr") or key.endswith(("acc", "accuracy")):
         return array.astype(dtype) if array.dtype.kind == "f" else array
     array = array.astype(dtype)
     return np.nextafter(array, dtype(10)) if ulps else array
+
+
+def write_training_logs(logs: Path) -> None:
+    """Write the logs of a submission's trainings: of every step in float64, of every second in float32."""
+    (logs / "training").mkdir()
+    for side in ("torch", "paddle"):
+        record = load_record(logs / "strict" / f"train_align_{side}.npy")
+        for dtype, stride in (("float32", 2), ("float64", 1)):
+            rows: list[Record] = []
+            step = 0
+            for epoch in (0, 1):
+                for loss in record[f"epoch_{epoch}_losses"].tolist():
+                    step += 1
+                    rate = 3e-5 * (1 - step / 12)
+                    line = {"step": step, "epoch": epoch, "loss": loss, "lr": rate}
+                    rows += [line] if step % stride == 0 else []
+                accuracy = float(record[f"epoch_{epoch}_accuracy"])
+                rows.append({"step": step, "epoch": epoch, "accuracy": accuracy})
+            text = "".join(f"{json.dumps(row)}\n" for row in rows)
+            (logs / "training" / f"{side}_{dtype}.jsonl").write_text(text)
 
 
 def judge(logs: Path, name: str, weights: Path) -> int:

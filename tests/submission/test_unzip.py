@@ -131,3 +131,18 @@ def test_a_size_that_lies(tmp_path: Path) -> None:
 def test_an_honest_archive(tmp_path: Path) -> None:
     unpack(archive_of(tmp_path / "x.zip", named("log_reprod/", NAME)), tmp_path / "target")
     assert (tmp_path / "target" / NAME).read_bytes() == b"x"
+
+
+def test_a_zip64_end_record_is_refused_before_its_table_is_read(tmp_path: Path) -> None:
+    """The plain end record says that there is little; zipfile would follow the other one."""
+    path = archive_of(tmp_path / "many.zip", named(*(f"{number}.npy" for number in range(5000))))
+    data = path.read_bytes()
+    at = data.rindex(b"PK\x05\x06")
+    count, size, offset = struct.unpack("<HLL", data[at + 10 : at + 20])
+    record = b"PK\x06\x06" + struct.pack("<QHHLLQQQQ", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = b"PK\x06\x07" + struct.pack("<LQL", 0, at, 1)
+    end = data[at : at + 10] + struct.pack("<HLL", 3, 200, 0) + data[at + 20 :]
+    path.write_bytes(data[:at] + record + locator + end)
+    with pytest.raises(ReprodError, match="zip64"):
+        unpack(path, tmp_path / "out")
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,205 @@
+"""What the numbers themselves say: one quantity that several records hold must be one number."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from reprod_align.base.difference import Array
+from reprod_align.records.diff import INEXACT, dtype_kind
+from reprod_align.submission.findings import EDITED, RUNS, Findings
+from reprod_align.submission.judged import Judged, Record
+from reprod_align.submission.layout import SIDES
+from reprod_align.submission.metrics import recompute_metrics
+
+import numpy as np
+
+_ROUNDING = 1e-4  # of float32, after a few iterations of training
+_ROUNDING_STRICT = 1e-7  # of float64, likewise
+_FLOOR = 1e-7  # below it, float32 leaves nothing of a number beside larger ones
+_LABELS = ("fake_label", "labels", "label")
+_DRIFT = 0.02
+"""accuracy: float32 and float64 part in training; ten times what the guide allows between frameworks"""
+_WHOLE = 1e-2  # examples: an accuracy may be float32, of 100,000 examples
+_ACCURACY: Final = re.compile(r"acc|(epoch_\d+_)?accuracy")
+_RATES: Final = re.compile(r"lr_\d+")
+
+
+def check_numbers(steps: Sequence[Judged], findings: Findings) -> None:
+    """Add a fault for each quantity that two records of a submission hold otherwise."""
+    known = {each.step.name: each for each in steps}
+    _check_twins(steps, findings)
+    _check_first_loss(known, findings)
+    _check_rates(known, findings)
+    _check_metrics(known, findings)
+    _check_best(known, findings)
+
+
+def _check_twins(steps: Sequence[Judged], findings: Findings) -> None:
+    """Compare each float32 record with its float64 twin: one model made both."""
+    for judged in steps:
+        if judged.records is None or judged.twins is None or not judged.step.shows_place:
+            continue
+        if judged.step.exact:
+            continue
+        for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+            fault = next(_find_apart(record, twin), "")
+            if fault:
+                findings.add(
+                    RUNS,
+                    f"{judged.step.name}_{side}.npy and its float64 twin in strict/ are not of one run: "
+                    f"{fault}",
+                )
+
+
+def _find_apart(record: Record, twin: Record) -> Iterator[str]:
+    """Yield what two records hold otherwise, beyond what float32 does to it."""
+    for key in [key for key in record if key in twin]:
+        ours, theirs = record[key], twin[key]
+        if ours.shape != theirs.shape:
+            yield f"{key}: shape {ours.shape} and {theirs.shape}"
+        elif dtype_kind(ours.dtype) not in INEXACT:
+            if not np.array_equal(ours, theirs):
+                yield f"{key}: other values"
+        elif ours.size:
+            one, other = (np.abs(np.asarray(each, np.complex128)) for each in (ours, theirs))
+            apart = np.abs(np.asarray(ours, np.complex128) - np.asarray(theirs, np.complex128))
+            allowed = _ROUNDING * max(float(one.max()), float(other.max())) + _FLOOR
+            ok = float(apart.mean()) <= min(
+                allowed, max(_ROUNDING, _ROUNDING * float(other.mean()))
+            )
+            if not ok:
+                sizes = float(apart.mean()), float(other.max())
+                yield f"{key}: mean difference {sizes[0]:.2g}, of values up to {sizes[1]:.2g}"
+
+
+def _check_first_loss(steps: Mapping[str, Judged], findings: Findings) -> None:
+    """Compare the losses that the guide makes of the same batch and weights in Steps 1, 3 and 4."""
+    for position, side in enumerate(SIDES):
+        losses = {
+            "Step 1's logits": _loss_of_logits(_record(steps, "forward", position)),
+            "Step 3's loss": _single(_record(steps, "loss", position), "loss"),
+            "Step 4's loss_0": _single(_record(steps, "bp_align", position), "loss_0"),
+        }
+        known = {name: value for name, value in losses.items() if value is not None}
+        if known and max(known.values()) - min(known.values()) > _ROUNDING * max(known.values()):
+            said = ", ".join(f"{name} {value:.6g}" for name, value in known.items())
+            findings.add(
+                RUNS,
+                f"{side}: the loss of the fake batch should be one number: {said}; the guide takes the same "
+                "batch and weights for all three",
+            )
+
+
+def _record(steps: Mapping[str, Judged], name: str, position: int) -> Record:
+    judged = steps.get(name)
+    return judged.records[position] if judged is not None and judged.records is not None else {}
+
+
+def _single(record: Record, key: str) -> float | None:
+    array = record.get(key)
+    if array is None or array.size != 1 or dtype_kind(array.dtype) not in INEXACT:
+        return None
+    value = float(np.real(array.reshape(-1)[0]))
+    return value if np.isfinite(value) else None
+
+
+def _loss_of_logits(record: Record) -> float | None:
+    """Return the cross entropy of a record's "logits" (B, C) and its labels (B,), if it holds both."""
+    logits = record.get("logits")
+    labels = next((record[key] for key in _LABELS if key in record), None)
+    if logits is None or labels is None or logits.ndim != 2 or logits.dtype.kind != "f":
+        return None
+    if labels.dtype.kind not in "iu" or labels.shape != logits.shape[:1] or not logits.size:
+        return None
+    if labels.min() < 0 or labels.max() >= logits.shape[1] or not np.isfinite(logits).all():
+        return None
+    scores = logits.astype(np.float64)
+    scores -= scores.max(axis=1, keepdims=True)
+    chances = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(len(labels)), labels]
+    return float(chances.mean())
+
+
+def _check_rates(steps: Mapping[str, Judged], findings: Findings) -> None:
+    """Compare the learning rates of Step 4 in both precisions, to the last digits: no float32 made them."""
+    judged = steps.get("bp_align")
+    if judged is None or judged.records is None or judged.twins is None:
+        return
+    for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+        for key in filter(_RATES.fullmatch, record):
+            if key in twin and not _are_close(record[key], twin[key], 1e-6):
+                findings.add(
+                    EDITED,
+                    f"bp_align_{side}.npy: {key} is {_show(record[key])}, and {_show(twin[key])} in strict/",
+                )
+                break
+
+
+def _check_metrics(steps: Mapping[str, Judged], findings: Findings) -> None:
+    """Recompute the metrics of Step 2 from the logits and labels that its float64 records hold."""
+    judged = steps.get("metric")
+    if judged is None or judged.records is None or judged.twins is None:
+        return
+    told = 0
+    for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+        for name, held in (("", record), ("strict/", twin)):
+            for key, (value, tolerance) in recompute_metrics(twin).items():
+                if key not in held:
+                    continue
+                told += 1
+                array = np.asarray(held[key], np.float64)
+                ok = array.shape == value.shape and bool((np.abs(array - value) <= tolerance).all())
+                if not ok:
+                    due = f"its logits and labels give {_show(value)}"
+                    findings.add(EDITED, f"{name}metric_{side}.npy: {key} is {_show(array)}; {due}")
+    if not told:
+        findings.remarks.append(
+            "metric: its numbers could not be recomputed: strict/ holds no logits and labels of it"
+        )
+
+
+def _check_best(steps: Mapping[str, Judged], findings: Findings) -> None:
+    """Hold the result of Step 5 against its curves, and float32's against float64's."""
+    judged = steps.get("train_align")
+    if judged is None or judged.records is None or judged.twins is None:
+        return
+    for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
+        for fault in _list_result_faults(record, twin):
+            findings.add(RUNS, f"train_align_{side}.npy: {fault}")
+
+
+def _list_result_faults(record: Record, twin: Record) -> Iterator[str]:
+    strict = _single(twin, "acc")
+    for key in filter(_ACCURACY.fullmatch, record):
+        one, other = _single(record, key), _single(twin, key)
+        if one is not None and other is not None and not abs(one - other) <= _DRIFT:
+            yield f"{key} is {one:.6g}, and {other:.6g} in strict/"
+    reached = [value for key in twin if key.startswith("epoch_") and _ACCURACY.fullmatch(key)
+               if (value := _single(twin, key)) is not None]  # fmt: skip
+    if strict is not None and reached and not abs(max(reached) - strict) <= 1e-9:
+        yield f"acc is {strict:.6g} in strict/, whose epochs reach {max(reached):.6g}"
+    yield from _list_false_fractions(record, twin)
+
+
+def _list_false_fractions(record: Record, twin: Record) -> Iterator[str]:
+    """Yield accuracies that no whole number of the examples gives, which the float64 logits count."""
+    counts = {len(array) for key, array in twin.items()
+              if re.fullmatch(r"epoch_\d+_logits", key) and array.ndim == 2}  # fmt: skip
+    for name, held in (("", record), (" in strict/", twin)) if len(counts) == 1 else ():
+        (count,) = counts
+        for key in filter(_ACCURACY.fullmatch, held):
+            value = _single(held, key)
+            if value is not None and not abs(value * count - round(value * count)) <= _WHOLE:
+                yield f"{key}{name} is {value:.6g}, which is no fraction of {count} examples"
+
+
+def _are_close(one: Array, other: Array, relative: float) -> bool:
+    if one.shape != other.shape:
+        return False
+    first, second = np.asarray(one, np.float64), np.asarray(other, np.float64)
+    return bool(
+        (np.abs(first - second) <= relative * np.maximum(np.abs(first), np.abs(second))).all()
+    )
+
+
+def _show(array: Array) -> str:
+    return np.array2string(np.asarray(array), precision=6, threshold=4)[:40]
