@@ -13,7 +13,7 @@ from reprod_align.mending.scope import Region, Scope, list_sites
 from reprod_align.mending.workers import try_in_order
 
 _FIRST = ("setting", "reference", "missing-call")
-"""the rows that are tried at every statement before the others are tried at the nearest"""
+"""the rows that are tried at every statement before the others are tried at any but the nearest"""
 _SECOND = tuple(row for row in ROWS if row not in _FIRST)
 _NEAR = 3  # statements
 MOST_RUNS = 600  # of the pair, for one fault
@@ -93,7 +93,7 @@ def list_trials(bench: Bench, scope: Scope, texts: Texts) -> Iterator[Trial]:
         return known[region]
 
     near = [(region, site) for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
-    for rows, around in ((_FIRST, False), (_SECOND, True), (_FIRST + _SECOND, False)):
+    for rows, around in ((_FIRST, True), (_SECOND, True), (_FIRST, False), (_SECOND, False)):
         for region, site in near if around else _list_open(scope.regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))
 
