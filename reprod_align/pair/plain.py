@@ -234,7 +234,7 @@ class _Unpacker:
         if (
             kind == "instance"
             and hashed
-            and type(self._made[number]).__hash__ is not object.__hash__
+            and not _is_hashed_by_identity(type(self._made[number]))
         ):
             return 1, self._table[rest[1][0]][2::2]
         return 1 + (len(rest[0]) // _STEP if kind in ("int", "bytes", "text") else 0), []
@@ -334,3 +334,8 @@ def _find_class(words: str) -> Any:
         if issubclass(found, ReprodError) or _holds_data(found):
             return found
     raise ReprodError(f"a side sent {words[:120]}: expected plain data")
+
+
+def _is_hashed_by_identity(kind: type) -> bool:
+    inherited: object = object.__hash__
+    return kind.__hash__ is inherited

@@ -229,8 +229,8 @@ def _list_false_curves(log: _TrainingLog, curves: Curves, exact: bool) -> Iterat
         yield from _compare_losses(log.losses, due, [line.step for line in log.steps], exact)
     for line in log.epochs:
         for name, value in line.numbers.items():
-            due = curves.get(line.epoch, {}).get(name)
-            if due is not None and np.size(due) == 1 and exact and float(np.real(due)) != value:
+            held = curves.get(line.epoch, {}).get(name)
+            if held is not None and np.size(held) == 1 and exact and float(np.real(held)) != value:
                 yield f"has another {name} than its record in epoch {line.epoch}"
                 return
 

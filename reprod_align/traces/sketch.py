@@ -164,9 +164,9 @@ def sketch_with_rows(tensor: Any, ops: Ops = NUMPY) -> tuple[Vector, Rows | None
 
 def group_rows(shape: Sequence[int]) -> int:
     """Return how many groups of rows a tensor of this shape has; 0 for a single row."""
-    rows = math.prod(shape[:-1])
+    rows, width = math.prod(shape[:-1]), shape[-1] if shape else 0
     together = -(-rows // GROUPS)
-    return -(-rows // together) if rows > 1 and math.prod(shape) else 0
+    return -(-rows // together) if rows > 1 and width else 0
 
 
 def list_quarters(width: int) -> list[slice]:

@@ -1,6 +1,6 @@
 """Files damaged in their structure: instructions of pickles, entries of archives, values of JSON, fields.
 
-Where a file has a checksum or a length, it is made right again, so that the damage is read. One seed, one file.
+Where a file has a checksum or a length, it is made right again, so that the damage is read.
 """
 
 import io
@@ -16,8 +16,8 @@ from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.traces.file import _KEY, _SUM, _digest
 from tests.fuzz.mutate import damage
 
-NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2, 3, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**62, 2**63 - 1, 2**63, 2**64,
-           -(2**63), 10**30, 1.5, -0.0, float("nan"), float("inf"), 1e308, True)  # fmt: skip
+NUMBERS: tuple[Any, ...] = (-1, 0, 1, 2, 3, 2**31 - 1, 2**31, 2**32, 2**40, 2**53, 2**62, 2**63 - 1, 2**63,
+           2**64, -(2**63), 10**30, 1.5, -0.0, float("nan"), float("inf"), 1e308, True)  # fmt: skip
 NAMES = ("", "a", "w", "a\x1b[31m", "\n", "\u202e", "é" * 300, "../x", "\ud800", "a" * 5000, "__metadata__",
          "UnpackBigParamInfor@@", "StructuredToParameterName@@", "0", "format", "dtype", "shape")  # fmt: skip
 DTYPES = (
@@ -107,10 +107,11 @@ def split_pickle(data: bytes) -> list[bytes]:
     return [*(data[a:b] for a, b in zip(starts, ends, strict=True)), data[starts[-1] + 1 :]]
 
 
-PIECES = (b"]", b"}", b")", b"(", b"N", b"t", b"e", b"u", b"s", b"a", b"\x94", b"\x85", b"\x86", b"\x87", b"R", b"b",
-          b"\x8f", b"\x90", b"\x91", b"\x81", b"\x92", b"Q", b"0", b"1", b"2", b"\x93", b"cos\nsystem\n", b".",
-          b"cbuiltins\neval\n", b"ccollections\nOrderedDict\n", b"ctorch\nSize\n", b"ctorch\ndevice\n",
-          b"\x8a\x00", b"\x8b\xff\xff\xff\x7f", b"J\xff\xff\xff\xff", b"\x8d" + b"\xff" * 8, b"C\x00", b"K\x00")  # fmt: skip
+PIECES = (b"]", b"}", b")", b"(", b"N", b"t", b"e", b"u", b"s", b"a", b"\x94", b"\x85", b"\x86",
+          b"\x87", b"R", b"b", b"\x8f", b"\x90", b"\x91", b"\x81", b"\x92", b"Q", b"0", b"1", b"2",
+          b"\x93", b"cos\nsystem\n", b".", b"cbuiltins\neval\n", b"ccollections\nOrderedDict\n",
+          b"ctorch\nSize\n", b"ctorch\ndevice\n", b"\x8a\x00", b"\x8b\xff\xff\xff\x7f",
+          b"J\xff\xff\xff\xff", b"\x8d" + b"\xff" * 8, b"C\x00", b"K\x00")  # fmt: skip
 
 
 def damage_pickle(data: bytes, rng: random.Random) -> bytes:
@@ -203,8 +204,9 @@ def damage_zip(data: bytes, rng: random.Random) -> bytes:
         at = rng.randrange(len(entries))
         name, held = entries[at]
         entries[at:at + 1] = rng.choice((
-            [], [(name, held), (name, held[:-1])], [(name, held[:-1])], [(name, held * 2)], [(f"{name}x", held)],
-            [("archive/constants.pkl", b""), (name, held)], [(name, b"big")], [(name, b"")],
+            [], [(name, held), (name, held[:-1])], [(name, held[:-1])], [(name, held * 2)],
+            [(f"{name}x", held)], [("archive/constants.pkl", b""), (name, held)], [(name, b"big")],
+            [(name, b"")],
         ))  # fmt: skip
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w") as archive:
