@@ -231,11 +231,7 @@ class _Unpacker:
         kind, *rest = self._table[number]
         if kind in ("tuple", "frozenset", "range", "slice"):
             return 1, rest
-        if (
-            kind == "instance"
-            and hashed
-            and not _is_hashed_by_identity(type(self._made[number]))
-        ):
+        if kind == "instance" and hashed and not _is_hashed_by_identity(type(self._made[number])):
             return 1, self._table[rest[1][0]][2::2]
         return 1 + (len(rest[0]) // _STEP if kind in ("int", "bytes", "text") else 0), []
 

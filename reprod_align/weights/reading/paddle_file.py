@@ -114,7 +114,9 @@ def _glue(what: str, made: object, left: dict[Any, Any]) -> Stored:
     for part in parts:
         if part.dtype != parts[0].dtype:
             raise Refused(f"{what} is cut into slices of {parts[0].dtype} and of {part.dtype}")
-    lying = [part.source for part in parts if not isinstance(part.source, Joined)]  # none is of slices
+    lying = [
+        part.source for part in parts if not isinstance(part.source, Joined)
+    ]  # none is of slices
     source = Joined(tuple(lying))
     tensor = Stored(parts[0].dtype, tuple(shape), source)
     fault = find_fault(tensor)
