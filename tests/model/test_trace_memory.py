@@ -4,6 +4,7 @@ import tempfile
 from multiprocessing import Pipe
 from threading import Thread
 
+from reprod_align.errors import ReprodError
 from reprod_align.model.store import Shelf, keep_copy, limit_memory, unload
 from reprod_align.pair.wire import Wire
 
@@ -50,12 +51,14 @@ def test_a_large_array_comes_back_from_its_file(array) -> None:
     assert copy.dtype == array.dtype and np.array_equal(copy, array)
 
 
-def test_without_room_on_the_disk_memory_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_on_the_disk_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
-    with limit_memory(1):
+    with limit_memory(1), pytest.raises(ReprodError, match="no room to keep .* allow more memory"):
+        keep_copy(LARGE)
+    with limit_memory(None):
         assert np.array_equal(keep_copy(LARGE), LARGE)
 
 

