@@ -2,6 +2,7 @@
 
 import json
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from benchmarks.mutants.subjects import SUBJECTS
 from reprod_align import align
 
 PATIENCE = 180  # seconds of a processor for a mutant
+FIXING = 600  # likewise for `fix`, beside its copies of the process
 
 
 @dataclass
@@ -39,6 +41,9 @@ def judge_mutant(frozen: Frozen) -> Result:
     except Broken as error:
         result = Result(frozen.mutant.name, str(error))
     result.seconds = round(time.perf_counter() - start, 2)
+    if find_fix() is not None and result.outcome == "caught":
+        with suppress(Broken):  # a fix that takes too long repairs nothing
+            result.repair = run_apart(lambda: judge_fix(frozen), FIXING)
     return result
 
 
@@ -50,8 +55,6 @@ def _ask(frozen: Frozen) -> Result:
     result = Result(
         frozen.mutant.name, outcome, plain["findings"], plain["pairs"], plain["remarks"]
     )
-    if find_fix() is not None:
-        result.repair = judge_fix(frozen)
     return result
 
 

@@ -30,8 +30,10 @@ def judge_fix(frozen: Frozen) -> Repair:
     if fix is None:
         return "none"
     subject = SUBJECTS[frozen.mutant.subject]
-    patch = fix(*subject.make(subject.load(frozen.path))).patch
-    return judge_patch(frozen, patch)
+    module = subject.load(frozen.path)
+    first, _, inputs = subject.make(module)
+    found = fix(first, lambda: subject.make(module)[1], inputs)
+    return judge_patch(frozen, found.patch if found.passed else None)
 
 
 def find_fix() -> Callable[..., Any] | None:
