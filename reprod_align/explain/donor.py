@@ -109,6 +109,8 @@ def _guess(name: str) -> str:
     package, _, last = name.rpartition(".")
     if not package:
         return "paddle"
+    if package == "torch" and last in _DTYPES:
+        return f"paddle.{_DTYPES[last]}"
     other = _FUNCTIONS.get(last) or _CLASSES.get(last) or last
     package = package.replace("torch", "paddle", 1).replace("paddle.optim", "paddle.optimizer")
     if package == "paddle" and other in ("softmax", "sigmoid", "relu", "gelu", "dropout"):

@@ -1,7 +1,7 @@
 """Where the edit that mends a finding may stand, and what the reference has there."""
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -253,7 +253,8 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     made = [translate(one, names, bound, port) for one in donors]
     paired = {i: made[j] for i, j in met}
     at_hand = _list_names(code, function)
-    called = _list_lacking(function, made, code)
+    defined = {one.name for one in code.tree.body if isinstance(one, (Function, ast.ClassDef))}
+    called = _list_lacking(function, made, at_hand, {*port, *defined})
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
     for number, statement in enumerate(statements):
@@ -279,12 +280,21 @@ def _list_names(code: Code, function: Any) -> list[str]:
     return [name for name in dict.fromkeys([*arguments, *stored, *own]) if name != "self"]
 
 
-def _list_lacking(function: Any, donors: Sequence[Any], code: Code) -> list[str]:
-    """Return what the reference calls in its function and the port does not."""
+def _list_lacking(
+    function: Any, donors: Sequence[Any], at_hand: Sequence[str], known: Collection[str]
+) -> list[str]:
+    """Return what the reference calls in its function and the port does not, though it could.
+
+    at_hand: variables and attributes there. known: what the file defines or imports.
+    """
     own = {_name_called(node) for node in ast.walk(function) if isinstance(node, ast.Call)}
     theirs = [_name_called(node) for donor in donors for node in ast.walk(donor)
               if isinstance(node, ast.Call)]  # fmt: skip
-    return [name for name in dict.fromkeys(theirs) if name and name not in own]
+    return [
+        name
+        for name in dict.fromkeys(theirs)
+        if name and name not in own and (name in at_hand or name.partition(".")[0] in known)
+    ]
 
 
 def _name_called(node: ast.Call) -> str:

@@ -36,6 +36,7 @@ WORDS = {
     "nn.ReLU(inplace=True)": "nn.ReLU()",
     "torch.optim.AdamW(p, lr=0.1)": "paddle.optimizer.AdamW(p, learning_rate=0.1)",
     "torch": "paddle",
+    "torch.zeros(2, dtype=torch.long)": "paddle.zeros(2, dtype=paddle.int64)",
 }
 
 
