@@ -12,6 +12,7 @@ import numpy as np
 
 _NAMED = 6  # outputs in one sentence
 _SHOWN = 60  # characters of a value
+_FEW = 8  # elements of an array that are shown
 
 
 def judge_values(runner: Runner, findings: Findings, done: Pass) -> None:
@@ -30,7 +31,12 @@ def judge_values(runner: Runner, findings: Findings, done: Pass) -> None:
         if leaf is not None and leaf.differentiable:
             text = f"the gradient through {found.torch_name}: it is no tensor in Paddle"
             findings.leave_unjudged("gradient", text)
-    if not wrong or not done.outputs_ok or findings.at_stage("forward"):
+    if not wrong:
+        return
+    if not done.outputs_ok or findings.at_stage("forward"):
+        named = shorten([found.torch_name or "the output" for found in wrong], _NAMED)
+        text = f"outputs that are no tensors differ beside tensors that do, and may follow: {named}"
+        findings.leave_unjudged("output", text)
         return
     again = runner.run_reference(done.training, keep="ends", backward=False)
     for found in wrong:
@@ -75,7 +81,8 @@ def _show(value: Value) -> str:
     if value is None:
         return "None"
     if value.size != 1:
-        return f"an array of shape {value.shape}"
+        few = f" {value.tolist()!r}"[:_SHOWN] if value.size <= _FEW else ""
+        return f"an array of shape {value.shape}{few}"
     return repr(value.reshape(-1)[0].item())[:_SHOWN]
 
 

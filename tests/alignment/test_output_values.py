@@ -82,3 +82,17 @@ def test_objects_of_either_side_are_named() -> None:
         note_left(runner.pairing, findings, done)
     (note,) = findings.report.not_judged
     assert note.kind == "output" and "state (Cache)" in note.what
+
+
+def test_a_text_that_differs_beside_a_tensor_that_does_is_said() -> None:
+    report = compare(lambda layer, x: (layer(x), "a"), lambda layer, x: (layer(x) + 1, "b"))
+    assert report.verdict == "diverges"
+    (told,) = left(report, "output")
+    assert "may follow: [1]" in told
+
+
+def test_a_short_array_that_differs_is_shown() -> None:
+    report = compare(
+        lambda layer, x: (layer(x), np.array([4, 5])), lambda layer, x: (layer(x), np.array([4, 6]))
+    )
+    assert "[4, 6] in Paddle and an array of shape (2,) [4, 5]" in report.findings[0].message
