@@ -7,10 +7,9 @@ depend on those before it.
 import random
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 from reprod_align.model.store import Array, keep_copy
 
@@ -24,9 +23,8 @@ _FRAMEWORKS_OWN = {"_parameters", "_buffers", "_modules", "_sub_layers"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What can be changed in place, and how it was."""
+class _Kept(NamedTuple):
+    """What can be changed in place, and how it was; a model holds hundreds, so that it must be cheap."""
 
     put_back: Callable[[], None]
     is_changed: Callable[[], bool]
@@ -139,7 +137,7 @@ class State:
 
     def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[_Kept]:
         """Yield what puts a value's contents back, and those of what it holds."""
-        if depth < 0 or id(value) in seen:
+        if depth < 0 or isinstance(value, _PLAIN) or id(value) in seen:
             return
         stateful = _keep_in_place(value)
         if stateful is not None:
