@@ -84,12 +84,17 @@ class State:
         found: dict[str, Array | None] = {}
         inherited = _list_inherited(self._fw)
         for module, before, buffers in self._attributes:
-            added = {n: one for n, one in module._buffers.items() if n not in buffers}
-            for name, value in {**vars(module), **added}.items():  # Paddle keeps a tensor there
+            held = vars(module)
+            if added := module._buffers.keys() - buffers.keys():  # Paddle keeps a tensor there
+                held = {**held, **{name: module._buffers[name] for name in added}}
+            for name, value in held.items():
+                kept = self._contents.get((id(module), name))
+                if kept is None and value is before.get(name, held) and id(value) not in values:
+                    continue  # most of them
                 if name in inherited:
                     continue
-                kept = self._contents.get((id(module), name), ())
-                if self._is_other(before, name, value, values) or any(k.is_changed() for k in kept):
+                changed = kept is not None and any(one.is_changed() for one in kept)
+                if changed or self._is_other(before, name, value, values):
                     path = names.get(id(module), type(module).__name__)
                     found[f"{path}.{name}".lstrip(".")] = self._read_numbers(value)
         return found
@@ -137,9 +142,9 @@ class State:
 
     def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[_Kept]:
         """Yield what puts a value's contents back, and those of what it holds."""
-        if depth < 0 or isinstance(value, _PLAIN) or id(value) in seen:
+        if depth < 0 or type(value) in _PLAIN or id(value) in seen:
             return
-        stateful = _keep_in_place(value)
+        stateful = None if type(value) in _CONTAINERS else _keep_in_place(value)
         if stateful is not None:
             seen.add(id(value))
             yield stateful
