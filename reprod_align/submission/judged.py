@@ -20,8 +20,6 @@ class Judged:
     official: Comparison | None
     twins: tuple[Record, Record] | None
     strict: Comparison | None
-    is_checked: bool = False
-    """whether a check of this library wrote the step's log"""
 
     @property
     def passed(self) -> bool:

@@ -42,6 +42,8 @@ class LogClaims:
     """the lines that begin with "strict " """
     verdict: bool | None = None
     """the line "reprod_align: passed" """
+    earlier: int = 0
+    """reports that stand before it"""
 
 
 def read_claims(path: Path) -> LogClaims:
@@ -77,7 +79,8 @@ def _read_lines(lines: Iterator[str]) -> LogClaims:
         elif line.startswith("strict "):
             claims.strict.append(line.rstrip())
         elif line.rstrip().endswith(":") and not line.startswith("remark: "):
-            claims = LogClaims() if claims.passed is not None else claims  # a further report
+            if claims.passed is not None:  # a further report
+                claims = LogClaims(earlier=claims.earlier + 1)
             key = line.rstrip()[:-1]
     return claims
 

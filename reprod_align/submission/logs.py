@@ -15,28 +15,23 @@ _CLAIM = 2e-3  # relative: reprod_log's mean in the arrays' own precision, in an
 _FINEST_HALF = 6e-8  # float16 has no smaller numbers
 
 
-def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: Findings) -> bool:
-    """Hold the step's logs, under either name, against what was recomputed.
-
-    Return whether a check of this library wrote one: it ends with that verdict.
-    """
+def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: Findings) -> None:
+    """Hold the step's logs, under either name, against what was recomputed."""
     step = judged.step
     names = [name for name in step.logs if name in submission.files]
     if not names:
         findings.add(MISSING, " or ".join(step.logs))
-    before, checked = len(findings.faults), False
+    before = len(findings.faults)
     for name in names:
         try:
             claims = read_claims(submission.files[name])
         except ReprodError as error:
             findings.add(DAMAGED, f"{name} {error}")
             continue
-        checked = checked or claims.verdict is not None
         if judged.records is not None and judged.official is not None:
             _check_claims(name, claims, judged, findings)
     if names:
         row.log = "agrees" if len(findings.faults) == before else "differs"
-    return checked
 
 
 def _check_claims(name: str, claims: LogClaims, judged: Judged, findings: Findings) -> None:
@@ -58,6 +53,8 @@ def _check_claims(name: str, claims: LogClaims, judged: Judged, findings: Findin
         findings.remarks.append(
             f"{name}: its strict lines could not be recomputed: strict/ is not included"
         )
+    if claims.earlier:
+        findings.remarks.append(f"{name} holds {claims.earlier + 1} reports: the last one counts")
     told = [fault for fault in faults if fault]
     for fault in told[:_SHOWN_KEYS]:
         findings.add(EDITED, f"{name} {fault}")
@@ -98,7 +95,7 @@ def _find_false_verdict(claims: LogClaims, judged: Judged) -> str:
     if claims.passed != official.passed:
         said = "passed" if claims.passed else "failed"
         return f"ends with 'diff check {said}'; recomputed: {official.word}"
-    if claims.verdict is None and claims.strict:
+    if claims.verdict is None and (claims.strict or judged.twins) and not judged.step.exact:
         return "has no closing line of the check (reprod_align: passed): it was cut short"
     if claims.verdict is not None and claims.verdict != judged.passed:
         said = "passed" if claims.verdict else "FAILED"
@@ -107,7 +104,7 @@ def _find_false_verdict(claims: LogClaims, judged: Judged) -> str:
 
 
 def _find_false_strict(claims: LogClaims, judged: Judged) -> list[str]:
-    if not claims.strict or judged.strict is None:
+    if judged.strict is None or (judged.step.exact and not claims.strict):
         return []
     wanted = strict_lines(judged.strict)
     lacking = [line for line in wanted if line not in set(claims.strict)]

@@ -21,6 +21,8 @@ _DRIFT = 0.02
 """accuracy: float32 and float64 part in training; ten times what the guide allows between frameworks"""
 _WHOLE = 1e-2  # examples: an accuracy may be float32, of 100,000 examples
 _ACCURACY: Final = re.compile(r"acc|(epoch_\d+_)?accuracy")
+_LOSSES: Final = re.compile(r"epoch_0_losses")
+_BEGINNING, _BEGINS = 10, 1e-3  # steps in which float32 stays so near; measured: 4e-7
 _RATES: Final = re.compile(r"lr_\d+")
 
 
@@ -28,6 +30,7 @@ def check_numbers(steps: Sequence[Judged], findings: Findings) -> None:
     """Add a fault for each quantity that two records of a submission hold otherwise."""
     known = {each.step.name: each for each in steps}
     _check_twins(steps, findings)
+    _check_logits(known, findings)
     _check_first_loss(known, findings)
     _check_rates(known, findings)
     _check_metrics(known, findings)
@@ -70,6 +73,18 @@ def _find_apart(record: Record, twin: Record) -> Iterator[str]:
             if not ok:
                 sizes = float(apart.mean()), float(other.max())
                 yield f"{key}: mean difference {sizes[0]:.2g}, of values up to {sizes[1]:.2g}"
+
+
+def _check_logits(steps: Mapping[str, Judged], findings: Findings) -> None:
+    """Compare the model's output with that of its last layer, which the pipeline records beside it."""
+    judged = steps.get("forward")
+    for side, record in zip(SIDES, (judged.twins if judged else None) or (), strict=False):
+        last, logits = record.get("classifier"), record.get("logits")
+        if last is not None and logits is not None and last.shape == logits.shape:
+            if not np.array_equal(last, logits):
+                findings.add(
+                    EDITED, f"strict/forward_{side}.npy: logits are not the output of classifier"
+                )
 
 
 def _check_first_loss(steps: Mapping[str, Judged], findings: Findings) -> None:
@@ -168,6 +183,9 @@ def _check_best(steps: Mapping[str, Judged], findings: Findings) -> None:
 
 
 def _list_result_faults(record: Record, twin: Record) -> Iterator[str]:
+    for key in filter(_LOSSES.fullmatch, record):
+        if key in twin and not _begin_alike(record[key], twin[key]):
+            yield f"{key} are other losses than in strict/"
     strict = _single(twin, "acc")
     for key in filter(_ACCURACY.fullmatch, record):
         one, other = _single(record, key), _single(twin, key)
@@ -178,6 +196,17 @@ def _list_result_faults(record: Record, twin: Record) -> Iterator[str]:
     if strict is not None and reached and not abs(max(reached) - strict) <= 1e-9:
         yield f"acc is {strict:.6g} in strict/, whose epochs reach {max(reached):.6g}"
     yield from _list_false_fractions(record, twin)
+
+
+def _begin_alike(one: Array, other: Array) -> bool:
+    """Tell whether the losses of two precisions begin alike, and are about as large in the mean."""
+    if one.shape != other.shape or not one.size:
+        return one.shape == other.shape
+    first, second = (np.ravel(np.asarray(each, np.float64)) for each in (one, other))
+    near = np.abs(first - second)[:_BEGINNING] <= _BEGINS * (np.abs(second)[:_BEGINNING] + 1)
+    return bool(near.all()) and bool(
+        abs(first.mean() - second.mean()) <= 0.2 * abs(second.mean()) + 0.02
+    )
 
 
 def _list_false_fractions(record: Record, twin: Record) -> Iterator[str]:

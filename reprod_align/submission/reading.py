@@ -1,10 +1,10 @@
 """Reads JSON of someone else's: what it may grow to is known before it is parsed."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.json import parse_json
 from reprod_align.submission.findings import DAMAGED, Findings
 from reprod_align.submission.folder import Submission
 
@@ -36,7 +36,7 @@ def parse(text: str) -> Any:
     """Return what JSON holds. Raises ValueError if it is not JSON, or would grow too large."""
     if sum(map(text.count, "[{,:")) > _MOST_VALUES:
         raise ValueError(f"more than {_MOST_VALUES} values")
-    return json.loads(text)
+    return parse_json(text)
 
 
 def read_text(path: Path, most: int) -> str:

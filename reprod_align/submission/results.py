@@ -24,6 +24,7 @@ _CLOSE: Final = 1e-6  # relative: the same sums in another order, on another pro
 _ROUNDED: Final = 0.06  # of a number that a sentence shows with two digits
 _GUIDES: Final = (0.0015, 0.0025)
 """largest differences of Step 5 in the two editions of the guide"""
+_PARTS: Final = frozenset({"name", "passed", "reason", "official", "strict", "made"})
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -52,10 +53,9 @@ def check_results(submission: Submission, steps: Sequence[Judged], findings: Fin
 
 
 def _miss(submission: Submission, judged: Judged, findings: Findings) -> None:
-    """Add a fault where a check of ours wrote the log, and with it the result that is not there."""
+    """Add a fault where there are float64 records, which a check of ours judges and writes a result of."""
     step = judged.step
-    twins = any(step.twin(side) in submission.files for side in SIDES)
-    if judged.is_checked and twins:
+    if any(step.twin(side) in submission.files for side in SIDES):
         findings.add(MISSING, f"{step.result}, which the check writes beside {step.logs[0]}")
 
 
@@ -63,6 +63,9 @@ def _list_faults(
     submission: Submission, judged: Judged, result: Mapping[str, Any], making: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield what a result says and the arrays do not."""
+    ours = get_dict(making, "versions").get("reprod-align") == __version__
+    if ours and (other := sorted(result.keys() ^ _PARTS)):
+        yield f"{'has' if other[0] in result else 'lacks'} {one_line(other[0])[:40]!r}"
     if result.get("name") != judged.step.name:
         yield f"is the result of {one_line(str(result.get('name')))[:50]!r}"
     if judged.official is None or judged.records is None:
@@ -71,7 +74,6 @@ def _list_faults(
         yield f"says passed: {result.get('passed')}; recomputed: {judged.passed}"
     if bool(result.get("reason")) is judged.passed:
         yield f"gives the reason {one_line(str(result.get('reason')))[:80]!r}"
-    ours = get_dict(making, "versions").get("reprod-align") == __version__
     for part, wanted in _recompute(judged, result):
         claimed = get_dict(result, part)
         if isinstance(wanted, str):

@@ -1,7 +1,5 @@
 """One step of a submission: its verdicts recomputed from the arrays, and its log held against them."""
 
-from dataclasses import replace
-
 from reprod_align.errors import ReprodError
 from reprod_align.records.compare import compare_records
 from reprod_align.records.diff import INEXACT, dtype_kind
@@ -70,7 +68,8 @@ def _judge(
     _add_verdicts(judged, row, findings)
     _check_content(judged, findings)
     _check_copied(judged, findings, allow_identical)
-    return replace(judged, is_checked=check_logs(submission, judged, row, findings))
+    check_logs(submission, judged, row, findings)
+    return judged
 
 
 def _load_pair(

@@ -16,7 +16,7 @@ from typing import Any, Final
 from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.record import load_record
-from reprod_align.submission.findings import DAMAGED, RUNS, Findings
+from reprod_align.submission.findings import DAMAGED, MISSING, RUNS, Findings
 from reprod_align.submission.folder import Submission
 from reprod_align.submission.layout import SIDES, TRAINING
 
@@ -69,6 +69,7 @@ def check_training_logs(submission: Submission, findings: Findings) -> None:
         except (OSError, RecursionError, TypeError, ValueError) as error:
             findings.add(DAMAGED, f"{name} is not JSON lines: {one_line(str(error))[:100]}")
     _note_others(submission, findings)
+    _require_all(submission, findings)
     for (side, dtype), log in logs.items():
         name = f"{TRAINING}{side}_{dtype}.jsonl"
         folder = "strict/" if dtype == "float64" else ""
@@ -79,6 +80,19 @@ def check_training_logs(submission: Submission, findings: Findings) -> None:
             break
     for fault in _compare_logs(logs):
         findings.add(RUNS, fault)
+
+
+def _require_all(submission: Submission, findings: Findings) -> None:
+    """Add a fault where a training has a record and no log, though another one has both."""
+    wanted = {
+        f"{TRAINING}{side}_{dtype}.jsonl": f"{folder}train_align_{side}.npy"
+        for side in SIDES
+        for dtype, folder in (("float32", ""), ("float64", "strict/"))
+    }
+    lacking = [name for name, record in wanted.items()
+               if record in submission.files and name not in submission.files]  # fmt: skip
+    if lacking and any(name in submission.files for name in wanted):
+        findings.add(MISSING, f"{shorten(lacking, _NAMED)}, though other trainings have their logs")
 
 
 def _note_others(submission: Submission, findings: Findings) -> None:
