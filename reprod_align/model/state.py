@@ -26,8 +26,8 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 class _Kept(NamedTuple):
     """What can be changed in place, and how it was; a model holds hundreds, so that it must be cheap."""
 
-    put_back: Callable[[], None]
-    is_changed: Callable[[], bool]
+    put_back: Callable[[], object]
+    is_changed: Callable[[], object]
 
 
 class State:
@@ -135,10 +135,16 @@ class State:
     def _keep_contents(self) -> None:
         seen: set[int] = set()
         for module, attributes, _ in self._attributes:
+            number = id(module)
             for name, value in attributes.items():
-                if name not in _FRAMEWORKS_OWN and not name.endswith("_hooks"):
-                    if kept := [*self._keep(value, _DEPTH, seen)]:
-                        self._contents[id(module), name] = kept
+                if type(value) in _PLAIN or name in _FRAMEWORKS_OWN or name.endswith("_hooks"):
+                    continue
+                if type(value) in _CONTAINERS and not value:  # most containers of a model
+                    if id(value) not in seen:
+                        seen.add(id(value))
+                        self._contents[number, name] = [_Kept(value.clear, value.__len__)]
+                elif kept := [*self._keep(value, _DEPTH, seen)]:
+                    self._contents[number, name] = kept
 
     def _keep(self, value: Any, depth: int, seen: set[int]) -> Iterator[_Kept]:
         """Yield what puts a value's contents back, and those of what it holds."""
