@@ -82,6 +82,39 @@ def test_the_lines_that_never_ran(tmp_path: Path, thread: bool) -> None:
     assert cover(module, (False, 1), (True, 20), thread=thread) == IdleLines()
 
 
+ENCLOSED = """class Base:
+    pass
+
+def scale(x):
+    if x > 10:
+        return 2 * x
+    return x
+
+def make(function):
+    class Model(Base):
+        def forward(self, x):
+            return function(x)
+    return Model()
+
+plain, called = make(scale), make(lambda x: scale(x))
+"""
+
+
+@pytest.mark.parametrize("name", ["plain", "called"])
+def test_a_function_of_the_code_around_is_followed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "enclosed.py"
+    path.write_text(ENCLOSED)
+    spec = importlib.util.spec_from_file_location("enclosed", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    lines = LineCoverage(UserCode(()), module.Base)
+    lines.begin([getattr(module, name)], [])
+    getattr(module, name).forward(1)
+    found = lines.end()
+    assert [own[1] for own in found.own] == [6] and found.unknown == ()
+
+
 def test_functions_get_their_code_back(tmp_path: Path) -> None:
     module = load(tmp_path)
     codes = module.Model.forward.__code__, module.helper.__wrapped__.__code__

@@ -11,6 +11,7 @@ import ast
 import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
@@ -111,7 +112,8 @@ class LineCoverage:
             if id(function) in seen or not self._is_watched(function):
                 continue
             seen.add(id(function))
-            yield function
+            if function.__code__.co_name != "<lambda>":  # it is one expression, which ran or not
+                yield function
             names = {name for code in _nest(function.__code__) for name in code.co_names}
             for other in _find_named(function, names, methods):
                 if _is_near(_unwrap(other), function):
@@ -155,11 +157,20 @@ def _find_named(function: FunctionType, names: set[str], methods: _Methods) -> I
     for module in found:
         if isinstance(module, ModuleType):
             yield from (vars(module)[name] for name in names & vars(module).keys())
+    yield from _list_enclosed(function)
     for name in names & methods.keys() - {"__init__"}:
         yield methods[name][0]
     if "super" in names:
         several = methods.get(function.__name__, [])
         yield from several[several.index(function) + 1 :] if function in several else several
+
+
+def _list_enclosed(function: FunctionType) -> Iterator[Any]:
+    """Yield the functions that a function knows from the code around it."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # a cell may be empty
+            if isinstance(cell.cell_contents, FunctionType):
+                yield cell.cell_contents
 
 
 def _nest(code: CodeType) -> Iterator[CodeType]:
