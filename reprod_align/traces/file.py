@@ -38,6 +38,10 @@ _DTYPES = {
 }  # fmt: skip
 _EXTREMES = [STATISTICS.index("min"), STATISTICS.index("max")]  # elements of the tensor itself
 _MOST_ELEMENTS = 1 << 62
+_REPEATED = (
+    256  # times that a file's numbers may be named: modules in modules hand the same ones on
+)
+_FREE = 2**24  # bytes that the entries of any file may name
 _LARGE = 2**20  # bytes: what is smaller is not worth a mapped file
 
 
@@ -169,12 +173,21 @@ def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedT
         raise _Unfit("its framework or mode is not given")
     if not isinstance(entries, list) or not entries:
         raise _Unfit("it lists no tensors")
+    _require_explained(entries, arrays)
     tensors = [_tensor(number, entry, arrays) for number, entry in enumerate(entries)]
     places = Counter((one.phase, one.module, one.call, one.leaf) for one in tensors)
     if len(places) < len(tensors):
         phase, module, *_ = places.most_common(1)[0][0]
         raise _Unfit(f"it lists the same {phase} of {module or 'the model'} more than once")
     return RecordedTrace(framework, mode, tuple(sorted(tensors, key=lambda one: one.order)))
+
+
+def _require_explained(entries: list[Any], arrays: Mapping[str, Array]) -> None:
+    """Refuse entries that name the same numbers again and again: each is looked at anew."""
+    named = Counter(str(entry.get("data")) for entry in entries if isinstance(entry, dict))
+    asked = sum(times * arrays[name].nbytes for name, times in named.items() if name in arrays)
+    if asked > _REPEATED * sum(array.nbytes for array in arrays.values()) + _FREE:
+        raise _Unfit("its entries name the same numbers far more often than modules hand them on")
 
 
 def _tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTensor:

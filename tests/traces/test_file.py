@@ -13,7 +13,7 @@ from reprod_align.commands import main
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.traces.file import RecordedTrace, _digest, load_trace, save_trace
 from reprod_align.traces.sketch import sketch
-from tests.traces.made import trace
+from tests.traces.made import tensor, trace
 
 import numpy as np
 import pytest
@@ -206,3 +206,15 @@ def test_a_trace_does_not_choose_its_tolerance(
         else:
             with pytest.raises(ReprodError, match=f"finer than {claimed}|{claimed} of shape"):
                 load_trace(tmp_path / "a.trace")
+
+
+def test_numbers_that_are_named_again_and_again(tmp_path: Path) -> None:
+    values = np.ones(2**17)
+    for count, fits in ((200, True), (400, False)):
+        named = [tensor(values, order=n, call=n) for n in range(count)]
+        save_trace(tmp_path / "a", RecordedTrace("PyTorch", "whole", tuple(named)))
+        if fits:
+            assert len(load_trace(tmp_path / "a").tensors) == count
+        else:
+            with pytest.raises(ReprodError, match="name the same numbers far more often"):
+                load_trace(tmp_path / "a")
