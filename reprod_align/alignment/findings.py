@@ -88,6 +88,15 @@ class Findings:
         """Note a place at which one side computes with float32 inside, once."""
         self.report.imprecise.setdefault(place, relative)
 
+    def attribute_to_float32(self) -> None:
+        """Mark checks that failed as float32's, if one side computes in it and no fault is found so far.
+
+        A fault that a later stage finds is none of theirs.
+        """
+        if self.float32_inside and not self.report.findings:
+            checks = self.report.checks
+            checks[:] = [replace(check, float32=not check.passed) for check in checks]
+
     @property
     def float32_inside(self) -> bool:
         """Whether a place was noted at which one side computes with float32 inside."""

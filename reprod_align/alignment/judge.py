@@ -53,6 +53,8 @@ _FAILED_IN: Mapping[str, Stage] = {
     "scheduler": "schedule",
 }
 _NAMED = 3  # modules in one remark
+_WITHOUT_EFFECT = "settings differ without an effect seen here"
+_UNSEEN = "settings differ; the port raised before it could show their effect"
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
     findings.places_only = pair.places_only or (places_only and pair.asked_float32)
     try:
         done = _compare_mode(runner, findings, training=False)
+        findings.attribute_to_float32()
         if findings.is_enough:
             return _conclude(runner, findings)
         note_unread_rows(runner, findings)
@@ -116,11 +119,13 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             runs = compare_losses(runner, findings)
             if pair.reference.optimizer is None:  # the steps of one compare what it makes of them
                 judge_own_gradient(runner, findings, *runs)
+        findings.attribute_to_float32()
         if not runner.draws_shared:
             runner = share_draws(runner)
         trained = _compare_mode(runner, findings, training=True, earlier=done)
         judge_one_sided(runner.pairing, findings, (done, trained))
         judge_input_gradients(runner, findings, trained)
+        findings.attribute_to_float32()
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
     except ModelFailure as error:
@@ -276,13 +281,14 @@ def add_settings(pairing: Pairing, findings: Findings) -> None:
             continue
         known = findings.at(ours, theirs) or _at_parameters(findings, ours)
         if known:
-            text = describe_differences(differences, known[0].message)
-            findings.extend_message(known[0], f". Settings differ: {text}")
+            unsaid = [one for one in differences if one.message not in known[0].message]
+            text = describe_differences(unsaid, known[0].message)
+            findings.extend_message(known[0], f". Settings differ: {text}" if unsaid else "")
         else:
             idle.setdefault(describe_differences(differences), []).append(ours or "the model")
+    effect = _UNSEEN if findings.report.port_raised else _WITHOUT_EFFECT
     for text, places in idle.items():
-        named = shorten(places, _NAMED)
-        findings.remark(f"{named}: settings differ without an effect seen here: {text}")
+        findings.remark(f"{shorten(places, _NAMED)}: {effect}: {text}")
 
 
 def _at_parameters(findings: Findings, module: str) -> list[Finding]:

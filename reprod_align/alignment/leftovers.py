@@ -157,7 +157,7 @@ def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Findi
             settings = describe_differences(
                 d for d in pairing.compare_settings(owner, owner) if d.conclusive
             )
-            text = f"its weights have no counterpart, since its settings differ: {settings}"
+            text = f"its weights have no counterpart. Settings differ: {settings}"
             key, finding = owner, Finding("weights", owner, owner, text, np.inf, 0.0)
         kept.setdefault(key, finding)
     return list(kept.values())

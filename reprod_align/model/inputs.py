@@ -12,10 +12,13 @@ _MASK_VALUES = 3  # shown, hidden, and halfway
 
 def check_inputs(inputs: object) -> None:
     """Raise ReprodError unless `inputs` are arrays, by name or by position."""
-    if not isinstance(inputs, (Mapping, tuple, list)) or not inputs:
+    if not isinstance(inputs, (Mapping, tuple, list)):
         raise ReprodError(
-            "inputs must be a dict of arrays (keywords) or a tuple of arrays (by position), not empty"
+            "inputs must be a dict of arrays (keywords) or a tuple of arrays (by position), "
+            f"not {_describe_value(inputs)}"
         )
+    if not inputs:
+        raise ReprodError("inputs: expected at least one array, got none")
     named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
     for name, value in named:
         if isinstance(inputs, Mapping) and not isinstance(name, str):
@@ -46,6 +49,16 @@ def may_have_gradient(array: Array) -> bool:
 def has_few_values(array: Array) -> bool:
     """Tell whether an input can be a mask: the frameworks' ways to hide need not have one gradient."""
     return len(np.unique(array)) <= min(_MASK_VALUES, array.size - 1)
+
+
+def _describe_value(value: object) -> str:
+    """Return what was given in place of several arrays; of one array, what to write instead."""
+    if not hasattr(value, "shape"):
+        return f"a {_class_of(value)}"
+    return (
+        f"one {_class_of(value)} of shape {tuple(value.shape)}: return a dict, "
+        "{'the name of the argument': array}, or a tuple, (array,)"
+    )
 
 
 def _class_of(value: object) -> str:

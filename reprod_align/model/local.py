@@ -368,6 +368,8 @@ class LocalSide:
         if self.loss is None:
             return None
         loss = self.loss(output)
+        if loss is None:
+            raise TypeError("expected a tensor of one element, got None: is a `return` missing?")
         if not self.fw.is_tensor(loss):
             raise TypeError(f"expected a tensor of one element, got a {type(loss).__name__}")
         if math.prod(loss.shape) != 1:

@@ -131,6 +131,8 @@ class Case:
     passed: bool
     message: str = ""
     """what differs"""
+    consequence: bool = False
+    """what differs follows from a case that names the cause"""
 
 
 @dataclass

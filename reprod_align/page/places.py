@@ -31,19 +31,22 @@ def require_report(path: str | os.PathLike[str], kinds: Sequence[str] = PAGE) ->
 
 
 def require_place(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
-    """Raise ReprodError unless the name ends in one of `kinds` and its folder is there and can be written in.
+    """Raise ReprodError unless the name ends in one of `kinds` and a file can be written there.
 
-    option: what the user typed before the path.
+    option: what the user typed before the path. A folder that is missing is made with the file.
     """
     place = Path(path)
     if place.suffix.lower() not in kinds:
         raise ReprodError(f"{option} {path}: the name must end in {', '.join(kinds)}")
     try:
-        folder, taken = place.parent.is_dir(), place.is_dir()
+        taken, around = place.is_dir(), place.parent
+        while not around.exists() and around != around.parent:
+            around = around.parent
+        folder = around.is_dir()
     except OSError as error:
         raise ReprodError(f"{option} {path}: {error.strerror or error}") from error
     if not folder:
-        raise ReprodError(f"{option} {path}: {place.parent} is not a folder: make it first")
+        raise ReprodError(f"{option} {path}: {around} is not a folder")
     if taken:
         raise ReprodError(f"{option} {path}: this is a folder: give the name of a file")
     require_writable(place.parent)

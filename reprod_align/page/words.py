@@ -65,6 +65,8 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"loss on each side's own outputs: (\S+) in PyTorch, (\S+) in Paddle",
      r"各自输出上的损失：PyTorch \1，Paddle \2"),
     (r"settings differ without an effect seen here: ", "设置不同，但此处未见影响："),
+    (r"settings differ; the port raised before it could show their effect: ",
+     "设置不同；移植版在显出影响之前就报错了："),
     (r"learning rate at step (\d+): (\S+) in PyTorch, (\S+) in Paddle",
      r"第 \1 步的学习率：PyTorch \2，Paddle \3"),
     (r"the loss of the same outputs is (\S+) in Paddle and (\S+) in PyTorch",

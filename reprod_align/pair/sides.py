@@ -55,9 +55,11 @@ def _refuse_stand_in() -> None:
 
 def _check(name: str, model: Any, framework: ModuleType, wanted: str) -> None:
     """Raise ReprodError unless the model is one of the framework's, and can be compared."""
+    if model is None:
+        raise ReprodError(f"{name} is None: expected a {wanted}; is a `return` missing?")
     if not framework.is_module(model):
-        given = f"{type(model).__module__}.{type(model).__name__}"
-        raise ReprodError(f"{name} is a {given}, not a {wanted}")
+        given = f"{type(model).__module__}.{type(model).__name__}".removeprefix("builtins.")
+        raise ReprodError(f"{name} is of type {given}, not a {wanted}")
     obstacle = framework.find_obstacle(model)
     if obstacle:
         raise ReprodError(f"{name} {obstacle}")

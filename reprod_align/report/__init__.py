@@ -72,6 +72,8 @@ class Check:
     passed: bool
     noise: float | None = None
     """in float32: how far PyTorch's own run is from float64, which is what `relative` is held against"""
+    float32: bool = False
+    """it failed, and float32 inside the models was all that was at fault until then"""
 
 
 Unjudged = Literal[
@@ -211,8 +213,8 @@ class Report:
     def save_html(self, path: str | os.PathLike[str], title: str = "align") -> None:
         """Write the report as one web page, which needs no network.
 
-        Raises ReprodError if the name does not end in .html, the folder does not exist, the page
-        cannot be written, or jinja2 or matplotlib is missing.
+        A folder that is missing is made. Raises ReprodError if the name does not end in .html, the
+        page cannot be written, or jinja2 or matplotlib is missing.
         """
         from reprod_align.page.places import require_report  # not for a report in text
         from reprod_align.report.html import make_page
@@ -264,13 +266,13 @@ def _show_places(finding: Finding) -> list[str]:
 
 
 def show_factor(factor: float) -> str:
-    """Return how much larger something left than it came: "x12", and "x8e+14" where digits say little."""
-    return f"x{factor:.0f}" if factor < _MANY else f"x{factor:.0e}"
+    """Return how much larger something left than it came: "x12", and ">x10000" where it came as rounding."""
+    return f"x{factor:.0f}" if factor < _MANY else f">x{_MANY}"
 
 
 def say_result(check: Check, faithful: bool) -> str:
     """Return a check's result; in a faithful port what differs is float32 inside the model."""
-    return "ok" if check.passed else "float32" if faithful else DIFFERENT
+    return "ok" if check.passed else "float32" if faithful or check.float32 else DIFFERENT
 
 
 def _row(check: Check, faithful: bool) -> str:

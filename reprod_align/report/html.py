@@ -28,7 +28,7 @@ def make_page(report: Report, title: str) -> Page:
         picture=report.details.picture,
         curves=report.details.curves,
         tables=[_list_checks(report), *_list_details(report.details), _list_pairs(report)],
-        cases=[show_case(each, report.passed) for each in report.checks]
+        cases=[show_case(each, report) for each in report.checks]
         + list(map(_show_finding, report.findings)),
         remarks=report.remarks,
         unjudged=[one.what for one in report.not_judged],
@@ -75,10 +75,11 @@ def collect_layers(report: Report) -> list[Layer]:
     return list(layers.values())
 
 
-def show_case(check: Check, faithful: bool) -> Case:
-    """Return a check as a test; in a faithful port what differs is float32 inside the model."""
-    passed = check.passed or faithful
-    return Case(check.stage, check.what, passed, f"relative difference {check.relative:.1e}")
+def show_case(check: Check, report: Report) -> Case:
+    """Return a check as a test; what differs is a consequence of the findings, or float32 inside."""
+    passed = say_result(check, report.passed) != DIFFERENT
+    text = f"relative difference {check.relative:.1e}"
+    return Case(check.stage, check.what, passed, text, consequence=bool(report.findings))
 
 
 def _show_finding(finding: Finding) -> Case:

@@ -140,7 +140,7 @@ def test_both_models_are_given_back_as_they_came() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((1, PaddleTwo(), inputs()), "torch_model is a builtins.int"),
+        ((1, PaddleTwo(), inputs()), "torch_model is of type int"),
         ((TorchTwo(), TorchTwo(), inputs()), "not a paddle.nn.Layer"),
         ((TorchTwo(), PaddleTwo(), {}), "not empty"),
         ((TorchTwo(), PaddleTwo(), ("x",)), "expected a numpy array, got a str"),

@@ -7,6 +7,7 @@ from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.report import say_result
 from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
 
 import numpy as np
@@ -135,3 +136,63 @@ def test_modules_whose_settings_differ_alike_are_one_remark() -> None:
     (said,) = report.remarks
     start = "convs.0, convs.1, convs.2 and 2 more: settings differ without an effect seen here: "
     assert said.startswith(start + "data_format")
+
+
+def test_settings_that_explain_missing_weights_are_named_once() -> None:
+    """They stood in the finding and once more behind it; several layers alike are one finding."""
+    ours = torch.nn.Sequential(*(torch.nn.GroupNorm(1, 3) for _ in range(2)))
+    theirs = paddle.nn.Sequential(*(paddle.nn.GroupNorm(1, 3, bias_attr=False) for _ in range(2)))
+    report = align(ours, theirs, (np.random.default_rng(0).normal(size=(2, 3, 4)),))
+    (finding,) = report.findings
+    assert finding.message.count("bias: PyTorch True") == 1, finding.message
+    assert finding.message.count("Settings differ") == 1 and finding.places == ("1",)
+
+
+def test_a_port_that_raises_shows_no_settings_to_be_without_effect() -> None:
+    class Port(paddle.nn.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = paddle.nn.LayerNorm(3, epsilon=0.1)
+
+        def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+            return self.norm(x.reshape([7, -1]))
+
+    class Reference(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.LayerNorm(3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.norm(x)
+
+    report = align(Reference(), Port(), (np.ones((2, 3)),))
+    (said,) = [remark for remark in report.remarks if "settings differ" in remark]
+    assert said.startswith("norm: settings differ; the port raised before"), said
+
+
+def round_off(tensor: Any) -> Any:
+    """Return the tensor with its values rounded as float32, the gradient unchanged."""
+    values = tensor.detach().numpy()
+    rounded = values.astype("float32").astype("float64") - values
+    return tensor + paddle.to_tensor(rounded)
+
+
+def test_rows_of_float32_stay_so_beside_a_fault_of_the_optimizer() -> None:
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    torch.manual_seed(0)
+    report = align(
+        TorchNet(), PaddleNet(round_off), (x,), torch.mean, paddle.mean,
+        lambda model: torch.optim.SGD(model.parameters(), 1e-3),
+        lambda model: paddle.optimizer.SGD(2e-3, parameters=model.parameters()),
+    )  # fmt: skip
+    words = {check.what: say_result(check, report.passed) for check in report.checks}
+    assert [one.stage for one in report.findings] == ["optimizer"], str(report)
+    assert words["outputs, eval mode"] == words["gradients, train mode"] == "float32"
+    assert words["updates of 3 steps"] == "DIFFERENT"
+
+
+def test_what_a_fault_makes_is_never_called_float32() -> None:
+    torch.manual_seed(0)
+    x = np.random.default_rng(0).normal(size=(4, 3))
+    report = align(TorchNet(), PaddleNet(lambda value: 1.001 * round_off(value)), (x,))
+    assert not report.passed and not any(check.float32 for check in report.checks)

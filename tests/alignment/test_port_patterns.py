@@ -193,7 +193,8 @@ def mean_square(output: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("off", "place"), [(2e-10, "the training step"), (8e-10, "the model"), (1e-5, "")]
+    ("off", "place"),
+    [(2e-10, "the training step (its update of "), (8e-10, "the model"), (1e-5, "")],
 )
 def test_rounding_that_adds_up_is_no_finding(off: float, place: str) -> None:
     torch.manual_seed(0)
@@ -204,7 +205,8 @@ def test_rounding_that_adds_up_is_no_finding(off: float, place: str) -> None:
         lambda model: paddle.optimizer.Adam(1e-3, parameters=model.parameters()),
     )  # fmt: skip
     assert report.verdict == ("agrees to float32" if place else "diverges"), str(report)
-    assert [*report.imprecise][:1] == ([place] if place else [])
+    assert bool(report.imprecise) == bool(place)
+    assert all(one.startswith(place) for one in [*report.imprecise][:1])
 
 
 class TorchAttention(torch.nn.Module):

@@ -18,8 +18,15 @@ def test_arrays_by_name_or_position_are_taken(inputs: object) -> None:
 @pytest.mark.parametrize(
     ("inputs", "said"),
     [
-        (X, "inputs must be a dict of arrays (keywords) or a tuple of arrays (by position)"),
-        ({}, "not empty"),
+        (
+            X,
+            "inputs must be a dict of arrays (keywords) or a tuple of arrays (by position), not one "
+            "numpy.ndarray of shape (2, 3): return a dict, {'the name of the argument': array}, or a "
+            "tuple, (array,)",
+        ),
+        (torch.ones(1), "not one torch.Tensor of shape (1,): return a dict"),
+        ("x", "not a str"),
+        ({}, "inputs: expected at least one array, got none"),
         ({1: X}, "inputs: expected names of arguments as keys, got 1"),
         ({"x": [1.0]}, "inputs['x']: expected a numpy array, got a list"),
         (

@@ -40,9 +40,9 @@ def test_without_options_no_page_is_made() -> None:
     ("words", "says"),
     [
         (("--report", "x.pdf"), r"--report x\.pdf: the name must end in \.html"),
-        (("--report", "no/such/x.html"), "no/such is not a folder"),
+        (("--report", f"{__file__}/such/x.html"), "test_outputs.py is not a folder"),
         (("--junit", "x.json"), r"--junit x\.json: the name must end in \.xml"),
-        (("--junit", "no/x.xml"), "no is not a folder"),
+        (("--junit", f"{__file__}/x.xml"), "test_outputs.py is not a folder"),
     ],
 )
 def test_what_cannot_be_written_is_refused_at_once(words: tuple[str, str], says: str) -> None:

@@ -14,23 +14,26 @@ import pytest
 def test_a_place_that_will_do(tmp_path: Path) -> None:
     require_report(tmp_path / "a.html")
     require_report(tmp_path / "a.PNG", PAGE_OR_PICTURE)
+    require_report(tmp_path / "new" / "folder" / "a.html")  # made with the file
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("name", "says"),
     [
         ("x.pdf", r"--report .*x\.pdf: the name must end in \.html$"),
-        ("none/x.html", r"none is not a folder: make it first"),
+        ("file/x.html", r"file is not a folder$"),
+        ("file/new/x.html", r"file is not a folder$"),
         ("taken.html", r"this is a folder: give the name of a file"),
         (f"{'a' * 5000}/x.html", "File name too long"),
     ],
 )
 def test_a_place_that_will_not(tmp_path: Path, name: str, says: str) -> None:
     (tmp_path / "taken.html").mkdir()
+    (tmp_path / "file").touch()
     with pytest.raises(ReprodError, match=says) as caught:
         require_report(tmp_path / name)
     assert "\n" not in str(caught.value)
-    assert not (tmp_path / "none").exists()
 
 
 def test_a_folder_that_takes_no_file() -> None:

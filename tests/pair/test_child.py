@@ -96,7 +96,7 @@ def test_a_side_shows_its_work(monkeypatch):
     ("make", "wanted"), [(torch_side, "torch.nn.Module"), (paddle_side, "Layer")]
 )
 def test_a_side_takes_its_own_models_alone(make, wanted):
-    with pytest.raises(ReprodError, match=f"is a builtins.int, not a .*{wanted}"):
+    with pytest.raises(ReprodError, match=f"is of type int, not a .*{wanted}"):
         make(3)
     with pytest.raises(ReprodError, match="device meta"):
         torch_side(torch.nn.Linear(2, 2, device="meta"))

@@ -135,7 +135,7 @@ def test_a_report_that_cannot_be_written(
 ) -> None:
     for name, says in (
         ("x.pdf", "must end in .html"),
-        ("none/x.html", "none is not a folder: make it first"),
+        ("pair.py/x.html", "pair.py is not a folder"),
     ):
         assert main(["pair", written(tmp_path, PAIR), "--report", str(tmp_path / name)]) == 2
         said = capsys.readouterr()  # before the work begins
@@ -161,7 +161,11 @@ def test_modules_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
         ("torch_model = 3", "torch_model must be a function, not of type int"),
         (PAIR + "torch_model = torch_model()", "torch_model must be a function, not of type Sequential"),
         (PAIR + "def torch_model(config): ...", "torch_model must be a function of no arguments"),
-        (PAIR + "def torch_model(): ...", "pair.py: torch_model is a builtins.NoneType, not a torch"),
+        (
+            PAIR + "def torch_model(): ...",
+            "pair.py: torch_model is None: expected a torch.nn.Module; is a `return` missing?",
+        ),
+        (PAIR + "def paddle_model(): ...", "pair.py: paddle_model is None: expected a paddle.nn.Layer"),
         (PAIR + "paddle_model = torch_model", "not a paddle.nn.Layer"),
         (PAIR + "def paddle_model():\n  return 1 / 0", f"line {len(PAIR.splitlines()) + 2}: ZeroDivision"),
         (PAIR + "def torch_loss(): ...", "torch_loss must be a function of one argument"),

@@ -110,5 +110,5 @@ def test_it_needs_a_process_of_its_own(tmp_path: Path) -> None:
 def test_each_function_takes_its_own_frameworks_models() -> None:
     assert torch_side(torch.nn.Linear(2, 2)).name == "PyTorch"
     assert paddle_side(paddle.nn.Linear(2, 2)).name == "Paddle"
-    with pytest.raises(ReprodError, match="paddle_model is a torch.*not a paddle.nn.Layer"):
+    with pytest.raises(ReprodError, match="paddle_model is of type torch.*not a paddle.nn.Layer"):
         paddle_side(torch.nn.Linear(2, 2))

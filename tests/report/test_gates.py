@@ -35,7 +35,7 @@ def test_all_that_is_asked_for_is_written(
     assert judge_gates(options, [make_gate(tmp_path, 2.0)], {}) == 1
     said = capsys.readouterr()
     assert said.out.startswith("### ❌") and "loss: DIFFERENT" in said.err
-    assert "<html" in page.read_text() and 'failures="3"' in tests.read_text()
+    assert "<html" in page.read_text() and 'failures="2"' in tests.read_text()
     assert judge_gates(read_options(), [make_gate(tmp_path)], {}) == 0
 
 

@@ -93,7 +93,8 @@ def _is_float32(
     number: int,
 ) -> bool:
     """Tell whether the updates differ by float32 inside Paddle's kernels alone; note it if so."""
-    worst, limit = max(apart.relative for _, apart in wrong.values()), limit_rounding(runner)
+    named = max(wrong.values(), key=lambda one: one[1].relative)
+    worst, limit = named[1].relative, limit_rounding(runner)
     expected = effects.as_in_paddle()
     if worst > limit and expected is not None:
         theirs = updates_of(replayed, number, runner.port_start())
@@ -102,7 +103,7 @@ def _is_float32(
         worst = max(gap(made[n], theirs[n]).relative if n in made else np.inf for n in names)
         findings.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's norm clipping does not")
     if worst <= limit:
-        findings.note_float32("the optimizer", worst)
+        findings.note_float32(f"Paddle's {effects.optimizer} (its update of {named[0]})", worst)
     return worst <= limit
 
 

@@ -49,6 +49,11 @@ class Effects:
                 break
 
     @property
+    def optimizer(self) -> str:
+        """The class of Paddle's optimizer."""
+        return self._other.class_name
+
+    @property
     def clips_alike(self) -> bool:
         """Whether PyTorch's side is seen to clip as Paddle's is set to."""
         return self._own is not None and self._clip == self._other.clip

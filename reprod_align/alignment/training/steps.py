@@ -120,9 +120,10 @@ def _search_elsewhere(
                     f"something is carried over from step to step; {found.words}")  # fmt: skip
             findings.add("optimizer", "", "", text, found)
             return
-    worst = max(found.relative for step in gaps for _, found in step.values() if not found.ok)
-    if worst <= ROUNDING:
-        findings.note_float32("the training step", worst)
+    wrong = [one for step in gaps for one in step.values() if not one[1].ok]
+    name, worst = max(wrong, key=lambda one: one[1].relative)
+    if worst.relative <= ROUNDING:
+        findings.note_float32(f"the training step (its update of {name})", worst.relative)
     else:
         text = "the updates differ, although equal gradients give equal updates"
         findings.add("optimizer", "", "", text)
