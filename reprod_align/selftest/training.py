@@ -22,6 +22,7 @@ Change = Callable[[Any, Any], None]
 
 _NO_LOSS = "no loss is given: give torch_loss and paddle_loss"
 _NO_OPTIMIZER = "no optimizer is given: give torch_optimizer and paddle_optimizer"
+_IGNORED = -100  # a label, in both frameworks' losses
 _DECAYS = ("weight_decay", "regularization_coeff", "regularization")
 
 
@@ -56,8 +57,10 @@ def count_ignored_labels(view: View) -> Found:
     hard = [call for call in calls if isinstance(call["label"], np.ndarray)]
     if not hard:
         return "the loss calls no cross_entropy on class labels"
-    ignored = hard[0].get("ignore_index", -100)
+    ignored = hard[0].get("ignore_index", _IGNORED)
     held = any((call["label"] == ignored).any() for call in hard)
+    if not held and ignored == _IGNORED and _has_one_label_each(view, hard):
+        return "each example has one label, and none is ignored"
 
     def count(own: Any, output: Any) -> Any:
         with replace_function("cross_entropy", _count_ignored):
@@ -68,9 +71,15 @@ def count_ignored_labels(view: View) -> Found:
     )
 
 
+def _has_one_label_each(view: View, calls: Sequence[Arguments]) -> bool:
+    """Tell whether labels are of whole examples: those of words or pixels are what padding ignores."""
+    sizes = {array.shape[0] for array in view.arrays().values() if array.ndim}
+    return len(sizes) == 1 and all({call["label"].size} == sizes for call in calls)
+
+
 def _count_ignored(own: Forward, arguments: Arguments) -> Any:
     """Take labels that should be ignored for a class, 0 or 1."""
-    label, ignored = arguments["label"], arguments.get("ignore_index", -100)
+    label, ignored = arguments["label"], arguments.get("ignore_index", _IGNORED)
     counted = paddle.where(label == ignored, paddle.full_like(label, ignored == 0), label)
     return own(**{**arguments, "label": counted})
 

@@ -123,6 +123,29 @@ def test_every_pair_command_names_a_pair(name: str) -> None:
         assert (REPOSITORY / options.file).is_file(), line
 
 
+@pytest.mark.parametrize("name", READMES)
+def test_convert_works_as_the_readme_shows_it(name: str, tmp_path: Path) -> None:
+    (shown,) = re.findall(r"^\| `reprod-align (convert [^`]*)`", read(name), flags=re.MULTILINE)
+    save = "import torch; torch.save(torch.nn.Linear(2, 3).state_dict(), 'a.bin')"
+    assert run_warm_python("-c", save, cwd=tmp_path).returncode == 0
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n"
+        "def torch_model():\n    import torch; return torch.nn.Linear(2, 3)\n"
+        "def paddle_model():\n    import paddle; return paddle.nn.Linear(2, 3)\n"
+        "inputs = (np.ones((1, 2)),)\n"
+    )
+    given = {"SRC": "a.bin", "DST": "a.pdparams", "FILE.py": "mine.py"}
+    words = [given.get(word, word) for word in shlex.split(shown)]
+    finished = run_warm_python("-m", "reprod_align", *words, cwd=tmp_path)
+    assert finished.returncode == 0 and "wrote a.pdparams" in finished.stdout, finished
+
+
+def test_selftest_of_the_readmes_example_reveals_every_fault() -> None:
+    (shown,) = [line for line in commands("README.md") if line.startswith("reprod-align selftest")]
+    finished = run_warm_python("-m", "reprod_align", *shlex.split(shown)[1:], cwd=REPOSITORY)
+    assert finished.returncode == 0 and "INVISIBLE" not in finished.stdout, finished
+
+
 @pytest.mark.parametrize("name", ["docs/options.md", "docs/options_cn.md"])
 def test_the_options_are_those_of_every_script(name: str) -> None:
     rows = [line for line in read(name).splitlines() if line[:1] == "|"]

@@ -11,6 +11,7 @@ from reprod_align.model.source.parsing import (
     find_assignment,
     find_constant,
     find_forward,
+    find_measure,
     find_single_renaming,
     is_plain_assignment,
     names_are_crossed,
@@ -151,3 +152,31 @@ def test_a_statement_that_only_renames_or_chooses_is_told_from_one_that_computes
         assert is_plain_assignment(SourceLine("y.py", 1, text))
     for text in ("x = f(y)", "x = y + 1", "x = y[at]", ""):
         assert not is_plain_assignment(SourceLine("y.py", 1, text))
+
+
+@pytest.mark.parametrize(
+    ("body", "named", "line"),
+    [
+        ("    p = F.softmax(x)\n    return F.cross_entropy(p, y)", "", 3),
+        ("    p = F.softmax(x)\n    return F.cross_entropy(p, y)", "softmax", 2),
+        ("    p = nn.Softmax()(x)\n    return criterion(p, y)", "softmax", 2),
+        ("    return F.cross_entropy(helper(x), y)", "softmax", 2),
+        ("    a = mse_loss(x, y)\n    b = F.kl_div(x, y)\n    return a + b", "", 3),
+        ("    d = x - y\n    return (d * d).mean()", "", 3),
+        ("    if x is None:\n        return 0\n    return x.mean()", "", 4),
+        ("    pass", "", 1),
+    ],
+)
+def test_the_call_of_a_loss_that_is_meant(body: str, named: str, line: int, tmp_path: Path) -> None:
+    path = tmp_path / "loss.py"
+    path.write_text(f"def loss(x):\n{body}\n")
+    assert find_measure(SourceLine(str(path), 1), named).line == line
+
+
+def test_the_call_of_a_loss_that_is_a_lambda_or_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "loss.py"
+    path.write_text("loss = (\n    lambda x:\n    F.cross_entropy(\n        x, y)\n)\n")
+    found = find_measure(SourceLine(str(path), 2))
+    assert (found.line, found.expression) == (3, "F.cross_entropy( x, y)")
+    absent = SourceLine(str(tmp_path / "none.py"), 2)
+    assert find_measure(absent) is absent

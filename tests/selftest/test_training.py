@@ -47,6 +47,30 @@ def test_a_loss_is_scaled_and_counts_what_it_should_ignore() -> None:
                 assert changed(float(labelled(output)), float(side.loss(output)))
 
 
+@pytest.mark.parametrize(
+    ("labels", "rows", "ignore", "found"),
+    [
+        ([0, 1, 1], [0, 1, 2], -100, None),  # of examples
+        ([0, 1, 1], [0, 1, 2], 9, "no label is 9"),  # the loss is told of one
+        ([0, 1, 1, 0, 1, 0], [0, 1, 2, 0, 1, 2], -100, "no label is -100"),  # of words, in one row
+        ([0, 1], [0, 1], -100, "no label is -100"),
+    ],
+)
+def test_labels_of_whole_examples_are_not_ignored(
+    labels: list[int], rows: list[int], ignore: int, found: str | None
+) -> None:
+    def loss(output: Any) -> Any:
+        given = output[paddle.to_tensor(rows)]
+        return functional.cross_entropy(given, paddle.to_tensor(labels), ignore_index=ignore)
+
+    with observed(linear(), X, loss=loss) as view:
+        fault = training.count_ignored_labels(view)
+    if found is None:
+        assert fault == "each example has one label, and none is ignored"
+    else:
+        assert fault.hint == f"{found}: give some labels that are ignored"
+
+
 def test_losses_that_cannot_show_a_fault() -> None:
     with observed(linear(), X) as view:
         assert "no loss is given" in training.scale_loss(view).hint

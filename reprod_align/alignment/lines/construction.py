@@ -12,7 +12,7 @@ from reprod_align.model.settings import SYNONYMS
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.making import find_choice, find_guard, find_held, find_making
-from reprod_align.model.source.parsing import find_forward
+from reprod_align.model.source.parsing import find_forward, find_measure
 from reprod_align.model.source.settings import read_attributes
 from reprod_align.report import Finding
 
@@ -107,7 +107,9 @@ def _find(
     if finding.stage in _MADE:
         return side.find_maker(_MADE[finding.stage])
     if finding.stage == "loss":
-        return side.find_maker("loss")
+        function = side.find_maker("loss")
+        twice = f"{side.name} applies softmax before" in finding.message
+        return function and find_measure(function, "softmax" if twice else "")
     tensor = info.tensors.get(name)
     path = tensor.owner if tensor is not None and name not in info.modules else name
     told = [

@@ -1,7 +1,9 @@
 """Reads the user's source: where a name got its value, where a branch was taken."""
 
 import ast
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.trees import (
@@ -15,6 +17,8 @@ from reprod_align.model.source.trees import (
     parse_text,
     place_of,
 )
+
+_MEASURES: Final = re.compile(r"(?i)loss|entropy|criterion|kl_div")  # names of functions
 
 
 def find_assignment(file: str, line: int, name: str) -> SourceLine | None:
@@ -39,6 +43,22 @@ def find_forward(classes: Sequence[SourceLine]) -> SourceLine | None:
             if isinstance(node, FUNCTIONS) and node.name == "forward":
                 return SourceLine(file, node.lineno)
     return classes[0] if classes else None
+
+
+def find_measure(function: SourceLine, named: str = "") -> SourceLine:
+    """Return the call in a loss function that measures the loss, or its last call of a `named` function.
+
+    function: the line where it begins. Where no name of a call tells, what it returns; where nothing
+    can be told, its first line.
+    """
+    tree = find_innermost(function.file, function.line, (*FUNCTIONS, ast.Lambda))
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    known = [call for call in calls if named and name_called(call).lower() == named]
+    known = known or [call for call in calls if _MEASURES.search(name_called(call))]
+    returned = [node for node in nodes if isinstance(node, ast.Return)]
+    last = max(known or returned, key=lambda node: node.lineno, default=None)
+    return place_of(function.file, last) or function
 
 
 def find_branch(file: str, after: int, before: int, words: Sequence[str]) -> SourceLine | None:

@@ -1,6 +1,7 @@
 """Findings without a call: the line where a layer, an optimizer or a schedule is made, or that raised."""
 
 from pathlib import Path
+from typing import Any
 
 import reprod_align
 from reprod_align.alignment.lines.construction import find_layer
@@ -13,6 +14,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from paddle.nn import functional as F
 
 X = (np.random.default_rng(0).normal(size=(4, 3)),)
 
@@ -89,3 +91,35 @@ def test_what_a_layer_is_handed_and_a_plain_list_have_their_line(
     ids = np.random.default_rng(0).integers(1, 30, (2, 6))
     report = reprod_align.align(torch_switches.Stack(), load(port).Stack(), (ids,))
     assert after in code_of(report.findings[0].paddle_line)
+
+
+def softmax_twice(output: Any) -> Any:
+    labels = paddle.to_tensor([0, 1, 1, 0])
+    probabilities = F.softmax(output)
+    return F.cross_entropy(probabilities, labels)
+
+
+def mean_over_rows(output: Any) -> Any:
+    labels = torch.tensor([0, 1, 1, 0])
+    return torch.nn.functional.cross_entropy(output, labels)
+
+
+def test_a_loss_that_differs_has_the_line_of_the_call_that_is_at_fault() -> None:
+    report = reprod_align.align(
+        TorchNet(), PaddleNet(), X, torch_loss=mean_over_rows, paddle_loss=softmax_twice
+    )
+    (finding,) = report.findings
+    assert "applies softmax before a loss that applies it again" in finding.message
+    assert "F.softmax(output)" in code_of(finding.paddle_line)
+    assert "return torch.nn.functional.cross_entropy" in code_of(finding.torch_line)
+
+
+def test_another_difference_of_the_losses_has_the_line_of_the_loss() -> None:
+    def summed(output: Any) -> Any:
+        labels = paddle.to_tensor([0, 1, 1, 0])
+        return F.cross_entropy(F.softmax(output), labels, reduction="sum")
+
+    report = reprod_align.align(
+        TorchNet(), PaddleNet(), X, torch_loss=mean_over_rows, paddle_loss=summed
+    )
+    assert 'reduction="sum"' in code_of(report.findings[0].paddle_line)
