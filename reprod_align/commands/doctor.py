@@ -55,7 +55,9 @@ PROBES = (
     ),
     Probe(
         "both in one process",
-        "import torch, paddle; print('align and pair need no second interpreter')",
+        "import numpy, paddle, torch; from reprod_align import align;"
+        "found = align(torch.nn.Linear(3, 2), paddle.nn.Linear(3, 2), {'input': numpy.ones((4, 3))});"
+        "assert found.passed, found.summary(); print('align works and needs no second interpreter')",
         "pair --torch-python PATH --paddle-python PATH takes an interpreter for each; or install the CPU "
         "build of one of the two: GPU builds often cannot be imported together",
     ),

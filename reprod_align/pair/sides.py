@@ -5,6 +5,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from reprod_align.backends.versions import require
 from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 
@@ -17,6 +18,7 @@ def torch_side(
     model: Any, loss: Function = None, optimizer: Function = None, scheduler: Function = None
 ) -> LocalSide:
     """Return the PyTorch side. Raises ReprodError if `model` cannot be compared."""
+    require("torch")
     from reprod_align.backends.torch import settings, side
     from reprod_align.backends.torch.random import shared_random
 
@@ -29,6 +31,7 @@ def paddle_side(
 ) -> LocalSide:
     """Return the Paddle side. Raises ReprodError if `model` cannot be compared."""
     _refuse_stand_in()
+    require("paddlepaddle")
     from reprod_align.backends.paddle import settings, side
     from reprod_align.backends.paddle.random import shared_random
 

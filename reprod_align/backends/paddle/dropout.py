@@ -4,8 +4,10 @@ They are computed anew, for Paddle's own draw their masks in float32 or round 1 
 """
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
+from reprod_align.backends.replacing import find_private
 from reprod_align.randomness import Draws, Shape, UnsharedDrawError, bernoulli
 
 import numpy as np
@@ -16,9 +18,12 @@ from paddle.nn.functional import common
 Array = NDArray[np.generic]
 Tensor = Any
 
-_own_dropout, _own_dropout_ = paddle._C_ops.dropout, paddle._C_ops.dropout_
+_own_dropout = paddle._C_ops.dropout
+_own_dropout_ = find_private(paddle._C_ops, "dropout_")
 _own_dropout_function = common.dropout
-_own_alpha_dropout = common._feature_alpha_dropout_impl
+_TAKES_INPLACE = "inplace" in signature(common.dropout).parameters
+"""Paddle 3.3 and later"""
+_own_alpha_dropout = find_private(common, "_feature_alpha_dropout_impl")
 
 
 def dropout(
@@ -64,17 +69,20 @@ def dropout_function(
     p: float = 0.5,
     axis: int | Sequence[int] | None = None,
     training: bool = True,
-    inplace: bool = False,
+    inplace: bool | str = False,
     mode: str = "upscale_in_train",
     name: str | None = None,
 ) -> Tensor:
     """Paddle's F.dropout, whose mask is drawn in float32 where it has an `axis`."""
+    if isinstance(inplace, str):  # Paddle before 3.3: the mode is its fifth argument
+        inplace, mode = False, inplace
     axes = [axis] if isinstance(axis, int) else list(axis or ())
     if x.size == 0:
         return x
     own = not axes or not training or inplace or p == 0
     if own or not all(0 <= one < x.ndim for one in axes):
-        return _own_dropout_function(x, p, axis, training, inplace, mode, name)
+        options = {"inplace": inplace} if _TAKES_INPLACE else {}
+        return _own_dropout_function(x, p, axis, training, mode=mode, name=name, **options)
     shape = tuple(size if one in axes else 1 for one, size in enumerate(x.shape))
     return x * draw_mask(draws, shape, float(p), mode, x.dtype)
 

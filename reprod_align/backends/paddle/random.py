@@ -26,7 +26,7 @@ from typing import Any
 
 from reprod_align.backends.paddle import dropout, rnn
 from reprod_align.backends.paddle.dropout import create
-from reprod_align.backends.replacing import replace_attribute
+from reprod_align.backends.replacing import find_private, replace_attribute
 from reprod_align.randomness import (
     TIED,
     Draws,
@@ -207,7 +207,7 @@ _OPERATORS: dict[str, Function] = {
     "rnn": rnn.run_rnn,
 }
 _UNSHARED = ("poisson", "binomial", "standard_gamma", "dirichlet")
-_REPLACEMENTS: list[tuple[Any, str, Function]] = [
+_WANTED: list[tuple[Any, str, Function]] = [
     *((_ops, name, partial(_draw, name)) for name in _VALUES),
     *((_ops, name, function) for name, function in _OPERATORS.items()),
     *((_ops, name, partial(_refuse, name)) for name in _UNSHARED),
@@ -219,3 +219,5 @@ _REPLACEMENTS: list[tuple[Any, str, Function]] = [
     ),
     (RNNBase, "forward", rnn.run_forward),
 ]
+_REPLACEMENTS = [one for one in _WANTED if find_private(*one[:2]) is not None]
+"""those that this version of Paddle has"""

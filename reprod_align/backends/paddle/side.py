@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from inspect import signature
 from typing import Any
 
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
@@ -174,9 +176,35 @@ def on_gradient(tensor: paddle.Tensor, hook: Callable[[Any], Any]) -> Any:
 
 def before_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
     """Call hook(args, kwargs) before each forward; it returns the new pair. Returns the handle."""
+    if not _HOOKS_TAKE_KEYWORDS:
+        return _ForwardHook(module, hook)
     return module.register_forward_pre_hook(
         lambda module, args, kwargs: hook(args, kwargs), with_kwargs=True
     )
+
+
+_HOOKS_TAKE_KEYWORDS = "with_kwargs" in signature(nn.Layer.register_forward_pre_hook).parameters
+"""Paddle 3.0 and later"""
+
+
+class _ForwardHook:
+    """Stands for a hook that is given keywords, in Paddle 2.6: the layer's own `forward` is wrapped.
+
+    A direct call of `layer.forward` is seen as a call of the layer.
+    """
+
+    def __init__(self, module: nn.Layer, hook: Callable[..., Any]) -> None:
+        self._module, own = module, module.forward
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            args, kwargs = hook(args, kwargs)
+            return own(*args, **kwargs)
+
+        module.__dict__["forward"] = forward
+
+    def remove(self) -> None:
+        """Give the layer its own `forward` back."""
+        self._module.__dict__.pop("forward", None)
 
 
 def after_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
@@ -196,7 +224,9 @@ def weighted_sum(tensors: Iterable[paddle.Tensor], weights: Iterable[Array]) -> 
 def gradient(parameter: paddle.Tensor) -> Array | None:
     """Return the parameter's gradient as `view` does, None if it has none."""
     kept = _grad(parameter)
-    return None if kept is None else view(kept)
+    if kept is None:
+        return None
+    return view(kept) if _loses_gradients() else array(kept)  # clearing empties the gradient itself
 
 
 def set_gradient(parameter: paddle.Tensor, values: Array | None) -> None:
@@ -327,8 +357,24 @@ def _takes_gradient(tensor: paddle.Tensor) -> bool:
 
 
 def _set_grad(tensor: paddle.Tensor, grad: paddle.Tensor | None) -> None:
-    if _takes_gradient(tensor):
+    if not _takes_gradient(tensor):
+        return
+    if grad is None and not _loses_gradients():
+        tensor.clear_gradient(set_to_zero=False)
+    else:
         tensor.grad = grad
+
+
+@cache
+def _loses_gradients() -> bool:
+    """Tell whether `tensor.grad = None` is allowed: before Paddle 3.3 it raises."""
+    tensor = paddle.zeros([])
+    tensor.stop_gradient = False
+    try:
+        tensor.grad = None
+    except ValueError:
+        return False
+    return True
 
 
 def _copy(grad: paddle.Tensor | None) -> paddle.Tensor | None:

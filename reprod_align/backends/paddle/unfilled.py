@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reprod_align.backends.paddle.side import set_gradient
+
 import numpy as np
 import paddle
 from numpy.typing import NDArray
@@ -52,5 +54,5 @@ def fill_as_made(tensor: paddle.Tensor) -> None:
 def clear(tensor: paddle.Tensor) -> None:
     """Give the tensor's memory back."""
     if not tensor.stop_gradient and tensor.is_leaf:
-        tensor.grad = None
+        set_gradient(tensor, None)
     tensor._clear_data()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from reprod_align.backends.replacing import note_construction
+from reprod_align.backends.replacing import find_private, note_construction
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
 from reprod_align.backends.torch.float32 import float32_requests as float32_requests
 from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
@@ -279,7 +279,8 @@ def _run_uncompiled() -> AbstractContextManager[Any]:
     """Return the block in which what torch.compile has made runs as it is written."""
     if "torch._dynamo" not in sys.modules:  # nothing is compiled, and the import takes a second
         return nullcontext()
-    return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+    set_stance = find_private(torch.compiler, "set_stance")  # torch 2.6 and later have it
+    return nullcontext() if set_stance is None else set_stance("force_eager")  # type: ignore[no-any-return]
 
 
 @contextmanager
