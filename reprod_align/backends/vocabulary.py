@@ -174,7 +174,10 @@ def read_layer(kind: str, layer: Any, usual: Readers, own: Mapping[str, Readers]
     values = {}
     for setting in LAYERS[row].split():
         read = readers.get(setting) or _find_name(layer, setting)
-        value = read(layer) if callable(read) else attrgetter(read)(layer)
+        try:
+            value = read(layer) if callable(read) else attrgetter(read)(layer)
+        except AttributeError:  # an older version's layer has no such setting: it is not compared
+            continue
         values[setting] = _unify(kind, setting, plain(value))
     return _without_idle(row, values)
 

@@ -4,6 +4,7 @@ They are computed anew, for Paddle's own draw their masks in float32 or round 1 
 """
 
 from collections.abc import Sequence
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -32,7 +33,15 @@ def dropout(
     """Do what Paddle's operator does, out of place."""
     if x.size == 0 or (is_test and mode == "upscale_in_train"):
         return _own_dropout(x, seed, p, is_test, mode, *options)
-    return x * _factor(draws, x, float(p), is_test, mode)
+    factor = _factor(draws, x, float(p), is_test, mode)
+    return (x * factor, factor) if _gives_mask() else x * factor
+
+
+@cache
+def _gives_mask() -> bool:
+    """Tell whether Paddle's operator returns the mask too: 2.6 does."""
+    one = paddle.ones([1])
+    return isinstance(_own_dropout(one, None, 0.5, True, "upscale_in_train", 0, False), tuple)
 
 
 def dropout_(
@@ -75,7 +84,7 @@ def dropout_function(
 ) -> Tensor:
     """Paddle's F.dropout, whose mask is drawn in float32 where it has an `axis`."""
     if isinstance(inplace, str):  # Paddle before 3.3: the mode is its fifth argument
-        inplace, mode = False, inplace
+        mode, inplace = inplace, False
     axes = [axis] if isinstance(axis, int) else list(axis or ())
     if x.size == 0:
         return x

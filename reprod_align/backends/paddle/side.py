@@ -140,7 +140,9 @@ def constant(values: Array, like: paddle.Tensor | None = None) -> paddle.Tensor:
 def place(tensor: paddle.Tensor, model: nn.Layer) -> paddle.Tensor:
     """Return the tensor on the model's device."""
     first = next(iter(model.parameters()), None)
-    return tensor if first is None else tensor.to(first.place)
+    if first is None or str(tensor.place) == str(first.place):
+        return tensor  # Paddle 2.6 refuses to move it there
+    return tensor.to(first.place)
 
 
 def carries_gradient(tensor: paddle.Tensor) -> bool:
@@ -197,7 +199,8 @@ class _ForwardHook:
         self._module, own = module, module.forward
 
         def forward(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs = hook(args, kwargs)
+            changed = hook(args, kwargs)
+            args, kwargs = (args, kwargs) if changed is None else changed
             return own(*args, **kwargs)
 
         module.__dict__["forward"] = forward
@@ -362,7 +365,10 @@ def _set_grad(tensor: paddle.Tensor, grad: paddle.Tensor | None) -> None:
     if grad is None and not _loses_gradients():
         tensor.clear_gradient(set_to_zero=False)
     else:
-        tensor.grad = grad
+        try:
+            tensor.grad = grad
+        except RuntimeError:  # Paddle 2.6 keeps an emptied gradient of another dtype
+            hold(tensor._grad_ivar(), grad)
 
 
 @cache

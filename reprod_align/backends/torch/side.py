@@ -280,7 +280,7 @@ def _run_uncompiled() -> AbstractContextManager[Any]:
     if "torch._dynamo" not in sys.modules:  # nothing is compiled, and the import takes a second
         return nullcontext()
     set_stance = find_private(torch.compiler, "set_stance")  # torch 2.6 and later have it
-    return nullcontext() if set_stance is None else set_stance("force_eager")  # type: ignore[no-any-return]
+    return nullcontext() if set_stance is None else set_stance("force_eager")
 
 
 @contextmanager
