@@ -54,6 +54,22 @@ class Scope:
     """of PyTorch's module, where Paddle's differ"""
     numbers: Sequence[Any]
     """that PyTorch's module holds"""
+    lines: Mapping[str, Collection[int]] | None = None
+    """file -> the lines that ran: only there can an edit do anything; None: all"""
+
+    def ran(self, file: str, statement: Any) -> bool:
+        """Tell whether a statement of a file ran, as far as that is known."""
+        if self.lines is None:
+            return True
+        last = statement.end_lineno or statement.lineno
+        if isinstance(
+            statement, (ast.If, ast.While, ast.For)
+        ):  # what it decides, not what it holds
+            last = statement.body[0].lineno - 1
+        known = self.lines.get(file, ())
+        return any(
+            line in known for line in range(statement.lineno, max(last, statement.lineno) + 1)
+        )
 
 
 class Sources:
