@@ -99,7 +99,7 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
         ]
     course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
     for finding, fault, scope in aims:
-        found = find_edit(bench, course.texts, scope, fault, before, course.mended)
+        found = find_edit(bench, course.texts, scope, fault, before, course.mended, finding.edit)
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True

@@ -9,6 +9,7 @@ from reprod_align.explain.scope import Scope
 from reprod_align.explain.trials import Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
+from reprod_align.report import Edit
 
 MOST_RUNS = 600  # of the pair, for one fault
 MOST_SECONDS = 240.0
@@ -24,16 +25,19 @@ def find_edit(
     fault: Fault,
     before: Outcome,
     mended: Collection[Fault],
+    known: Edit | None = None,
 ) -> tuple[Trial, Outcome] | None:
     """Return the first edit with which the fault is gone, and what is left then; None if none is found.
 
-    before: the outcome with `texts`. mended: faults that may not come back.
+    before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
+    has found, which is tried first.
     """
     began = time.monotonic()
     patience = max(_PATIENCE, _SLOWER * bench.seconds)
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
-        return islice(list_texts(bench.files, scope, texts), MOST_RUNS)
+        every = list(islice(list_texts(bench.files, scope, texts), MOST_RUNS))
+        return iter(sorted(every, key=lambda one: not _is(one[0], known)))
 
     found = try_in_order(
         list_most, lambda task: (task[0], bench.judge(task[1])), bench.use_one_thread, patience
@@ -50,3 +54,11 @@ def find_edit(
         if number >= last or time.monotonic() - began > MOST_SECONDS:
             break
     return other
+
+
+def _is(trial: Trial, edit: Edit | None) -> bool:
+    """Tell whether a trial makes this edit."""
+    one = trial.candidate
+    return edit is not None and (trial.file, one.line, one.before, one.after) == (
+        edit.file, edit.line, edit.before, edit.after,
+    )  # fmt: skip

@@ -264,12 +264,13 @@ class Report:
 
 
 def _show_lines(finding: Finding) -> list[str]:
-    """Return the two lines of source, each after its place."""
+    """Return the two lines of source, each after its place, and the edit of the port's."""
     lines = [
         ("PyTorch", finding.torch_line, finding.torch_code),
         ("Paddle", finding.paddle_line, finding.paddle_code),
     ]
-    return [f"       {side:<7}  {line}:  {code}" for side, line, code in lines if line is not None]
+    shown = [f"       {side:<7}  {line}:  {code}" for side, line, code in lines if line is not None]
+    return shown + ([] if finding.edit is None else [f"       fix      {finding.edit}"])
 
 
 def _handed(share: ModuleShare) -> str:

@@ -179,7 +179,9 @@ def _add_fault(
     findings.add(fault.stage, ours, theirs, message, fault.gap, (lines.torch, lines.paddle))
     if not (findings.places_only or pairing.settings_differ(ours, theirs)):
         finding = findings.report.findings[-1]
-        edit = experiment.explain(finding, first)
+        edit = experiment.explain(finding, first, bool(lines.words or lines.cause))
+        if lines.is_proven and edit is not None and edit.kind != "reference":
+            return  # two changes make the fault go away: that of the call says more
         if edit is not None:
             plain = ". ".join(filter(None, [text, cause]))
             findings.replace(finding, _show_edit(finding, edit, plain))
@@ -192,7 +194,8 @@ def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
     """
     file, _, line = (finding.paddle_line or "").rpartition(":")
     place = SourceLine(edit.file, edit.line)
-    if str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1:
+    beside = str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1
+    if beside:
         return replace(finding, edit=edit)
     return replace(
         finding, edit=edit, message=plain, paddle_line=str(place), paddle_code=place.text

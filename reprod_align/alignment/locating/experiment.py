@@ -5,7 +5,7 @@ force. Each edit is tried in a copy of this process, so that nothing of it stays
 """
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -25,12 +25,14 @@ from reprod_align.model.local import LocalSide
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
-_MOST_RUNS = 400  # for one fault: of 73 mutants, no edit that mends stood further back
-_MOST_SECONDS = 15.0  # for all faults of a pass
+_MOST_RUNS = 400  # for one fault
+_MOST_SECONDS = 8.0  # for all faults of a pass
+_FEW_RUNS = 48  # where the calls have told the line: what the reference says there comes first
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
 _SLOWER = 20.0  # times a run of the port as it is
-_IN_VAIN = 3  # faults without an edit; further ones of the pass are not tried
+_LONG = 2  # lines beside it that a statement may have
+_IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
 
 _Key = tuple[object, ...]
 
@@ -51,8 +53,11 @@ class Experiment:
     in_vain: int = 0
     spent: float = 0.0
 
-    def explain(self, finding: Finding, fault: Fault) -> Edit | None:
-        """Return the edit with which a fault is gone and no other comes; None if none is found."""
+    def explain(self, finding: Finding, fault: Fault, is_known: bool) -> Edit | None:
+        """Return the edit with which a fault is gone and no other comes; None if none is found.
+
+        is_known: the calls have told the line; then few edits are tried.
+        """
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
             return None  # the code is in another process
@@ -60,7 +65,8 @@ class Experiment:
             return None
         began = time.monotonic()
         try:
-            trial = self._search(finding, fault.shown or fault, reference, port)
+            most = _FEW_RUNS if is_known else _MOST_RUNS
+            trial = self._search(finding, fault.shown or fault, reference, port, most)
         finally:
             self.spent += time.monotonic() - began
         self.in_vain += trial is None
@@ -70,7 +76,7 @@ class Experiment:
         return Edit(trial.file, one.line, one.before, one.after, one.kind, "tried")
 
     def _search(
-        self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide
+        self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide, most: int
     ) -> Trial | None:
         scope = find_scope(
             finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
@@ -81,13 +87,13 @@ class Experiment:
         began = time.monotonic()
         lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
         seconds = time.monotonic() - began
-        if seconds > _SLOW:
+        if seconds > _SLOW or not _may_be_there(scope, lines):
             return None
         scope = replace(scope, lines=lines)
         known = self._list_keys(self.run, fault.stage)
         if _key(fault) not in known:
             return None  # it shows in other runs alone
-        tried = self._try_all(scope, fault, port, known, max(_PATIENCE, _SLOWER * seconds))
+        tried = self._try_all(scope, fault, port, known, most, max(_PATIENCE, _SLOWER * seconds))
         deadline = began + _MOST_SECONDS - self.spent
         for (_, mends), trial in tried:
             if mends:
@@ -99,13 +105,19 @@ class Experiment:
         return None
 
     def _try_all(
-        self, scope: Scope, fault: Fault, port: LocalSide, known: Collection[_Key], patience: float
+        self,
+        scope: Scope,
+        fault: Fault,
+        port: LocalSide,
+        known: Collection[_Key],
+        most: int,
+        patience: float,
     ) -> Iterator[tuple[tuple[int, bool], tuple[Trial, dict[str, str]]]]:
         """Yield the number of each edit and whether it mends, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
-            return islice(chain(self.found, list_texts(self.files, scope, {})), _MOST_RUNS)
+            return islice(chain(self.found, list_texts(self.files, scope, {})), most)
 
         def mends(task: tuple[Trial, dict[str, str]]) -> bool:
             return self._mends(task[1], classes, fault, known)
@@ -161,6 +173,18 @@ class Experiment:
         except (OSError, ValueError):
             return False
         return Path(file).suffix == ".py"
+
+
+def _may_be_there(scope: Scope, lines: Mapping[str, Collection[int]]) -> bool:
+    """Tell whether the line that the finding names is of a statement that ran, or of no known one.
+
+    What a constructor says cannot be edited in a model that is made.
+    """
+    file, line = scope.place
+    if file not in lines or not line:
+        return True
+    ran = lines[file]
+    return any(at in ran for at in range(line - _LONG, line + _LONG + 1))
 
 
 def _key(fault: Fault) -> _Key:
