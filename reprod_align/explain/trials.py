@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reprod_align.explain.code import Code
-from reprod_align.explain.edits import ROWS, Candidate, Site, list_candidates
+from reprod_align.explain.edits import Candidate, Site, list_candidates
 from reprod_align.explain.scope import Region, Scope, list_sites
 
 Texts = Mapping[str, str]
@@ -13,8 +13,10 @@ Texts = Mapping[str, str]
 _SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call",)
-_REST = tuple(row for row in ROWS if row not in (*_SAID, *_LACKING))
-_NEAR = 3  # statements
+_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "number", "name",
+         "missing-summand")  # fmt: skip
+"""the others, those of few candidates first"""
+_NEAR = 4  # statements
 
 
 @dataclass(frozen=True)
@@ -43,11 +45,13 @@ class Files:
         return {**texts, trial.file: code.splice([trial.candidate.edit])}
 
 
-def list_texts(files: Files, scope: Scope, texts: Texts) -> Iterator[tuple[Trial, dict[str, str]]]:
-    """Yield the candidates with the texts that they make, each text once."""
+def list_texts(
+    files: Files, scope: Scope, texts: Texts, near_only: bool = False
+) -> Iterator[tuple[Trial, dict[str, str]]]:
+    """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
     codes: dict[str, Code] = {}
     tried = set[tuple[str, int, int, str]]()
-    for trial in list_trials(files, scope, texts):
+    for trial in list_trials(files, scope, texts, near_only):
         edit = trial.candidate.edit
         key = trial.file, edit.start, edit.end, edit.text
         if key not in tried:
@@ -57,8 +61,13 @@ def list_texts(files: Files, scope: Scope, texts: Texts) -> Iterator[tuple[Trial
             yield trial, {**texts, trial.file: codes[trial.file].splice([edit])}
 
 
-def list_trials(files: Files, scope: Scope, texts: Texts) -> Iterator[Trial]:
-    """Yield the candidates of all regions, what the reference says first, near the finding's line first."""
+def list_trials(
+    files: Files, scope: Scope, texts: Texts, near_only: bool = False
+) -> Iterator[Trial]:
+    """Yield the candidates of all regions, what the reference says first, near the finding's line first.
+
+    near_only: those of the few statements beside that line alone.
+    """
     known: dict[Region, list[Site]] = {}
 
     def sites_of(region: Region) -> list[Site]:
@@ -69,15 +78,17 @@ def list_trials(files: Files, scope: Scope, texts: Texts) -> Iterator[Trial]:
         return known[region]
 
     near = [(region, site) for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
-    rounds = (
-        (_SAID, True),
-        (_SAID, False),
-        (_LACKING + _REST, True),
-        (_LACKING, False),
-        (_REST, False),
-    )
-    for rows, around in rounds:
-        for region, site in near if around else _list_open(scope.regions, sites_of):
+    levels = sorted({region.level for region in scope.regions})
+    inner = [region for region in scope.regions if region.level in levels[:1]]
+    every = scope.regions
+    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(_SAID, None)]
+    rounds += [] if near_only else [(_SAID, inner)]
+    rounds += [(_LACKING + _REST, None)]
+    if not near_only:
+        rounds += [(_LACKING, inner), (_SAID, every), *(((row,), inner) for row in _REST)]
+        rounds += [(_LACKING, every), (_REST, every)]
+    for rows, regions in rounds:
+        for region, site in near if regions is None else _list_open(regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))
 
 

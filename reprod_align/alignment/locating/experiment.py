@@ -25,9 +25,9 @@ from reprod_align.model.local import LocalSide
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
-_MOST_RUNS = 400  # for one fault
+_MOST_RUNS = 600  # for one fault
 _MOST_SECONDS = 8.0  # for all faults of a pass
-_FEW_RUNS = 48  # where the calls have told the line: what the reference says there comes first
+_FEW_RUNS = 120  # where the calls have told the line: edits beside it
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
 _SLOWER = 20.0  # times a run of the port as it is
@@ -117,7 +117,9 @@ class Experiment:
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
-            return islice(chain(self.found, list_texts(self.files, scope, {})), most)
+            return islice(
+                chain(self.found, list_texts(self.files, scope, {}, most < _MOST_RUNS)), most
+            )
 
         def mends(task: tuple[Trial, dict[str, str]]) -> bool:
             return self._mends(task[1], classes, fault, known)
