@@ -57,8 +57,11 @@ def find_edit(
 
 
 def _is(trial: Trial, edit: Edit | None) -> bool:
-    """Tell whether a trial makes this edit."""
+    """Tell whether a trial makes this edit, if it says what the reference says.
+
+    A port that is made anew allows more of what the reference says than a live one.
+    """
     one = trial.candidate
-    return edit is not None and (trial.file, one.line, one.before, one.after) == (
+    return edit is not None and edit.kind == "reference" and (trial.file, one.line, one.before, one.after) == (
         edit.file, edit.line, edit.before, edit.after,
     )  # fmt: skip
