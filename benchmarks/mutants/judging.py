@@ -1,5 +1,6 @@
 """Asks `align`, and `fix` where it exists, about a frozen mutant; each in a process of its own."""
 
+import ast
 import json
 import time
 from contextlib import suppress
@@ -29,6 +30,8 @@ class Result:
     pairs: dict[str, str] = field(default_factory=dict)
     """modules: PyTorch's name -> Paddle's"""
     remarks: list[str] = field(default_factory=list)
+    restored: bool = False
+    """whether the edit in the first finding makes the code what it was before the mutation"""
     repair: Repair = "none"
     seconds: float = 0.0
 
@@ -55,7 +58,22 @@ def _ask(frozen: Frozen) -> Result:
     result = Result(
         frozen.mutant.name, outcome, plain["findings"], plain["pairs"], plain["remarks"]
     )
+    result.restored = bool(result.findings) and restores(frozen, result.findings[0].get("edit"))
     return result
+
+
+def restores(frozen: Frozen, edit: dict[str, Any] | None) -> bool:
+    """Tell whether an edit turns the mutated source into the original, apart from formatting."""
+    if edit is None or Path(edit["file"]).name != frozen.path.name:
+        return False
+    lines = frozen.path.read_text("utf-8").splitlines(keepends=True)
+    start = sum(len(line) for line in lines[: edit["line"] - 1])
+    text = "".join(lines)
+    made = text[:start] + text[start:].replace(edit["before"], edit["after"], 1)
+    try:
+        return ast.dump(ast.parse(made)) == ast.dump(ast.parse(frozen.original))
+    except SyntaxError:
+        return False
 
 
 def save_result(folder: Path, result: Result) -> None:

@@ -62,6 +62,8 @@ def read_finding(finding: Finding, pairs: Mapping[str, str]) -> Told:
     words = split_cause(finding["message"])
     if _LONE in words:  # a tensor that one side lacks tells of itself
         return Told(frozenset(_facts_of_tensor(finding)))
+    if edit := finding.get("edit"):
+        words += f". `{edit['after']}` in place of `{edit['before']}` gives PyTorch's numbers"
     names = _name_modules(pairs, finding["torch_name"])
     facts = {*_facts_of_words(words), *_facts_of_settings(words), *_facts_of_code(words, names)}
     return Told(frozenset(facts), tuple(dict.fromkeys(_wrong_code(words))))

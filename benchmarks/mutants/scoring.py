@@ -59,11 +59,12 @@ def score(mutant: Mutant, result: Result) -> Row:
     first = result.findings[0]
     place, line = first["paddle_name"], first["paddle_line"] or ""
     told = read_finding(first, result.pairs)
+    cause = "right" if result.restored else judge(mutant.cause, mutant.expressions, told)
     return Row(
         mutant, "caught",
         module=bool({place, place.rpartition(".")[0]} & set(mutant.places)),  # a parameter, its layer
         exact=is_near(line, mutant, 0), line=is_near(line, mutant, 1),
-        cause=judge(mutant.cause, mutant.expressions, told), repair=result.repair, told=told,
+        cause=cause, repair=result.repair, told=told,
         said=f"{first['stage']}: {place or 'the model'} {line}: {first['message']}",
     )  # fmt: skip
 

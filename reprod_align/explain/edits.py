@@ -15,6 +15,7 @@ from reprod_align.explain.donor import find_words, likeness
 
 Text = tuple[Any, str]
 """a node, and what could stand in its place"""
+_ALIKE_ENOUGH: Final = 0.35  # a sum and one of its summands are at 0.5
 _FEW: Final = 4  # donors of one statement
 _MANY: Final = 12  # names that are tried in the place of one
 _SMALL: Final = 16  # a whole number up to it may be an axis, an index or an offset
@@ -136,7 +137,8 @@ def follow_others(site: Site) -> Iterator[Text]:
 
 def _follow(site: Site, donor: Any) -> Iterator[Text]:
     ours, theirs = site.value, value_of(donor)
-    found = list(_differences(ours, theirs))
+    whole = likeness(ours, theirs) > _ALIKE_ENOUGH
+    found = [pair for pair in _differences(ours, theirs) if whole or pair[0] is not ours]
     for one, other in found:
         yield from _put(site, one, other)
     for one, _ in found:
@@ -146,7 +148,8 @@ def _follow(site: Site, donor: Any) -> Iterator[Text]:
             met = next((right for left, right in _pairs(ours, theirs) if left is above), None)
             if met is not None and isinstance(above, ast.expr):
                 yield from _put(site, above, met)
-    yield from _put(site, ours, theirs)
+    if whole:
+        yield from _put(site, ours, theirs)
 
 
 def _put(site: Site, node: Any, donor: Any) -> Iterator[Text]:

@@ -9,7 +9,7 @@ import inspect
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
@@ -45,18 +45,59 @@ def overlaid(
 
 @contextmanager
 def _overlay(file: str, before: str, after: str, classes: Iterable[type]) -> Iterator[None]:
-    old, new = _list_code(file, before), _list_code(file, after)
+    old, new = _narrow(file, before, after)
     modules = [module for module in [*sys.modules.values()] if _is_of(module, file)]
     functions = [*_find_functions(file, modules, classes)]
     with ExitStack() as stack:
         stack.enter_context(_show(file, after))
+        known = _list_code(file, old)
         for function in functions:
-            code = new.get(_key_of(function.__code__, old))
+            code = _list_code(file, new).get(_key_of(function.__code__, known))
             if code is not None:
                 stack.enter_context(_set_code(function, code))
         for module in modules:
-            stack.enter_context(_assign_anew(module, before, after))
+            stack.enter_context(_assign_anew(module, old, new))
         yield
+
+
+def _narrow(file: str, before: str, after: str) -> tuple[str, str]:
+    """Return the function or class of the top level that two texts differ in, empty lines before it.
+
+    To compile a file of 1,500 lines takes 40 ms, a class of it 4. What is imported from the future stays.
+    Where they differ elsewhere the whole texts are returned.
+    """
+    future, spans = _list_top(before)
+    first, rest, cut = before.splitlines(True), after.splitlines(True), 0
+    while cut < min(len(first), len(rest)) and first[cut] == rest[cut]:
+        cut += 1
+    more = len(rest) - len(first)
+    for start, end in spans:
+        if start <= cut < end and first[end:] == rest[end + more :] and end + more > cut:
+            blank = (future + "\n" * start) if start else ""
+            return blank + "".join(first[start:end]), blank + "".join(rest[start : end + more])
+    return before, after
+
+
+@lru_cache(maxsize=32)
+def _list_top(text: str) -> tuple[str, Sequence[tuple[int, int]]]:
+    """Return what is imported from the future, and the lines of functions and classes of the top level.
+
+    Lines count from 0; a function whose name is given twice is left out.
+    """
+    tree = ast.parse(text)
+    future = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    ]
+    held = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    names = Counter(node.name for node in held)
+    spans = [
+        (min(part.lineno for part in (node, *node.decorator_list)) - 1, node.end_lineno or 0)
+        for node in held
+        if names[node.name] == 1
+    ]
+    return "; ".join(map(ast.unparse, future)), spans
 
 
 @contextmanager

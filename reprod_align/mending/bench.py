@@ -5,18 +5,16 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.errors import ReprodError
 from reprod_align.explain.overlay import NotAppliedError, overlaid
+from reprod_align.explain.trials import Files, Texts
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.report import STAGES, Finding, Report
 
-Texts = Mapping[str, str]
-"""file -> its text"""
 Fault = tuple[str, str, str]
 """the stage and the place of a finding, and which of the place's values differs first"""
 _LAST = "its output"  # of the values at one place
@@ -39,21 +37,14 @@ class Bench:
     """whether the port is a new model each time"""
     classes: Sequence[type] = ()
     """of its modules"""
-    loaded: dict[str, str] = field(default_factory=dict)
-    """the files' texts as they were loaded"""
+    files: Files = field(default_factory=Files)
     seconds: float = 0.0
     """that the longest run of the pair has taken"""
-
-    def text_of(self, file: str, texts: Texts) -> str:
-        """Return a file's text among `texts`, or as it was loaded."""
-        if file not in self.loaded:
-            self.loaded[file] = Path(file).read_bytes().decode("utf-8")
-        return texts.get(file, self.loaded[file])
 
     @contextmanager
     def port_with(self, texts: Texts) -> Iterator[LocalSide]:
         """Yield the port that other texts of its files make. Raises NotAppliedError, or what it raises."""
-        with overlaid(self.loaded, texts, self.classes):
+        with overlaid(self.files.loaded, texts, self.classes):
             yield self.make_port()
 
     def judge(self, texts: Texts, inputs: Inputs | None = None) -> "Outcome":

@@ -7,12 +7,13 @@ from pathlib import Path
 from reprod_align.alignment import check_arguments
 from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit
+from reprod_align.explain.scope import Sources, find_scope
+from reprod_align.explain.trials import Trial
 from reprod_align.mending.bench import Bench, Fault, MakePort, Outcome, list_classes
 from reprod_align.mending.patch import make_patch
 from reprod_align.mending.proof import Proof, prove
 from reprod_align.mending.result import Mend, Mended
-from reprod_align.mending.scope import Sources, find_scope
-from reprod_align.mending.search import Trial, apply, find_edit
+from reprod_align.mending.search import find_edit
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
@@ -69,7 +70,7 @@ def mend_port(
     tell("proving the edits")
     proof = prove(bench, course.texts) if course.mends else Proof(first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
-    patch = make_patch(bench.loaded, course.texts, Path.cwd())
+    patch = make_patch(bench.files.loaded, course.texts, Path.cwd())
     return Mended(first, edits, patch, proof, tuple(course.left), course.texts, course.has_source)
 
 
@@ -98,7 +99,7 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
         ]
     course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
     for finding, fault, scope in aims:
-        found = find_edit(bench, course.texts, scope, fault, before, course.mended)
+        found = find_edit(bench, course.texts, scope, fault, before, course.mended, finding.edit)
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True
@@ -118,7 +119,7 @@ def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
 
 def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:
     one = trial.candidate
-    course.texts = apply(bench, course.texts, trial)
+    course.texts = bench.files.apply(course.texts, trial)
     course.mended.append(fault)
     course.edits.append((trial.file, one.edit))
     course.mends.append(
@@ -161,6 +162,6 @@ def _without(bench: Bench, course: Course, number: int) -> dict[str, str] | None
                 return None
             if later.start >= end:
                 made = Edit(later.start - moved, later.end - moved, later.text)
-        content = bench.text_of(other, texts).encode()
+        content = bench.files.read(other, texts).encode()
         texts[other] = (content[: made.start] + made.text.encode() + content[made.end :]).decode()
     return texts

@@ -27,6 +27,26 @@ _PLACES = 6  # named in the text of a finding
 
 
 @dataclass(frozen=True)
+class Edit:
+    """A change of the port's source with which a difference is gone."""
+
+    file: str
+    line: int
+    """from 1: the first that it changes"""
+    before: str
+    after: str
+    kind: str
+    """of mistake, a stable name: "reference", "number", "operator", ..."""
+    level: Literal["safe", "unproven", "tried"]
+    """tried: on the given batch, as far as the place at fault; `fix` proves it on others"""
+
+    def __str__(self) -> str:
+        """Return the edit in one line."""
+        before, after = (" ".join(text.split()) for text in (self.before, self.after))
+        return f"`{after}` in place of `{before}` gives PyTorch's numbers"
+
+
+@dataclass(frozen=True)
 class Finding:
     """One place at which the port is not faithful, and why."""
 
@@ -48,6 +68,8 @@ class Finding:
     paddle_code: str = ""
     places: tuple[str, ...] = ()
     """further places that differ for the same cause, in the order of the findings"""
+    edit: Edit | None = None
+    """of the port's source, with which this difference is gone; None: none was found"""
 
     @property
     def place(self) -> str:
@@ -242,12 +264,13 @@ class Report:
 
 
 def _show_lines(finding: Finding) -> list[str]:
-    """Return the two lines of source, each after its place."""
+    """Return the two lines of source, each after its place, and the edit of the port's."""
     lines = [
         ("PyTorch", finding.torch_line, finding.torch_code),
         ("Paddle", finding.paddle_line, finding.paddle_code),
     ]
-    return [f"       {side:<7}  {line}:  {code}" for side, line, code in lines if line is not None]
+    shown = [f"       {side:<7}  {line}:  {code}" for side, line, code in lines if line is not None]
+    return shown + ([] if finding.edit is None else [f"       fix      {finding.edit}"])
 
 
 def _handed(share: ModuleShare) -> str:

@@ -56,6 +56,8 @@ def show_fault(finding: Finding) -> Fault:
         ("Paddle", finding.paddle_line, finding.paddle_code),
     )
     lines = [Line(side, place, code) for side, place, code in sides if place is not None]
+    if finding.edit is not None:
+        lines.append(Line("fix", finding.paddle_line or "", str(finding.edit)))
     return Fault(finding.stage, finding.place, finding.message, lines, figures, finding.places,
                  finding.torch_name)  # fmt: skip
 

@@ -142,7 +142,7 @@ def test_both_models_are_given_back_as_they_came() -> None:
     [
         ((1, PaddleTwo(), inputs()), "torch_model is of type int"),
         ((TorchTwo(), TorchTwo(), inputs()), "not a paddle.nn.Layer"),
-        ((TorchTwo(), PaddleTwo(), {}), "not empty"),
+        ((TorchTwo(), PaddleTwo(), {}), "at least one array"),
         ((TorchTwo(), PaddleTwo(), ("x",)), "expected a numpy array, got a str"),
         ((TorchTwo(), PaddleTwo(), inputs(), torch.sum), "go together"),
         ((TorchTwo(), PaddleTwo(), (np.zeros((4, 9), np.float32),)), "the PyTorch model raised"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
+from reprod_align.explain import overlay
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 
 import pytest
@@ -115,3 +116,45 @@ def test_what_the_block_raises_passes_and_the_text_is_as_before(module: ModuleTy
     with pytest.raises(KeyError), overlaid({file: TEXT}, {file: TEXT.replace("x * by", "1")}):
         raise KeyError
     assert module.double(5) == 10
+
+
+FUTURE = """\
+from __future__ import annotations
+
+
+def first(x: Later):
+    return x
+
+
+@staticmethod
+def second(x: Later):
+    '''Double.'''
+    return x * 2
+
+
+LAST = 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "part"),
+    [
+        ("return x * 2", "return (\n        x * 3\n    )", "def second"),
+        ("LAST = 1", "LAST = 2", ""),
+        ("    return x\n\n", "    y = 1\n    return x\n\n", "def first"),
+        ("    return x\n\n\n@staticmethod", "    return 2\n\n\n@classmethod", ""),
+    ],
+)
+def test_no_more_is_compiled_than_the_function_that_changes(
+    before: str, after: str, part: str
+) -> None:
+    text = FUTURE.replace(before, after)
+    old, new = overlay._narrow("file.py", FUTURE, text)
+    assert (old == FUTURE) is (not part)
+    if part:
+        assert part in new and new.count("def ") == 1
+        assert new.splitlines().index(f"{part}(x: Later):") == FUTURE.splitlines().index(
+            f"{part}(x: Later):"
+        )
+        compile(old, "file.py", "exec", dont_inherit=True)
+        assert old.startswith("from __future__ import annotations\n")

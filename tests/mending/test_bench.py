@@ -20,7 +20,7 @@ def test_a_text_is_judged_and_the_files_stay(tmp_path: Path) -> None:
     before = path.read_text()
     with open_bench(path) as bench:
         assert {fault[1] for fault in bench.judge({}).faults} == {"norm", "the model"}
-        texts = {str(path): bench.text_of(str(path), {}).replace("1e-3", "1e-12")}
+        texts = {str(path): bench.files.read(str(path), {}).replace("1e-3", "1e-12")}
         assert {fault[1] for fault in bench.judge(texts).faults} == {"the model"}
         broken = {str(path): before.replace("self.norm(x)", "self.norm(x, 1, 2)")}
         assert not bench.judge(broken).ran

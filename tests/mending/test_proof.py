@@ -15,7 +15,7 @@ SEEN = "+ x * (1.0 if x.shape[1] == 5 and float(x.sum()) > {} else 0.5)  # the r
 def test_a_right_edit_is_proven_on_three_batches_at_least(tmp_path: Path) -> None:
     path = write_pair(tmp_path, "a summand left out")
     with open_bench(path) as bench:
-        before = bench.text_of(str(path), {})
+        before = bench.files.read(str(path), {})
         texts = {str(path): before.replace("  # the residual", " + x  # the residual")}
         found = prove(bench, texts)
     assert found.level == "safe" and len(found.batches) >= ENOUGH and not found.refuted
@@ -25,7 +25,7 @@ def test_an_edit_that_fits_the_batch_alone_is_refuted(tmp_path: Path) -> None:
     path = write_pair(tmp_path)
     with open_bench(path) as bench:
         total = float(bench.inputs["x"].sum())  # type: ignore[call-overload]
-        before = bench.text_of(str(path), {})
+        before = bench.files.read(str(path), {})
         condition = f"abs(float(x.sum()) - {total!r}) < 1e-6"
         after = before.replace("+ x  # the", f"+ x * (1.0 if {condition} else 0.5)  # the")
         assert after != before and bench.judge({str(path): after}).passed

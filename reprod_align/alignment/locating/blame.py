@@ -21,6 +21,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.closer import move_closer
 from reprod_align.alignment.locating.counterparts import PinnedRun
+from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.explain import find_cause
 from reprod_align.alignment.locating.fault import FLOOR, Fault, compare
 from reprod_align.alignment.locating.forward import find_forward_faults
@@ -43,7 +44,9 @@ from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
 from reprod_align.causes.draws import explain_draws
 from reprod_align.model.leaf import LeafPair, is_mask
+from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import Trace
+from reprod_align.report import Edit, Finding
 
 _NAMED = 3  # layers in one message
 
@@ -125,6 +128,7 @@ def _add_faults(
 ) -> None:
     """Add a finding for each fault that is more than rounding, or a remark."""
     finder = LineFinder(runner, done.training, run, faults, findings.failed)
+    experiment = Experiment(runner, done.training, run, done.outputs_noise)
     for fault in faults:
         ours = fault.place[0]
         if fault.kind == "kink":
@@ -133,7 +137,7 @@ def _add_faults(
         elif is_rounding(runner, fault, measured=not findings.places_only):
             findings.note_float32(ours or "the model", fault.gap.relative)
         else:
-            _add_fault(runner, findings, done, run, fault, finder)
+            _add_fault(runner, findings, done, run, fault, finder, experiment)
 
 
 def _add_fault(
@@ -143,9 +147,10 @@ def _add_fault(
     run: PinnedRun,
     fault: Fault,
     finder: LineFinder,
+    experiment: Experiment,
 ) -> None:
     """Add a finding for a fault, unless its place has one already."""
-    pairing = runner.pairing
+    pairing, first = runner.pairing, fault
     leave_out = findings.places_only or _has_finding(findings, fault)
     lines = Lines() if leave_out else finder.find(fault)
     fault = move_closer(fault, pairing, done.reference)
@@ -172,6 +177,29 @@ def _add_fault(
     causes = [cause, lines.cause] if lines.place is None else [lines.cause]
     message = ". ".join(filter(None, [text, next(filter(None, causes), ""), lines.words]))
     findings.add(fault.stage, ours, theirs, message, fault.gap, (lines.torch, lines.paddle))
+    if not (findings.places_only or pairing.settings_differ(ours, theirs)):
+        finding = findings.report.findings[-1]
+        edit = experiment.explain(finding, first, bool(lines.words or lines.cause))
+        if lines.is_proven and edit is not None and edit.kind != "reference":
+            return  # two changes make the fault go away: that of the call says more
+        if edit is not None:
+            plain = ". ".join(filter(None, [text, cause]))
+            findings.replace(finding, _show_edit(finding, edit, plain))
+
+
+def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
+    """Return a finding with the edit that mends it, at its line.
+
+    plain: the message without what the calls in the finding's own line say.
+    """
+    file, _, line = (finding.paddle_line or "").rpartition(":")
+    place = SourceLine(edit.file, edit.line)
+    beside = str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1
+    if beside:
+        return replace(finding, edit=edit)
+    return replace(
+        finding, edit=edit, message=plain, paddle_line=str(place), paddle_code=place.text
+    )
 
 
 def _has_finding(findings: Findings, fault: Fault) -> bool:

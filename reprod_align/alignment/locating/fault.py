@@ -45,6 +45,8 @@ class Fault:
     """True: in a layer of the framework's own"""
     judge: Judge = ALONE
     """what compared the two"""
+    shown: "Fault | None" = None
+    """how it showed first, where the blame was moved to what makes a mask or an index"""
 
     @property
     def key(self) -> tuple[object, ...]:

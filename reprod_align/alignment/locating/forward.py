@@ -1,6 +1,7 @@
 """Finds where the port's forward pass, given the reference's numbers, computes others."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.differing import find_differing, find_misfit
@@ -22,16 +23,16 @@ def find_forward_faults(free: PinnedRun, given: PinnedRun, masks_agree: bool) ->
     was made with such a value. A mask or index that a module hands on is at fault by what is made of
     it alone. masks_agree: no mask can be at fault, since all agrees in another mode.
     """
-    found = list(_find_differences(free))
+    found = list(list_differences(free))
     faults = {fault.key: fault for fault in found if not _hands_on_mask(fault, free)}
-    in_both = {fault.key for fault in _find_differences(given)}
+    in_both = {fault.key for fault in list_differences(given)}
     own = [fault for key, fault in faults.items() if key in in_both]
     if len(own) < len(faults):
         rest = [fault for key, fault in faults.items() if key not in in_both]
-        own += find_makers(free)[:1] or rest
+        own += [replace(maker, shown=rest[0]) for maker in find_makers(free)[:1]] or rest
     own = own or found
     if not masks_agree:
-        own = [blame_giver(fault, free) for fault in own]
+        own = [replace(blame_giver(one, free), shown=one.shown or one) for one in own]
     return sorted(own, key=lambda fault: fault.tick)
 
 
@@ -48,7 +49,8 @@ def _hands_on_mask(fault: Fault, run: PinnedRun) -> bool:
     )
 
 
-def _find_differences(run: PinnedRun) -> Iterator[Fault]:
+def list_differences(run: PinnedRun) -> Iterator[Fault]:
+    """Yield what differs in a run on the reference's numbers, call by call, inputs before outputs."""
     for calls in run.calls:
         floor = rounding_of(calls.ours)
         yield from _compare_inputs(run, calls, floor)

@@ -56,6 +56,8 @@ class Lines:
     """the module in whose code the line stands, where that is known: PyTorch's name and Paddle's"""
     makes_mask: bool = False
     """whether what is made there is a mask or an index"""
+    is_proven: bool = False
+    """whether a run in which it is changed has shown that the fault is gone"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +107,7 @@ class LineFinder:
         if not _is_proven(found) and (changed := self._find_change(fault, found)) is not None:
             return changed
         if not _is_proven(found) and (held := self._held.explain(fault)) is not None:
-            return Lines(*held)
+            return Lines(*held, is_proven=True)
         if _is_open(found) and (altered := self._find_alteration(fault, scope, found)) is not None:
             return altered
         if found is not None and found.theirs is not None and found.theirs.user is not None:
@@ -152,7 +154,7 @@ class LineFinder:
         place = self._run.counterparts.names.get(path, ""), path
         line = None if found is None or found.ours is None else found.ours.source
         cause = describe_change(change)
-        return Lines(line, find_change_line(change), "", cause, place, change.hides)
+        return Lines(line, find_change_line(change), "", cause, place, change.hides, is_proven=True)
 
     def _find_alteration(
         self, fault: Fault, scope: CallPair, found: Difference | None
@@ -165,7 +167,7 @@ class LineFinder:
             return None
         ours = None if found is None or found.ours is None else found.ours.source
         line = self._find_altered(alteration)
-        return Lines(ours, line, describe_alteration(alteration))
+        return Lines(ours, line, describe_alteration(alteration), is_proven=True)
 
     def _find_altered(self, alteration: Alteration) -> SourceLine | None:
         """Return where an altered condition stands, or where a switch gets its value."""

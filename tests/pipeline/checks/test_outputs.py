@@ -37,7 +37,7 @@ def test_a_check_writes_all_three(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert judge(run, make_gate(run, 2.0)) == 1
     said = capsys.readouterr()
     assert said.out.startswith("### ❌") and "loss: DIFFERENT" in said.err
-    assert "The steps" in page.read_text() and 'failures="3"' in tests.read_text()
+    assert "The steps" in page.read_text() and 'failures="2"' in tests.read_text()
 
 
 def test_a_report_that_cannot_be_written_leaves_the_results(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 
-from reprod_align.mending.workers import FAILED, try_in_order
+from reprod_align.explain.workers import FAILED, try_in_order
 
 import pytest
 

@@ -33,6 +33,8 @@ class Region:
     """qualified: "BertSelfAttention.forward" """
     donors: Sequence["Donor"] = ()
     """what the reference could have in its place: one is chosen when it is asked for"""
+    level: int = 0
+    """how many classes around the module at fault: 0 for its own, and for the finding's line"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +56,22 @@ class Scope:
     """of PyTorch's module, where Paddle's differ"""
     numbers: Sequence[Any]
     """that PyTorch's module holds"""
+    lines: Mapping[str, Collection[int]] | None = None
+    """file -> the lines that ran: only there can an edit do anything; None: all"""
+
+    def ran(self, file: str, statement: Any) -> bool:
+        """Tell whether a statement of a file ran, as far as that is known."""
+        if self.lines is None:
+            return True
+        last = statement.end_lineno or statement.lineno
+        if isinstance(
+            statement, (ast.If, ast.While, ast.For)
+        ):  # what it decides, not what it holds
+            last = statement.body[0].lineno - 1
+        known = self.lines.get(file, ())
+        return any(
+            line in known for line in range(statement.lineno, max(last, statement.lineno) + 1)
+        )
 
 
 class Sources:
@@ -87,10 +105,10 @@ def find_scope(
     theirs, ours = read_place(finding.paddle_line), read_place(finding.torch_line)
     known, described = reference.describe(), port.describe()
     path, other = _find_modules(finding, known, described, modules)
-    regions = [*_find_function(theirs, ours, sources)]
     donors = [*_list_donors(_find_classes(reference, other, sources), sources)]
-    for file, owner in _find_classes(port, path, sources):
-        regions += _list_methods(file, owner, donors, sources)
+    regions = [*_find_function(theirs, ours, donors, sources)]
+    for level, (file, owner) in enumerate(_find_classes(port, path, sources)):
+        regions += _list_methods(file, owner, donors, level, sources)
     settings, numbers = _read_settings(known, described, other, path)
     unique = {(one.file, one.name): one for one in reversed(regions)}
     ordered = sorted(unique.values(), key=lambda one: regions.index(one))
@@ -114,15 +132,15 @@ def _find_modules(
 
 
 def _find_function(
-    theirs: tuple[str, int], ours: tuple[str, int], sources: Sources
+    theirs: tuple[str, int], ours: tuple[str, int], others: Sequence["Donor"], sources: Sources
 ) -> Iterator[Region]:
-    """Yield the function around the line that the finding names."""
+    """Yield the function around the line that the finding names. others: further donors."""
     code, donor_code = sources.code(theirs[0]), sources.code(ours[0])
     name = name_around(code, theirs[1]) if code is not None else ""
     if name:
         donor = find_around(donor_code, ours[1]) if donor_code is not None else None
         donors = [Donor(donor, list_imports(donor_code.tree))] if donor and donor_code else []
-        yield Region(theirs[0], name, donors)
+        yield Region(theirs[0], name, [*donors, *others])
 
 
 def _find_classes(side: Side, path: str, sources: Sources) -> list[tuple[str, str]]:
@@ -144,7 +162,7 @@ def _find_classes(side: Side, path: str, sources: Sources) -> list[tuple[str, st
 
 
 def _list_methods(
-    file: str, owner: str, donors: Sequence[Donor], sources: Sources
+    file: str, owner: str, donors: Sequence[Donor], level: int, sources: Sources
 ) -> Iterator[Region]:
     """Yield the methods of a class, and the functions of its file that they call."""
     code = sources.code(file)
@@ -158,7 +176,7 @@ def _list_methods(
     helpers = [one for one in code.tree.body if isinstance(one, Function) and one.name in called]
     for method in [*order, *helpers]:
         name = f"{owner}.{method.name}" if method in methods else method.name
-        yield Region(file, name, donors)
+        yield Region(file, name, donors, level)
 
 
 def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterator[Donor]:

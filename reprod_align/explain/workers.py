@@ -10,7 +10,7 @@ import resource
 import select
 import signal
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +45,7 @@ def try_in_order(
     prepare: Callable[[], None],
     patience: float,
     workers: int = 0,
-) -> Iterator[tuple[int, Any]]:
+) -> Generator[tuple[int, Any], None, None]:
     """Yield the number of each task and its answer, in order; FAILED if it ended its process.
 
     tasks: gives the same tasks whenever it is called. prepare: called in each copy first. patience:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.explain.code import Code
-from reprod_align.mending.scope import (
+from reprod_align.explain.scope import (
     Sources,
     find_around,
     find_named,

@@ -1,0 +1,193 @@
+"""Tries edits of the port's source at a fault: the one with which the fault is gone explains it.
+
+The port runs on the reference's numbers, as when the fault was found, with another text of its files in
+force. Each edit is tried in a copy of this process, so that nothing of it stays.
+"""
+
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+
+from reprod_align.alignment.locating.backward import find_backward_faults
+from reprod_align.alignment.locating.counterparts import PinnedRun
+from reprod_align.alignment.locating.fault import Fault
+from reprod_align.alignment.locating.forward import list_differences
+from reprod_align.alignment.locating.pinning.pins import ReferencePins
+from reprod_align.alignment.runner import Runner
+from reprod_align.explain.executed import note_lines
+from reprod_align.explain.overlay import NotAppliedError, overlaid
+from reprod_align.explain.scope import Scope, Sources, find_scope
+from reprod_align.explain.trials import Files, Trial, list_texts
+from reprod_align.explain.workers import try_in_order
+from reprod_align.model.local import LocalSide
+from reprod_align.model.side import ModelFailure
+from reprod_align.report import Edit, Finding
+
+_MOST_RUNS = 600  # for one fault
+_MOST_SECONDS = 8.0  # for all faults of a pass
+_FEW_RUNS = 120  # where the calls have told the line: edits beside it
+_SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
+_PATIENCE = 10.0  # seconds for one run, at least
+_SLOWER = 20.0  # times a run of the port as it is
+_LONG = 2  # lines beside it that a statement may have
+_IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
+
+_Key = tuple[object, ...]
+
+
+@dataclass
+class Experiment:
+    """The edits of one pass, and what they mend."""
+
+    runner: Runner
+    training: bool
+    run: PinnedRun
+    """on the reference's numbers, in which the faults were found"""
+    noise: float = 0.0
+    """of the outputs, as the search for faults of the backward pass takes it"""
+    files: Files = field(default_factory=Files)
+    found: list[tuple[Trial, dict[str, str]]] = field(default_factory=list)
+    """edits that mend a fault, and the texts that they make"""
+    in_vain: int = 0
+    spent: float = 0.0
+
+    def explain(self, finding: Finding, fault: Fault, is_known: bool) -> Edit | None:
+        """Return the edit with which a fault is gone and no other comes; None if none is found.
+
+        is_known: the calls have told the line; then few edits are tried.
+        """
+        reference, port = self.runner.reference, self.runner.port
+        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
+            return None  # the code is in another process
+        if self.in_vain >= _IN_VAIN or self.spent >= _MOST_SECONDS:
+            return None
+        began = time.monotonic()
+        try:
+            most = _FEW_RUNS if is_known else _MOST_RUNS
+            trial = self._search(finding, fault.shown or fault, reference, port, most)
+        finally:
+            self.spent += time.monotonic() - began
+        self.in_vain += trial is None
+        if trial is None:
+            return None
+        one = trial.candidate
+        return Edit(trial.file, one.line, one.before, one.after, one.kind, "tried")
+
+    def _search(
+        self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide, most: int
+    ) -> Trial | None:
+        scope = find_scope(
+            finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
+        )
+        scope = replace(scope, regions=[one for one in scope.regions if self._is_read(one.file)])
+        if not scope.regions:
+            return None
+        began = time.monotonic()
+        lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
+        seconds = time.monotonic() - began
+        if seconds > _SLOW or not _may_be_there(scope, lines):
+            return None
+        scope = replace(scope, lines=lines)
+        known = self._list_keys(self.run, fault.stage)
+        if _key(fault) not in known:
+            return None  # it shows in other runs alone
+        tried = self._try_all(scope, fault, port, known, most, max(_PATIENCE, _SLOWER * seconds))
+        deadline = began + _MOST_SECONDS - self.spent
+        for (_, mends), trial in tried:
+            if mends:
+                if trial not in self.found:
+                    self.found.append(trial)
+                return trial[0]
+            if time.monotonic() > deadline:
+                break
+        return None
+
+    def _try_all(
+        self,
+        scope: Scope,
+        fault: Fault,
+        port: LocalSide,
+        known: Collection[_Key],
+        most: int,
+        patience: float,
+    ) -> Iterator[tuple[tuple[int, bool], tuple[Trial, dict[str, str]]]]:
+        """Yield the number of each edit and whether it mends, and the edit with its texts."""
+        classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
+
+        def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
+            return islice(
+                chain(self.found, list_texts(self.files, scope, {}, most < _MOST_RUNS)), most
+            )
+
+        def mends(task: tuple[Trial, dict[str, str]]) -> bool:
+            return self._mends(task[1], classes, fault, known)
+
+        answers = try_in_order(list_most, mends, self._use_one_thread, patience)
+        try:
+            yield from zip(answers, list_most(), strict=False)
+        finally:
+            answers.close()
+
+    def _use_one_thread(self) -> None:
+        for side in (self.runner.reference, self.runner.port):
+            assert isinstance(side, LocalSide)
+            side.fw.use_one_thread()
+
+    def _mends(
+        self,
+        texts: dict[str, str],
+        classes: Sequence[type],
+        fault: Fault,
+        known: Collection[_Key],
+    ) -> bool:
+        """Tell whether a fault is gone with these texts and nothing else differs that agreed."""
+        backward = fault.stage == "backward"
+        try:
+            with overlaid(self.files.loaded, texts, classes):
+                run = self._run(backward)
+                keys = self._list_keys(run, fault.stage)
+                if _key(fault) in keys or not keys <= set(known):
+                    return False
+                if not backward:  # what mends the values may cut the gradient
+                    others = self._list_keys(self._run(True), "backward")
+                    return others <= self._list_keys(self.run, "backward")
+                return True
+        except (NotAppliedError, ModelFailure):
+            return False
+
+    def _run(self, backward: bool) -> PinnedRun:
+        pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
+        trace = self.runner.run_port(self.training, "all", pins, backward=backward)
+        return replace(self.run, port=trace)
+
+    def _list_keys(self, run: PinnedRun, stage: str) -> set[_Key]:
+        """Return what differs in a run, by the calls and values at which it shows."""
+        if stage == "backward":
+            return {_key(fault) for fault in find_backward_faults(run, self.noise)}
+        return {_key(fault) for fault in list_differences(run)}
+
+    def _is_read(self, file: str) -> bool:
+        """Tell whether a file can be read; its text is kept as it was loaded."""
+        try:
+            self.files.read(file, {})
+        except (OSError, ValueError):
+            return False
+        return Path(file).suffix == ".py"
+
+
+def _may_be_there(scope: Scope, lines: Mapping[str, Collection[int]]) -> bool:
+    """Tell whether the line that the finding names is of a statement that ran, or of no known one.
+
+    What a constructor says cannot be edited in a model that is made.
+    """
+    file, line = scope.place
+    if file not in lines or not line:
+        return True
+    ran = lines[file]
+    return any(at in ran for at in range(line - _LONG, line + _LONG + 1))
+
+
+def _key(fault: Fault) -> _Key:
+    return fault.stage, fault.calls.theirs.key, fault.where.partition(":")[0]

@@ -1,0 +1,103 @@
+"""The edits that are tried for a finding, the likeliest first, and the texts that they make."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reprod_align.explain.code import Code
+from reprod_align.explain.edits import Candidate, Site, list_candidates
+from reprod_align.explain.scope import Region, Scope, list_sites
+
+Texts = Mapping[str, str]
+"""file -> its text"""
+_SAID = ("setting", "reference")
+"""the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
+_LACKING = ("missing-call",)
+_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "number", "name",
+         "missing-summand")  # fmt: skip
+"""the others, those of few candidates first"""
+_NEAR = 4  # statements
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A candidate in a file."""
+
+    file: str
+    candidate: Candidate
+
+
+@dataclass(frozen=True)
+class Files:
+    """The port's files as they were loaded."""
+
+    loaded: dict[str, str] = field(default_factory=dict)
+
+    def read(self, file: str, texts: Texts) -> str:
+        """Return a file's text among `texts`, or as it was loaded. Raises OSError or ValueError."""
+        if file not in self.loaded:
+            self.loaded[file] = Path(file).read_bytes().decode("utf-8")
+        return texts.get(file, self.loaded[file])
+
+    def apply(self, texts: Texts, trial: Trial) -> dict[str, str]:
+        """Return the texts with an edit made."""
+        code = Code(self.read(trial.file, texts))
+        return {**texts, trial.file: code.splice([trial.candidate.edit])}
+
+
+def list_texts(
+    files: Files, scope: Scope, texts: Texts, near_only: bool = False
+) -> Iterator[tuple[Trial, dict[str, str]]]:
+    """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
+    codes: dict[str, Code] = {}
+    tried = set[tuple[str, int, int, str]]()
+    for trial in list_trials(files, scope, texts, near_only):
+        edit = trial.candidate.edit
+        key = trial.file, edit.start, edit.end, edit.text
+        if key not in tried:
+            tried.add(key)
+            if trial.file not in codes:
+                codes[trial.file] = Code(files.read(trial.file, texts))
+            yield trial, {**texts, trial.file: codes[trial.file].splice([edit])}
+
+
+def list_trials(
+    files: Files, scope: Scope, texts: Texts, near_only: bool = False
+) -> Iterator[Trial]:
+    """Yield the candidates of all regions, what the reference says first, near the finding's line first.
+
+    near_only: those of the few statements beside that line alone.
+    """
+    known: dict[Region, list[Site]] = {}
+
+    def sites_of(region: Region) -> list[Site]:
+        if region not in known:
+            code = Code(files.read(region.file, texts))
+            found = list_sites(scope, region, code)
+            known[region] = [site for site in found if scope.ran(region.file, site.statement)]
+        return known[region]
+
+    near = [(region, site) for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
+    levels = sorted({region.level for region in scope.regions})
+    inner = [region for region in scope.regions if region.level in levels[:1]]
+    every = scope.regions
+    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(_SAID, None)]
+    rounds += [] if near_only else [(_SAID, inner)]
+    rounds += [(_LACKING + _REST, None)]
+    if not near_only:
+        rounds += [(_LACKING, inner), (_SAID, every), *(((row,), inner) for row in _REST)]
+        rounds += [(_LACKING, every), (_REST, every)]
+    for rows, regions in rounds:
+        for region, site in near if regions is None else _list_open(regions, sites_of):
+            yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+
+
+def _list_open(
+    regions: Sequence[Region], sites_of: Callable[[Region], list[Site]]
+) -> Iterator[tuple[Region, Site]]:
+    """Yield the sites of all regions, those last at which the reference says the very same."""
+    for settled in (False, True):
+        for region in regions:
+            for site in sites_of(region):
+                if site.is_settled is settled:
+                    yield region, site

@@ -1,0 +1,105 @@
+"""Edits that are tried at a fault: the one that mends is named, at its line, and nothing stays of any."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from reprod_align import align
+from reprod_align.alignment.locating import experiment
+
+import numpy as np
+import pytest
+
+REFERENCE = """\
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(6, 6)
+        self.two = nn.Linear(6, 6)
+
+    def mix(self, h):
+        scores = h @ h.transpose(1, 2)
+        return torch.softmax(scores / 6**0.5, dim=-1) @ h
+
+    def forward(self, x):
+        h = torch.tanh(self.one(x))
+        h = self.mix(h) + x
+        return self.two(h)
+"""
+PORT = """\
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(6, 6)
+        self.two = nn.Linear(6, 6)
+
+    def mix(self, h):
+        scores = h @ h.transpose([0, 2, 1])
+        return F.softmax(scores / 6**0.5, axis=-1) @ h
+
+    def forward(self, x):
+        h = paddle.tanh(self.one(x))
+        h = self.mix(h) + x
+        return self.two(h)
+"""
+FAULTS = {
+    "a function and a factor in one": ("scores / 6**0.5", "(scores * scores) / 6**0.5", 14),
+    "a summand": ("self.mix(h) + x", "self.mix(h) + x + x * x", 18),
+    "a gradient that is cut": ("self.mix(h) + x", "self.mix(h).detach() + x", 18),
+}
+
+
+def load(path: Path, text: str) -> ModuleType:
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_edit_that_mends_is_named_at_its_line(fault: str, tmp_path: Path) -> None:
+    right, wrong, line = FAULTS[fault]
+    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
+    port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
+    x = np.random.default_rng(0).normal(size=(2, 5, 6))
+    report = align(reference.Net(), port.Net(), {"x": x})
+    edit = report.findings[0].edit
+    assert edit is not None
+    assert (edit.file, edit.line, edit.level) == (
+        str(tmp_path / "experiment_port.py"),
+        line,
+        "tried",
+    )
+    text = PORT.replace(right, wrong).splitlines()[line - 1]
+    assert edit.before in text
+    assert report.findings[0].paddle_line == f"{edit.file}:{line}"
+    assert str(edit) in report.summary()
+    assert (tmp_path / "experiment_port.py").read_text() == PORT.replace(right, wrong)
+    mended = load(tmp_path / "experiment_mended.py", (tmp_path / "experiment_port.py").read_text()
+                  .replace(edit.before, edit.after))  # fmt: skip
+    assert align(reference.Net(), mended.Net(), {"x": x}).passed
+
+
+def test_nothing_is_said_where_no_edit_mends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right, wrong, _ = FAULTS["a summand"]
+    monkeypatch.setattr(experiment.Experiment, "_mends", lambda *args: False)
+    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
+    port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
+    report = align(reference.Net(), port.Net(), {"x": np.ones((1, 3, 6))})
+    assert not report.passed
+    assert report.findings[0].edit is None

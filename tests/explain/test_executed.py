@@ -1,0 +1,16 @@
+"""Which lines of a file a run takes."""
+
+from pathlib import Path
+
+from reprod_align.explain.executed import note_lines
+
+TEXT = "def choose(first):\n    if first:\n        return 1\n    return 2\n"
+
+
+def test_the_lines_of_the_files_that_are_asked_for_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "code.py"
+    space: dict[str, object] = {}
+    exec(compile(TEXT, str(path), "exec"), space)
+    choose = space["choose"]
+    assert note_lines([str(path)], lambda: choose(False)) == {str(path): frozenset({2, 4})}  # type: ignore[operator]
+    assert note_lines(["other.py"], lambda: choose(True)) == {"other.py": frozenset()}  # type: ignore[operator]
