@@ -62,6 +62,9 @@ def _is(trial: Trial, edit: Edit | None) -> bool:
     A port that is made anew allows more of what the reference says than a live one.
     """
     one = trial.candidate
-    return edit is not None and edit.kind == "reference" and (trial.file, one.line, one.before, one.after) == (
-        edit.file, edit.line, edit.before, edit.after,
-    )  # fmt: skip
+    place = (trial.file, one.line, one.before, one.after)
+    return (
+        edit is not None
+        and edit.kind == "reference"
+        and place == (edit.file, edit.line, edit.before, edit.after)
+    )
