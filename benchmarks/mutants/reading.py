@@ -1,9 +1,8 @@
 """What a finding states, as structure. The one place that reads its words.
 
-Today's state: `Finding` holds module, lines and code as fields, and the cause in words. What the words
-state is read here: from the code that they quote, from settings that they name, and by `_WORDS`. A
-finding that holds its code and its edit as fields will be read from those, and nothing else of the
-benchmark changes. Where a finding says only how far the values are apart, nothing is stated.
+`Finding` holds module, lines, code and edit as fields, and the cause in words. What the words state is
+read here: from the code that they quote, from settings that they name, and by `_WORDS`. Where a finding
+says only how far the values are apart, nothing is stated.
 """
 
 import ast
@@ -59,7 +58,7 @@ _LONE: Final = "no counterpart of this"
 
 def read_finding(finding: Finding, pairs: Mapping[str, str]) -> Told:
     """Return what a finding states."""
-    words = split_cause(finding["message"])
+    words = split_cause(_say(finding))
     if _LONE in words:  # a tensor that one side lacks tells of itself
         return Told(frozenset(_facts_of_tensor(finding)))
     if edit := finding.get("edit"):
@@ -67,6 +66,13 @@ def read_finding(finding: Finding, pairs: Mapping[str, str]) -> Told:
     names = _name_modules(pairs, finding["torch_name"])
     facts = {*_facts_of_words(words), *_facts_of_settings(words), *_facts_of_code(words, names)}
     return Told(frozenset(facts), tuple(dict.fromkeys(_wrong_code(words))))
+
+
+def _say(finding: Finding) -> str:
+    """Return what a finding says, the evidence first."""
+    settings = finding["settings"] and f"Settings differ: {finding['settings']}"
+    parts = [finding["evidence"], finding["cause"], finding["remedy"], settings]
+    return ". ".join(part for part in parts if part)
 
 
 def split_cause(message: str) -> str:

@@ -19,7 +19,8 @@ from reprod_align.base.json import write_json
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import without_warnings
 from reprod_align.base.text import and_more
-from reprod_align.errors import describe_error
+from reprod_align.errors import describe_error, one_line
+from reprod_align.report.listing import list_finding
 
 PACKAGES = ("torch", "transformers", "paddle", "paddlenlp")
 SHOWN = 3  # findings; the first is where the two begin to differ
@@ -91,7 +92,7 @@ def _align_on(inputs: Any, stage: Stage) -> Report:
 def _list_findings(report: Report) -> list[str]:
     lines = ["align says where and why the two models differ:"]
     shown = report.findings[:SHOWN]
-    lines += [f"  {number}. {finding}" for number, finding in enumerate(shown, 1)]
+    lines += [f"  {line}" for finding in shown for line in map(one_line, list_finding(finding))]
     more = and_more(report.findings, SHOWN)
     return [*lines, f" {more}"] if more else lines
 

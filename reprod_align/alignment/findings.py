@@ -7,6 +7,7 @@ from dataclasses import replace
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.report import Check, Finding, NotJudged, Report, Stage, Unjudged
+from reprod_align.report.codes import Kind
 
 NOT_COMPARABLE = Gap(math.inf, 0.0, 0.0, "")
 OUTPUTS_IN_EVAL = "outputs, eval mode"
@@ -28,15 +29,23 @@ class Findings:
         stage: Stage,
         ours: str,
         theirs: str,
-        message: str,
+        evidence: str,
         found: Gap = NOT_COMPARABLE,
         lines: tuple[SourceLine | None, SourceLine | None] = (None, None),
+        *,
+        kind: Kind,
+        cause: str = "",
+        remedy: str = "",
     ) -> None:
         """Add a finding about a module or parameter, by PyTorch's name and Paddle's.
 
-        lines: of source, PyTorch's and Paddle's, that make the difference.
+        evidence: what was measured there. lines: of source, PyTorch's and Paddle's, that make the
+        difference. cause: why it differs, "" if that is not known. remedy: what makes it go away.
         """
-        finding = Finding(stage, ours, theirs, message, found.difference, found.tolerance)
+        apart = found.difference, found.tolerance
+        finding = Finding(
+            stage, ours, theirs, evidence, *apart, kind=kind, cause=cause, remedy=remedy
+        )
         self.report.findings.append(give_lines(finding, *lines))
 
     def put_first(self, findings: Sequence[Finding]) -> None:
@@ -47,9 +56,10 @@ class Findings:
         """Put another finding in the place of one."""
         self.report.findings[self.report.findings.index(finding)] = other
 
-    def extend_message(self, finding: Finding, text: str) -> None:
-        """Add `text` to the message of a finding."""
-        self.replace(finding, replace(finding, message=finding.message + text))
+    def add_settings(self, finding: Finding, text: str) -> None:
+        """Add to a finding which settings of its module differ."""
+        settings = "; ".join(filter(None, [finding.settings, text]))
+        self.replace(finding, replace(finding, settings=settings))
 
     def check(
         self, stage: Stage, what: str, relative: float, passed: bool, noise: float | None = None
@@ -124,7 +134,11 @@ class Findings:
 def give_lines(finding: Finding, torch: SourceLine | None, paddle: SourceLine | None) -> Finding:
     """Return the finding with lines of source, where it has none yet."""
     if torch is not None and finding.torch_line is None:
-        finding = replace(finding, torch_line=str(torch), torch_code=torch.text)
+        finding = replace(
+            finding, torch_line=str(torch), torch_code=torch.text, torch_span=torch.span
+        )
     if paddle is not None and finding.paddle_line is None:
-        finding = replace(finding, paddle_line=str(paddle), paddle_code=paddle.text)
+        finding = replace(
+            finding, paddle_line=str(paddle), paddle_code=paddle.text, paddle_span=paddle.span
+        )
     return finding

@@ -63,7 +63,7 @@ def compare_float32(runner: Runner, findings: Findings, done: Pass) -> None:
             "in float32 the port overflows or gives NaN where PyTorch's float32 is finite; "
             f"in float64 both agree. {found.words}"
         )
-        findings.add("forward", path, other, text, found)
+        findings.add("forward", path, other, text, found, kind="float32-overflow")
 
 
 def _find_places(

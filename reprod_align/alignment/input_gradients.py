@@ -116,4 +116,5 @@ def _judge(
         text = "is stopped in Paddle (detach or stop_gradient) and not in PyTorch"
     elif ours[name] is None:
         text = "is stopped in PyTorch (detach or no_grad) and not in Paddle"
-    findings.add("backward", "", "", f"the gradient of the input {name} {text}", found)
+    text = f"the gradient of the input {name} {text}"
+    findings.add("backward", "", "", text, found, kind="input-gradient")

@@ -236,7 +236,7 @@ def _judge_outputs(runner: Runner, findings: Findings, done: Pass) -> None:
         _require_predictions(findings, done)
         if nothing_finite(done):
             text = "no output holds a finite number, on either side: there is nothing to compare"
-            findings.add("forward", "", "", text)
+            findings.add("forward", "", "", text, kind="nothing-finite")
         for text in doubts(done, runner.inputs, runner.pairing.torch):
             findings.remark(text)
     if runner.dtype == "float64" and not findings.at_stage("forward"):
@@ -255,10 +255,10 @@ def _require_layout(findings: Findings, done: Pass) -> None:
                 f"Paddle, the same numbers transposed by {pair.axes}. If that is intended, compare "
                 "a wrapper that transposes it back"
             )
-            findings.add("forward", "", "", text)
+            findings.add("forward", "", "", text, kind="axes-exchanged")
         elif ours.keys() == theirs.keys() and pair.expected != pair.actual:
             text = f"{name} is PyTorch's output {pair.expected}: the outputs are in another order"
-            findings.add("forward", "", "", text)
+            findings.add("forward", "", "", text, kind="outputs-exchanged")
 
 
 def _require_predictions(findings: Findings, done: Pass) -> None:
@@ -266,7 +266,8 @@ def _require_predictions(findings: Findings, done: Pass) -> None:
     if findings.float32_inside or findings.at_stage("forward"):
         return
     for text in describe_flips(done.reference.outputs, done.natural.outputs, done.pairs):
-        findings.add("forward", "", "", f"{text}, although every number is within its tolerance")
+        text = f"{text}, although every number is within its tolerance"
+        findings.add("forward", "", "", text, kind="predictions-flip")
 
 
 def add_settings(pairing: Pairing, findings: Findings) -> None:
@@ -282,8 +283,9 @@ def add_settings(pairing: Pairing, findings: Findings) -> None:
         known = findings.at(ours, theirs) or _at_parameters(findings, ours)
         if known:
             unsaid = [one for one in differences if one.message not in known[0].message]
-            text = describe_differences(unsaid, known[0].message)
-            findings.extend_message(known[0], f". Settings differ: {text}" if unsaid else "")
+            if unsaid:
+                text = describe_differences(unsaid, known[0].message)
+                findings.add_settings(known[0], text)
         else:
             idle.setdefault(describe_differences(differences), []).append(ours or "the model")
     effect = _UNSEEN if findings.report.port_raised else _WITHOUT_EFFECT
@@ -312,7 +314,7 @@ def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> No
     findings.check(stage, PORT_RUNS, np.inf, False)
     text = f"the Paddle {error.what} raises {error.text}"
     around = runner.pairing.find_around(error.path)
-    findings.add(stage, around, error.path, text, lines=(None, error.source))
+    findings.add(stage, around, error.path, text, lines=(None, error.source), kind="port-raises")
 
 
 def _conclude(runner: Runner, findings: Findings) -> Report:

@@ -19,7 +19,7 @@ def add_split_ties(pairing: Pairing, findings: Findings) -> None:
     for ours, other, theirs in pairing.split_ties:
         text = (f"tied to {other} in PyTorch, a parameter of its own in Paddle: "
                 "equal at first, they diverge in training")  # fmt: skip
-        findings.add("weights", ours, theirs, text)
+        findings.add("weights", ours, theirs, text, kind="parameter-tied")
 
 
 def add_leftovers(runner: Runner, findings: Findings) -> None:
@@ -102,13 +102,15 @@ def _missing(tensor: TensorInfo, pairing: Pairing) -> Finding:
         text = f"its shape is {tensor.shape} in PyTorch and {twin.shape} in Paddle"
         if twin.shape == tensor.shape:
             text = "not paired with its namesake, since the modules that hold them differ"
-        return Finding("weights", tensor.name, twin.name, text, np.inf, 0.0)
+        return Finding(
+            "weights", tensor.name, twin.name, text, np.inf, 0.0, kind="parameter-unpaired"
+        )
     text = f"{tensor.shape}: the Paddle model has no counterpart of this parameter"
     owner = _find_owner(tensor, pairing)
     text += _explain_bias(tensor, owner, pairing)
     if found.paddle_left:
         text += f"; left in Paddle: {', '.join(found.paddle_left[:6])} (name_map can pair them)"
-    return Finding("weights", tensor.name, owner, text, np.inf, 0.0)
+    return Finding("weights", tensor.name, owner, text, np.inf, 0.0, kind="parameter-unpaired")
 
 
 def _find_owner(tensor: TensorInfo, pairing: Pairing) -> str:
@@ -145,7 +147,7 @@ def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
     other = owners.get(tensor.owner, "")
     if tensor.role == "bias" and other:
         text += f"; {other} is made without a bias in PyTorch (bias=False: set bias_attr=False in Paddle)"
-    return Finding("weights", other, tensor.name, text, np.inf, 0.0)
+    return Finding("weights", other, tensor.name, text, np.inf, 0.0, kind="parameter-unpaired")
 
 
 def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Finding]:
@@ -157,7 +159,17 @@ def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Findi
             settings = describe_differences(
                 d for d in pairing.compare_settings(owner, owner) if d.conclusive
             )
-            text = f"its weights have no counterpart. Settings differ: {settings}"
-            key, finding = owner, Finding("weights", owner, owner, text, np.inf, 0.0)
+            text = "its weights have no counterpart"
+            key = owner
+            finding = Finding(
+                "weights",
+                owner,
+                owner,
+                text,
+                np.inf,
+                0.0,
+                kind="parameter-unpaired",
+                settings=settings,
+            )
         kept.setdefault(key, finding)
     return list(kept.values())

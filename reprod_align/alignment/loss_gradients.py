@@ -57,4 +57,4 @@ def _add(
     many = f"{len(wrong)} of {count(compared, 'parameter')}"
     text = (f"the gradient of the loss differs in {many}, though that of a projection of the same outputs "
             f"agrees: the backward pass depends on the size of the gradient; {found.words}")  # fmt: skip
-    findings.add("backward", name, other, text, found)
+    findings.add("backward", name, other, text, found, kind="loss-gradient")

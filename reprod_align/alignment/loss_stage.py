@@ -48,7 +48,7 @@ def _compare_values(runner: Runner, findings: Findings, reference: Trace, given:
     cause = explain_loss(float(ours), float(theirs), arrays, sides)
     text = (f"the loss of the same outputs is {float(theirs):.9g} in Paddle and "
             f"{float(ours):.9g} in PyTorch")  # fmt: skip
-    findings.add("loss", "", "", f"{text}. {cause}" if cause else text, found)
+    findings.add("loss", "", "", text, found, cause=cause, kind="loss")
     return False
 
 
@@ -86,6 +86,5 @@ def _compare_gradients(runner: Runner, findings: Findings, reference: Trace, giv
             findings.note_float32("the loss", found.relative)
         elif not found.ok:
             text = f"the loss agrees and its gradient with respect to the outputs does not: {found.words}"
-            if cause := explain_gradient(expected, actual):
-                text = f"{text}. {cause}"
-            findings.add("loss", "", "", text, found)
+            cause = explain_gradient(expected, actual)
+            findings.add("loss", "", "", text, found, cause=cause, kind="loss-gradient")

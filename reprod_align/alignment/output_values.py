@@ -48,7 +48,8 @@ def judge_values(runner: Runner, findings: Findings, done: Pass) -> None:
         elif _is_float32(runner, done, found):
             findings.note_float32(f"the output {found.torch_name}", found.gap.relative)
         else:
-            findings.add("forward", "", "", _describe(found, done), found.gap)
+            text = _describe(found, done)
+            findings.add("forward", "", "", text, found.gap, kind="output-value")
 
 
 def _find_container(name: str) -> str:
@@ -103,7 +104,7 @@ def note_left(pairing: Pairing, findings: Findings, done: Pass) -> None:
         torn = [name for name in left if _find_container(name) in held]
         if torn and not findings.at_stage("forward"):
             text = f"outputs that the {framework} model alone has: {shorten(torn, _NAMED)}"
-            findings.add("forward", "", "", text)
+            findings.add("forward", "", "", text, kind="output-missing")
         elif left:
             text = (
                 f"outputs of the {framework} model without a counterpart: {shorten(left, _NAMED)}"

@@ -206,7 +206,7 @@ def _note_unpaired_outputs(
                 f"{container} holds {len(held)} tensors in PyTorch and {len(held) - len(left)} "
                 f"of them in Paddle: {', '.join(left)} is missing"
             )
-            findings.add("forward", "", "", text)
+            findings.add("forward", "", "", text, kind="output-missing")
     if missing:
         text = f"outputs of the PyTorch model without a counterpart: {_list_outputs(missing)}"
         findings.leave_unjudged("output", text)

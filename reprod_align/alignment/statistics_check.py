@@ -75,7 +75,7 @@ def _add(
     elif not findings.at(*owner):
         text = (f"running statistic {name.rpartition('.')[2]} differs "
                 f"after one step in train mode: {found.words}")  # fmt: skip
-        findings.add("forward", *owner, text, found)
+        findings.add("forward", *owner, text, found, kind="running-statistics")
 
 
 def _faithful_value(name: str, before: Array, reference: Trace, info: ModelInfo) -> Array | None:

@@ -26,7 +26,7 @@ def judge_one_sided(pairing: Pairing, findings: Findings, passes: Sequence[Pass]
     for ours, theirs in pairing.one_sided:
         if theirs in reached:
             text = pairing.describe_frozen(ours, theirs)
-            finding = Finding("backward", ours, theirs, text, np.inf, 0.0)
+            finding = Finding("backward", ours, theirs, text, np.inf, 0.0, kind="parameter-frozen")
             findings.report.findings.append(finding)
     idle = [ours for ours, theirs in pairing.one_sided if theirs not in reached]
     if idle:

@@ -27,7 +27,7 @@ def add_differing_weights(
             if not apart.ok and not _fits_another_way(pair, torch, paddle[name]):
                 cause = find_cause(name, expected, paddle)
                 text = cause or f"the weight differs; {apart.words}"
-                findings.add("weights", " + ".join(pair.torch), name, text, apart)
+                findings.add("weights", " + ".join(pair.torch), name, text, apart, kind="weight")
     findings.check("weights", "weights as they came", 0.0, not findings.report.findings)
 
 

@@ -26,6 +26,8 @@ TOPICS: Final = (
     "autograd",
     "obsolete",
 )
+_COMMAND: Final = re.compile(r"`reprod-align api ([\w-]+)`")
+_REFERENCE: Final = re.compile(rf" \(see {_COMMAND.pattern}(?:, {_COMMAND.pattern})*\)")
 
 
 @cache
@@ -140,6 +142,12 @@ def refer_to(slugs: Sequence[str], already: str = "") -> str:
     commands = [f"`reprod-align api {slug}`" for slug in dict.fromkeys(slugs) if slug]
     named = [command for command in commands if command not in already]
     return f" (see {', '.join(named)})" if named else ""
+
+
+def split_references(text: str) -> tuple[str, list[str]]:
+    """Return a text without what `refer_to` has added to it, and the names of the entries."""
+    names = [name for found in _REFERENCE.finditer(text) for name in _COMMAND.findall(found[0])]
+    return _REFERENCE.sub("", text), names
 
 
 def _text(entry: Entry) -> str:

@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.alignment import compare_sides
+from reprod_align.base.atomic import write_text
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import (
     add_file_arguments,
@@ -46,10 +47,12 @@ from reprod_align.commands.user_file import (
 from reprod_align.errors import ReprodError
 from reprod_align.page.content import Page
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
+from reprod_align.page.places import require_place
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.report import Report
+from reprod_align.report.sarif import render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
 
 
@@ -68,6 +71,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
+    parser.add_argument(
+        "--sarif", type=Path, metavar="PATH.sarif", help="write the findings for code scanning"
+    )
     add_python_arguments(parser)
 
 
@@ -83,9 +89,13 @@ def read_size(text: str) -> int:
 def run(options: Namespace) -> int:
     """Print the report; return 0 if the port is faithful, 1 if not."""
     require_outputs(options)
+    if options.sarif:
+        require_place(options.sarif, (".sarif", ".json"), "--sarif")
     report = judge_pair(options)
     if not options.markdown:
         print_result(report, options.json)
+    if options.sarif:
+        write_text(options.sarif, render_sarif(report, options.file))
     write_outputs(options, partial(_make_page, options, report))  # last: the report is not lost
     return 0 if report.passed else 1
 

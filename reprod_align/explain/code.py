@@ -1,6 +1,7 @@
 """A source file as text and as a syntax tree, and edits of it that leave every other line as it is."""
 
 import ast
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,6 +70,11 @@ class Code:
             return ast.unparse(node)
         start, end = self._span(node)  # type: ignore[arg-type]
         return self._bytes[start:end].decode()
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column of a byte, both from 1, the column in characters."""
+        line = bisect_right(self._lines, offset) - 1
+        return line + 1, len(self._bytes[self._lines[line] : offset].decode()) + 1
 
     def replace(self, node: Node | ast.arg | ast.keyword, text: str) -> Edit:
         """Return the edit that puts `text` in place of a node."""

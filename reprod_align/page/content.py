@@ -93,6 +93,10 @@ class Fault:
     """further places of the same cause"""
     module: str = ""
     """PyTorch's name of the module, in the tree"""
+    code: str = ""
+    """stable, of what is at fault: "layer-norm-epsilon" """
+    notes: Sequence[tuple[str, str]] = ()
+    """what else is said of it: "evidence", and the words"""
 
 
 @dataclass(frozen=True)

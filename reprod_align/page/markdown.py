@@ -43,11 +43,13 @@ def _say_verdict(page: Page) -> str:
     lines = [f"### {mark} {quote(page.name)}: {escape(page.verdict)}", "", escape(page.sentence)]
     if page.faults:
         first = page.faults[0]
-        lines += ["", f"**First difference**: {escape(first.stage)}: {quote(first.place)}: "
+        code = f"{quote(first.code)} " if first.code else ""
+        lines += ["", f"**First difference**: {code}{escape(first.stage)}: {quote(first.place)}: "
                       f"{escape(first.message)}"]  # fmt: skip
         lines += [
             f"- {escape(line.side)} {quote(line.place)}: {quote(line.code)}" for line in first.lines
         ]
+        lines += [f"- {escape(name)}: {escape(words)}" for name, words in first.notes]
     lines += ["", *(f"- {escape(text)}" for text in page.meaning)] if page.meaning else []
     return "\n".join(lines)
 

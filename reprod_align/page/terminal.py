@@ -21,7 +21,10 @@ _STYLES: Final = {
     "red": "DIFFERENT|FAILED|INVISIBLE|failed|different|diverges|NOT aligned|NOT verified",
     "yellow": "float32|agrees to float32|differs as described|not comparable",
 }
-_COLUMN: Final = re.compile(r"^ *(?:- |\d+\. )?|\S {2,}(?=\S)")  # where one begins, at its end
+_CODE: Final = r"^error\[[^\]]*\]"
+_COLUMN: Final = re.compile(
+    r"^ *(?:- |= \w+: |\d+\. )?|\S {2,}(?=\S)"
+)  # where one begins, at its end
 _INDENT: Final = 4  # of what follows a line without columns
 
 
@@ -120,4 +123,5 @@ def _paint(line: str) -> Any:
     text = import_module("rich.text").Text(line)
     for style, words in _STYLES.items():
         text.highlight_regex(_WORD.format(words), style)
+    text.highlight_regex(_CODE, "bold red")
     return text

@@ -60,7 +60,6 @@ def judge_source(source: Source, inputs: Inputs) -> Report:
 
 def _refuse(text: str) -> Report:
     """Return the report on a source whose model cannot be made on Paddle."""
-    finding = Finding(
-        "forward", "", "", f"the model cannot be made on Paddle: {text}", math.inf, 0.0
-    )
+    what = f"the model cannot be made on Paddle: {text}"
+    finding = Finding("forward", "", "", what, math.inf, 0.0, kind="port-raises")
     return Report("diverges", [finding], checks=[Check("forward", PORT_RUNS, math.inf, False)])

@@ -4,18 +4,18 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.json import as_json
-from reprod_align.base.text import count, shorten
-from reprod_align.errors import join_lines, one_line
+from reprod_align.base.json import as_json, to_plain
+from reprod_align.base.text import count
+from reprod_align.errors import join_lines
 from reprod_align.report.details import Details
+from reprod_align.report.finding import STAGES, Edit, Finding, Stage
+from reprod_align.report.listing import list_finding
 
-Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
-STAGES: tuple[Stage, ...] = (
-    "audit", "weights", "forward", "loss", "backward", "optimizer", "schedule",
-)  # fmt: skip
+__all__ = ["STAGES", "Check", "Edit", "Finding", "ModuleShare", "NotJudged", "Report", "Stage"]
+
 Verdict = Literal["faithful", "agrees to float32", "diverges"]
 AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
@@ -23,64 +23,6 @@ DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
-_PLACES = 6  # named in the text of a finding
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A change of the port's source with which a difference is gone."""
-
-    file: str
-    line: int
-    """from 1: the first that it changes"""
-    before: str
-    after: str
-    kind: str
-    """of mistake, a stable name: "reference", "number", "operator", ..."""
-    level: Literal["safe", "unproven", "tried"]
-    """tried: on the given batch, as far as the place at fault; `fix` proves it on others"""
-
-    def __str__(self) -> str:
-        """Return the edit in one line."""
-        before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return f"`{after}` in place of `{before}` gives PyTorch's numbers"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One place at which the port is not faithful, and why."""
-
-    stage: Stage
-    torch_name: str
-    """dotted name of the module or parameter; "" the whole model"""
-    paddle_name: str
-    message: str
-    """what differs and, where it was found out, the cause"""
-    difference: float
-    """the largest absolute difference there"""
-    tolerance: float
-    """the largest that a faithful pair may have there"""
-    torch_line: str | None = None
-    """the line of PyTorch's model from which Paddle's differs, as "file.py:123"; None: no source"""
-    paddle_line: str | None = None
-    torch_code: str = ""
-    """what stands in that line"""
-    paddle_code: str = ""
-    places: tuple[str, ...] = ()
-    """further places that differ for the same cause, in the order of the findings"""
-    edit: Edit | None = None
-    """of the port's source, with which this difference is gone; None: none was found"""
-
-    @property
-    def place(self) -> str:
-        """Both names, or the one that they share."""
-        if self.torch_name == self.paddle_name:
-            return self.torch_name or "the model"
-        return f"{self.torch_name or 'the model'} (Paddle: {self.paddle_name or 'the model'})"
-
-    def __str__(self) -> str:
-        """Return the finding in one line."""
-        return one_line(f"{self.stage}: {self.place}: {self.message}")
 
 
 @dataclass(frozen=True)
@@ -196,8 +138,8 @@ class Report:
                 "",
                 f"{count(len(self.findings), 'finding')}, the first is where the models diverge:",
             ]
-            for number, finding in enumerate(self.findings, 1):
-                lines += [f"  {number}. {finding}", *_show_lines(finding), *_show_places(finding)]
+            for finding in self.findings:
+                lines += ["", *list_finding(finding)]
         lines += self._growth()
         if self.consequences:
             lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
@@ -251,7 +193,7 @@ class Report:
         plain = {
             "passed": self.passed,
             "verdict": self.verdict,
-            "findings": self.findings,
+            "findings": list(map(_make_plain, self.findings)),
             "remarks": self.remarks,
             "not_judged": self.not_judged,
             "imprecise": self.imprecise,
@@ -263,29 +205,17 @@ class Report:
         return as_json(plain)
 
 
-def _show_lines(finding: Finding) -> list[str]:
-    """Return the two lines of source, each after its place, and the edit of the port's."""
-    lines = [
-        ("PyTorch", finding.torch_line, finding.torch_code),
-        ("Paddle", finding.paddle_line, finding.paddle_code),
-    ]
-    shown = [f"       {side:<7}  {line}:  {code}" for side, line, code in lines if line is not None]
-    return shown + ([] if finding.edit is None else [f"       fix      {finding.edit}"])
+def _make_plain(finding: Finding) -> dict[str, Any]:
+    """Return a finding with what is made from its fields: code, title, message and fix."""
+    made = {name: getattr(finding, name) for name in ("code", "title", "message", "fix")}
+    plain: dict[str, Any] = to_plain(finding)
+    return made | plain
 
 
 def _handed(share: ModuleShare) -> str:
     """Return to which module of the same code the values go, by its own name if it has one there."""
     name = share.handed_to.removeprefix(f"{share.paddle_name}.")
     return f" -> {name}" if name else ""
-
-
-def _show_places(finding: Finding) -> list[str]:
-    """Return the line that names the further places of a finding, if it has any."""
-    if not finding.places:
-        return []
-    return [
-        f"       and {count(len(finding.places), 'more place')}: {shorten(finding.places, _PLACES)}"
-    ]
 
 
 def show_factor(factor: float) -> str:

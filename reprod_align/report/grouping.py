@@ -8,7 +8,6 @@ from typing import Final
 from reprod_align.base.naming import pattern
 from reprod_align.report import Finding
 
-_SETTINGS: Final = "Settings differ: "
 _WHERE: Final = re.compile(r"at \([^)]*\) expected \S+, got \S+")  # the worst element
 _NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\.\d+\b")  # of a layer
 
@@ -33,9 +32,8 @@ def _join(group: Sequence[Finding]) -> Finding:
 
 def _cause_of(finding: Finding) -> object:
     """Return what is the same for findings of one cause."""
-    _, known, settings = finding.message.partition(_SETTINGS)
-    if known:
-        return finding.stage, settings
+    if finding.settings:
+        return finding.stage, finding.settings
     names = finding.torch_name, finding.paddle_name
     kinds = tuple(map(pattern, names))
     if kinds == names:  # of no layer that is one of many

@@ -10,6 +10,7 @@ from reprod_align.page.content import Case, Fault, Layer, Line, Page, Table
 from reprod_align.page.environment import describe_run
 from reprod_align.report import DIFFERENT, Check, Finding, ModuleShare, Report, say_result
 from reprod_align.report.details import Details
+from reprod_align.report.listing import describe_finding
 
 _WHOLE: Final = "the model"
 
@@ -56,10 +57,11 @@ def show_fault(finding: Finding) -> Fault:
         ("Paddle", finding.paddle_line, finding.paddle_code),
     )
     lines = [Line(side, place, code) for side, place, code in sides if place is not None]
-    if finding.edit is not None:
-        lines.append(Line("fix", finding.paddle_line or "", str(finding.edit)))
-    return Fault(finding.stage, finding.place, finding.message, lines, figures, finding.places,
-                 finding.torch_name)  # fmt: skip
+    notes = [note for note in describe_finding(finding) if note[0] not in ("PyTorch", "also")]
+    return Fault(
+        finding.stage, finding.place, finding.title, lines, figures, finding.places,
+        finding.torch_name, finding.code, notes,
+    )  # fmt: skip
 
 
 def collect_layers(report: Report) -> list[Layer]:
@@ -85,7 +87,7 @@ def show_case(check: Check, report: Report) -> Case:
 
 
 def _show_finding(finding: Finding) -> Case:
-    return Case("findings", f"{finding.stage}: {finding.place}", False, finding.message)
+    return Case("findings", f"{finding.code}: {finding.place}", False, finding.message)
 
 
 def _add_share(layer: Layer, share: ModuleShare) -> None:

@@ -108,7 +108,9 @@ def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:
     findings.check("forward", PORT_RUNS, math.inf, False)
     text = f"the Paddle {error.what} raises {error.text}"
     around = pair.pairing.find_around(error.path)
-    findings.add("forward", around, error.path, text, lines=(None, error.source))
+    findings.add(
+        "forward", around, error.path, text, lines=(None, error.source), kind="port-raises"
+    )
     add_settings(pair.pairing, findings)
     for finding in list(findings.report.findings):
         line = find_torch_line(finding, pair.reference.side, pair.pairing)
@@ -161,6 +163,6 @@ def _compare_outputs(
     if wrong and not report.findings:
         worst = max(wrong, key=lambda found: found.relative)
         text = f"the outputs differ, but no section makes the difference: {worst.words}"
-        findings.add("forward", "", "", text, worst)
+        findings.add("forward", "", "", text, worst, kind="outputs")
     elif not gaps:
-        findings.add("forward", "", "", "no output can be compared")
+        findings.add("forward", "", "", "no output can be compared", kind="not-comparable")

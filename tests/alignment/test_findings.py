@@ -40,12 +40,17 @@ def test_places_with_float32_are_one_remark() -> None:
 
 def test_findings_are_found_by_place_and_stage_and_can_be_extended() -> None:
     findings = Findings()
-    findings.add("forward", "a", "b", "it differs")
-    findings.add("backward", "a", "b", "its gradient differs")
-    findings.extend_message(findings.at("a", "b")[0], ". Settings differ")
+    findings.add("forward", "a", "b", "it differs", kind="module")
+    findings.add("backward", "a", "b", "its gradient differs", kind="gradient")
+    for settings in ("p", "q"):
+        findings.add_settings(findings.at("a", "b")[0], settings)
     findings.put_first(findings.at_stage("backward"))
     texts = [finding.message for finding in findings.report.findings]
-    assert texts == ["its gradient differs", "it differs. Settings differ", "its gradient differs"]
+    assert texts == [
+        "its gradient differs",
+        "Settings differ: p; q. it differs",
+        "its gradient differs",
+    ]
     assert findings.at("a", "c") == [] and len(findings.at_stage("forward", "backward")) == 3
 
 

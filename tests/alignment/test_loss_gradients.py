@@ -76,6 +76,6 @@ def test_a_clip_on_both_sides_is_faithful(name: str) -> None:
 def test_where_outputs_differ_nothing_is_added() -> None:
     with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), (loss, loss)) as (runner, findings):
         runs = compare_losses(runner, findings)
-        findings.add("forward", "", "", "the outputs differ")
+        findings.add("forward", "", "", "the outputs differ", kind="outputs")
         judge_own_gradient(runner, findings, *runs)
     assert len(findings.report.findings) == 1

@@ -39,7 +39,7 @@ def test_losses_and_gradients_are_compared_on_the_same_outputs(theirs: Any, word
 def test_a_difference_before_the_loss_is_told_by_its_effect_on_the_loss() -> None:
     losses = mean_square, mean_square
     with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), losses) as (runner, findings):
-        findings.add("forward", "between", "between", "it differs")
+        findings.add("forward", "between", "between", "it differs", kind="module")
         compare_losses(runner, findings)
     assert findings.report.consequences[0].startswith("loss on each side's own outputs: ")
 

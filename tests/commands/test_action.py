@@ -1,5 +1,6 @@
 """action.yml: its steps run as GitHub would run them, on a pair that passes and one that fails."""
 
+import json
 import os
 import stat
 import subprocess
@@ -53,6 +54,11 @@ def test_what_the_action_declares(action: Any) -> None:
         assert "uses" in step or step["shell"] == "bash"
         assert "${{" not in step.get("run", "")  # what a user gives never becomes part of a script
     assert find_step(action, "keep the report")["if"] == "always()"
+    upload = find_step(action, "show the findings at their lines")
+    assert upload["with"]["sarif_file"] == "${{ inputs.output }}/report.sarif"
+    assert (
+        "code-scanning" in upload["if"] and action["inputs"]["code-scanning"]["default"] == "false"
+    )
 
 
 def test_what_is_installed_is_what_is_pinned_here(action: Any) -> None:
@@ -74,8 +80,11 @@ def test_the_step_that_judges(action: Any, tmp_path: Path, faithful: bool) -> No
     assert sorted(path.name for path in folder.iterdir()) == [
         "report.html",
         "report.md",
+        "report.sarif",
         "report.xml",
     ]
+    (run,) = json.loads((folder / "report.sarif").read_text(encoding="utf-8"))["runs"]
+    assert len(run["results"]) == (0 if faithful else 1)
     summary = (tmp_path / "summary").read_text(encoding="utf-8")
     assert summary == (folder / "report.md").read_text(encoding="utf-8")
     assert summary.startswith(f"### {'✅' if faithful else '❌'} `my pair.py`")

@@ -7,6 +7,7 @@ import reprod_align.selftest as planting
 from reprod_align.commands import pair, selftest
 from reprod_align.errors import ReprodError
 from tests.commands.asked import run
+from tests.conftest import REPOSITORY
 
 import pytest
 import torch
@@ -108,3 +109,19 @@ def test_sections_are_judged_with_the_weights_of_a_file(
         run(pair, file, "--sections")
     with pytest.raises(ReprodError, match="leave the interpreters out"):
         run(pair, file, "--sections", "--torch-python", "python")
+
+
+def test_findings_for_code_scanning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    monkeypatch.setenv("FAULTY", "1")
+    wanted, mlp = tmp_path / "out" / "found.sarif", Path("examples/pair_mlp.py")
+    assert run(pair, mlp, "--sarif", wanted) == 1
+    results = json.loads(wanted.read_text())["runs"][0]["results"]
+    lines = mlp.read_text().splitlines()
+    regions = [one["locations"][0]["physicalLocation"]["region"] for one in results]
+    shown = [lines[one["startLine"] - 1] for one in regions]
+    assert [word in line for word, line in zip(["epsilon=", "FAULTY", "kind("], shown, strict=True)]
+    with pytest.raises(ReprodError, match="--sarif .*must end in"):
+        run(pair, mlp, "--sarif", tmp_path / "found.txt")

@@ -10,11 +10,17 @@ import numpy as np
 import paddle
 import torch
 
-EPSILON = "Settings differ: eps: PyTorch 1e-05, Paddle 0.001; set epsilon=1e-05 in Paddle"
+EPSILON = "eps: PyTorch 1e-05, Paddle 0.001; set epsilon=1e-05 in Paddle"
 
 
-def find(name: str, message: str, stage: Any = "forward", line: str | None = "net.py:3") -> Finding:
-    return Finding(stage, name, name, message, 1.0, 0.0, paddle_line=line)
+def find(
+    name: str,
+    evidence: str,
+    stage: Any = "forward",
+    line: str | None = "net.py:3",
+    settings: str = "",
+) -> Finding:
+    return Finding(stage, name, name, evidence, 1.0, 0.0, paddle_line=line, settings=settings)
 
 
 def group(*findings: Finding) -> list[tuple[str, tuple[str, ...]]]:
@@ -22,12 +28,12 @@ def group(*findings: Finding) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def test_the_same_settings_are_one_cause_wherever_they_differ() -> None:
-    at = "its output: at (0, 1) expected 1, got {}. "
+    at = "its output: at (0, 1) expected 1, got {}"
     assert group(
-        find("embeddings.norm", at.format(2) + EPSILON),
+        find("embeddings.norm", at.format(2), settings=EPSILON),
         find("head", "its inputs agree and its output does not"),
-        find("layers.0.norm", at.format(3) + EPSILON, line=None),
-        find("layers.0.norm", EPSILON, "backward"),
+        find("layers.0.norm", at.format(3), line=None, settings=EPSILON),
+        find("layers.0.norm", "its gradient", "backward", settings=EPSILON),
     ) == [("embeddings.norm", ("layers.0.norm",)), ("head", ()), ("layers.0.norm", ())]
 
 
@@ -53,5 +59,5 @@ def test_one_epsilon_in_many_norms_is_one_finding() -> None:
     report = align(ours, theirs, batch)
     assert [finding.torch_name for finding in report.findings] == ["0"], str(report)
     assert report.findings[0].places == tuple("12345678")
-    assert "and 8 more places: 1, 2, 3, 4, 5, 6 and 2 more" in str(report)
+    assert "= also: 8 more places: 1, 2, 3, 4, 5, 6 and 2 more" in str(report)
     assert '"places": [\n        "1",' in report.to_json()

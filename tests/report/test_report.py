@@ -23,7 +23,7 @@ def test_the_text_has_the_verdict_the_checks_the_findings_and_the_remarks() -> N
     assert text.startswith("verdict: diverges\n")
     assert "  forward    outputs, eval mode                             5.0e-01  DIFFERENT" in text
     assert (
-        "  1. forward: layers.0 (Paddle: blocks.0): its inputs agree and its output does not"
+        "\nerror[module]: forward: layers.0 (Paddle: blocks.0): its inputs agree and its output does not"
         in text
     )
     assert text.endswith("remarks:\n  - a remark")

@@ -19,6 +19,7 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.base.text import shorten
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Finding
+from reprod_align.report.codes import Kind
 
 _NAMED = 2  # batches in one message
 _SLOW = 2**31
@@ -74,7 +75,7 @@ def _merge(found: Sequence[Shown]) -> Iterator[Finding]:
         places.setdefault((finding.torch_name, finding.paddle_name), []).append((batch, finding))
     for several in places.values():
         batches, first = [batch for batch, _ in several], several[0][1]
-        yield replace(first, message=f"{_name(batches)}: {first.message}")
+        yield replace(first, batches=_name(batches))
 
 
 def _name(batches: Sequence[Batch]) -> str:
@@ -106,7 +107,8 @@ def _judge(
     if not found and not located.float32_inside:
         worst = max(gaps, key=lambda one: one.relative, default=NOT_COMPARABLE)
         text = f"the outputs differ: {worst.words}" if gaps else "no output can be compared"
-        found = [Finding("forward", "", "", text, worst.difference, worst.tolerance)]
+        kind: Kind = "outputs" if gaps else "not-comparable"
+        found = [Finding("forward", "", "", text, worst.difference, worst.tolerance, kind=kind)]
     if found and not findings.report.shares:
         findings.report.shares = located.report.shares
         effects = describe_effects(done.reference.outputs, done.natural.outputs, done.pairs)
@@ -137,7 +139,7 @@ def _judge_failure(
         return 0.0, []
     ours = trials.pairing.find_around(error.path)
     text = f"the Paddle {error.what} raises {error.text}"
-    finding = Finding("forward", ours, error.path, text, math.inf, 0.0)
+    finding = Finding("forward", ours, error.path, text, math.inf, 0.0, kind="port-raises")
     return math.inf, [(batch, give_lines(finding, None, error.source))]
 
 

@@ -17,7 +17,7 @@ from reprod_align.alignment.comparing import (
     limit_own_code,
     outputs_are_float32,
 )
-from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.closer import move_closer
 from reprod_align.alignment.locating.counterparts import PinnedRun
@@ -47,6 +47,7 @@ from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import Trace
 from reprod_align.report import Edit, Finding
+from reprod_align.report.codes import Kind
 
 _NAMED = 3  # layers in one message
 
@@ -175,31 +176,43 @@ def _add_fault(
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
     causes = [cause, lines.cause] if lines.place is None else [lines.cause]
-    message = ". ".join(filter(None, [text, next(filter(None, causes), ""), lines.words]))
-    findings.add(fault.stage, ours, theirs, message, fault.gap, (lines.torch, lines.paddle))
+    why = ". ".join(filter(None, [next(filter(None, causes), ""), lines.words]))
+    both = lines.torch, lines.paddle
+    kind = _name_kind(fault)
+    findings.add(
+        fault.stage, ours, theirs, text, fault.gap, both, kind=kind, cause=why, remedy=lines.remedy
+    )
     if not (findings.places_only or pairing.settings_differ(ours, theirs)):
         finding = findings.report.findings[-1]
-        edit = experiment.explain(finding, first, bool(lines.words or lines.cause))
+        edit = experiment.explain(finding, first, bool(lines.words or lines.cause or lines.remedy))
         if lines.is_proven and edit is not None and edit.kind != "reference":
             return  # two changes make the fault go away: that of the call says more
         if edit is not None:
-            plain = ". ".join(filter(None, [text, cause]))
-            findings.replace(finding, _show_edit(finding, edit, plain))
+            findings.replace(finding, _show_edit(finding, edit, cause))
 
 
 def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
     """Return a finding with the edit that mends it, at its line.
 
-    plain: the message without what the calls in the finding's own line say.
+    plain: the cause without what the calls in the finding's own line say.
     """
     file, _, line = (finding.paddle_line or "").rpartition(":")
-    place = SourceLine(edit.file, edit.line)
+    place = SourceLine(edit.file, edit.line, edit.before)
     beside = str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1
     if beside:
         return replace(finding, edit=edit)
-    return replace(
-        finding, edit=edit, message=plain, paddle_line=str(place), paddle_code=place.text
+    return give_lines(
+        replace(finding, edit=edit, cause=plain, remedy="", paddle_line=None), None, place
     )
+
+
+def _name_kind(fault: Fault) -> Kind:
+    """Return the code of a fault of which no more is known than where and how it shows."""
+    if fault.stage == "backward":
+        return "gradient-cut" if fault.kind == "cut" else "gradient"
+    if fault.kind == "mask":
+        return "mask"
+    return "own-code" if fault.own_code else "module"
 
 
 def _has_finding(findings: Findings, fault: Fault) -> bool:
@@ -252,16 +265,19 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
             for trace in (done.reference, done.natural)
         )
         text = f"no output can be compared: shapes {ours} in PyTorch, {theirs} in Paddle"
-        findings.add("forward", "", "", text)
+        findings.add("forward", "", "", text, kind="not-comparable")
     elif not done.outputs_ok:
         pair, worst = max(done.outputs, key=lambda output: output[1].relative)
         small = outputs_are_float32(done, limit_own_code(runner.dtype))
         if not note_rounding_as_a_whole(runner, findings, "the model", worst, small):
-            text = _describe_exchange(done, pair) or "but no single module makes the difference"
+            exchanged = _describe_exchange(done, pair)
+            text = exchanged or "but no single module makes the difference"
             text = f"the outputs differ{mode}, {text}: {worst.words}"
             lines = _find_own_lines(runner, done, run, pair, worst, findings.failed)
-            text = ". ".join(filter(None, [text, lines.cause, lines.words]))
-            findings.add("forward", "", "", text, worst, (lines.torch, lines.paddle))
+            cause = ". ".join(filter(None, [lines.cause, lines.words]))
+            both = lines.torch, lines.paddle
+            kind: Kind = "outputs-exchanged" if exchanged else "outputs"
+            findings.add("forward", "", "", text, worst, both, kind=kind, cause=cause)
     else:
         wrong = [gradient for gradient in done.gradients if not gradient[2].ok]
         apart = name, other, worst = max(wrong, key=lambda g: g[2].relative)
@@ -269,7 +285,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
         small = is_float32_gradient(runner.pairing, done, done.natural, apart, limit, whole=True)
         if not note_rounding_as_a_whole(runner, findings, name, worst, small):
             text = f"the gradient differs{mode}: {worst.words}"
-            findings.add("backward", name, other, text, worst)
+            findings.add("backward", name, other, text, worst, kind="gradient")
 
 
 def _describe_exchange(done: Pass, pair: LeafPair) -> str:

@@ -16,6 +16,7 @@ from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.forward import list_differences
 from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
+from reprod_align.explain.code import Code
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
@@ -72,8 +73,11 @@ class Experiment:
         self.in_vain += trial is None
         if trial is None:
             return None
-        one = trial.candidate
-        return Edit(trial.file, one.line, one.before, one.after, one.kind, "tried")
+        one, code = trial.candidate, Code(self.files.read(trial.file, {}))
+        (_, column), last = code.place(one.edit.start), code.place(one.edit.end)
+        return Edit(
+            trial.file, one.line, one.before, one.edit.text, one.kind, "tried", column, *last
+        )
 
     def _search(
         self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide, most: int

@@ -56,6 +56,8 @@ class Lines:
     """the module in whose code the line stands, where that is known: PyTorch's name and Paddle's"""
     makes_mask: bool = False
     """whether what is made there is a mask or an index"""
+    remedy: str = ""
+    """what made the fault go away, where it is more than the difference of the two lines"""
     is_proven: bool = False
     """whether a run in which it is changed has shown that the fault is gone"""
 
@@ -167,7 +169,7 @@ class LineFinder:
             return None
         ours = None if found is None or found.ours is None else found.ours.source
         line = self._find_altered(alteration)
-        return Lines(ours, line, describe_alteration(alteration), is_proven=True)
+        return Lines(ours, line, remedy=describe_alteration(alteration), is_proven=True)
 
     def _find_altered(self, alteration: Alteration) -> SourceLine | None:
         """Return where an altered condition stands, or where a switch gets its value."""

@@ -19,6 +19,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, parent
 from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.trace import Call
+from reprod_align.report.codes import Kind
 
 
 def add_parameter_faults(
@@ -65,7 +66,8 @@ def add_parameter_faults(
             )
         elif not text:
             text = f"its gradient differs, although all values at its module agree; {found.words}"
-        findings.add("backward", name, other, text, found)
+        kind: Kind = "parameter-frozen" if frozen else "parameter-gradient"
+        findings.add("backward", name, other, text, found, kind=kind)
 
 
 def _hang_on_noise(

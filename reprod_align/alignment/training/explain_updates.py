@@ -123,7 +123,8 @@ def _add_setting(
         of_paddle = difference.paddle_names if not difference.torch_names else ()
         ours, theirs = "", next(iter(of_paddle), "")
         worst = max((apart for _, apart in wrong.values()), key=lambda g: g.difference)
-    findings.add("optimizer", ours, theirs, describe_differences([difference]), worst)
+    text, cause = f"the updates differ; {worst.words}", describe_differences([difference])
+    findings.add("optimizer", ours, theirs, text, worst, kind="optimizer-setting", cause=cause)
 
 
 def _add_unnamed(findings: Findings, wrong: Wrong, number: int, count: int) -> None:
@@ -131,4 +132,4 @@ def _add_unnamed(findings: Findings, wrong: Wrong, number: int, count: int) -> N
     name, (other, apart) = next(iter(wrong.items()))
     name, other = (name, other) if len(wrong) < count else ("", "")
     text = f"given the same gradients, step {number} changes it differently; {apart.words}"
-    findings.add("optimizer", name, other, text, apart)
+    findings.add("optimizer", name, other, text, apart, kind="update")

@@ -10,6 +10,7 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.base.text import count
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Step
+from reprod_align.report import Stage
 
 import numpy as np
 
@@ -47,9 +48,9 @@ def compare_rates(
         text = (
             f"learning rate at step {at}: {expected[at]:.9g} in PyTorch, {actual[at]:.9g} in Paddle"
         )
-        if scheduled and (cause := explain_rates(expected, actual)):
-            text = f"{text}. {cause}"
-        findings.add("schedule" if scheduled else "optimizer", "", "", text, found)
+        stage: Stage = "schedule" if scheduled else "optimizer"
+        cause = explain_rates(expected, actual) if scheduled else ""
+        findings.add(stage, "", "", text, found, cause=cause, kind="learning-rate")
     return found.ok
 
 

@@ -118,7 +118,7 @@ def _search_elsewhere(
         if not found.ok:
             text = (f"the loss of step {number} differs although each part of it agrees: "
                     f"something is carried over from step to step; {found.words}")  # fmt: skip
-            findings.add("optimizer", "", "", text, found)
+            findings.add("optimizer", "", "", text, found, kind="training-loss")
             return
     wrong = [one for step in gaps for one in step.values() if not one[1].ok]
     name, worst = max(wrong, key=lambda one: one[1].relative)
@@ -126,7 +126,7 @@ def _search_elsewhere(
         findings.note_float32(f"the training step (its update of {name})", worst.relative)
     else:
         text = "the updates differ, although equal gradients give equal updates"
-        findings.add("optimizer", "", "", text)
+        findings.add("optimizer", "", "", text, kind="update")
 
 
 def _differs_on_same_weights(runner: Runner, findings: Findings, taken: Sequence[Step]) -> bool:
@@ -136,6 +136,6 @@ def _differs_on_same_weights(runner: Runner, findings: Findings, taken: Sequence
         found = gap(np.array(step.loss), np.array(trace.loss or 0.0), ROUNDING)
         if not found.ok:
             text = f"with PyTorch's own weights of step {number} the loss differs; {found.words}"
-            findings.add("optimizer", "", "", text, found)
+            findings.add("optimizer", "", "", text, found, kind="training-loss")
             return True
     return False

@@ -86,7 +86,7 @@ def _compare_call(
     ok = missing is None and all(one.ok for _, one in found)
     if not ok and not findings.report.findings:
         text = f"{when} the outputs differ, and the calls before change {words}; {worst.words}"
-        findings.add("forward", *_find_place(runner, *changed), text, worst)
+        findings.add("forward", *_find_place(runner, *changed), text, worst, kind="kept-state")
     return worst.relative, ok
 
 

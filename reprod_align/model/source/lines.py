@@ -42,6 +42,14 @@ class SourceLine:
         """The whole line, as it stands in the file."""
         return linecache.getline(self.file, self.line).strip()
 
+    @property
+    def span(self) -> tuple[int, int]:
+        """The part of `text` that is meant, as a slice of it; (0, 0) where that is not one part."""
+        if not self.expression or self.text.count(self.expression) != 1:
+            return 0, 0
+        start = self.text.index(self.expression)
+        return start, start + len(self.expression)
+
 
 class UserCode:
     """Tells the user's files from those of frameworks."""

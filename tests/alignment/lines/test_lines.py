@@ -102,5 +102,10 @@ def test_a_report_shows_both_lines(tmp_path: Path) -> None:
         in finding.message
     )
     text = reprod_align.report.Report(findings=[finding]).summary()
-    assert f"Paddle   {finding.paddle_line}:  probs = F.softmax(scores, axis=1)" in text
-    assert f"PyTorch  {finding.torch_line}:  probs = F.softmax(scores, dim=-1)" in text
+    line = (finding.paddle_line or "").rpartition(":")[2]
+    assert f"--> {finding.paddle_line}\n{line} |  probs = F.softmax(scores, axis=1)\n" in text
+    mark = next(row for row in text.splitlines() if "^" in row)
+    assert mark.partition("|")[2] == "  " + " " * len("probs = ") + "^" * len(
+        "F.softmax(scores, axis=1)"
+    )
+    assert f"= PyTorch: {finding.torch_line}:  probs = F.softmax(scores, dim=-1)" in text

@@ -44,7 +44,7 @@ def test_the_changed_call_is_named(name: str, tmp_path: Path) -> None:
     assert finding is not None and finding.paddle_line == f"{port}:{changed}"
     for piece in words:
         assert piece in finding.message
-    assert finding.message.endswith(("PyTorch's numbers", "(a call is missing)"))
+    assert finding.cause.endswith(("PyTorch's numbers", "(a call is missing)"))
 
 
 def test_what_mends_no_layer_is_tried_in_the_first_alone() -> None:
@@ -64,7 +64,7 @@ def test_what_mends_no_layer_is_tried_in_the_first_alone() -> None:
 
 def test_what_mends_one_layer_is_tried_in_the_next_by_its_own_call() -> None:
     outcome = judged(CASES["decoder/sees one token ahead"])
-    assert outcome.named and "and 1 more place" in outcome.text
+    assert outcome.named and "= also: 1 more place" in outcome.text
 
 
 def test_what_mends_nothing_in_eval_mode_is_not_tried_in_train_mode(

@@ -32,7 +32,7 @@ def test_a_module_that_has_a_finding_gets_no_other() -> None:
     theirs.first.bias.stop_gradient = True
     with pinned(paddle_model=theirs) as (runner, done, free, given):
         findings = Findings()
-        findings.add("forward", "first", "first", "its inputs agree and its output does not")
+        findings.add("forward", "first", "first", "its output does not agree", kind="module")
         add_parameter_faults(runner, findings, done, free, given)
     assert len(messages(findings)) == 1
 

@@ -14,9 +14,15 @@ AXIS = make_cause("argument", "dim", "softmax", ["axis"])
 EVIDENCE = "its inputs agree and its output does not; its output: expected 1.5, got 2. "
 
 
-def tell(message: str, pairs: dict[str, str] | None = None, **fields: Any) -> Told:
-    finding = {"message": message, "paddle_name": "", "torch_name": "", **fields}
-    return read_finding(finding, pairs or {})
+def finding(**fields: Any) -> dict[str, Any]:
+    plain = dict(stage="forward", torch_name="encoder", paddle_name="encoder", evidence=EVIDENCE)
+    said = dict(cause="", remedy="", settings="", message="", paddle_line="modeling.py:12")
+    return {**plain, **said, **fields}
+
+
+def tell(evidence: str, pairs: dict[str, str] | None = None, **fields: Any) -> Told:
+    place = dict(paddle_name="", torch_name="")
+    return read_finding(finding(evidence=evidence, **{**place, **fields}), pairs or {})
 
 
 def mutant(cause: Cause = AXIS, **fields: Any) -> Mutant:
@@ -103,14 +109,9 @@ def test_a_line_is_that_of_the_change_or_of_its_statement(
     assert is_near(line, mutant(), within) is near
 
 
-def finding(**fields: Any) -> dict[str, Any]:
-    plain = dict(stage="forward", torch_name="encoder", paddle_name="encoder", message=EVIDENCE)
-    return {**plain, "paddle_line": "modeling.py:12", **fields}
-
-
 def test_the_first_finding_is_scored() -> None:
     told = EVIDENCE + "softmax over axis 2 instead of axis 3"
-    found = [finding(message=told), finding(paddle_name="elsewhere")]
+    found = [finding(evidence=told), finding(paddle_name="elsewhere")]
     row = score(mutant(), Result("0000-axis-bert", "caught", found))
     assert (row.module, row.exact, row.line, row.cause) == (True, True, True, "right")
     row = score(mutant(), Result("0000-axis-bert", "caught", found[::-1]))
