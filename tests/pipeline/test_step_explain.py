@@ -131,7 +131,7 @@ FAULTS = {
         BACKWARD, in_optimizer("settings", without_norms), ["optimizer: ", "LayerNorm.weight", "decay"],
     ),
     "schedule off by one": (
-        BACKWARD, in_optimizer("LinearDecayWithWarmup", late), ["[learning-rate]: schedule: ", "length: 10 in PyTorch, 11 in Paddle"],
+        BACKWARD, in_optimizer("LinearDecayWithWarmup", late), ["schedule: ", "length: 10 in PyTorch, 11"],
     ),
     "dropout rate": (
         TRAINING, altered(dropout_rate), ["bert.encoder.layer.1.attention.self.dropout: ", "0.1"],
