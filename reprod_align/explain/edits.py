@@ -320,10 +320,11 @@ def exchange_operands(site: Site) -> Iterator[Text]:
                 for one, text in ((n, site.text(n)) for n in (node.left, node.right))
             )
             yield node, f"{right} {sign} {left}"
-    for node in site.walk(ast.List, ast.Tuple, ast.Call):
+    targets = [one for one in getattr(site.statement, "targets", ()) if isinstance(one, ast.Tuple)]
+    for node in chain(site.walk(ast.List, ast.Tuple, ast.Call), targets):
         parts = node.args if isinstance(node, ast.Call) else node.elts
         texts = [site.text(one) for one in parts]
-        if not 2 <= len(parts) <= 5 or not isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+        if not 2 <= len(parts) <= 5:
             continue
         for order in _list_orders(parts):
             start, end = parts[0], parts[-1]

@@ -21,6 +21,7 @@ from reprod_align.model.side import ModelInfo, Side
 from reprod_align.report import Finding
 
 _LEVELS: Final = 6  # classes of the user's: a module's own, and those of the modules around it
+_LONE: Final = 4  # classes of modules without a counterpart
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -107,7 +108,10 @@ def find_scope(
     path, other = _find_modules(finding, known, described, modules)
     donors = [*_list_donors(_find_classes(reference, other, sources), sources)]
     regions = [*_find_function(theirs, ours, donors, sources)]
-    for level, (file, owner) in enumerate(_find_classes(port, path, sources)):
+    classes = _find_classes(port, path, sources)
+    lone = described.modules.keys() - modules.values()
+    classes += _find_lone_classes(port, path, lone, classes, sources)
+    for level, (file, owner) in enumerate(classes):
         regions += _list_methods(file, owner, donors, level, sources)
     settings, numbers = _read_settings(known, described, other, path)
     unique = {(one.file, one.name): one for one in reversed(regions)}
@@ -155,6 +159,29 @@ def _find_classes(side: Side, path: str, sources: Sources) -> list[tuple[str, st
             name = name_around(code, line.line + 1) if code is not None else ""
             if name:
                 found[line.file, name.rpartition(".")[0]] = None
+        if not path:
+            break
+        path = parent(path)
+    return list(found)
+
+
+def _find_lone_classes(
+    side: Side, path: str, lone: Collection[str], known: Sequence[tuple[str, str]], sources: Sources
+) -> list[tuple[str, str]]:
+    """Return the further classes of modules that no module of PyTorch's stands for.
+
+    What they compute is the own code of a module around them, also of the one at fault. Those nearest
+    to `path` come first.
+    """
+    found: dict[tuple[str, str], None] = {}
+    while len(found) < _LONE:
+        for name in sorted(lone):
+            if is_within(name, path) and len(found) < _LONE:
+                lines = side.find_classes(name)[:1]
+                code = sources.code(lines[0].file) if lines else None
+                inside = name_around(code, lines[0].line + 1) if code is not None else ""
+                if inside and (lines[0].file, inside.rpartition(".")[0]) not in known:
+                    found[lines[0].file, inside.rpartition(".")[0]] = None
         if not path:
             break
         path = parent(path)
@@ -273,6 +300,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     at_hand = _list_names(code, function)
     defined = {one.name for one in code.tree.body if isinstance(one, (Function, ast.ClassDef))}
     called = _list_lacking(function, made, at_hand, {*port, *defined})
+    called += [name for name in _list_idle(code, function) if name not in called]
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
     for number, statement in enumerate(statements):
@@ -313,6 +341,17 @@ def _list_lacking(
         for name in dict.fromkeys(theirs)
         if name and name not in own and (name in at_hand or name.partition(".")[0] in known)
     ]
+
+
+def _list_idle(code: Code, function: Any) -> list[str]:
+    """Return the attributes that the class of a method makes and reads nowhere: "self.dropout"."""
+    owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
+    held = [node for node in ast.walk(owner) if isinstance(node, ast.Attribute)] if owner else []
+    made, read = (
+        {dotted(node) for node in held if isinstance(node.ctx, kind)}
+        for kind in (ast.Store, ast.Load)
+    )
+    return sorted(name for name in made - read if name.startswith("self."))
 
 
 def _name_called(node: ast.Call) -> str:

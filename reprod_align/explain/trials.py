@@ -66,7 +66,7 @@ def list_trials(
 ) -> Iterator[Trial]:
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
-    near_only: those of the few statements beside that line alone.
+    near_only: that line is known from the calls; elsewhere, what the reference says alone.
     """
     known: dict[Region, list[Site]] = {}
 
@@ -84,9 +84,11 @@ def list_trials(
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(_SAID, None)]
     rounds += [] if near_only else [(_SAID, inner)]
     rounds += [(_LACKING + _REST, None)]
-    if not near_only:
-        rounds += [(_LACKING, inner), (_SAID, every), *(((row,), inner) for row in _REST)]
-        rounds += [(_LACKING, every), (_REST, every)]
+    rounds += [(_SAID, inner)] if near_only else []
+    rounds += [(_LACKING, inner), (_SAID, every)]
+    rounds += [] if near_only else [((row,), inner) for row in _REST]
+    rounds += [(_LACKING, every)]
+    rounds += [] if near_only else [(_REST, every)]
     for rows, regions in rounds:
         for region, site in near if regions is None else _list_open(regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))

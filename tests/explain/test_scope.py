@@ -1,5 +1,6 @@
 """Where an edit may stand: the port's own functions, each beside the reference's."""
 
+from importlib import import_module
 from pathlib import Path
 
 from reprod_align.explain.code import Code
@@ -12,7 +13,12 @@ from reprod_align.explain.scope import (
     name_around,
     read_place,
 )
+from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.report import Finding
 from tests.mending.pairs import PAIR, open_bench, write_pair
+
+import pytest
+import torch
 
 
 def test_functions_are_found_by_line_and_by_name() -> None:
@@ -53,6 +59,54 @@ def test_a_text_in_memory_goes_before_the_file(tmp_path: Path) -> None:
     code = Sources({str(path): "b = 2\n"}).code(str(path))
     assert code is not None and code.text == "b = 2\n"
     assert Sources().code(str(tmp_path / "missing.py")) is None
+
+
+PORT = """
+import paddle
+
+
+class Words(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.table, self.drop = paddle.nn.Embedding(9, 4), paddle.nn.Dropout(0.5)
+
+    def forward(self, x):
+        return 2 * self.table(x)
+
+
+class Port(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words, self.dense = Words(), paddle.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.dense(self.words(x))
+"""
+
+
+class Reference(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table, self.dense = torch.nn.Embedding(9, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.dense(self.table(x))  # type: ignore[no-any-return]
+
+
+def test_the_code_of_a_module_without_a_counterpart_may_be_edited_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the own code of the model around it; what its class makes and never reads can be called."""
+    (tmp_path / "lone_port.py").write_text(PORT)
+    monkeypatch.syspath_prepend(tmp_path)
+    sides = torch_side(Reference()), paddle_side(import_module("lone_port").Port())
+    finding = Finding("forward", "", "", "it differs", 1.0, 0.0)
+    scope = find_scope(
+        finding, *sides, {"": "", "dense": "dense", "table": "words.table"}, Sources()
+    )
+    region = next(one for one in scope.regions if one.name == "Words.forward")
+    (site,) = list_sites(scope, region, Code(PORT))
+    assert "self.drop" in site.called and "self.table" not in site.called
 
 
 def ast_text(node: object) -> str:

@@ -28,7 +28,6 @@ from reprod_align.report import Edit, Finding
 
 _MOST_RUNS = 600  # for one fault
 _MOST_SECONDS = 8.0  # for all faults of a pass
-_FEW_RUNS = 120  # where the calls have told the line: edits beside it
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
 _SLOWER = 20.0  # times a run of the port as it is
@@ -57,7 +56,7 @@ class Experiment:
     def explain(self, finding: Finding, fault: Fault, is_known: bool) -> Edit | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
-        is_known: the calls have told the line; then few edits are tried.
+        is_known: the calls have told the line; elsewhere only what the reference says is tried.
         """
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
@@ -66,8 +65,7 @@ class Experiment:
             return None
         began = time.monotonic()
         try:
-            most = _FEW_RUNS if is_known else _MOST_RUNS
-            trial = self._search(finding, fault.shown or fault, reference, port, most)
+            trial = self._search(finding, fault.shown or fault, reference, port, is_known)
         finally:
             self.spent += time.monotonic() - began
         self.in_vain += trial is None
@@ -80,7 +78,7 @@ class Experiment:
         )
 
     def _search(
-        self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide, most: int
+        self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide, is_known: bool
     ) -> Trial | None:
         scope = find_scope(
             finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
@@ -97,7 +95,9 @@ class Experiment:
         known = self._list_keys(self.run, fault.stage)
         if _key(fault) not in known:
             return None  # it shows in other runs alone
-        tried = self._try_all(scope, fault, port, known, most, max(_PATIENCE, _SLOWER * seconds))
+        tried = self._try_all(
+            scope, fault, port, known, is_known, max(_PATIENCE, _SLOWER * seconds)
+        )
         deadline = began + _MOST_SECONDS - self.spent
         for (_, mends), trial in tried:
             if mends:
@@ -114,7 +114,7 @@ class Experiment:
         fault: Fault,
         port: LocalSide,
         known: Collection[_Key],
-        most: int,
+        is_known: bool,
         patience: float,
     ) -> Iterator[tuple[tuple[int, bool], tuple[Trial, dict[str, str]]]]:
         """Yield the number of each edit and whether it mends, and the edit with its texts."""
@@ -122,7 +122,7 @@ class Experiment:
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
             return islice(
-                chain(self.found, list_texts(self.files, scope, {}, most < _MOST_RUNS)), most
+                chain(self.found, list_texts(self.files, scope, {}, is_known)), _MOST_RUNS
             )
 
         def mends(task: tuple[Trial, dict[str, str]]) -> bool:
