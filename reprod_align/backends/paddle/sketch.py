@@ -31,7 +31,10 @@ def flat(tensor: paddle.Tensor) -> paddle.Tensor | Array:
     An array if they are in the host's memory, and on the tensor's own if they lie in that order.
     """
     real = _widen(tensor)
-    return NUMPY.flat(np.from_dlpack(real)) if real.place.is_cpu_place() else real.reshape([-1])
+    if not real.place.is_cpu_place():
+        return real.reshape([-1])
+    readable = hasattr(real, "__dlpack__")  # Paddle 2.6 has none: its values are copied
+    return NUMPY.flat(np.from_dlpack(real) if readable else real.numpy())
 
 
 def on_device(tensor: paddle.Tensor) -> paddle.Tensor:
