@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example zoo api-table site setup setup-dev test test-cpus suite coverage mutants bench lint lock doctor clean
+.PHONY: align example zoo api-table site setup setup-dev test test-cpus suite coverage mutants bench versions lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -61,6 +61,10 @@ lint: setup-dev  ## style, types, the direction of imports and the picture of th
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/draw_architecture.py --check
 	$(MAKE) --no-print-directory site
+
+versions: setup-dev  ## try each version of Paddle in an environment of its own, and write docs/versions.md
+	$(BIN)/python -m nox --reuse-existing-virtualenvs
+	$(BIN)/python tools/versions.py write
 
 doctor: setup  ## print versions, devices and what does not work
 	$(BIN)/reprod-align doctor

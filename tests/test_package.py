@@ -11,11 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import reprod_align
+from reprod_align.backends.versions import OLDEST
 from tests.conftest import PATIENCE, REPOSITORY
 from tests.submission.making import make_submission
 
 import numpy as np
 import pytest
+from packaging.requirements import Requirement
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
 
@@ -24,15 +26,24 @@ def test_the_version_stands_in_two_places() -> None:
     assert PROJECT["version"] == reprod_align.__version__
 
 
-def test_an_extra_has_the_versions_of_the_requirements() -> None:
+def test_an_extra_takes_the_versions_of_the_requirements_and_replaces_no_framework() -> None:
     names = ("requirements.txt", "requirements-dev.txt", "requirements-zoo.txt")
-    pinned = {line for name in names for line in (REPOSITORY / name).read_text().splitlines()}
+    lines = [line for name in names for line in (REPOSITORY / name).read_text().splitlines()]
+    pinned = {name: version for name, _, version in (line.partition("==") for line in lines)}
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == [
         "all", "completion", "diff", "docs", "paddle", "port", "report", "terminal", "torch", "zoo",
     ]  # fmt: skip
     for extra in extras.values():
-        assert not [word for word in extra if "reprod-align[" not in word and word not in pinned]
+        for word in map(Requirement, extra):
+            assert word.name == PROJECT["name"] or word.specifier.contains(pinned[word.name])
+    for extra, package, oldest in (
+        ("torch", "torch", "2.2.0"),
+        ("paddle", "paddlepaddle", "2.6.2"),
+    ):
+        (word,) = (one for one in map(Requirement, extras[extra]) if one.name == package)
+        assert word.specifier.contains(oldest)
+        assert str(word.specifier) == f">={'.'.join(map(str, OLDEST[package]))}"
 
 
 def run(*words: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -127,9 +138,9 @@ def test_numpy_alone_gives_the_commands_on_files(python: Path, tmp_path: Path) -
         (1, "loss", ("curves", tmp_path / "a.csv", tmp_path / "b.csv")),
         (2, "pip install safetensors", ("diff", tmp_path / "x.zip", tmp_path / "x.zip")),
         (0, "batch-norm-momentum", ("api", "--search", "momentum")),
-        (1, "pip install 'reprod-align[torch]'", ("doctor",)),
+        (1, "pip install torch scipy", ("doctor",)),
         (0, "run_all.py", ("new", tmp_path / "mine")),
-        (2, "pip install 'reprod-align[paddle]'", ("selftest", tmp_path / "mine" / "pair.py")),
+        (2, "pip install paddlepaddle", ("selftest", tmp_path / "mine" / "pair.py")),
         (2, "No module named", ("pair", tmp_path / "mine" / "pair.py")),
     )
     for code, words, arguments in cases:

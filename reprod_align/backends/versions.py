@@ -8,7 +8,7 @@ from typing import Final
 from reprod_align.errors import ReprodError
 
 OLDEST: Final[Mapping[str, tuple[int, int]]] = {"torch": (2, 2), "paddlepaddle": (2, 6)}
-"""the oldest version of each package that was tried: docs/versions.md"""
+"""what is older is refused; docs/versions.md says which versions were run"""
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "torch": ("torch",),
     "paddlepaddle": ("paddlepaddle", "paddlepaddle-gpu"),

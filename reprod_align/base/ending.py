@@ -9,13 +9,14 @@ from contextlib import suppress
 from reprod_align.errors import ReprodError, describe_unexpected, one_line
 
 CANNOT = 2  # be done, or be compared
-_EXTRAS = {
+_PACKAGES = {
     "torch": "torch",
-    "paddle": "paddle",
-    "scipy": "all",
-    "jinja2": "report",
-    "matplotlib": "report",
+    "paddle": "paddlepaddle",
+    "scipy": "scipy",
+    "jinja2": "jinja2 matplotlib",
+    "matplotlib": "jinja2 matplotlib",
 }
+"""what brings a module that may be missing"""
 INTERRUPTED, PIPE_CLOSED = 130, 141  # as shells count: 128 and the signal's number
 
 
@@ -53,10 +54,10 @@ def _run(name: str, work: Callable[[], int | None]) -> int:
         return _fail(name, f"{error.filename or 'output'}: {error.strerror or error}")
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in _EXTRAS:
+        if package not in _PACKAGES:
             return _fail(name, describe_unexpected(error))
-        extra = f"reprod-align[{_EXTRAS[package]}]"
-        return _fail(name, f"{package} is not installed: python -m pip install '{extra}'")
+        remedy = f"python -m pip install {_PACKAGES[package]}"
+        return _fail(name, f"{package} is not installed: {remedy}")
     except Exception as error:
         return _fail(name, describe_unexpected(error))
 

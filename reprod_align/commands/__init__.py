@@ -100,9 +100,7 @@ class _PrintCompletion(Action):
         try:
             shtab = import_module("shtab")
         except ModuleNotFoundError as error:
-            raise ReprodError(
-                f"{COMPLETION} needs shtab: python -m pip install 'reprod-align[completion]'"
-            ) from error
+            raise ReprodError(f"{COMPLETION} needs shtab: python -m pip install shtab") from error
         print(shtab.complete(parser, values))
         parser.exit()
 

@@ -43,7 +43,7 @@ PROBES = (
         "import torch; a = torch.ones(2, 2, dtype=torch.float64); assert (a @ a).sum() == 8;"
         "gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())];"
         "print(torch.__version__, 'on', ', '.join(['CPU', *gpus]))",
-        "pip install 'reprod-align[torch]'",
+        "pip install torch scipy",
     ),
     Probe(
         "Paddle computes",
@@ -51,7 +51,7 @@ PROBES = (
         "gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0;"
         "names = [paddle.device.cuda.get_device_name(i) for i in range(gpus)];"
         "print(paddle.__version__, 'on', ', '.join(['CPU', *names]))",
-        "pip install 'reprod-align[paddle]'",
+        "pip install paddlepaddle reprod_log scipy",
     ),
     Probe(
         "both in one process",
@@ -64,12 +64,12 @@ PROBES = (
     Probe(
         "safetensors: diff",
         "import safetensors; print(safetensors.__version__)",
-        "pip install 'reprod-align[diff]'",
+        "pip install safetensors",
     ),
     Probe(
         "jinja2 and matplotlib: pages of --report",
         "import jinja2, matplotlib; print(jinja2.__version__, 'and', matplotlib.__version__)",
-        "pip install 'reprod-align[report]'",
+        "pip install jinja2 matplotlib",
     ),
 )
 PIPELINE_PROBES = (
