@@ -72,10 +72,11 @@ SENTENCES: Final[Mapping[str, str]] = {
     "on every input":
         "注意力的输出层得到的是（值，概率）二元组：任何输入都抛出 ValueError",
     "The batch norm's momentum is PyTorch's 0.1, which in Paddle keeps a tenth of the old mean in place of "
-    "nine tenths. (What is left without it is Paddle's kernel: bicubic interpolation with align_corners=True "
-    "computes its ratio in float32, 1.3e-5 in float64)":
-        "批归一化的 momentum 用了 PyTorch 的 0.1，在 Paddle 中意为只保留旧均值的十分之一而不是十分之九。（去掉后剩下的差异来自 Paddle "
-        "的内核：align_corners=True 的双三次插值用 float32 计算比例，在 float64 下为 1.3e-5）",
+    "nine tenths":
+        "批归一化的 momentum 照搬了 PyTorch 的 0.1：在 Paddle 中它表示只保留旧均值的十分之一，而不是十分之九",
+    "bicubic interpolation with align_corners=True computes its ratio in float32 in Paddle's kernel, 1.3e-5 "
+    "in float64":
+        "Paddle 的内核在 align_corners=True 的双三次插值中用 float32 计算缩放比例，float64 下相差 1.3e-5",
     "The head is given the pooler's output, which PyTorch's model does not have, instead of the first token: "
     "published weights leave the pooler random":
         "头得到的是 PyTorch 模型没有的 pooler 的输出，而不是第一个词元：已发布的权重会让 pooler 保持随机",
@@ -105,11 +106,11 @@ SENTENCES: Final[Mapping[str, str]] = {
         "掩码按样本循环平铺，而各个头按样本依次排列：多于一个样本时，一个样本的头会得到其他样本的掩码",
     "The head lacks the dropout before its dense layer: it classifies with the pooler instead":
         "头缺少全连接层之前的 dropout：它用 pooler 来分类",
-    "The number of choices is a setting (num_choices, 2 by default) and not the input's second axis, as it "
-    "is in PaddleNLP's ALBERT and RoBERTa: with three or four choices the scores of several examples are "
-    "put into rows of two, without an error":
-        "选项数是一项设置（num_choices，默认 2），而不像 PaddleNLP 的 ALBERT 和 RoBERTa "
-        "那样取自输入的第二个轴：有三四个选项时，多个样本的分数被排成每行两个，且不报错",
+    "The number of choices is a setting (num_choices) and not the input's second axis, as it is in PaddleNLP's "
+    "ALBERT and RoBERTa: with num_choices=2 and three or four choices the scores of several examples are put "
+    "into rows of two, without an error":
+        "选项数取自配置项 num_choices，而不像 PaddleNLP 的 ALBERT 和 RoBERTa "
+        "那样取自输入的第二个轴：num_choices=2 而实际有三四个选项时，几个样本的分数会混在一起、每行两个，且不报错",
     "The head is given the pooler's output, dropped out; PyTorch's is given the last token's own: published "
     "weights leave the pooler random":
         "头得到的是经过 dropout 的 pooler 输出；PyTorch 的头得到最后一个词元的输出：已发布的权重会让 pooler 保持随机",
@@ -135,11 +136,12 @@ SENTENCES: Final[Mapping[str, str]] = {
         "实体的头是独立参数；PyTorch 的头就是实体表",
     "The streams that predict lie as (ngram, batch, time) and are reshaped, not transposed, to (ngram, time, "
     "batch): with more than one example, an example's relative positions are weighted with the words of "
-    "others. (What is left without it is transformers' own: it permutes its relative positions by "
-    "(0, 2, 1, 4, 3) and reads them as (batch, ngram, head, time), modeling_prophetnet.py:868)":
+    "others":
         "预测流按 (ngram, 批次, 时间) 排列，却被 reshape 而不是转置为 (ngram, 时间, "
-        "批次)：多于一个样本时，一个样本的相对位置由其他样本的词来加权。（去掉后剩下的差异来自 transformers 自己：它把相对位置按 "
-        "(0, 2, 1, 4, 3) 置换，却按 (批次, ngram, 头, 时间) 读取，modeling_prophetnet.py:868）",
+        "批次)：多于一个样本时，一个样本的相对位置会用其他样本的词来加权",
+    "transformers permutes its relative positions by (0, 2, 1, 4, 3) and reads them as (batch, ngram, head, "
+    "time), modeling_prophetnet.py:868":
+        "transformers 把相对位置按 (0, 2, 1, 4, 3) 转置，却当作 (批次, ngram, 头, 时间) 读取，见 modeling_prophetnet.py:868",
     "With use_cache the cache stands before the n-grams' logits in what is returned, where the original has "
     "it after them":
         "use_cache 时返回值中缓存排在 n-gram 的 logits 之前，而原实现排在其后",

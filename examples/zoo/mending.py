@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from examples.zoo.symptom import Symptom
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -30,6 +32,10 @@ class Fault:
     """the class that is edited; "" the whole module"""
     design: bool = False
     """the port is another network here by design, which is no mistake: `what` says so"""
+    symptom: Symptom | None = None
+    """what the mistake looks like from outside; None of what is so by design"""
+    left: str = ""
+    """why the pair still differs without the mistake"""
 
     @property
     def path(self) -> Path:

@@ -1,0 +1,13 @@
+"""squeezenet1_0: Dropout is built with mode='downscale_in_infer'."""
+# pip install paddlepaddle==3.3.1
+import paddle
+from paddle.vision.models import squeezenet1_0
+
+paddle.seed(0)
+model = squeezenet1_0()
+model.eval()
+got = [round(float(each(paddle.ones([1, 9])).mean()), 2) for each in [model._drop]]
+expected = [1.0]
+print("mean of ones after each dropout in eval mode")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,19 @@
+"""AlbertForQuestionAnswering: end_logits is made from start_logits."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import AlbertConfig, AlbertForQuestionAnswering
+
+paddle.seed(0)
+config = AlbertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, embedding_size=16, hidden_act='gelu'
+)
+model = AlbertForQuestionAnswering(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+start, end = model(ids)
+got = bool((start == end).all())
+expected = False
+print("start_logits and end_logits are the same")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

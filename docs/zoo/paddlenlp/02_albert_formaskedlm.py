@@ -1,0 +1,18 @@
+"""AlbertForMaskedLM: The head's LayerNorm ignores config.layer_norm_eps (1e-12) and keeps the default
+1e-5."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import AlbertConfig, AlbertForMaskedLM
+
+paddle.seed(0)
+config = AlbertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, embedding_size=16, hidden_act='gelu'
+)
+model = AlbertForMaskedLM(config)
+model.eval()
+got = model.predictions.layer_norm._epsilon
+expected = config.layer_norm_eps
+print("model.predictions.layer_norm._epsilon")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,21 @@
+"""AlbertForTokenClassification: The dropout before the classifier is built and never called, and its rate
+is that of the hidden states instead of classifier_dropout_prob."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import AlbertConfig, AlbertForTokenClassification
+
+paddle.seed(0)
+config = AlbertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, embedding_size=16, hidden_act='gelu',
+    classifier_dropout_prob=0.5, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+)
+model = AlbertForTokenClassification(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+model.train()
+got = bool((model(ids) == model(ids)).all())
+expected = False
+print("two passes in train mode give the same, although classifier_dropout_prob=0.5")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

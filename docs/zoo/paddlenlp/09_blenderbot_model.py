@@ -1,0 +1,19 @@
+"""BlenderbotModel: Encoder and decoder have word tables of their own."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import BlenderbotConfig, BlenderbotModel
+
+paddle.seed(0)
+config = BlenderbotConfig(
+    vocab_size=100, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+    decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, max_position_embeddings=40,
+    attention_dropout=0.1, activation_dropout=0.1, scale_embedding=True, num_labels=3,
+    classifier_dropout=0.1, pad_token_id=0, num_encoder_layers=2, num_decoder_layers=2
+)
+model = BlenderbotModel(config)
+model.eval()
+got = sum(sorted(each.shape) == [32, 100] for each in model.parameters())
+expected = 1
+print("parameters of the tied table's size, 100 x 32")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

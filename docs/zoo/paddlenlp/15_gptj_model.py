@@ -1,0 +1,22 @@
+"""GPTJModel: paddle.where takes a condition of booleans, and the mask is a float buffer."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import GPTJConfig, GPTJModel
+
+paddle.seed(0)
+config = GPTJConfig(
+    vocab_size=100, n_embd=32, n_layer=2, n_head=4, n_positions=40, pad_token_id=0, rotary_dim=4
+)
+model = GPTJModel(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+try:
+    model(ids)
+    error = None
+except Exception as raised:
+    error = f"{type(raised).__name__}: {raised}".splitlines()[0]
+got = error
+expected = None
+print("what model(ids) raises")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

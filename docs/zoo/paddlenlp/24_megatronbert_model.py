@@ -1,0 +1,22 @@
+"""MegatronBertModel: A given attention_mask of two dimensions is added to the scores as it stands, 1 for a
+token and 0 for padding."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import MegatronBertConfig, MegatronBertModel
+
+paddle.seed(0)
+config = MegatronBertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2
+)
+model = MegatronBertModel(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+other = paddle.concat([ids[:, :7], ids[:, 7:] + 30], 1)  # other words under the padding
+mask = paddle.concat([paddle.ones([2, 7], "int64"), paddle.zeros([2, 3], "int64")], 1)
+first, second = [model(x, attention_mask=mask)[0][:, :7] for x in (ids, other)]
+got = round(float((first - second).abs().max()), 3)
+expected = 0.0
+print("change of the output when the words under the padding change")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,22 @@
+"""RobertaForSequenceClassification: The words are dropped out once more before the head, which drops them
+out itself."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import RobertaConfig, RobertaForSequenceClassification
+
+paddle.seed(0)
+config = RobertaConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, pad_token_id=1
+)
+model = RobertaForSequenceClassification(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+calls = []
+model.dropout.register_forward_post_hook(lambda *_: calls.append(1))
+model(ids)
+got = len(calls)
+expected = 0
+print("times that dropout runs in one forward pass")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

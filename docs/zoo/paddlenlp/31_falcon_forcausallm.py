@@ -1,0 +1,18 @@
+"""RWForCausalLM: The head is a parameter of its own although the configuration says
+tie_word_embeddings=True."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import RWConfig, RWForCausalLM
+
+paddle.seed(0)
+config = RWConfig(
+    vocab_size=100, hidden_size=32, num_attention_heads=4, parallel_attn=True, multi_query=True, n_layer=2,
+    n_head=4
+)
+model = RWForCausalLM(config)
+model.eval()
+got = sum(sorted(each.shape) == [32, 100] for each in model.parameters())
+expected = 1
+print("parameters of the tied table's size, 100 x 32")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

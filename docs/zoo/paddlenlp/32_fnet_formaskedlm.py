@@ -1,0 +1,23 @@
+"""FNetForMaskedLM: Without return_dict the base model returns a tuple, which is indexed with a name."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import FNetConfig, FNetForMaskedLM
+
+paddle.seed(0)
+config = FNetConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, intermediate_size=64, max_position_embeddings=40,
+    type_vocab_size=2
+)
+model = FNetForMaskedLM(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+try:
+    model(ids)
+    error = None
+except Exception as raised:
+    error = f"{type(raised).__name__}: {raised}".splitlines()[0]
+got = error
+expected = None
+print("what model(ids) raises")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,24 @@
+"""MixtralModel: paddle.where returns vectors since Paddle 3, so an expert's weights have one axis and do
+not multiply its rows."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import MixtralConfig, MixtralModel
+
+paddle.seed(0)
+config = MixtralConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, num_key_value_heads=2, num_local_experts=4
+)
+model = MixtralModel(config)
+model.eval()
+ids = paddle.arange(3, 23).reshape([2, 10])
+try:
+    model(ids)
+    error = None
+except Exception as raised:
+    error = f"{type(raised).__name__}: {raised}".splitlines()[0]
+got = error
+expected = None
+print("what model(ids) raises")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

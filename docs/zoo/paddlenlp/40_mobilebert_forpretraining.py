@@ -1,0 +1,19 @@
+"""MobileBertForPreTraining: The head is a parameter of its own although the configuration says
+tie_word_embeddings=True."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import MobileBertConfig, MobileBertForPreTraining
+
+paddle.seed(0)
+config = MobileBertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, embedding_size=8, intra_bottleneck_size=16,
+    num_feedforward_networks=2, classifier_activation=True
+)
+model = MobileBertForPreTraining(config)
+model.eval()
+got = sum(sorted(each.shape) == [8, 100] for each in model.parameters())
+expected = 1
+print("parameters of the tied table's size, 100 x 8")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

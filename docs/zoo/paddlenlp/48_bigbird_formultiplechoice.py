@@ -1,0 +1,22 @@
+"""BigBirdForMultipleChoice: The number of choices is a setting (num_choices) and not the input's second
+axis, as it is in PaddleNLP's ALBERT and RoBERTa."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import BigBirdConfig, BigBirdForMultipleChoice
+
+paddle.seed(0)
+config = BigBirdConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, hidden_act='gelu', hidden_dropout_prob=0.0, num_layers=2,
+    nhead=4, dim_feedforward=64, activation='gelu', dropout=0.0, attn_dropout=0.1, act_dropout=0.0,
+    attention_type='default_attention', block_size=1, window_size=1, num_global_blocks=1, num_rand_blocks=1,
+    num_choices=2
+)
+model = BigBirdForMultipleChoice(config)
+model.eval()
+choices = paddle.arange(3, 63).reshape([2, 3, 10])
+got = list(model(choices).shape)
+expected = [2, 3]
+print("shape of the scores of 2 examples with 3 choices")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,20 @@
+"""BigBirdForPretraining: The head is a parameter of its own although the configuration says
+tie_word_embeddings=True."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import BigBirdConfig, BigBirdForPretraining
+
+paddle.seed(0)
+config = BigBirdConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, hidden_act='gelu', hidden_dropout_prob=0.0, num_layers=2,
+    nhead=4, dim_feedforward=64, activation='gelu', dropout=0.0, attn_dropout=0.1, act_dropout=0.0,
+    attention_type='default_attention', block_size=1, window_size=1, num_global_blocks=1, num_rand_blocks=1
+)
+model = BigBirdForPretraining(config)
+model.eval()
+got = sum(sorted(each.shape) == [32, 100] for each in model.parameters())
+expected = 1
+print("parameters of the tied table's size, 100 x 32")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

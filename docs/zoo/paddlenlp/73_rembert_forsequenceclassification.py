@@ -1,0 +1,19 @@
+"""RemBertForSequenceClassification: The dropout before the classifier has the rate of the hidden states
+instead of classifier_dropout_prob."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import RemBertConfig, RemBertForSequenceClassification
+
+paddle.seed(0)
+config = RemBertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, input_embedding_size=16, output_embedding_size=16,
+    classifier_dropout_prob=0.3
+)
+model = RemBertForSequenceClassification(config)
+model.eval()
+got = model.dropout.p
+expected = config.classifier_dropout_prob
+print("model.dropout.p")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,23 @@
+"""RemBertForQuestionAnswering: The logits keep an axis of one, (batch, length, 1), where the docstring
+promises (batch, length)."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import RemBertConfig, RemBertForQuestionAnswering
+
+paddle.seed(0)
+config = RemBertConfig(
+    vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64,
+    max_position_embeddings=40, type_vocab_size=2, input_embedding_size=16, output_embedding_size=16,
+    classifier_dropout_prob=0.1
+)
+model = RemBertForQuestionAnswering(config)
+model.eval()
+for each in model.sublayers():  # report 26 mended, so that the model runs
+    if type(each).__name__ == "RemBertSelfOutput":
+        each.register_forward_pre_hook(lambda _, x: (x[0][0] if type(x[0]) is tuple else x[0], x[1]))
+ids = paddle.arange(3, 23).reshape([2, 10])
+got = [list(each.shape) for each in model(ids)]
+expected = [[2, 10], [2, 10]]
+print("shapes of start_logits and end_logits")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

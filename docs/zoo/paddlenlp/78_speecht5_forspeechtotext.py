@@ -1,0 +1,22 @@
+"""SpeechT5PositionalConvEmbedding: The positional convolution is built without weight_norm, so that a
+checkpoint's magnitudes and directions have no place to go."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import SpeechT5Config, SpeechT5ForSpeechToText
+
+paddle.seed(0)
+config = SpeechT5Config(
+    vocab_size=100, hidden_size=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+    decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, conv_dim=(16, 16), conv_stride=(4,
+    2), conv_kernel=(8, 2), num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2, num_mel_bins=8,
+    speech_decoder_prenet_units=16, speech_decoder_postnet_units=16, speaker_embedding_dim=16,
+    encoder_max_relative_position=8, encoder_layerdrop=0.0, decoder_layerdrop=0.0, apply_spec_augment=False
+)
+model = SpeechT5ForSpeechToText(config)
+model.eval()
+layer = next(each for each in model.sublayers() if type(each).__name__ == 'SpeechT5PositionalConvEmbedding')
+got = sorted(name for name, _ in layer.conv.named_parameters())
+expected = ['bias', 'weight_g', 'weight_v']
+print("parameters of the positional convolution")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)

@@ -1,0 +1,22 @@
+"""SpeechT5SpeechDecoderPrenet: The prenet's dropout draws a mask for each example."""
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+import paddle
+from paddlenlp.transformers import SpeechT5Config, SpeechT5ForTextToSpeech
+
+paddle.seed(0)
+config = SpeechT5Config(
+    vocab_size=100, hidden_size=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+    decoder_attention_heads=4, encoder_ffn_dim=64, decoder_ffn_dim=64, conv_dim=(16, 16), conv_stride=(4,
+    2), conv_kernel=(8, 2), num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2, num_mel_bins=8,
+    speech_decoder_prenet_units=16, speech_decoder_postnet_units=16, speaker_embedding_dim=16,
+    encoder_max_relative_position=8, encoder_layerdrop=0.0, decoder_layerdrop=0.0, apply_spec_augment=False
+)
+model = SpeechT5ForTextToSpeech(config)
+model.eval()
+layer = next(each for each in model.sublayers() if type(each).__name__ == 'SpeechT5SpeechDecoderPrenet')
+out = layer(paddle.ones([2, 6, 8]))
+got = bool((out[0] == out[1]).all())
+expected = True
+print("two equal examples of a batch get one mask")
+print(f"expected: {expected}\ngot:      {got}")
+raise SystemExit(got != expected)
