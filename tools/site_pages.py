@@ -58,12 +58,12 @@ def list_links(root: Path, page: str) -> Iterator[str]:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> None:
-    """Take the pages of the navigation and the files that they show, from the whole repository."""
+    """Take the pages of the navigation and what they link to, from the whole repository."""
     root = Path(config.config_file_path).resolve().parent
     for file in [file for file in files if file.src_dir == config.docs_dir]:
         files.remove(file)
     pages = [*list_pages(config.nav)]
-    linked = {at for page in pages for at in list_links(root, page) if not at.endswith(".md")}
+    linked = {at for page in pages for at in list_links(root, page)} - {*pages}
     for at in [*pages, *sorted(linked)]:
         kind = Source if Path(at).suffix in SHOWN else File
         file = kind(at, str(root), config.site_dir, config.use_directory_urls)

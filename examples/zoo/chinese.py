@@ -224,9 +224,9 @@ SENTENCES: Final[Mapping[str, str]] = {
     "1280 wide without a bias, and the batch norms keep Paddle's defaults":
         "有意为之：第一个块也做扩展，门控压缩到四分之一且不取整，头宽 1280 且没有偏置，批归一化沿用 Paddle 的默认值",
     "[Paddle's kernel](zoo/paddle.md#the-backward-pass-of-prelu-crashes)":
-        "[Paddle 的内核](zoo/paddle.md#the-backward-pass-of-prelu-crashes)",
+        "[Paddle 的内核](zoo/paddle_cn.md#prelu-的反向会崩溃)",
     "[Paddle's kernel](zoo/paddle.md#the-backward-pass-of-instancenorm-raises)":
-        "[Paddle 的内核](zoo/paddle.md#the-backward-pass-of-instancenorm-raises)",
+        "[Paddle 的内核](zoo/paddle_cn.md#instancenorm-的反向会报错)",
     "by design: Paddle's exclusive=True leaves padding out of the mean":
         "有意为之：Paddle 的 exclusive=True 不把填充计入均值",
     "by design: the paper's network, without torchvision's batch norms":

@@ -28,7 +28,7 @@ FAULTS = (
         line=160,
         symptom=Symptom(
             "a latent of 1 in [0, 1]: 1 / (2 * 3) + 0.5",
-            "round(float(model.scale_latents(paddle.ones([1]))), 4)",
+            "round(float(model.scale_latents(paddle.ones([]))), 4)",
             "0.6667",
             make=_TINY,
         ),

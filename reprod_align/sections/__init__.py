@@ -21,7 +21,7 @@ from reprod_align.sections.state_file import StateFile, take_fingerprint
 from reprod_align.weights.reading import open_checkpoint
 
 SECTION_SIZE = 70_000_000
-"""parameters of a piece: in float64, about 4 GB for both sides (docs/align.md)"""
+"""parameters of a piece: in float64, about 4 GB for both sides (docs/align_reference.md)"""
 
 
 def align_sections(

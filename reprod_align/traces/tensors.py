@@ -42,7 +42,7 @@ from reprod_align.traces.sketch import (
 import numpy as np
 
 LIMITS = {"float64": 1e-9, "float32": 1e-4, "float16": 3e-2, "bfloat16": 2e-1}
-"""relative L2 difference, by the coarser dtype of the two; docs/align.md says why"""
+"""relative L2 difference, by the coarser dtype of the two; docs/align_reference.md says why"""
 
 _WORKS_IN = {"complex128": "float64", "complex64": "float32"}
 _EPS = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
