@@ -286,12 +286,13 @@ _WORDS: Final[Sequence[Mapping[str, str]]] = (
         "apply": "In a checkout of [{release.repository}](https://github.com/{release.repository}) at that "
         "release, `git apply {name}.patch`\ntakes it; in `site-packages`, `{release.apply} {name}.patch`.",
         "checked": "Checked against {release.original} with the same weights and inputs: with all patches "
-        "that name the model,\noutputs, gradients and training steps of {pairs} are equal up to rounding.",
+        "that name the model,\noutputs and gradients of {pairs} are equal up to rounding, in eval and in train mode.",
         "left": "After the patch the two still differ elsewhere: {left}.",
         "index": "Each report has a text (`.md`), a script (`.py`) and a patch (`.patch`) of the same name. A "
         "script needs\n`pip install {release.needs}` and nothing else; it exits 1 with the mistake and 0 "
         "without it.\nA patch is against [{release.repository}](https://github.com/{release.repository}) at "
-        "the release; in `site-packages`,\n`{release.apply} NAME.patch` takes it.\n\n"
+        "the release; in `site-packages`,\n`{release.apply} NAME.patch` takes it. Several patches of one file apply in this "
+        "order with `-C1`.\n\n"
         "{all} reports; {proven} proven: the script fails on the release and passes with this one patch.",
         "columns": "| | report | file | |\n| --- | --- | --- | --- |",
         "open": "open",
@@ -308,12 +309,12 @@ _WORDS: Final[Sequence[Mapping[str, str]]] = (
         "apply": "在 [{release.repository}](https://github.com/{release.repository}) 对应版本的代码目录中执行\n"
         "`git apply {name}.patch`；要改已安装的包，在 `site-packages` 目录中执行\n`{release.apply} {name}.patch`。",
         "checked": "已与 {release.original} 对照（相同的权重和输入）：打上涉及该模型的全部补丁之后，\n"
-        "{pairs} 的输出、梯度和训练步都一致，只差舍入误差。",
+        "{pairs} 在 eval 和 train 模式下的输出和梯度都一致，只差舍入误差。",
         "left": "打上补丁之后，两边在别处仍有差异：{left}。",
         "index": "每份报告有三个同名文件：正文（`.md`）、脚本（`.py`）、补丁（`.patch`）。脚本只需要\n"
         "`pip install {release.needs}`；有错时退出码为 1，修好后为 0。\n"
         "补丁针对 [{release.repository}](https://github.com/{release.repository}) 的对应版本；\n"
-        "在 `site-packages` 目录中用 `{release.apply} NAME.patch` 打上。\n\n"
+        "在 `site-packages` 目录中用 `{release.apply} NAME.patch` 打上。同一个文件的几个补丁，按本表的顺序加 `-C1` 打上。\n\n"
         "共 {all} 份，其中 {proven} 份已证实：脚本在发布版上失败，只打上这一个补丁就通过。",
         "columns": "| | 报告 | 文件 | |\n| --- | --- | --- | --- |",
         "open": "未证实",

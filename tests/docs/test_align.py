@@ -1,4 +1,4 @@
-"""docs/align.md is true: its Python and its commands run, and both languages show the same ones."""
+"""docs/align.md and its reference are true: their Python and their commands run, in both languages."""
 
 import re
 import shlex
@@ -11,7 +11,8 @@ from tests.docs.pages import blocks, commands
 
 import pytest
 
-PAGES = ("docs/align.md", "docs/align_cn.md")
+TUTORIAL = ("docs/align.md", "docs/align_cn.md")
+REFERENCE = ("docs/align_reference.md", "docs/align_reference_cn.md")
 
 
 def columns(text: str) -> list[tuple[str, ...]]:
@@ -41,15 +42,17 @@ def sources(text: str) -> list[str]:
     return [line for line in lines if re.match(r" *(--> |\d+ \||\||= PyTorch: )", line)]
 
 
-def test_both_languages_show_the_same_blocks() -> None:
-    pairs = list(zip(*(blocks(name) for name in PAGES), strict=True))
-    assert len(pairs) == 13
+@pytest.mark.parametrize(("pages", "number"), [(TUTORIAL, 6), (REFERENCE, 10)])
+def test_both_languages_show_the_same_blocks(pages: tuple[str, str], number: int) -> None:
+    pairs = list(zip(*(blocks(name) for name in pages), strict=True))
+    assert len(pairs) == number
     assert [ours for ours, theirs in pairs if ours != theirs] == []
 
 
-def test_every_command_is_one_that_the_shell_takes() -> None:
-    assert len(commands(PAGES[0])) == 5
-    for command in commands(PAGES[0]):
+@pytest.mark.parametrize(("page", "number"), [(TUTORIAL[0], 3), (REFERENCE[0], 3)])
+def test_every_command_is_one_that_the_shell_takes(page: str, number: int) -> None:
+    assert len(commands(page)) == number
+    for command in commands(page):
         words = shlex.split(command.removeprefix("FAULTY=1 "))
         assert words[0] == "reprod-align"
         parse(words[1:])  # exits where it can't be
@@ -61,9 +64,9 @@ def test_the_example_prints_what_the_page_shows(
 ) -> None:
     monkeypatch.chdir(REPOSITORY)
     monkeypatch.setenv("FAULTY", "1" if faulty else "")
-    command = shlex.split(commands(PAGES[0])[0])
+    command = shlex.split(commands(TUTORIAL[0])[0])
     assert main(command[1:]) == (1 if faulty else 0)
-    printed, shown = capsys.readouterr().out, blocks(PAGES[0], "text")[1 if faulty else 0]
+    printed, shown = capsys.readouterr().out, blocks(TUTORIAL[0], "text")[1 if faulty else 0]
     assert printed.splitlines()[0] == shown.splitlines()[0]
     assert columns(printed) == columns(shown) and len(columns(printed)) == (13 if faulty else 12)
     for part in (
@@ -78,8 +81,16 @@ def test_the_example_prints_what_the_page_shows(
 
 @pytest.mark.filterwarnings("ignore")
 def test_align_in_python(capsys: pytest.CaptureFixture[str]) -> None:
-    exec(blocks(PAGES[0], "python")[0], {})
-    assert capsys.readouterr().out == blocks(PAGES[0], "text")[2]
+    exec(blocks(REFERENCE[0], "python")[0], {})
+    assert capsys.readouterr().out == blocks(REFERENCE[0], "text")[0]
+
+
+def test_the_pair_of_the_tutorial_is_faithful(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "pair_mine.py").write_text(blocks(TUTORIAL[0], "python")[0], encoding="utf-8")
+    assert main(["pair", str(tmp_path / "pair_mine.py")]) == 0
+    assert "verdict: faithful" in capsys.readouterr().out
 
 
 def test_pytorch_source_on_paddle(
@@ -87,7 +98,7 @@ def test_pytorch_source_on_paddle(
 ) -> None:
     inputs = "\nimport numpy as np\ninputs = (np.eye(3, dtype='float32'),)\n"
     (tmp_path / "net.py").write_text("import torch\nNet = lambda: torch.nn.Linear(3, 2)\n")
-    (tmp_path / "pair.py").write_text(blocks(PAGES[0], "python")[1] + inputs)
+    (tmp_path / "pair.py").write_text(blocks(REFERENCE[0], "python")[1] + inputs)
     monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
     assert main(["pair", str(tmp_path / "pair.py"), "--paddle-python", sys.executable]) == 0
     assert "verdict: faithful" in capsys.readouterr().out
@@ -97,9 +108,9 @@ def test_traces_and_their_diff(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    exec(blocks(PAGES[0], "python")[2], {})
-    command = next(line for line in commands(PAGES[0]) if " diff " in line)
+    exec(blocks(REFERENCE[0], "python")[2], {})
+    command = next(line for line in commands(REFERENCE[0]) if " diff " in line)
     assert main(shlex.split(command)[1:]) == 1
-    last, shown = capsys.readouterr().out.splitlines()[-1], blocks(PAGES[0], "text")[3]
+    last, shown = capsys.readouterr().out.splitlines()[-1], blocks(REFERENCE[0], "text")[1]
     without_figure = re.compile(r": \S+ \(limit")
     assert without_figure.split(last) == without_figure.split(shown.strip())

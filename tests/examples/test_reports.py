@@ -116,6 +116,22 @@ def test_git_takes_the_patch(report: Report, tmp_path: Path) -> None:
         assert finished.returncode == 0, finished.stderr
 
 
+@pytest.mark.parametrize("file", sorted({report.file for report in INSTALLED}))
+def test_the_patches_of_a_file_apply_in_order(file: str, tmp_path: Path) -> None:
+    reports = [report for report in INSTALLED if report.file == file]
+    source = reports[0].read_source()
+    path = tmp_path / reports[0].file_upstream
+    path.parent.mkdir(parents=True)
+    path.write_bytes(source.encode("utf-8"))
+    mended = source.replace("\r\n", "\n")
+    for report in reports:
+        mended = report.fault.edit(mended)
+        patch = FOLDER / report.key / f"{report.name}.patch"
+        variables = {**os.environ, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+        subprocess.run(["git", "apply", "-C1", str(patch)], cwd=tmp_path, env=variables, check=True)
+    assert path.read_bytes().decode("utf-8").replace("\r\n", "\n") == mended
+
+
 def test_git_refuses_a_patch_of_another_source(tmp_path: Path) -> None:
     report = INSTALLED[0]
     with pytest.raises(subprocess.CalledProcessError):

@@ -91,7 +91,9 @@ def test_of_many_rows_neighbours_share() -> None:
     values[9] *= 1e5
     other = values.copy()
     other[8] *= -1
-    assert found(values, other).passed  # docs/align_reference.md: row 9 is large, and of the same group
+    assert found(
+        values, other
+    ).passed  # docs/align_reference.md: row 9 is large, and of the same group
 
 
 @pytest.mark.parametrize("shape", [*SHAPES, (257, 9), (1000, 64), (5, 1, 1, 300)])

@@ -65,7 +65,9 @@ def test_a_row_hides_from_a_sketch_alone_in_float32() -> None:
         one.astype(np.float32) for one in pairs()["a negated row of 1e-4 beside rows of 10"]
     )
     assert not compare_traces(recorded(rows, True), recorded(negated, True)).passed
-    assert compare_traces(recorded(rows, False), recorded(negated, False)).passed  # docs/align_reference.md
+    assert compare_traces(
+        recorded(rows, False), recorded(negated, False)
+    ).passed  # docs/align_reference.md
 
 
 def test_the_words_say_where() -> None:
