@@ -53,9 +53,11 @@ class Release:
     """the package that it ports, with the release that was compared"""
 
 
+# The last releases with which paddlenlp 2.8.1 imports; pip alone chooses later ones.
+_IMPORTABLE: Final = "aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0"
 RELEASES: Final[Mapping[str, Release]] = {
     "paddlenlp": Release(
-        "PaddleNLP 2.8.1", "paddlepaddle==3.3.1 paddlenlp==2.8.1", "PaddlePaddle/PaddleNLP",
+        "PaddleNLP 2.8.1", f"paddlepaddle==3.3.1 paddlenlp==2.8.1 {_IMPORTABLE}", "PaddlePaddle/PaddleNLP",
         "paddlenlp/", "paddlenlp/", "git apply", "transformers 4.57.6",
     ),
     "paddle.vision": Release(

@@ -1,5 +1,5 @@
 """DistilBertModel: Paddle's TransformerEncoderLayer drops out the attention's output."""
-# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1 aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from paddlenlp.transformers import DistilBertConfig, DistilBertModel
 

@@ -1,6 +1,6 @@
 """FNetForQuestionAnswering: The constructor asks for num_labels beside the configuration, so that
 from_pretrained and every caller of the other heads' kind raise TypeError."""
-# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1 aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from paddlenlp.transformers import FNetConfig, FNetForQuestionAnswering
 

@@ -1,5 +1,5 @@
 """BlipModel: The pooled output of the vision model lacks the second layer norm."""
-# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1 aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from paddlenlp.transformers import BlipConfig, BlipModel
 

@@ -1,6 +1,6 @@
 """NystromformerForMaskedLM: The head is a parameter of its own although the configuration says
 tie_word_embeddings=True."""
-# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1 aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from paddlenlp.transformers import NystromformerConfig, NystromformerForMaskedLM
 

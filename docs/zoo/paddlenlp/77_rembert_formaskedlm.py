@@ -1,6 +1,6 @@
 """RemBertLMPredictionHead: The head returns hidden_size numbers a token in place of vocab_size, its inner
 size is not output_embedding_size, and its LayerNorm ignores config.layer_norm_eps."""
-# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1 aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from paddlenlp.transformers import RemBertConfig, RemBertForMaskedLM
 

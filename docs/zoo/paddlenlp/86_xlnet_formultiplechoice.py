@@ -1,6 +1,6 @@
 """XLNetForMultipleChoice: The head returns num_labels numbers a choice in place of one, and without
 return_dict the scores are not put into a row for each example."""
-# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1
+# pip install paddlepaddle==3.3.1 paddlenlp==2.8.1 aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from paddlenlp.transformers import XLNetConfig, XLNetForMultipleChoice
 
