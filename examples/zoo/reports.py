@@ -53,7 +53,7 @@ class Release:
     """the package that it ports, with the release that was compared"""
 
 
-# The last releases with which paddlenlp 2.8.1 imports; pip alone chooses later ones.
+# Releases with which paddlenlp 2.8.1 imports (ppdiffusers wants an older hub); pip alone chooses later ones.
 _IMPORTABLE: Final = "aistudio-sdk==0.2.6 huggingface_hub==0.36.2 datasets==3.6.0 pyarrow==20.0.0"
 RELEASES: Final[Mapping[str, Release]] = {
     "paddlenlp": Release(
@@ -69,7 +69,9 @@ RELEASES: Final[Mapping[str, Release]] = {
         "paddleclas/ppcls/", "ppcls/", "git apply --directory=paddleclas", "timm 1.0.31, torchvision 0.28.0",
     ),
     "ppdiffusers": Release(
-        "ppdiffusers 0.29.0", "paddlepaddle==3.3.1 ppdiffusers==0.29.0", "PaddlePaddle/PaddleMIX",
+        "ppdiffusers 0.29.0",
+        f"paddlepaddle==3.3.1 ppdiffusers==0.29.0 {_IMPORTABLE.replace('0.36.2', '0.25.2')}",
+        "PaddlePaddle/PaddleMIX",
         "ppdiffusers/", "ppdiffusers/ppdiffusers/", "git apply -p2", "diffusers 0.29.2",
     ),
 }  # fmt: skip

@@ -1,5 +1,5 @@
 """AutoencoderTiny: x / 2 * m is (x / 2) * m, where the original divides by 2 * m."""
-# pip install paddlepaddle==3.3.1 ppdiffusers==0.29.0
+# pip install paddlepaddle==3.3.1 ppdiffusers==0.29.0 aistudio-sdk==0.2.6 huggingface_hub==0.25.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from ppdiffusers import AutoencoderTiny
 

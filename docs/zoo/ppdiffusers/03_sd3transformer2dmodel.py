@@ -1,6 +1,6 @@
 """JointAttnProcessor2_5: The attention calls F.scaled_dot_product_attention_, which ppdiffusers adds to
 Paddle for a GPU or an NPU alone."""
-# pip install paddlepaddle==3.3.1 ppdiffusers==0.29.0
+# pip install paddlepaddle==3.3.1 ppdiffusers==0.29.0 aistudio-sdk==0.2.6 huggingface_hub==0.25.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from ppdiffusers import SD3Transformer2DModel
 

@@ -1,5 +1,5 @@
 """AdaLayerNormContinuous: A LayerNorm without elementwise_affine has a bias nevertheless."""
-# pip install paddlepaddle==3.3.1 ppdiffusers==0.29.0
+# pip install paddlepaddle==3.3.1 ppdiffusers==0.29.0 aistudio-sdk==0.2.6 huggingface_hub==0.25.2 datasets==3.6.0 pyarrow==20.0.0
 import paddle
 from ppdiffusers.models.normalization import AdaLayerNormContinuous
 
