@@ -116,12 +116,13 @@ def judge_pair(options: Namespace) -> Report:
             if options.torch_python or options.paddle_python:
                 pythons = options.torch_python, options.paddle_python
                 return _judge_apart(options.file, *pythons, options.memory)
-            return _judge_here(options.file, options.memory)
+            return judge_file(options.file, options.memory)
         finally:
             tell("")
 
 
-def _judge_here(path: Path, memory: int | None) -> Report:
+def judge_file(path: Path, memory: int | None = None) -> Report:
+    """Return the report on the pair in a file, both sides in this process."""
     with open_file(path, PairFile) as file:
         sides = announce_work(file.side("torch")), announce_work(file.side("paddle"))
         report = compare_sides(*sides, file.inputs(), **file.settings(), memory=memory)
