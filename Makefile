@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example zoo api-table site setup setup-dev test test-cpus suite coverage mutants bench versions lint lock doctor clean
+.PHONY: align example zoo api-table site setup setup-dev test test-cpus suite coverage mutants bench versions versions-ci lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -65,6 +65,9 @@ lint: setup-dev  ## style, types, the direction of imports and the picture of th
 versions: setup-dev  ## try each version of Paddle in an environment of its own, and write docs/versions.md
 	$(BIN)/python -m nox --reuse-existing-virtualenvs
 	$(BIN)/python tools/versions.py write
+
+versions-ci: setup-dev  ## the oldest and a middle Paddle with the pinned PyTorch; notes nothing, fails if the index is out of reach
+	$(BIN)/python -m nox -s "paddle(version='2.6.2')" "paddle(version='3.1.1')" -- check
 
 doctor: setup  ## print versions, devices and what does not work
 	$(BIN)/reprod-align doctor

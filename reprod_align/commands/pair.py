@@ -55,6 +55,9 @@ from reprod_align.report import Report
 from reprod_align.report.sarif import render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
 
+EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf")
+"""the schemes of editors that open SCHEME://file/PATH:LINE"""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -71,6 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
+    parser.add_argument(
+        "--editor", default="", choices=EDITORS,
+        help="with --report: its lines of source are links that open this editor here",
+    )  # fmt: skip
     parser.add_argument(
         "--sarif", type=Path, metavar="PATH.sarif", help="write the findings for code scanning"
     )
@@ -103,7 +110,7 @@ def run(options: Namespace) -> int:
 def _make_page(options: Namespace, report: Report) -> Page:
     from reprod_align.report.html import make_page  # a report in text needs none
 
-    return make_page(report, options.file.name)
+    return make_page(report, options.file.name, options.editor)
 
 
 def judge_pair(options: Namespace) -> Report:
