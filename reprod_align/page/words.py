@@ -88,13 +88,13 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
 
 _WIDE: Final = {",": "，", ";": "；", ":": "："}
 _HAN: Final = "[\u3400-\u9fff，。；：（）]"
-_MARK_BESIDE_CHINESE: Final = re.compile(f"(?<={_HAN})([,;:]) ?|([,;:]) ?(?={_HAN})")
+_MARK_BESIDE_CHINESE: Final = re.compile(f"(?<={_HAN})([,;:]) ?|([,;:]) ?(?={_HAN})| (?=（)")
 
 
 def translate(text: str) -> str:
     """Return the Chinese of a word or a sentence, as far as it is known.
 
-    Commas, semicolons and colons beside Chinese are full-width, as Chinese is set.
+    Commas, semicolons and colons beside Chinese are full-width, and no space stands before （.
     """
     if text in CHINESE:
         return CHINESE[text]
@@ -103,4 +103,4 @@ def translate(text: str) -> str:
         chinese = pattern.sub(words, chinese)
     if chinese == text:
         return text
-    return _MARK_BESIDE_CHINESE.sub(lambda found: _WIDE[found[1] or found[2]], chinese)
+    return _MARK_BESIDE_CHINESE.sub(lambda found: _WIDE.get(found[0].strip(), ""), chinese)
