@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: align example zoo api-table site setup setup-dev test test-cpus suite coverage mutants bench versions lint lock doctor clean
+.PHONY: align example zoo api-table site serve setup setup-dev test test-cpus suite coverage mutants bench versions versions-ci lint lock doctor clean
 
 align: setup  ## run all five steps on the embedded pretrained BERT; OPTIONS="--profile tiny" for others
 	$(BIN)/python -m pipeline.align $(OPTIONS)
@@ -22,6 +22,9 @@ api-table: setup  ## run every entry of the API tables and write docs/api
 
 site: setup-dev  ## the documentation as a site, in site/; a broken link or anchor fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+serve: setup-dev  ## the same pages with a search, at http://127.0.0.1:8000
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --quiet
 
 setup: $(VENV)/.ready  ## make .venv with the pinned packages
 
@@ -65,6 +68,9 @@ lint: setup-dev  ## style, types, the direction of imports and the picture of th
 versions: setup-dev  ## try each version of Paddle in an environment of its own, and write docs/versions.md
 	$(BIN)/python -m nox --reuse-existing-virtualenvs
 	$(BIN)/python tools/versions.py write
+
+versions-ci: setup-dev  ## the oldest and a middle Paddle with the pinned PyTorch; notes nothing, fails if the index is out of reach
+	$(BIN)/python -m nox -s "paddle(version='2.6.2')" "paddle(version='3.1.1')" -- check
 
 doctor: setup  ## print versions, devices and what does not work
 	$(BIN)/reprod-align doctor

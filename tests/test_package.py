@@ -12,7 +12,7 @@ from pathlib import Path
 
 import reprod_align
 from reprod_align.backends.versions import OLDEST
-from tests.conftest import PATIENCE, REPOSITORY
+from tests.conftest import PATIENCE, REPOSITORY, run_python
 from tests.submission.making import make_submission
 
 import numpy as np
@@ -32,7 +32,7 @@ def test_an_extra_takes_the_versions_of_the_requirements_and_replaces_no_framewo
     pinned = {name: version for name, _, version in (line.partition("==") for line in lines)}
     extras = PROJECT["optional-dependencies"]
     assert sorted(extras) == [
-        "all", "completion", "diff", "docs", "paddle", "port", "report", "terminal", "torch", "zoo",
+        "all", "completion", "diff", "docs", "paddle", "port", "pytest", "report", "terminal", "torch", "zoo",
     ]  # fmt: skip
     for extra in extras.values():
         for word in map(Requirement, extra):
@@ -101,6 +101,39 @@ def python(wheel: Path) -> Path:
         cwd=folder,
     )
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def user(wheel: Path) -> Path:
+    """The bin folder of a user's environment: the wheel, and the packages that this environment has.
+
+    These are found by a path file, which copies nothing; this repository is not among them.
+    """
+    folder = wheel.parent / "user"
+    venv.create(folder)
+    pip(sys.executable, "--python", folder / "bin" / "python", "install", "--no-deps", "--no-index",
+        "--quiet", wheel, cwd=wheel.parent)  # fmt: skip
+    site = next(folder.glob("lib/python*/site-packages"))
+    (site / "here.pth").write_text("\n".join(one for one in sys.path if "site-packages" in one))
+    return folder / "bin"
+
+
+def test_the_wheel_passes_twines_check(wheel: Path) -> None:
+    finished = run_python("-m", "twine", "check", "--strict", wheel)
+    assert finished.returncode == 0 and "PASSED" in finished.stdout, finished
+
+
+def test_a_user_of_the_wheel_judges_a_pair_and_tests_a_port(user: Path, tmp_path: Path) -> None:
+    """Outside the repository: the command, and the fixture that pytest finds by its entry point."""
+    shutil.copy(REPOSITORY / "examples" / "pair_mlp.py", tmp_path)
+    shutil.copy(REPOSITORY / "examples" / "test_port.py", tmp_path)
+    home = run(user / "python", "-c", "import reprod_align as it; print(it.__file__)", cwd=tmp_path)
+    assert home.stdout.startswith(str(user.parent)), home
+    judged = run(user / "reprod-align", "pair", "pair_mlp.py", cwd=tmp_path)
+    assert (judged.returncode, judged.stderr) == (0, ""), judged
+    assert judged.stdout.startswith("verdict: faithful")
+    tested = run(user / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=tmp_path)
+    assert tested.returncode == 0 and "2 passed" in tested.stdout, tested
 
 
 @pytest.mark.longer

@@ -1,12 +1,14 @@
 """Tries the library with the frameworks of this environment, and writes docs/versions.md.
 
-python tools/versions.py try      judge examples/pair_mlp.py, faithful and faulty, and note it
+python tools/versions.py try      judge examples/pair_mlp.py, run tests/smoke.txt, and note what came of it
+python tools/versions.py check    the same, and note nothing
 python tools/versions.py write    put the notes into docs/versions.md and its Chinese twin
 """
 
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+SMOKE = ROOT / "tests" / "smoke.txt"
 NOTES = ROOT / "docs" / "results" / "versions.json"
 PAGES = ROOT / "docs" / "versions.md", ROOT / "docs" / "versions_cn.md"
 PACKAGES = ("paddlepaddle", "torch", "numpy")
@@ -34,6 +37,31 @@ def judge(faulty: bool) -> tuple[int, list[str], str]:
     return done.returncode, [one["code"] for one in json.loads(done.stdout)["findings"]], ""
 
 
+def run_smoke() -> tuple[int, int]:
+    """Return how many of the chosen tests passed, and how many there are. Prints what failed."""
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "pytest",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+    ]
+    done = subprocess.run(
+        [*command, "@tests/smoke.txt"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        print(done.stdout[-6000:], done.stderr[-2000:], file=sys.stderr)
+    passed = re.search(r"^(?:.*, )?(\d+) passed", done.stdout, re.M)
+    return int(passed[1]) if passed else 0, len(SMOKE.read_text(encoding="utf-8").splitlines())
+
+
 def make_row() -> dict[str, Any]:
     """Return what the frameworks of this environment are, and what came of the example."""
     row: dict[str, Any] = {name: version(name).partition("+")[0] for name in PACKAGES}
@@ -41,7 +69,9 @@ def make_row() -> dict[str, Any]:
     faithful, faulty = judge(False), judge(True)
     row["faithful"] = faithful[2] or ("faithful" if faithful[0] == 0 else ", ".join(faithful[1]))
     row["faulty"] = faulty[2] or ", ".join(faulty[1])
-    row["right"] = faithful[:2] == (0, []) and faulty[:2] == (1, FOUND)
+    passed, chosen = run_smoke()
+    row["smoke"] = f"{passed} of {chosen}"
+    row["right"] = faithful[:2] == (0, []) and faulty[:2] == (1, FOUND) and passed == chosen
     return row
 
 
@@ -57,18 +87,25 @@ def read() -> list[dict[str, Any]]:
     return json.loads(NOTES.read_text(encoding="utf-8")) if NOTES.is_file() else []
 
 
-def name(row: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """Return the versions of the two frameworks, as numbers."""
-    first, second = ([int(part) for part in row[one].split(".")] for one in PACKAGES[:2])
-    return first, second
+def name(row: dict[str, Any]) -> list[list[int]]:
+    """Return the versions of a row, as numbers: of the frameworks, of Python and of numpy before its last."""
+    versions = [[int(part) for part in row[one].split(".")] for one in (*PACKAGES, "python")]
+    paddle, torch, numpy, python = versions
+    return [paddle, torch, python[:2], numpy[:2]]
 
 
 def make_table() -> str:
     """Return the rows as a table of Markdown; its words are the same in both languages."""
-    heads = ("paddlepaddle", "torch", "numpy", "Python", "pair_mlp.py", "FAULTY=1")
-    lines = [f"| {' | '.join(heads)} |", "| --- | --- | --- | --- | --- | --- |"]
+    heads = ("paddlepaddle", "torch", "numpy", "Python", "pair_mlp.py", "FAULTY=1", "smoke")
+    lines = [f"| {' | '.join(heads)} |", f"|{' --- |' * len(heads)}"]
     for row in read():
-        cells = (*(row[one] for one in PACKAGES), row["python"], row["faithful"], row["faulty"])
+        cells = (
+            *(row[one] for one in PACKAGES),
+            row["python"],
+            row["faithful"],
+            row["faulty"],
+            row["smoke"],
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -85,11 +122,12 @@ def main() -> int:
         for page in PAGES:
             page.write_text(fill(page.read_text(encoding="utf-8")), encoding="utf-8")
         return 0
-    if sys.argv[1:] != ["try"]:
+    if sys.argv[1:] not in (["try"], ["check"]):
         print(__doc__)
         return 2
     row = make_row()
-    keep(row)
+    if sys.argv[1] == "try":
+        keep(row)
     print(json.dumps(row, indent=1))
     return 0 if row["right"] else 1
 

@@ -1,10 +1,12 @@
 """Is this machine ready? Prints versions, devices, whether both frameworks work, and remedies.
 
-Every probe runs in a process of its own: a framework that crashes at import is one failed line.
+Every probe runs in a process of its own: a framework that crashes at import is one failed line. A
+package that only some commands need may be absent: it is listed with what needs it.
 
-exit 0 everything works, 1 something does not
+exit 0 everything works that is installed, 1 something does not
 """
 
+import shutil
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
@@ -13,6 +15,7 @@ from importlib.util import find_spec
 
 from reprod_align.base.progress import tell
 from reprod_align.errors import join_lines, one_line
+from reprod_align.porting.draft import VERSION as PACONVERT
 
 SETUP = "run `make setup`"
 TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
@@ -25,7 +28,28 @@ class Probe:
     name: str
     code: str
     remedy: str = SETUP
+    optional: str = ""
+    """the module that may be absent"""
 
+
+_PAIR = """
+import numpy, paddle, torch
+from reprod_align import align
+
+def make(nn, epsilon):
+    norm = nn.LayerNorm(4, **{epsilon: 1e-12})
+    return nn.Sequential(nn.Linear(3, 4), norm, nn.Dropout(0.5), nn.Linear(4, 2))
+
+found = align(
+    make(torch.nn, "eps"), make(paddle.nn, "epsilon"), {"input": numpy.eye(3)},
+    torch_loss=lambda out: (out ** 2).mean(), paddle_loss=lambda out: (out ** 2).mean(),
+    torch_optimizer=lambda model: torch.optim.AdamW(model.parameters(), weight_decay=0.01),
+    paddle_optimizer=lambda model: paddle.optimizer.AdamW(parameters=model.parameters()),
+)
+assert found.passed, found.summary()
+print("a small pair is judged faithful; no second interpreter is needed")
+"""
+"""what a version that lacks something fails at: hooks, dropout's masks, gradients, optimizer steps"""
 
 PROBES = (
     Probe(
@@ -40,14 +64,18 @@ PROBES = (
     ),
     Probe(
         "PyTorch computes",
-        "import torch; a = torch.ones(2, 2, dtype=torch.float64); assert (a @ a).sum() == 8;"
+        "import torch; from reprod_align.pair.sides import torch_side; torch_side(torch.nn.Linear(2, 2));"
+        "a = torch.ones(2, 2, dtype=torch.float64);"
+        "assert (a @ a).sum() == 8;"
         "gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())];"
         "print(torch.__version__, 'on', ', '.join(['CPU', *gpus]))",
         "pip install torch scipy",
     ),
     Probe(
         "Paddle computes",
-        "import paddle; a = paddle.ones([2, 2], dtype='float64'); assert float((a @ a).sum()) == 8;"
+        "import paddle; from reprod_align.pair.sides import paddle_side; paddle_side(paddle.nn.Linear(2, 2));"
+        "a = paddle.ones([2, 2], dtype='float64');"
+        "assert float((a @ a).sum()) == 8;"
         "gpus = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0;"
         "names = [paddle.device.cuda.get_device_name(i) for i in range(gpus)];"
         "print(paddle.__version__, 'on', ', '.join(['CPU', *names]))",
@@ -55,9 +83,7 @@ PROBES = (
     ),
     Probe(
         "both in one process",
-        "import numpy, paddle, torch; from reprod_align import align;"
-        "found = align(torch.nn.Linear(3, 2), paddle.nn.Linear(3, 2), {'input': numpy.ones((4, 3))});"
-        "assert found.passed, found.summary(); print('align works and needs no second interpreter')",
+        _PAIR,
         "pair --torch-python PATH --paddle-python PATH takes an interpreter for each; or install the CPU "
         "build of one of the two: GPU builds often cannot be imported together",
     ),
@@ -65,11 +91,21 @@ PROBES = (
         "safetensors: diff",
         "import safetensors; print(safetensors.__version__)",
         "pip install safetensors",
+        optional="safetensors",
     ),
     Probe(
         "jinja2 and matplotlib: pages of --report",
         "import jinja2, matplotlib; print(jinja2.__version__, 'and', matplotlib.__version__)",
         "pip install jinja2 matplotlib",
+        optional="jinja2",
+    ),
+    Probe(
+        "PaConvert: port",
+        "import importlib.util, importlib.metadata, shutil;"
+        "print(importlib.metadata.version('paconvert') if importlib.util.find_spec('paconvert')"
+        " else shutil.which('paconvert'))",
+        f"pip install paconvert=={PACONVERT}",
+        optional="paconvert",
     ),
 )
 PIPELINE_PROBES = (
@@ -96,10 +132,18 @@ class Finding:
     probe: Probe
     healthy: bool
     found: str
+    absent: bool = False
+    """a package that only some commands need is not installed"""
 
 
 def examine(probe: Probe) -> Finding:
     """Run one probe in a fresh interpreter."""
+    if (
+        probe.optional
+        and find_spec(probe.optional) is None
+        and shutil.which(probe.optional) is None
+    ):
+        return Finding(probe, True, "not installed", absent=True)
     command = [sys.executable, "-W", "ignore", "-c", probe.code]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
@@ -123,7 +167,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Examine everything, each line as soon as it is known; return 0 if all probes are healthy, 1 if not."""
+    """Examine everything, each line as soon as it is known; return 0 if all that is installed is healthy."""
     probes, healthy = list_probes(), True
     width = max(len(probe.name) for probe in probes)
     for probe in probes:
@@ -137,6 +181,8 @@ def run(options: Namespace) -> int:
 
 def _lines(finding: Finding, width: int) -> list[str]:
     name, found = finding.probe.name.ljust(width), one_line(finding.found)
+    if finding.absent:
+        return [f"absent  {name}  {found}: {finding.probe.remedy}"]
     if finding.healthy:
         return [f"ok      {name}  {found}"]
     return [f"FAILED  {name}  {found}", f"        {' ' * width}  remedy: {finding.probe.remedy}"]

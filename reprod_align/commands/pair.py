@@ -55,6 +55,9 @@ from reprod_align.report import Report
 from reprod_align.report.sarif import render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
 
+EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf")
+"""the schemes of editors that open SCHEME://file/PATH:LINE"""
+
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -71,6 +74,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
+    parser.add_argument(
+        "--editor", default="", choices=EDITORS,
+        help="with --report: its lines of source are links that open this editor here",
+    )  # fmt: skip
     parser.add_argument(
         "--sarif", type=Path, metavar="PATH.sarif", help="write the findings for code scanning"
     )
@@ -103,7 +110,7 @@ def run(options: Namespace) -> int:
 def _make_page(options: Namespace, report: Report) -> Page:
     from reprod_align.report.html import make_page  # a report in text needs none
 
-    return make_page(report, options.file.name)
+    return make_page(report, options.file.name, options.editor)
 
 
 def judge_pair(options: Namespace) -> Report:
@@ -116,12 +123,13 @@ def judge_pair(options: Namespace) -> Report:
             if options.torch_python or options.paddle_python:
                 pythons = options.torch_python, options.paddle_python
                 return _judge_apart(options.file, *pythons, options.memory)
-            return _judge_here(options.file, options.memory)
+            return judge_file(options.file, options.memory)
         finally:
             tell("")
 
 
-def _judge_here(path: Path, memory: int | None) -> Report:
+def judge_file(path: Path, memory: int | None = None) -> Report:
+    """Return the report on the pair in a file, both sides in this process."""
     with open_file(path, PairFile) as file:
         sides = announce_work(file.side("torch")), announce_work(file.side("paddle"))
         report = compare_sides(*sides, file.inputs(), **file.settings(), memory=memory)

@@ -24,7 +24,7 @@ from reprod_align.pair.call import call_named
 from reprod_align.porting.port import port
 from reprod_align.porting.proxy import judge_source
 from reprod_align.porting.report import Result
-from reprod_align.porting.source import open_source
+from reprod_align.porting.source import Source, open_source
 from reprod_align.report import Report
 
 
@@ -33,8 +33,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     add = parser.add_argument
     add("source", type=Path, metavar="SRC.py")
     add("-o", "--out", type=Path, metavar="OUT", help="the folder to make")
-    add("--torch", required=True, metavar="MODULE:CALL", help="makes the model; MODULE is SRC.py")
-    add("--inputs", required=True, metavar="MODULE:CALL", help="a dict or tuple of arrays")
+    add("--torch", metavar="MODULE:CALL",
+        help="makes the model; MODULE is SRC.py (default: torch_model() in it)")  # fmt: skip
+    add("--inputs", metavar="MODULE:CALL",
+        help="a dict or tuple of arrays (default: inputs() in SRC.py)")  # fmt: skip
     add("--style", choices=("paddle", "compat"), default="paddle",
         help="plain Paddle, or PaConvert's names (default paddle)")  # fmt: skip
     add("--proxy", action="store_true",
@@ -49,7 +51,8 @@ def run(options: Namespace) -> int:
     with run_user_code(options.source):
         try:
             source = open_source(options.source, options.torch)
-            inputs = call_named(options.inputs)
+            _require_defaults(options, source)
+            inputs = call_named(options.inputs or f"{source.name}:inputs()")
             result: Result | Report
             if options.proxy:
                 result = judge_source(source, inputs)
@@ -59,3 +62,12 @@ def run(options: Namespace) -> int:
             tell("")
     print_result(result, options.json)
     return 0 if result.passed else 1
+
+
+def _require_defaults(options: Namespace, source: Source) -> None:
+    """Raise ReprodError for a function that is neither named nor defined in the source."""
+    for option, default in (("torch", "torch_model"), ("inputs", "inputs")):
+        if getattr(options, option) is None and not hasattr(source.module, default):
+            raise ReprodError(
+                f"{source.path} defines no {default}(): define it, or give --{option} MODULE:CALL"
+            )

@@ -49,11 +49,13 @@ class TensorPicture:
     name: str
     shape: tuple[int, ...]
     grid: Sequence[Sequence[float]]
-    """|actual - expected|: the largest of each block; rows are all axes but the last"""
+    """|actual - expected|: the largest of each block; rows are all axes but the last, or see `spatial`"""
     edges: Sequence[float]
     """of the histograms' bins: one more than bins"""
     expected: Sequence[int]
     actual: Sequence[int]
+    spatial: bool = False
+    """images (N, C, H, W): the grid is (H, W), the largest of all images and channels"""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,12 @@ class CurvePlot:
     first: int | None = None
     """the first step outside the band"""
 
+    @property
+    def constant(self) -> float | None:
+        """The one value that both curves have at every step; None where there are more."""
+        values = {*self.expected, *self.actual}
+        return values.pop() if len(values) == 1 else None
+
 
 @dataclass(frozen=True)
 class Line:
@@ -77,6 +85,23 @@ class Line:
     side: str
     place: str
     code: str
+    span: tuple[int, int] = (0, 0)
+    """the part of `code` that is meant; (0, 0): all of it"""
+    around: Sequence[tuple[int, str]] = ()
+    """the numbers and texts of the lines around, that of `code` among them; empty: not known"""
+    link: str = ""
+    """the address that opens the line in an editor"""
+
+    @property
+    def number(self) -> int:
+        """The line's number."""
+        return int(self.place.rpartition(":")[2] or 0)
+
+    @property
+    def parts(self) -> tuple[str, str, str]:
+        """The code before the part that is meant, that part, and the code behind it."""
+        start, stop = self.span
+        return self.code[:start], self.code[start:stop], self.code[stop:]
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ def draw_heat(picture: TensorPicture) -> str:
         low, high = (float(finite.min()), float(finite.max())) if len(finite) else (1e-17, 1.0)
         low = max(low, high * 1e-12)
         norm = LogNorm(low, high if high > low else low * 10, clip=True)
-        rows = math.prod(picture.shape[:-1])
+        rows = picture.shape[-2] if picture.spatial else math.prod(picture.shape[:-1])
         sides = (-0.5, picture.shape[-1] - 0.5 if picture.shape else 0.5, max(rows, 1) - 0.5, -0.5)
         image = axes.imshow(np.maximum(shown, low), norm=norm, aspect="auto", cmap="magma",
                             interpolation="nearest", extent=sides)  # fmt: skip

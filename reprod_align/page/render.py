@@ -17,7 +17,7 @@ from reprod_align.page.tree import flatten_tree
 from reprod_align.page.words import translate
 
 from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 _SHOWN: Final = 20  # rows of a table; the page shows the others when asked
 _TREE: Final = 3  # with fewer modules a tree tells nothing
@@ -62,14 +62,26 @@ def _make_printable(value: object) -> object:
     return one_line(str(value)) if user else value
 
 
-def _speak(text: object) -> str:
+def _speak(text: object) -> Markup:
     """Return a text in both languages, of which the page shows one."""
     english = one_line(str(text))
     chinese = translate(english)
     if chinese == english:
-        return english
+        return _mark_code(english)
     both = Markup('<span lang="en">{}</span><span lang="zh">{}</span>')
-    return both.format(english, chinese)
+    return both.format(_mark_code(english), _mark_code(chinese))
+
+
+def _mark_code(text: str) -> Markup:
+    """Return a text as markup, what stands in it between backticks as code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one of them has no partner: it is a character as any other
+        return escape(text)
+    shown = (
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part)
+        for at, part in enumerate(parts)
+    )
+    return Markup("").join(shown)
 
 
 def find_mark(page: Page) -> float:
@@ -122,7 +134,10 @@ def _draw(page: Page) -> Mapping[str, list[str]]:
         else [],
         "heat": [] if picture is None else [plots.draw_heat(picture)],
         "histograms": [] if picture is None else [plots.draw_histograms(picture)],
-        "curves": [plots.draw_curve(curve, at) for at, curve in enumerate(page.curves)],
+        "curves": [
+            "" if curve.constant is not None else plots.draw_curve(curve, at)
+            for at, curve in enumerate(page.curves)
+        ],
         "more": [plots.adopt_svg(svg, f"more{at}") for at, svg in enumerate(page.plots)],
     }
 

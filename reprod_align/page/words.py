@@ -86,10 +86,21 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
 )]  # fmt: skip
 
 
+_WIDE: Final = {",": "，", ";": "；", ":": "："}
+_HAN: Final = "[\u3400-\u9fff，。；：（）]"
+_MARK_BESIDE_CHINESE: Final = re.compile(f"(?<={_HAN})([,;:]) ?|([,;:]) ?(?={_HAN})| (?=（)")
+
+
 def translate(text: str) -> str:
-    """Return the Chinese of a word or a sentence, as far as it is known."""
+    """Return the Chinese of a word or a sentence, as far as it is known.
+
+    Commas, semicolons and colons beside Chinese are full-width, and no space stands before （.
+    """
     if text in CHINESE:
         return CHINESE[text]
-    for pattern, chinese in _PATTERNS:
-        text = pattern.sub(chinese, text)
-    return text
+    chinese = text
+    for pattern, words in _PATTERNS:
+        chinese = pattern.sub(words, chinese)
+    if chinese == text:
+        return text
+    return _MARK_BESIDE_CHINESE.sub(lambda found: _WIDE.get(found[0].strip(), ""), chinese)

@@ -31,12 +31,13 @@ class Source:
         return self.path.resolve().parents[parts - 1]
 
 
-def open_source(path: Path, words: str) -> Source:
-    """Import the user's file. words: "MODULE:CALL", where MODULE is `path`.
+def open_source(path: Path, words: str | None = None) -> Source:
+    """Import the user's file. words: "MODULE:CALL", where MODULE is `path`; without it, its torch_model().
 
     Raises ReprodError if there is no such file or if MODULE is another one; the error of the file's
     own code, as one.
     """
+    words = words or f"{path.stem}:torch_model()"
     name, colon, call = words.partition(":")
     if not colon or not name or not call:
         raise ReprodError(f"--torch {words!r}: expected MODULE:CALL, such as mine.models:Model(8)")

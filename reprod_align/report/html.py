@@ -1,7 +1,10 @@
 """The report of `align` as a web page."""
 
+import linecache
 import math
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
@@ -13,16 +16,17 @@ from reprod_align.report.details import Details
 from reprod_align.report.listing import describe_finding
 
 _WHOLE: Final = "the model"
+_AROUND: Final = 3  # lines of source before and behind one
 
 
-def make_page(report: Report, title: str) -> Page:
-    """Return what the page holds."""
+def make_page(report: Report, title: str, editor: str = "") -> Page:
+    """Return what the page holds. editor: the scheme of the links that open its lines, "vscode"."""
     return Page(
         title,
         report.verdict,
         report.passed,
         say_verdict(report),
-        faults=list(map(show_fault, report.findings)),
+        faults=[show_fault(one, editor) for one in report.findings],
         meaning=report.consequences,
         layers=collect_layers(report),
         limit=RELATIVE_TOLERANCE,
@@ -47,21 +51,41 @@ def say_verdict(report: Report) -> str:
     return f"{count(len(report.checks), 'comparison')}, all within tolerance"
 
 
-def show_fault(finding: Finding) -> Fault:
+def show_fault(finding: Finding, editor: str = "") -> Fault:
     """Return a finding as the page shows it."""
     figures = ""
     if math.isfinite(finding.difference):
         figures = f"difference {finding.difference:.3g}, tolerance {finding.tolerance:.3g}"
     sides = (
-        ("PyTorch", finding.torch_line, finding.torch_code),
-        ("Paddle", finding.paddle_line, finding.paddle_code),
+        ("PyTorch", finding.torch_line, finding.torch_code, finding.torch_span),
+        ("Paddle", finding.paddle_line, finding.paddle_code, finding.paddle_span),
     )
-    lines = [Line(side, place, code) for side, place, code in sides if place is not None]
+    lines = [
+        Line(side, place, code, span, *_read_around(place, code, editor))
+        for side, place, code, span in sides
+        if place is not None
+    ]
     notes = [note for note in describe_finding(finding) if note[0] not in ("PyTorch", "also")]
     return Fault(
         finding.stage, finding.place, finding.title, lines, figures, finding.places,
         finding.torch_name, finding.code, notes,
     )  # fmt: skip
+
+
+def _read_around(place: str, code: str, editor: str) -> tuple[list[tuple[int, str]], str]:
+    """Return the lines around "file.py:12", and the link that opens it in an editor, "" without one.
+
+    Nothing where the file is not there, or holds another line than when it was judged.
+    """
+    name, _, number = place.rpartition(":")
+    path = Path(name).resolve()
+    every = [line.rstrip("\n") for line in linecache.getlines(str(path))]
+    at = int(number) - 1 if number.isdigit() else -1
+    if not code or not 0 <= at < len(every) or every[at].strip() != code:
+        return [], ""
+    first = max(at - _AROUND, 0)
+    around = [(first + 1 + n, text) for n, text in enumerate(every[first : at + _AROUND + 1])]
+    return around, f"{editor}://file{quote(str(path))}:{number}" if editor else ""
 
 
 def collect_layers(report: Report) -> list[Layer]:

@@ -89,6 +89,27 @@ def test_the_doctor_says_what_to_do(
     assert said.splitlines()[-1] == "ok      well  alive"
 
 
+def test_what_is_optional_may_be_absent_but_not_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    absent = Probe("pages", "import no_such", "pip install no_such", optional="no_such")
+    monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: (absent,))
+    assert main(["doctor"]) == 0
+    assert (
+        capsys.readouterr().out.split() == "absent pages not installed: pip install no_such".split()
+    )
+    broken = Probe("pages", "raise ImportError('half of it')", optional="numpy")
+    monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: (broken,))
+    assert main(["doctor"]) == 1
+    assert "half of it" in capsys.readouterr().out
+
+
+def test_a_paddle_that_lacks_what_the_backend_replaces_is_not_called_healthy() -> None:
+    (paddle,) = (probe for probe in PROBES if probe.name == "Paddle computes")
+    found = examine(Probe("", f"import paddle; del paddle._C_ops.dropout\n{paddle.code}"))
+    assert not found.healthy and "dropout" in found.found
+
+
 def test_the_doctor_speaks_while_it_works(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each line comes as soon as it is known: a first import can take a minute."""
     said: list[str] = []

@@ -1,6 +1,7 @@
 """`reprod-align port`: its options, output and exit codes."""
 
 import json
+import re
 from pathlib import Path
 
 from reprod_align.commands import port
@@ -62,3 +63,26 @@ def test_a_full_folder_is_refused_before_anything_is_done(folder: Path) -> None:
     with pytest.raises(ReprodError, match="out holds files already"):
         run(port, *words, "--inputs", "mine_inputs:ids")
     assert [path.name for path in (folder / "out").iterdir()] == ["mine"]
+
+
+@needs_paconvert
+def test_a_file_like_a_pairs_file_needs_neither_option(folder: Path) -> None:
+    """As README shows it: `reprod-align port SRC.py -o OUT`."""
+    (folder / "mine_source.py").write_text(
+        "import numpy as np\nfrom torch import nn\n\n\ndef torch_model():\n    return nn.Linear(3, 2)\n\n\n"
+        "def inputs():\n    return (np.eye(3),)\n"
+    )
+    assert run(port, "mine_source.py", "-o", "out") == 0
+    assert (folder / "out" / "pair.py").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"),
+    [("", "torch_model(): .* --torch"), ("def torch_model(): 0", "inputs(): .* --inputs")],
+)
+def test_what_neither_an_option_nor_the_file_gives(folder: Path, text: str, missing: str) -> None:
+    name = f"mine_{len(text)}"
+    (folder / f"{name}.py").write_text(text)
+    said = re.escape(f"{name}.py defines no ") + missing.replace("()", r"\(\)") + " MODULE:CALL"
+    with pytest.raises(ReprodError, match=said):
+        run(port, f"{name}.py", "-o", "out")

@@ -160,3 +160,31 @@ def test_what_is_not_finite_is_drawn_and_written(tmp_path: Path) -> None:
     page.layers[4].forward = Figures(math.nan, math.inf, math.inf)
     write_page(tmp_path / "page.html", page)
     assert (tmp_path / "page.html").read_text().endswith("</html>\n")
+
+
+def test_a_constant_curve_takes_a_line_and_no_plot() -> None:
+    page = make_page()
+    same, other = CurvePlot("rate", [1, 2], [0.5, 0.5], [0.5, 0.5]), CurvePlot("a", [1], [1], [2])
+    page.curves = [same, other]
+    text = render_page(page)
+    assert "0.5" in Reader(text).text and "on both sides at all 2 steps" in text
+    assert "curve1-" in text and "curve0-" not in text
+    page.curves = [replace(same, actual=[0.5, 0.6])]
+    assert "curve0-" in render_page(page)
+
+
+def test_what_stands_in_backticks_is_code_and_still_escaped() -> None:
+    page = make_page()
+    page.remarks = ["see `<b>x</b>`, it's `y`", "one ` alone"]
+    text = render_page(page)
+    assert "see <code>&lt;b&gt;x&lt;/b&gt;</code>" in text and "<code>y</code>" in text
+    assert "one ` alone" in text
+
+
+def test_a_line_stands_among_its_neighbours_and_opens_an_editor() -> None:
+    around = [(6, "def f():"), (7, "    return one(x, 2)"), (8, "<i>")]
+    line = Line("Paddle", "net.py:7", "return one(x, 2)", (7, 16), around, "vscode://file/net.py:7")
+    text = render_page(replace(make_page(), faults=[Fault("forward", "a", "b", (line,))]))
+    assert '<a href="vscode://file/net.py:7"><code>net.py:7</code></a>' in text
+    assert "return <mark>one(x, 2)</mark>" in text and "&lt;i&gt;" in text
+    assert text.count('class="near"') == 2 and text.count('class="meant"') == 1

@@ -20,6 +20,7 @@ def test_a_sentence_is_translated_where_it_is_known() -> None:
     )
     assert said.startswith("其输入一致而输出不一致") and "在 (0, 1) 处期望 1，得到 2" in said
     assert translate("3 of 8 predictions flip") == "8 个预测中有 3 个翻转"
+    assert translate("out: no prediction can flip, 1, 2") == "out：没有预测会翻转，1, 2"
     assert translate("a module of the user's") == "a module of the user's"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
@@ -100,3 +101,23 @@ def test_a_report_saves_itself(tmp_path: Path) -> None:
         report.save_html(tmp_path / "page.pdf")
     report.save_html(tmp_path / "new" / "page.html")
     assert (tmp_path / "new" / "page.html").is_file()
+
+
+def test_the_lines_around_are_read_where_the_file_still_holds_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "net work.py"
+    path.write_text("".join(f"line({number})\n" for number in range(1, 11)))
+    finding = Finding("forward", "a", "a", "b", 0.5, 1e-9, None, f"{path}:2", "", "line(2)")
+    ((line,),) = (
+        one.lines for one in make_page(Report("diverges", [finding]), "x", "vscode").faults
+    )
+    assert [number for number, _ in line.around] == [1, 2, 3, 4, 5] and line.around[1][
+        1
+    ] == "line(2)"
+    assert line.link == f"vscode://file{tmp_path}/net%20work.py:2"
+    ((line,),) = (one.lines for one in make_page(Report("diverges", [finding]), "x").faults)
+    assert line.link == "" and line.around
+    changed = replace(finding, paddle_code="line(3)")
+    ((line,),) = (
+        one.lines for one in make_page(Report("diverges", [changed]), "x", "vscode").faults
+    )
+    assert line.link == "" and not line.around

@@ -14,6 +14,7 @@ import numpy as np
 
 _SIDE = 64  # squares along either side of the map
 _BINS = 40
+_IMAGES = 4  # axes: (N, C, H, W)
 
 
 def add_picture(runner: Runner, findings: Findings, done: Pass) -> None:
@@ -50,11 +51,14 @@ def _read(calls: CallPair, pair: LeafPair) -> tuple[Array, Array]:
 def draw_tensor(name: str, expected: Array, actual: Array) -> TensorPicture:
     """Return the picture of two float arrays of one shape, which are not empty."""
     edges = _find_edges(expected, actual)
-    counts = [
+    ours, theirs = (
         np.histogram(side[np.isfinite(side)], edges)[0].tolist() for side in (expected, actual)
-    ]
-    grid = shrink(measure_apart(expected, actual).reshape(-1, *expected.shape[-1:] or (1,)))
-    return TensorPicture(name, expected.shape, grid.tolist(), edges.tolist(), *counts)
+    )
+    apart = measure_apart(expected, actual)
+    spatial = apart.ndim == _IMAGES
+    flat = apart.max((0, 1)) if spatial else apart.reshape(-1, *expected.shape[-1:] or (1,))
+    grid = shrink(flat).tolist()
+    return TensorPicture(name, expected.shape, grid, edges.tolist(), ours, theirs, spatial)
 
 
 def measure_apart(expected: Array, actual: Array) -> Array:

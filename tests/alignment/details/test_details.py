@@ -132,3 +132,13 @@ def test_one_wrong_element_of_many_is_in_the_picture() -> None:
 
 def test_inputs_by_position() -> None:
     assert describe_inputs((np.zeros(2, "int64"),)) == [("0", "int64", (2,))]
+
+
+def test_images_are_drawn_by_space() -> None:
+    expected = np.zeros((2, 3, 5, 7))
+    actual = expected.copy()
+    actual[1, 2, 4, 6] = 0.5
+    drawn = draw_tensor("x", expected, actual)
+    grid = np.array(drawn.grid)
+    assert drawn.spatial and grid.shape == (5, 7) and grid[4, 6] == 0.5 == grid.sum()
+    assert not draw_tensor("x", expected[0], actual[0]).spatial
