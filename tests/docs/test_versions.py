@@ -19,7 +19,6 @@ def test_the_table_is_that_of_the_trials(page: Path) -> None:
 def test_every_version_that_is_tried_was_right() -> None:
     rows = versions.read()
     assert {row["paddlepaddle"] for row in rows} == {*noxfile.PADDLE}
-    assert len({row["torch"] for row in rows}) >= 3 and len({row["python"] for row in rows}) >= 2
     for row in rows:
         assert row["right"] and row["faithful"] == "faithful", row
         assert row["faulty"].split(", ") == versions.FOUND
