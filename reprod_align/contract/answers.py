@@ -80,11 +80,17 @@ def list_calls(trace: Trace) -> list[str]:
     return list(dict.fromkeys(call.path for call in trace.calls if call.path))
 
 
+class NoTensorError(ReprodError):
+    """A model returned no tensor."""
+
+
 def run_once(side: ProofSide, batch: Mapping[str, Array]) -> Trace:
-    """Return a forward pass in eval mode."""
+    """Return a forward pass in eval mode. Raises NoTensorError without an output."""
     trace: Trace = side.run(
         batch, False, KeyedDraws(0, {}), "ends", NOTHING, graded=False, anew=True
     )
+    if not trace.outputs:
+        raise NoTensorError(f"{side.name}'s model returned no tensor")
     return trace
 
 

@@ -6,7 +6,7 @@ functions. The port's process hides PyTorch and listens to what the port's code 
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from multiprocessing.connection import Connection
@@ -58,7 +58,7 @@ class ProofServed(Served):
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         """Return the answer to one question."""
-        own = {
+        own: Mapping[str, Callable[..., Any]] = {
             "list_changes": self._list_changes,
             "break_layers": self._break_layers,
             "save": self._save,
@@ -131,7 +131,7 @@ def main(words: Sequence[str]) -> None:
             opened = stack.enter_context(open_file(Path(file), PairFile))
             return ProofServed(opened, cast(Framework, framework), recipe, before)
 
-        pipe: "Connection[Any, Any]" = Connection(int(handle))
+        pipe: Connection[Any, Any] = Connection(int(handle))
         serve(load, Path(file), Wire(pipe))
 
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator
-from types import BuiltinFunctionType, FunctionType, MethodDescriptorType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final
 
 _ROOTS: Final = {
@@ -12,8 +12,7 @@ _ROOTS: Final = {
     "reprod_align": "patches-comparison", "multiprocessing": "patches-comparison",
     "_io": "patches-comparison", "_thread": "patches-comparison",
 }  # fmt: skip
-_FUNCTIONS: Final = (FunctionType, BuiltinFunctionType, MethodDescriptorType, classmethod, staticmethod,
-                     property, type)  # fmt: skip
+_DESCRIPTORS: Final = (classmethod, staticmethod, property)  # not callable by themselves
 
 
 class Fingerprint:
@@ -36,6 +35,22 @@ class Fingerprint:
                 changes.append((_ROOTS[module.partition(".")[0]], ".".join(filter(None, place))))
         return changes
 
+    def put_back(self) -> None:
+        """Let every function be again what it was."""
+        now = dict(_walk())
+        for (module, kind, name), (value, code) in self._held.items():
+            if module not in sys.modules:
+                continue
+            holder = vars(sys.modules[module])[kind] if kind else sys.modules[module]
+            if now.get((module, kind, name)) is not value:
+                setattr(holder, name, value)
+            if isinstance(value, FunctionType) and value.__code__ is not code:
+                value.__code__ = code
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) or isinstance(value, _DESCRIPTORS)
+
 
 def _read_code(value: Any) -> Any:
     return value.__code__ if isinstance(value, FunctionType) else None
@@ -47,15 +62,15 @@ def _walk() -> Iterator[tuple[tuple[str, str, str], Any]]:
         if name.partition(".")[0] not in _ROOTS or not isinstance(module, ModuleType):
             continue
         for key, value in list(vars(module).items()):
-            if not isinstance(value, _FUNCTIONS):
+            if not _is_function(value):
                 continue
             yield (name, "", key), value
             if isinstance(value, type) and getattr(value, "__module__", "") == name:
                 for inner, member in list(vars(value).items()):
-                    if isinstance(member, _FUNCTIONS):
+                    if _is_function(member):
                         yield (name, key, inner), member
     framework = sys.modules.get("paddle")
     tensor = getattr(framework, "Tensor", None)
     for inner, member in list(vars(tensor).items()) if isinstance(tensor, type) else ():
-        if isinstance(member, _FUNCTIONS):
+        if _is_function(member):
             yield ("paddle", "Tensor", inner), member

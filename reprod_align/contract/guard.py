@@ -1,8 +1,8 @@
 """Refuses, in the port's own process, what its code asks the system for. Nothing here is a sandbox.
 
-An audit hook (PEP 578) hears what Python is asked to do: files, processes, libraries, connections. Where code
-of the port is on the stack and what it asks for is not allowed, the refusal is written to a pipe at once, which
-nothing can take back, and the call raises. Code in C that asks the system itself is not heard.
+An audit hook (PEP 578) hears what Python is asked to do: files, processes, libraries, connections. Where
+code of the port is on the stack and what it asks for is not allowed, the refusal is written to a pipe at
+once, which nothing can take back, and the call raises. Code in C that asks the system itself is not heard.
 """
 
 import os
@@ -169,7 +169,7 @@ class _Finder:
 
 def hide_packages() -> None:
     """Let PyTorch count as not installed in this process."""
-    sys.meta_path[:] = [_Finder if one is PathFinder else one for one in sys.meta_path]  # type: ignore[list-item]
+    sys.meta_path[:] = [_Finder if one is PathFinder else one for one in sys.meta_path]
 
 
 def _list_readable() -> tuple[str, ...]:

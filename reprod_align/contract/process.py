@@ -69,20 +69,17 @@ class ProofSide(RemoteSide):
                 "recipe": asdict(recipe) if recipe else None,
             }
             try:
-                command, *words = (
-                    *_isolate(self._guarded), python, "-I", "-c", START, str(_PACKAGE.parent),
-                    "reprod_align.contract.child", json.dumps(options),
-                )  # fmt: skip
                 launch = Launch(
-                    tuple(words),
+                    (*_isolate(self._guarded), python, "-I", "-c", START, str(_PACKAGE.parent),
+                     "reprod_align.contract.child", json.dumps(options)),
                     make_environment(self.folder),
                     self.folder / "work",
                     (theirs,),
                     partial(limit_process, terms.megabytes * 2**20),
                     terms.seconds,
-                )
+                )  # fmt: skip
                 file = self.folder / "side" / main.relative_to(root)
-                super().__init__(command, file, framework, launch=launch)
+                super().__init__(python, file, framework, launch=launch)
             finally:
                 os.close(theirs)
             self._kept = stack.pop_all()

@@ -20,6 +20,7 @@ from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.backends.recipes import Recipe
 from reprod_align.contract.answers import (
     Answers,
+    NoTensorError,
     Outputs,
     Questions,
     Weights,
@@ -53,7 +54,7 @@ _PAIRING = (
 _CHECKPOINT = "checkpoint.pdparams"
 _BROKEN = 3  # layers that are made to fail
 Tell = Callable[[str], None]
-Start = Callable[[Terms, Framework, Recipe | None], ProofSide]
+Start = Callable[[Terms, Recipe | None, Framework], ProofSide]
 
 
 def prove(
@@ -95,7 +96,7 @@ def prove(
 
 
 def _start(
-    python: tuple[str, str], terms: Terms, framework: Framework, recipe: Recipe | None
+    python: tuple[str, str], terms: Terms, recipe: Recipe | None, framework: Framework
 ) -> ProofSide:
     return ProofSide(terms, framework, recipe, python[framework == "paddle"])
 
@@ -143,10 +144,8 @@ class _Prover:
     def __init__(self, terms: Terms, proof: Proof, start: Start, tell: Tell) -> None:
         self.terms, self.proof, self.tell = terms, proof, tell
         self.questions = Questions(terms, proof.seed)
-        training = terms.training
-        self.recipe = training and Recipe(training.optimizer, training.rate, training.weight_decay,
-                                          training.loss, training.labels, proof.seed)  # fmt: skip
-        self.start = partial(start, terms, recipe=self.recipe)
+        self.recipe = _make_recipe(terms, proof.seed)
+        self.start: Callable[[Framework], ProofSide] = partial(start, terms, self.recipe)
         self.restored: Outputs = {}
         self.export: Comparison | None = None
 
@@ -162,6 +161,8 @@ class _Prover:
             raise
         except ProcessEnded as error:
             return self._refuse("ends-the-process", error)
+        except NoTensorError as error:
+            return self._refuse("no-tensor", error)
         except ReprodError as error:  # of the model itself: it raised
             self.proof.stages.append(Stage("outputs", False, str(error)[:300]))
             return
@@ -221,10 +222,10 @@ class _Prover:
             side.load(first)
             self._break_layers(side)
             checkpoint = side.save(_CHECKPOINT) if self.terms.round_trip else None
-            names = side.saved_names()
+            names, info = side.saved_names(), side.describe()
         self.proof.refusals += side.list_changes()
         if checkpoint is not None:
-            self._come_back(checkpoint, names, first)
+            self._come_back(checkpoint, names, info, first)
         return pairing, answers
 
     def _pair(self, side: ProofSide, known: _Structure) -> Pairing | None:
@@ -266,16 +267,26 @@ class _Prover:
             text = f"{path} was made to raise, and the model returned all the same"
             self.proof.refusals.append(Refusal("swallows-exceptions", text))
 
-    def _come_back(self, checkpoint: Path, names: Mapping[str, str], given: Weights) -> None:
+    def _come_back(
+        self, checkpoint: Path, names: Mapping[str, str], info: ModelInfo, given: Weights
+    ) -> None:
         """Let a new process start from the checkpoint, and read here what it holds."""
+        ties = {info.tensors[own].tie for own in names.values() if own}
+        saved = {name for name, one in info.tensors.items() if one.tie in ties}
         self.tell("the port comes back from its checkpoint")
         held = {name: one.values() for name, one in open_checkpoint(checkpoint).tensors.items()}
         wanted = {name: given[own] for name, own in names.items() if own in given}
+        wanted |= {own: given[own] for own in given.keys() - saved}
         found = {name: held[name] for name in wanted if name in held}
         self.export = compare_records(wanted, found, rule=STRICT)
         with self.start("paddle") as side:
             with side.working("float64"):
-                side.restore(checkpoint)
+                try:
+                    side.restore(checkpoint)
+                except (OutOfTime, ProcessEnded):
+                    raise
+                except ReprodError as error:
+                    return self._refuse("loses-in-the-checkpoint", error)
                 self.restored = run_once(side, self.questions.list_batches()[0]).outputs
             self.proof.refusals += side.list_refusals()
 
@@ -363,6 +374,14 @@ class _Prover:
         self.proof.stages.append(Stage("checkpoint round trip", False, text))
 
 
+def _make_recipe(terms: Terms, seed: int) -> Recipe | None:
+    """Return how both sides are trained, None without a training."""
+    made = terms.training
+    if made is None:
+        return None
+    return Recipe(made.optimizer, made.rate, made.weight_decay, made.loss, made.labels, seed)
+
+
 def _list_parameters(info: ModelInfo) -> dict[str, str]:
     return {name: one.tie for name, one in info.tensors.items() if one.is_parameter}
 
@@ -375,8 +394,10 @@ def _are_equal(one: Outputs, other: Outputs) -> bool:
 
 def _are_near(one: Outputs, other: Outputs) -> bool:
     """Tell whether two runs of one model agree to rounding; a thread may add in another order."""
-    arrays = [{at or "output": leaf.array for at, leaf in each.items()} for each in (one, other)]
-    return compare_records(*arrays, rule=STRICT).passed
+    ours, theirs = (
+        {at or "output": leaf.array for at, leaf in each.items()} for each in (one, other)
+    )
+    return compare_records(ours, theirs, rule=STRICT).passed
 
 
 def _name_first_token(expected: Answers, given: Answers) -> str:

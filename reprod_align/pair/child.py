@@ -22,6 +22,7 @@ class Served:
     """A side and its working state, which starts with one message and stops with another."""
 
     def __init__(self, file: PairFile, framework: Framework) -> None:
+        """Make one side of the pair."""
         self._file, self._side = file, file.side(framework)
         self._working: list[ExitStack] = []
 

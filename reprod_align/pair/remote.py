@@ -61,8 +61,8 @@ class Hello:
 class Launch:
     """How a side's process is started, where not as `pair` does it."""
 
-    words: tuple[str, ...]
-    """what the interpreter is given before the file, the framework and the pipe"""
+    command: tuple[str, ...]
+    """the interpreter, and what it is given before the file, the framework and the pipe"""
     environment: Mapping[str, str]
     folder: Path
     """where it works"""
@@ -107,9 +107,9 @@ class RemoteSide:
                     *([str(memory)] if memory else []),
                 )
                 chosen = launch or Launch(
-                    ("-m", "reprod_align.pair.child"), _environment(folder), Path.cwd()
+                    (python, "-m", "reprod_align.pair.child"), _environment(folder), Path.cwd()
                 )
-                self._process = _start(python, words, theirs.fileno(), chosen, self._said)
+                self._process = _start(words, theirs.fileno(), chosen, self._said)
             self._timer = _Timer(self._process, chosen.seconds)
             stack.callback(self._timer.cancel)
             self._stack = stack.pop_all()
@@ -236,12 +236,12 @@ class _Timer:
 
 
 def _start(
-    python: str, words: tuple[str, ...], pipe: int, launch: Launch, said: IO[bytes]
+    words: tuple[str, ...], pipe: int, launch: Launch, said: IO[bytes]
 ) -> "subprocess.Popen[bytes]":
     """Start the other end. Raises ReprodError if there is no such interpreter."""
     try:
         return subprocess.Popen(
-            [python, *launch.words, *words],
+            [*launch.command, *words],
             env=launch.environment,
             cwd=launch.folder,
             pass_fds=[pipe, *launch.pipes],
@@ -251,7 +251,7 @@ def _start(
             stderr=said,
         )
     except OSError as error:
-        raise ReprodError(f"cannot start {python}: {error.strerror or error}") from error
+        raise ReprodError(f"cannot start {launch.command[0]}: {error.strerror or error}") from error
 
 
 def _environment(folder: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A training by Paddle, as a recipe says. `backends.torch.recipe` has the same lines with PyTorch's calls."""
+"""A training by Paddle, as a recipe says. `backends.torch.recipe` has the same lines."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A training by PyTorch, as a recipe says. `backends.paddle.recipe` has the same lines with Paddle's calls."""
+"""A training by PyTorch, as a recipe says. `backends.paddle.recipe` has the same lines."""
 
 from typing import Any
 
