@@ -8,7 +8,7 @@ once, which nothing can take back, and the call raises. Code in C that asks the 
 import os
 import sys
 import sysconfig
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import FrameType
@@ -91,7 +91,7 @@ class Guard:
         code = self._find_code(event, arguments)
         if not code:
             return None
-        place = self._find_port(event in _ASKED_DIRECTLY or event == "import")
+        place = self._find_port(event in _ASKED_DIRECTLY or event == "import", event == "import")
         if not place:
             return None
         said = f"{place}: {event} {str(arguments[:1])[1:-2][:200]}"
@@ -136,14 +136,17 @@ class Guard:
             return "imports-torch"
         return "imports-the-judge" if root == "reprod_align" else ""
 
-    def _find_port(self, directly: bool) -> str:
-        """Return the port's line on the stack, "" if there is none; directly: only where it asks itself."""
+    def _find_port(self, directly: bool, by_import: bool) -> str:
+        """Return the port's line on the stack, "" if there is none.
+
+        directly: only where it asks itself; by_import: or by an import statement, which Python carries out.
+        """
         frame: FrameType | None = sys._getframe(3)
         while frame is not None:
             name = frame.f_code.co_filename
             if name.startswith(self._folder):
                 return f"{name.removeprefix(self._folder)}, line {frame.f_lineno}"
-            if directly and not name.startswith("<frozen importlib"):
+            if directly and not (by_import and name.startswith("<frozen importlib")):
                 return ""
             frame = frame.f_back
         return ""
@@ -152,24 +155,24 @@ class Guard:
 class _Finder:
     """Finds what Python's own finder does, but for hidden packages."""
 
-    @staticmethod
-    def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
+    def __init__(self, hidden: Collection[str]) -> None:
+        self._hidden = frozenset(hidden)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return a module's spec, None for a hidden package: it counts as not installed."""
-        if name.partition(".")[0] in HIDDEN:
+        if name.partition(".")[0] in self._hidden:
             return None
         return PathFinder.find_spec(name, path, target)
 
-    @staticmethod
-    def invalidate_caches() -> None:
-        """Forget what was found."""
-        PathFinder.invalidate_caches()
-
-    find_distributions: Callable[..., Any] = staticmethod(PathFinder.find_distributions)
+    def __getattr__(self, name: str) -> Any:
+        """Return what Python's own finder has: distributions, caches."""
+        return getattr(PathFinder, name)
 
 
-def hide_packages() -> None:
-    """Let PyTorch count as not installed in this process."""
-    sys.meta_path[:] = [_Finder if one is PathFinder else one for one in sys.meta_path]
+def hide_packages(hidden: Collection[str] = HIDDEN) -> None:
+    """Let packages count as not installed in this process: PyTorch."""
+    finder = _Finder(hidden)
+    sys.meta_path[:] = [finder if one is PathFinder else one for one in sys.meta_path]
 
 
 def _list_readable() -> tuple[str, ...]:

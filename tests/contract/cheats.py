@@ -188,9 +188,8 @@ CHEATS: dict[str, Cheat] = {
         "uses-the-network", begin("import socket\nsocket.socket()"), unscreened="uses-the-network"
     ),
     "hidden text": Cheat("runs-text", begin("exec('A = 1')"), unscreened="runs-text"),
-    "a thread": Cheat(
-        "starts-processes", begin("import threading\nthreading.Thread(target=print).start()"),
-        unscreened="starts-processes",
+    "a thread": Cheat(  # Python before 3.12 tells no hook of it
+        "starts-processes", begin("import threading\nthreading.Thread(target=print).start()")
     ),
     "another framework": Cheat("imports-unlisted", begin("import scipy.special"), unscreened=""),
 }  # fmt: skip

@@ -19,7 +19,6 @@ ASKED = {
     "writes-files by os": "import os; os.mkdir('made')",
     "starts-processes": "import subprocess; subprocess.run(['true'])",
     "starts-processes by os": "import os; os.system('true')",
-    "starts-processes as a thread": "import threading; threading.Thread(target=print).start()",
     "uses-ctypes": "import ctypes; ctypes.CDLL(None)",
     "uses-the-network": "import socket; socket.socket()",
     "runs-text": "eval('1')",

@@ -27,8 +27,14 @@ def test_each_cheat_is_refused_by_name(name: str, tmp_path: Path) -> None:
 JUDGED = ("swallows", "cached", "patches", "not-d", "loses", "trains", "not-f", "no-t", "ignores")
 
 
-@pytest.mark.parametrize("name", [name for name, one in CHEATS.items()
-                                  if one.unscreened.startswith(JUDGED) and not one.needs_process])
+@pytest.mark.parametrize(
+    "name",
+    [
+        name
+        for name, one in CHEATS.items()
+        if one.unscreened.startswith(JUDGED) and not one.needs_process
+    ],
+)
 def test_what_a_port_does_is_judged_without_its_source(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
