@@ -30,6 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "submit": "check the five steps' records and logs, and pack them as a zip archive",
     "verify": "verify someone's submission without trusting it",
     "curves": "name the first step at which two training runs diverge, from their logs",
+    "mcp": "serve align, fix, convert, prove and api to an agent",
     "api": "show where PyTorch's and Paddle's APIs differ, and run it here",
 }
 """Module's name -> what its command does, in the order of --help."""

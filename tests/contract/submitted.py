@@ -7,7 +7,7 @@ from tests.submission.making import make_submission, make_values
 
 import numpy as np
 
-SCRIPT = '''
+SCRIPT = """
 import sys
 from pathlib import Path
 
@@ -30,7 +30,7 @@ for step in sys.argv[1:]:
                 record[key] = array if kept or not {ulps} else np.nextafter(array, array.dtype.type(10))
         {change}
         save_record(folder / (step + "_{side}.npy"), record)
-'''
+"""
 
 
 def write_submitted(folder: Path, paddle: str = "pass", above: str = "", read: str = "") -> Path:
