@@ -17,12 +17,13 @@ from reprod_align import __version__
 from reprod_align.agents.calls import Root, make_words
 from reprod_align.base.json import parse_json
 from reprod_align.base.progress import LINES, MARK, PROGRESS
-from reprod_align.errors import one_line
+from reprod_align.errors import ReprodError, one_line
 
 import anyio
 from anyio.streams.text import TextReceiveStream
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
 
 _INSTRUCTIONS: Final = (
     "Judges whether a PaddlePaddle model is a faithful port of a PyTorch one. exit_code 0: faithful, 1: not, "
@@ -89,9 +90,12 @@ def make_server(root: Root) -> MCPServer[Any]:
 
 
 async def run_command(root: Root, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a tool's command; return its exit code, its JSON and what it said. Raises ReprodError."""
+    """Run a tool's command; return its exit code, its JSON and what it said. Raises ToolError."""
     context: Context = given["context"]
-    words = make_words(root, tool, {k: v for k, v in given.items() if k != "context"})
+    try:
+        words = make_words(root, tool, {k: v for k, v in given.items() if k != "context"})
+    except ReprodError as error:
+        raise ToolError(str(error)) from error
     process = await anyio.open_process(
         [sys.executable, "-m", "reprod_align", *words],
         stdin=subprocess.DEVNULL,

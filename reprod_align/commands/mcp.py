@@ -1,8 +1,8 @@
 """Serves the commands to an agent, by the Model Context Protocol over stdin and stdout.
 
 Its tools are align, fix, convert, prove and api; each returns the JSON of its command, reports what it is
-doing, and ends when the client cancels it. Paths are limited to --root and what lies below it. That limits what an
-agent can name, and not what the models that it names can do: align and fix run them with your rights.
+doing, and ends when the client cancels it. Paths are limited to --root and what lies below it. That limits
+what an agent can name, and not what the models that it names can do: align and fix run them with your rights.
 
 exit 0 the client has left, 2 it cannot be served
 """

@@ -70,7 +70,7 @@ class ProofSide(RemoteSide):
             }
             try:
                 launch = Launch(
-                    (*_isolate(self._guarded), python, "-I", "-c", START, str(_PACKAGE.parent),
+                    (*_isolate(self._guarded), python, "-IB", "-c", START, str(_PACKAGE.parent),
                      "reprod_align.contract.child", json.dumps(options)),
                     make_environment(self.folder),
                     self.folder / "work",

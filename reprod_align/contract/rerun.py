@@ -207,7 +207,7 @@ def _compare(submitted: Path, fresh: Path, step: Step, strict: bool) -> Comparis
 def _run_script(folder: Path, command: Command, python: str, seconds: float) -> str:
     """Run one script; return what went wrong, as the end of a sentence, "" if nothing did."""
     code, options = folder / "code", json.dumps({"side": command.side})
-    words = [python, "-I", "-c", START, str(_PACKAGE.parent), "reprod_align.contract.script", options,
+    words = [python, "-IB", "-c", START, str(_PACKAGE.parent), "reprod_align.contract.script", options,
              str(code / command.script), *command.words]  # fmt: skip
     with TemporaryFile() as said:
         try:

@@ -111,7 +111,7 @@ CHEATS: dict[str, Cheat] = {
     "the judge patched": Cheat(
         "imports-the-judge",
         begin("import reprod_align.pair.wire as wire\nwire.pack = wire.unpack"),
-        unscreened="imports-the-judge", needs_process=True,
+        unscreened="ends-the-process", needs_process=True,
     ),
     "os._exit": Cheat(
         "ends-the-process", forward("import os\nos._exit(0)"), unscreened="ends-the-process",
