@@ -13,19 +13,22 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from reprod_align.base.atomic import write_text
+from reprod_align.base.json import as_json
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.commands.user_file import add_python_arguments, print_result
+from reprod_align.commands.user_file import add_python_arguments
 from reprod_align.contract.certificate import hold_against, read_certificate
+from reprod_align.contract.proof import Proof
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
+from reprod_align.errors import ReprodError
 from reprod_align.page.places import require_place
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add = parser.add_argument
-    add("contract", type=Path, metavar="CONTRACT.toml")
+    add("contracts", type=Path, nargs="+", metavar="CONTRACT.toml")
     add(
         "--port",
         type=Path,
@@ -52,12 +55,27 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace) -> int:
-    """Print the proof; return 0 if the port keeps the contract."""
+    """Print the proofs; return 0 if the ports keep their contracts."""
     quieten()
     if options.certificate:
         require_place(options.certificate, (".json",), "--certificate")
+    if len(options.contracts) > 1 and (options.certificate or options.check or options.digest):
+        raise ReprodError("--certificate, --check and --digest belong to one contract: name one")
+    proofs = [_prove(options, path) for path in options.contracts]
+    if options.json:
+        made = [proof.describe() for proof in proofs]
+        print(as_json(made[0] if len(made) == 1 else made))
+    else:
+        for proof in proofs:
+            print(proof.to_markdown() if options.markdown else proof.summary())
+    if options.certificate:
+        write_text(options.certificate, as_json(proofs[0].describe()) + "\n")
+    return 0 if all(proof.passed for proof in proofs) else 1
+
+
+def _prove(options: Namespace, path: Path) -> Proof:
     given = read_certificate(options.check) if options.check else None
-    terms = read_terms(options.contract, options.port)
+    terms = read_terms(path, options.port)
     seed = options.seed if given is None else given["seed"]
     pythons = options.torch_python or sys.executable, options.paddle_python or sys.executable
     try:
@@ -67,13 +85,7 @@ def run(options: Namespace) -> int:
         tell("")
     if given is not None:
         proof.refusals += hold_against(given, proof)
-    if options.markdown:
-        print(proof.to_markdown(), end="")
-    else:
-        print_result(proof, options.json)
-    if options.certificate:
-        write_text(options.certificate, proof.to_json() + "\n")
-    return 0 if proof.passed else 1
+    return proof
 
 
 def _read_digest(word: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reprod_align.base.json import as_json, to_plain
+from reprod_align.base.json import to_plain
 from reprod_align.base.text import table
 from reprod_align.contract.refusal import REFUSALS, Refusal
 from reprod_align.errors import join_lines, one_line
@@ -76,10 +76,6 @@ class Proof:
 
     def _rows(self) -> list[tuple[str, str, str]]:
         return [(one.name, "passed" if one.passed else "FAILED", one.figure) for one in self.stages]
-
-    def to_json(self) -> str:
-        """Return the certificate as JSON."""
-        return as_json(self.describe())
 
     def describe(self) -> dict[str, Any]:
         """Return the certificate as plain values."""

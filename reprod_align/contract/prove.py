@@ -11,7 +11,7 @@ import resource
 import secrets
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -238,13 +238,31 @@ class _Prover:
             order = list_calls(run_once(side, draw_batch(self.terms.inputs, _PAIRING, 0)))
             paddle = paddle.called_in(order)
             match = match_models(torch, paddle, self.terms.name_map)
-        left = [*match.torch_left, *(f"{name} (Paddle)" for name in match.paddle_left)]
+        pairing = make_pairing(match, torch, paddle)
+        used = self._find_used(side, match.paddle_left, held)
+        left = [*match.torch_left, *(f"{name} (Paddle)" for name in used)]
         if left:
             figure = f"without a counterpart: {', '.join(left[:5])}"
             self.proof.stages.append(Stage("weights", False, figure))
             return None
+        if match.paddle_left:
+            names = ", ".join(match.paddle_left[:5])
+            self.proof.remarks.append(
+                f"without a counterpart, and without effect on outputs: {names}"
+            )
         self.proof.stages.append(Stage("weights", True, f"{len(match.pairs)} paired"))
-        return make_pairing(match, torch, paddle)
+        return pairing
+
+    def _find_used(self, side: ProofSide, names: Sequence[str], held: Weights) -> Sequence[str]:
+        """Return the port's tensors, of those named, if its outputs depend on any of them."""
+        if not names:
+            return names
+        batch = draw_batch(self.terms.inputs, _PAIRING, 0)
+        side.load(held)
+        before = run_once(side, batch).outputs
+        source = np.random.default_rng(self.proof.seed)
+        side.load({name: source.standard_normal(held[name].shape) for name in names})
+        return [] if _are_equal(before, run_once(side, batch).outputs) else names
 
     def _check_kept(self, side: ProofSide, given: Weights) -> None:
         """Refuse a port that does not hold what it was given."""
