@@ -111,10 +111,11 @@ def ask(
     side.load(first)
     if terms.tokens:
         found.tokens = _generate(side, questions, terms.tokens)
-    found.again = run_once(side, batches[0]).outputs
     if terms.training:
         drawn = questions.list_training_batches(terms.training.steps)
         found.losses = side.list_losses(drawn, questions.seed % _SEEDS, places)
+        side.load(first)
+    found.again = run_once(side, batches[0]).outputs
     return found
 
 

@@ -96,7 +96,8 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
     table = _Table(path, "", made)
     reference, of_port = table.table("reference"), table.table("port")
     folder = path.resolve().parent
-    port_folder = port or folder / of_port.text("folder", ".")
+    own_folder = of_port.text("folder", ".")
+    port_folder = port or folder / own_folder
     digests = reference.table("digests").texts()
     files = {_locate(reference, folder, name): _read_hex(reference, name, value)
              for name, value in digests.items()}  # fmt: skip
