@@ -294,7 +294,12 @@ class _Prover:
         self.tell("the port comes back from its checkpoint")
         held = {name: one.values() for name, one in open_checkpoint(checkpoint).tensors.items()}
         wanted = {name: given[own] for name, own in names.items() if own in given}
-        wanted |= {own: given[own] for own in given.keys() - saved}
+        kept = {
+            own
+            for own in given
+            if info.tensors[own].is_parameter or info.tensors[own].is_persistent
+        }
+        wanted |= {own: given[own] for own in kept - saved}
         found = {name: held[name] for name in wanted if name in held}
         self.export = compare_records(wanted, found, rule=STRICT)
         with self.start("paddle") as side:

@@ -21,7 +21,6 @@ REFUSALS: Final = {
     "starts-processes": "the port starts a process or a thread",
     "uses-the-network": "the port opens a connection",
     "reads-files": "the port reads a file that is not its own",
-    "reads-the-reference": "the port reads the reference's folder",
     "reads-proc": "the port reads what the system says of processes",
     "writes-files": "the port writes a file",
     "reads-the-environment": "the port reads its environment",
@@ -36,7 +35,6 @@ REFUSALS: Final = {
     "holds-answers": "the port's source holds a large table of numbers or text",
     # of what it does
     "out-of-time": "the port took longer than the contract allows",
-    "out-of-memory": "the port took more memory than there is",
     "no-tensor": "the port returns no tensor, or of another shape than the reference",
     "not-finite": "the port's outputs are not finite",
     "keeps-own-weights": "the port does not compute with the weights that it is given",
