@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from reprod_align.alignment.pairing import Pairing, make_pairing
@@ -35,7 +36,7 @@ from reprod_align.contract.refusal import Refusal, keep_distinct
 from reprod_align.contract.screen import screen_files
 from reprod_align.contract.terms import Terms
 from reprod_align.errors import ReprodError
-from reprod_align.match import collect_evidence, match_models
+from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
 from reprod_align.model.projection import pair_outputs
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Array
@@ -52,6 +53,7 @@ _PAIRING = (
     0  # the seed of the batch that tells the order of calls: known to all, and compared by none
 )
 _CHECKPOINT = "checkpoint.pdparams"
+_TRIES = 24  # pairings that names and shapes allow
 _BROKEN = 3  # layers that are made to fail
 Tell = Callable[[str], None]
 Start = Callable[[Terms, Recipe | None, Framework], ProofSide]
@@ -136,6 +138,8 @@ class _Structure:
     info: ModelInfo
     weights: Weights
     order: list[str]
+    outputs: Outputs
+    """of the batch that tells the order: known to all, it decides between pairings and is not judged"""
 
 
 class _Prover:
@@ -182,8 +186,8 @@ class _Prover:
             self.proof.versions = dict(side.hello.versions)
             with side.working("float64"):
                 weights, info = side.values(), side.describe()
-                order = list_calls(run_once(side, draw_batch(self.terms.inputs, _PAIRING, 0)))
-        return _Structure(info, weights, order)
+                trace = run_once(side, draw_batch(self.terms.inputs, _PAIRING, 0))
+        return _Structure(info, weights, list_calls(trace), trace.outputs)
 
     def _ask_reference(self, known: _Structure, moved: Weights, pairing: Pairing) -> Answers:
         self.tell("the reference answers")
@@ -238,7 +242,7 @@ class _Prover:
             order = list_calls(run_once(side, draw_batch(self.terms.inputs, _PAIRING, 0)))
             paddle = paddle.called_in(order)
             match = match_models(torch, paddle, self.terms.name_map)
-        pairing = make_pairing(match, torch, paddle)
+        pairing = self._choose_pairing(side, known, match, torch, paddle)
         used = self._find_used(side, match.paddle_left, held)
         left = [*match.torch_left, *(f"{name} (Paddle)" for name in used)]
         if left:
@@ -252,6 +256,22 @@ class _Prover:
             )
         self.proof.stages.append(Stage("weights", True, f"{len(match.pairs)} paired"))
         return pairing
+
+    def _choose_pairing(
+        self, side: ProofSide, known: _Structure, match: Match, torch: Evidence, paddle: Evidence
+    ) -> Pairing:
+        """Return the pairing; where names and shapes allow several, the one with the nearest outputs."""
+        batch = draw_batch(self.terms.inputs, _PAIRING, 0)
+
+        def measure(pairing: Pairing) -> float:
+            side.load(pairing.convert(known.weights))
+            return _measure_distance(known.outputs, run_once(side, batch).outputs)
+
+        chosen = make_pairing(match, torch, paddle)
+        if not (match.doubts or match.layouts) or measure(chosen) <= self.terms.tolerance:
+            return chosen
+        others = islice(find_alternatives(match), _TRIES)
+        return min([chosen, *(make_pairing(one, torch, paddle) for _, one in others)], key=measure)
 
     def _find_used(self, side: ProofSide, names: Sequence[str], held: Weights) -> Sequence[str]:
         """Return the port's tensors, of those named, if its outputs depend on any of them."""
@@ -407,6 +427,18 @@ def _make_recipe(terms: Terms, seed: int) -> Recipe | None:
 
 def _list_parameters(info: ModelInfo) -> dict[str, str]:
     return {name: one.tie for name, one in info.tensors.items() if one.is_parameter}
+
+
+def _measure_distance(expected: Outputs, given: Outputs) -> float:
+    """Return the largest difference of two models' float outputs, relative; inf without a counterpart."""
+    pairs = pair_outputs(expected, given)
+    found = [math.inf]
+    for pair in pairs:
+        ours, theirs = expected[pair.expected].array, given[pair.actual].array
+        if ours.dtype.kind == "f" and ours.shape == theirs.shape:
+            scale = float(np.abs(ours).max(initial=0.0)) or 1.0
+            found.append(float(np.abs(ours - theirs).max(initial=0.0)) / scale)
+    return max(found[1:], default=math.inf)
 
 
 def _are_equal(one: Outputs, other: Outputs) -> bool:
