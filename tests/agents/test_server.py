@@ -51,7 +51,9 @@ async def call_tools(folder: Path) -> None:
         assert any("making the models" in one for one in seen)
         found = await call(client, "fix", file="pair.py")
         assert found["exit_code"] == 0 and found["result"]["passed"]
-        found = await call(client, "convert", source="none.bin", target="x.pdparams", pair="pair.py")
+        found = await call(
+            client, "convert", source="none.bin", target="x.pdparams", pair="pair.py"
+        )
         assert found["exit_code"] == 2 and "none.bin" in found["message"]
         found = await call(client, "prove", contract="contract.toml")
         assert found["exit_code"] == 1
