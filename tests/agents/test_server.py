@@ -39,6 +39,9 @@ def test_the_tools(tmp_path: Path) -> None:
 
 
 async def call_tools(folder: Path) -> None:
+    from reprod_align.agents.server import make_server
+
+    assert len(await make_server(Root(folder)).list_tools()) == 5
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     words = ["-m", "reprod_align", "mcp", "--root", str(folder)]
     start = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)

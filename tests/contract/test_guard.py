@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from reprod_align.contract.guard import HIDDEN
 from tests.conftest import run_python
 
 import pytest
@@ -72,7 +73,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     finished = run_python("-c", PROGRAM, folder, cwd=folder)
     assert finished.returncode == 0, finished.stderr
     found: dict[str, list[str]] = json.loads(finished.stdout.splitlines()[-1])
-    assert not Path(folder / "made").exists()
+    assert not Path(folder / "made").exists() and "torch" in HIDDEN
     return found
 
 

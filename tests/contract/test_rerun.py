@@ -5,9 +5,12 @@ import shutil
 from pathlib import Path
 
 from reprod_align.commands import verify
+from reprod_align.contract.rerun import list_commands
 from reprod_align.errors import MissingInputError
+from reprod_align.submission.layout import STEPS
 from reprod_align.submission.verify import verify as verify_files
 from tests.commands.asked import run
+from tests.conftest import REPOSITORY
 from tests.contract.submitted import write_submitted
 
 import pytest
@@ -80,3 +83,16 @@ def test_an_archive_needs_its_code(tmp_path: Path, capsys: pytest.CaptureFixture
         run(verify, archive, "--rerun", "loss", "--code", tmp_path)
     with pytest.raises(MissingInputError, match="is not a folder"):
         run(verify, archive, "--rerun", "--code", tmp_path / "none")
+
+
+def test_the_scripts_of_this_repository() -> None:
+    """Each step has one of each side, Paddle's first."""
+    found = list_commands(REPOSITORY, [step.name for step in STEPS], ["--profile", "tiny"])
+    assert [one.side for one in found] == ["paddle"] * 5 + ["torch"] * 5
+    assert found[0].show() == "python pipeline/Step1/pd_forward_bert.py --profile tiny"
+    assert {one.script.name for one in found} >= {
+        "pd_metric.py",
+        "pt_loss.py",
+        "pd_bp.py",
+        "pt_train.py",
+    }
