@@ -1,5 +1,9 @@
-"""Shows on a terminal what is being done. Nothing is shown elsewhere, or where tqdm is not installed."""
+"""Shows on a terminal what is being done. Nothing is shown elsewhere, or where tqdm is not installed.
 
+A program that follows the work sets REPROD_ALIGN_PROGRESS=lines: then each piece of it is a line on stderr.
+"""
+
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +14,19 @@ from typing import Any, TypeVar
 
 from reprod_align.errors import one_line
 
+PROGRESS, LINES = "REPROD_ALIGN_PROGRESS", "lines"
+MARK = "progress: "
+"""what such a line begins with"""
 Item = TypeVar("Item")
 _silenced: list[None] = []  # an item for each block that wants none
 
 
 def tell(text: str) -> None:
     """Show `text` in place of what was shown before; "" clears the line."""
-    if _can_show():
+    if os.environ.get(PROGRESS) == LINES:
+        if text and not _silenced and sys.__stderr__ is not None:
+            print(f"{MARK}{one_line(text)[:100]}", file=sys.__stderr__, flush=True)
+    elif _can_show():
         _line().set_description_str(one_line(text)[:100])
 
 

@@ -26,9 +26,11 @@ COMMANDS: Final[Mapping[str, str]] = {
     "port": "port a PyTorch file to Paddle, and prove the port",
     "selftest": "plant known faults: do the inputs in the pair's file reveal them?",
     "diff": "compare two traces recorded with record_trace",
+    "prove": "prove that a port keeps a contract that its author cannot loosen",
     "submit": "check the five steps' records and logs, and pack them as a zip archive",
     "verify": "verify someone's submission without trusting it",
     "curves": "name the first step at which two training runs diverge, from their logs",
+    "mcp": "serve align, fix, convert, prove and api to an agent",
     "api": "show where PyTorch's and Paddle's APIs differ, and run it here",
 }
 """Module's name -> what its command does, in the order of --help."""

@@ -18,14 +18,16 @@ from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
 from reprod_align.pair.wire import Wire
 
 
-class _Served:
+class Served:
     """A side and its working state, which starts with one message and stops with another."""
 
     def __init__(self, file: PairFile, framework: Framework) -> None:
+        """Make one side of the pair."""
         self._file, self._side = file, file.side(framework)
         self._working: list[ExitStack] = []
 
     def hello(self) -> Hello:
+        """Return what is said first."""
         given = frozenset(name for name in FUNCTIONS if getattr(self._side, name) is not None)
         file = self._file
         return Hello(
@@ -33,6 +35,7 @@ class _Served:
         )
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        """Return the answer to one question, plain data."""
         if name == "start_working":
             return self._start(*arguments)
         if name == "stop_working":
@@ -50,21 +53,22 @@ class _Served:
 def main(path: Path, framework: Framework, wire: Wire) -> None:
     """Load the file and answer questions until the other end is closed."""
     with ExitStack() as stack:
+        serve(lambda: Served(stack.enter_context(open_file(path, PairFile)), framework), path, wire)
 
-        def load() -> _Served:
-            return _Served(stack.enter_context(open_file(path, PairFile)), framework)
 
-        served = _try(path, load)
-        if isinstance(served, ReprodError):
-            wire.send(served)
+def serve(load: Callable[[], Served], path: Path, wire: Wire) -> None:
+    """Answer questions about what `load` makes until the other end is closed; errors are answers."""
+    served = _try(path, load)
+    if isinstance(served, ReprodError):
+        wire.send(served)
+        return
+    wire.send(_try(path, served.hello))
+    while True:
+        try:
+            question = wire.receive()
+        except EOFError:
             return
-        wire.send(_try(path, served.hello))
-        while True:
-            try:
-                question = wire.receive()
-            except EOFError:
-                return
-            wire.send(_try(path, partial(served.answer, *question)))
+        wire.send(_try(path, partial(served.answer, *question)))
 
 
 def _try(path: Path, function: Callable[[], Any]) -> Any:

@@ -8,7 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -33,6 +34,14 @@ FUNCTIONS: Final = ("loss", "optimizer", "scheduler")
 _PATIENCE = 10.0  # seconds that a process gets to end by itself
 
 
+class ProcessEnded(ReprodError):
+    """A side's process ended before it had answered."""
+
+
+class OutOfTime(ReprodError):
+    """A side's process was ended because its time was over."""
+
+
 @dataclass(frozen=True)
 class Hello:
     """The first message of a side's process, sent when it is ready."""
@@ -48,6 +57,23 @@ class Hello:
     """of the packages that its interpreter has"""
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How a side's process is started, where not as `pair` does it."""
+
+    command: tuple[str, ...]
+    """the interpreter, and what it is given before the file, the framework and the pipe"""
+    environment: Mapping[str, str]
+    folder: Path
+    """where it works"""
+    pipes: tuple[int, ...] = ()
+    """further descriptors that it inherits"""
+    prepare: Callable[[], None] | None = None
+    """called in the new process before the interpreter starts"""
+    seconds: float | None = None
+    """after which it is ended"""
+
+
 class RemoteSide:
     """One side of the pair in a file, in another process. Use it as a context manager.
 
@@ -55,11 +81,17 @@ class RemoteSide:
     """
 
     def __init__(
-        self, python: str, file: Path, framework: Framework, memory: int | None = None
+        self,
+        python: str,
+        file: Path,
+        framework: Framework,
+        memory: int | None = None,
+        launch: Launch | None = None,
     ) -> None:
         """Start the interpreter `python`, which loads `file`; nothing is waited for yet.
 
         memory: bytes that it may take before what it keeps goes to files; None: what is free.
+        launch: how to start it otherwise.
         """
         self._label = f"{FRAMEWORKS[framework]} process ({python})"
         with ExitStack() as stack:  # given up again if the interpreter does not start
@@ -74,7 +106,12 @@ class RemoteSide:
                     str(theirs.fileno()),
                     *([str(memory)] if memory else []),
                 )
-                self._process = _start(python, words, theirs.fileno(), folder, self._said)
+                chosen = launch or Launch(
+                    (python, "-m", "reprod_align.pair.child"), _environment(folder), Path.cwd()
+                )
+                self._process = _start(words, theirs.fileno(), chosen, self._said)
+            self._timer = _Timer(self._process, chosen.seconds)
+            stack.callback(self._timer.cancel)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -144,11 +181,13 @@ class RemoteSide:
 
     def _describe_end(self) -> ReprodError:
         """Return the error that says how the process ended, and its last words."""
+        if self._timer.rang:
+            return OutOfTime(f"the {self._label} was ended after {self._timer.seconds:g} s")
         how = _describe_code(self._wait())
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines()]
         last = next((line for line in reversed(lines) if line), "nothing on stderr")
-        return ReprodError(f"the {self._label} ended, {how}: {last[:300]}")
+        return ProcessEnded(f"the {self._label} ended, {how}: {last[:300]}")
 
     def _wait(self) -> int:
         try:
@@ -177,21 +216,42 @@ def _describe_code(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
+class _Timer:
+    """Ends a process after so many seconds, never where they are None."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", seconds: float | None) -> None:
+        self.seconds, self.rang, self._process = seconds, False, process
+        self._timer = None if seconds is None else threading.Timer(seconds, self._end)
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end(self) -> None:
+        self.rang = True
+        self._process.kill()
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+
 def _start(
-    python: str, words: tuple[str, ...], pipe: int, folder: Path, said: IO[bytes]
+    words: tuple[str, ...], pipe: int, launch: Launch, said: IO[bytes]
 ) -> "subprocess.Popen[bytes]":
     """Start the other end. Raises ReprodError if there is no such interpreter."""
     try:
         return subprocess.Popen(
-            [python, "-m", "reprod_align.pair.child", *words],
-            env=_environment(folder),
-            pass_fds=[pipe],
+            [*launch.command, *words],
+            env=launch.environment,
+            cwd=launch.folder,
+            pass_fds=[pipe, *launch.pipes],
+            preexec_fn=launch.prepare,
             stdin=subprocess.DEVNULL,
             stdout=2,  # what the file prints; our stdout is the report's alone
             stderr=said,
         )
     except OSError as error:
-        raise ReprodError(f"cannot start {python}: {error.strerror or error}") from error
+        raise ReprodError(f"cannot start {launch.command[0]}: {error.strerror or error}") from error
 
 
 def _environment(folder: Path) -> dict[str, str]:

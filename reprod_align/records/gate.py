@@ -1,8 +1,9 @@
 """A gate of the pipeline: compare what two scripts saved, write the log, return the exit code."""
 
+import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from reprod_align.base.json import write_json
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
 from reprod_align.records.compare import compare_again, compare_records
-from reprod_align.records.made import describe_making
+from reprod_align.records.made import describe_making, digest, name_source
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record, unread_items
 from reprod_align.records.verdict import OFFICIAL, STRICT, Comparison, KeyResult, Rule
@@ -20,6 +21,8 @@ from reprod_align.records.verdict import OFFICIAL, STRICT, Comparison, KeyResult
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
 
 Record = dict[str, Array]
+Making = Mapping[str, Any]
+_SIDES = ("torch", "paddle")
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,7 @@ class Gate:
     """what a key is: "layer", "gradient"; for "first layer that differs: ..." """
 
     sources: tuple[tuple[Path, ...], tuple[Path, ...]] = ((), ())
-    """what each side's records were made with: a record older than one of them is stale"""
+    """what each side's records were made with: a record of other ones is stale"""
     required: tuple[str, ...] = ()
     """keys that the official records must have: both may not lack them alike"""
     required_twin: str = ""
@@ -93,12 +96,13 @@ def check(gate: Gate) -> int:
     line on stderr if a file is missing or damaged; then the log says why, and ends in failure.
     If the sides differ, what `gate.explanation` returns is printed too.
     """
+    made = _read_making(gate.result_file)
     try:
         _remove_old(gate.log, gate.result_file)
-        verdict = _compare(gate)
+        verdict = _compare(gate, made)
         _write_results(gate, verdict)
     except ReprodError as error:
-        return _refuse(gate, str(error))
+        return _refuse(gate, str(error), made)
     print(join_lines(_summary(gate, verdict)), flush=True)
     if not verdict.reason:
         return ALIGNED
@@ -123,8 +127,18 @@ def _remove_old(*paths: Path) -> None:
             raise ReprodError(f"cannot replace {shorten_path(path)}: {error.strerror}") from error
 
 
-def _compare(gate: Gate) -> _Verdict:
-    _require_files(gate)
+def _read_making(result: Path) -> Making:
+    """Return what the last result says its records were made with, {} without one."""
+    try:
+        made = json.loads(result.read_text(encoding="utf-8"))["made"]
+        sides = [made["sources"][side] for side in _SIDES]
+        return made if all(isinstance(one, dict) for one in (made["records"], *sides)) else {}
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return {}
+
+
+def _compare(gate: Gate, made: Making) -> _Verdict:
+    _require_files(gate, made)
     records = _load_pair(gate.official)
     _require_keys(gate, records)
     twins = records if gate.strict == gate.official else _load_pair(gate.strict)
@@ -138,7 +152,7 @@ def _compare(gate: Gate) -> _Verdict:
     return _Verdict(records, official, strict)
 
 
-def _require_files(gate: Gate) -> None:
+def _require_files(gate: Gate, made: Making) -> None:
     wanted = dict.fromkeys((*gate.official, *gate.strict))
     missing = [shorten_path(path) for path in wanted if not Path(path).exists()]
     if missing:
@@ -146,17 +160,47 @@ def _require_files(gate: Gate) -> None:
         names = ", ".join(missing)
         raise MissingInputError(f"{names} {verb} missing: first run {gate.first_run}")
     for pair in (gate.official, gate.strict):
-        for path, sources in zip(pair, gate.sources, strict=True):
-            _require_fresh(Path(path), sources, gate.first_run)
+        for path, side, sources in zip(pair, _SIDES, gate.sources, strict=True):
+            if made and made["records"].get(_name_record(gate, path)) == _digest(path):
+                _require_same(Path(path), made["sources"][side], sources, gate.first_run)
+            else:
+                _require_fresh(Path(path), sources, gate.first_run)
+
+
+def _require_same(
+    record: Path, made: Mapping[str, Any], sources: tuple[Path, ...], first_run: str
+) -> None:
+    """Raise MissingInputError if a script or input is not the one that the record was made with.
+
+    The last result says so by digests: a copy of a finished folder, whose files have new times, is as good.
+    """
+    for source in sources:
+        wanted = made.get(name_source(source))
+        if wanted is not None and source.is_file() and wanted != _digest(source):
+            raise MissingInputError(
+                f"{shorten_path(record)} was made with another {shorten_path(source)}: run {first_run} again"
+            )
 
 
 def _require_fresh(record: Path, sources: tuple[Path, ...], first_run: str) -> None:
-    """Raise MissingInputError if a script or input changed since the record was written."""
+    """Raise MissingInputError if a file changed since the record was written, which no result knows yet."""
     for source in sources:
         if source.exists() and source.stat().st_mtime_ns > record.stat().st_mtime_ns:
             raise MissingInputError(
                 f"{shorten_path(record)} is older than {shorten_path(source)}: run {first_run} again"
             )
+
+
+def _name_record(gate: Gate, path: Path) -> str:
+    """Return a record's name as seen from the log's folder."""
+    return Path(os.path.relpath(path, Path(gate.log).parent)).as_posix()
+
+
+def _digest(path: Path) -> str:
+    try:
+        return digest(path)
+    except OSError as error:
+        raise ReprodError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
 def _require_keys(gate: Gate, records: tuple[Record, Record]) -> None:
@@ -198,10 +242,10 @@ def _write_results(gate: Gate, verdict: _Verdict) -> None:
     lines += [f"remark: {one_line(remark)}" for remark in verdict.remarks]
     lines.append(closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
-    _write_json(gate, verdict.reason, verdict)
+    _write_json(gate, verdict.reason, verdict, _describe_making(gate))
 
 
-def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
+def _write_json(gate: Gate, reason: str, verdict: _Verdict | None, made: Making) -> None:
     content: dict[str, Any] = {
         "name": gate.name,
         "passed": not reason,
@@ -209,28 +253,28 @@ def _write_json(gate: Gate, reason: str, verdict: _Verdict | None) -> None:
         "official": None if verdict is None else verdict.official.to_json(),
         "strict": None if verdict is None else verdict.strict.to_json(),
     }
-    if verdict is not None:
-        content["made"] = _describe_making(gate)
+    if made:
+        content["made"] = made
     write_json(gate.result_file, content)
 
 
 def _describe_making(gate: Gate) -> dict[str, Any]:
-    """Return what the records were made with; their names as seen from the log's folder."""
-    folder = Path(gate.log).parent
+    """Return what the records were made with."""
     files = dict.fromkeys(map(Path, (*gate.official, *gate.strict)))
-    names = {Path(os.path.relpath(path, folder)).as_posix(): path for path in files}
-    sides = dict(zip(("torch", "paddle"), gate.sources, strict=True))
+    names = {_name_record(gate, path): path for path in files}
+    sides = dict(zip(_SIDES, gate.sources, strict=True))
     try:
         return describe_making(names, sides)
     except OSError as error:
         raise ReprodError(f"{error.filename} cannot be read: {error.strerror}") from error
 
 
-def _refuse(gate: Gate, reason: str) -> int:
+def _refuse(gate: Gate, reason: str, made: Making) -> int:
+    """Write why nothing can be compared; what is known of the records' making stays."""
     print(one_line(f"{gate.name}: cannot be compared: {reason}"), file=sys.stderr)
     try:
         write_text(gate.log, as_text([closing_line(reason), f"diff check failed: {reason}"]))
-        _write_json(gate, reason, None)
+        _write_json(gate, reason, None, made)
     except ReprodError as error:  # the exit code still tells
         print(one_line(f"{gate.name}: {error}"), file=sys.stderr)
     return NOT_COMPARABLE

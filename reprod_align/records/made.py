@@ -37,14 +37,15 @@ def describe_making(
         "versions": list_versions(),
         "records": {name: digest(path) for name, path in records.items()},
         "sources": {
-            side: {
-                "/".join(path.parts[-_NAME_PARTS:]): digest(path)
-                for path in paths
-                if path.is_file()
-            }
+            side: {name_source(path): digest(path) for path in paths if path.is_file()}
             for side, paths in sources.items()
         },
     }
+
+
+def name_source(path: Path) -> str:
+    """Return the name of a source wherever its home lies: weights/torch_weight.bin."""
+    return "/".join(path.parts[-_NAME_PARTS:])
 
 
 def digest(path: str | os.PathLike[str]) -> str:

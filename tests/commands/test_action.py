@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.commands.test_pair import FILE
 from tests.conftest import REPOSITORY
+from tests.contract.made import PORT, write_contract
 
 import pytest
 import yaml
@@ -26,7 +27,7 @@ def find_step(action: Any, name: str) -> Any:
 
 
 def run_step(
-    action: Any, name: str, folder: Path, **inputs: str
+    action: Any, name: str, folder: Path, base: str = "", **inputs: str
 ) -> "subprocess.CompletedProcess[str]":
     """Run a step's script with the environment that its `env` asks for."""
     step = find_step(action, name)
@@ -34,8 +35,11 @@ def run_step(
     environment = {}
     for key, expression in step["env"].items():
         asked = expression.removeprefix("${{ ").removesuffix(" }}")
-        assert asked.startswith("inputs."), asked
-        environment[key] = values[asked.removeprefix("inputs.")]
+        if asked.startswith("inputs."):
+            environment[key] = values[asked.removeprefix("inputs.")]
+        else:
+            assert asked in ("github.event.pull_request.base.sha",), asked
+            environment[key] = base
     command = folder / "bin" / "reprod-align"
     command.parent.mkdir(exist_ok=True)
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m reprod_align "$@"\n')
@@ -49,7 +53,7 @@ def run_step(
 
 
 def test_what_the_action_declares(action: Any) -> None:
-    assert action["runs"]["using"] == "composite" and action["inputs"]["file"]["required"]
+    assert action["runs"]["using"] == "composite" and "contract" in action["inputs"]
     for step in action["runs"]["steps"]:
         assert "uses" in step or step["shell"] == "bash"
         assert "${{" not in step.get("run", "")  # what a user gives never becomes part of a script
@@ -93,3 +97,28 @@ def test_the_step_that_judges(action: Any, tmp_path: Path, faithful: bool) -> No
 def test_a_file_with_a_shell_in_its_name_is_a_name(action: Any, tmp_path: Path) -> None:
     done = run_step(action, "judge", tmp_path, file="$(touch planted).py; touch planted")
     assert done.returncode == 2 and not (tmp_path / "planted").exists()
+
+
+def test_the_contract_is_that_of_the_base_branch(action: Any, tmp_path: Path) -> None:
+    """What the pull request makes of the terms does not count; its port does."""
+
+    def git(*words: str) -> str:
+        named = ("-c", "user.name=x", "-c", "user.email=x@example.org")
+        done = subprocess.run(["git", *named, *words], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    write_contract(tmp_path, {"port.py": PORT})
+    git("init", "--quiet")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "terms")
+    base = git("rev-parse", "HEAD")
+    (tmp_path / "contract.toml").write_text("everything = 'fine'")
+    (tmp_path / "port" / "port.py").write_text(f"import torch\n{PORT}")
+    asked = {"contract": "contract.toml", "port": "port", "output": "out"}
+    done = run_step(action, "prove", tmp_path, base, **asked)
+    assert done.returncode == 1, done.stderr
+    table = (tmp_path / "out" / "proof.md").read_text(encoding="utf-8")
+    assert "| `imports-torch` |" in table
+    assert json.loads((tmp_path / "out" / "certificate.json").read_text())["verdict"] == "refused"
+    assert run_step(action, "prove", tmp_path, base, contract="contract.toml").returncode == 2

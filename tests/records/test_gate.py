@@ -310,20 +310,46 @@ def test_strict_records_of_another_step(
 def test_a_record_older_than_what_it_was_made_with(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Times tell where no result knows the records yet."""
     code, gone = tmp_path / "model.py", tmp_path / "gone.py"
     code.write_text("")
     gate = gate_of(tmp_path, RECORD, RECORD, sources=((gone,), (code, gone)))
     os.utime(code, ns=(5, 5))
     for path in (*gate.official, *gate.strict):
         os.utime(path, ns=(5, 5))
-    assert check(gate) == 0, "as old is not older"
     for stale in (gate.official[1], gate.strict[1]):
         os.utime(stale, ns=(4, 4))
         said = f"{stale} is older than {code}: run {gate.first_run} again"
         assert refusal(gate, capsys) == said
         os.utime(stale, ns=(5, 5))
     os.utime(gate.official[0], ns=(4, 4))
-    assert check(gate) == 0, "the other side was not made with it"
+    assert check(gate) == 0, "as old is not older, and the other side was not made with it"
+
+
+def test_digests_tell_where_a_result_knows_the_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A copy, whose files have any time, is as good; a change in a file of any time is seen."""
+    code = tmp_path / "model.py"
+    code.write_text("x = 1")
+    gate = gate_of(tmp_path, RECORD, RECORD, sources=((), (code,)))
+    assert check(gate) == 0
+    for path in (*gate.official, *gate.strict):
+        os.utime(path, ns=(4, 4))
+    assert check(gate) == 0, "the files are those that were judged"
+    code.write_text("x = 2")
+    os.utime(code, ns=(1, 1))
+    said = f"{gate.official[1]} was made with another {code}: run {gate.first_run} again"
+    assert refusal(gate, capsys) == said
+    assert refusal(gate, capsys) == said, "a refusal forgets nothing"
+    code.write_text("x = 1")
+    assert check(gate) == 0
+    for made in ("[]", '{"made": 1}', '{"made": {"records": {}, "sources": []}}', "no"):
+        gate.result_file.write_text(made)
+        assert (
+            refusal(gate, capsys)
+            == f"{gate.official[1]} is older than {code}: run {gate.first_run} again"
+        )
 
 
 def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str],
@@ -345,7 +371,9 @@ def test_missing_files(tmp_path: Path, capsys: pytest.CaptureFixture[str],
         f"diff check failed: {reason}",
     ]
     assert "diff check passed" not in gate.log.read_text()
-    assert result(gate) == {
+    found = result(gate)
+    assert found.pop("made")["records"], "known from before, and kept"
+    assert found == {
         "name": "forward", "passed": False, "reason": reason, "official": None, "strict": None
     }  # fmt: skip
     gate.strict[1].unlink()

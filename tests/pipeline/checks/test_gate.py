@@ -1,4 +1,4 @@
-"""A record that is older than what made it is refused, whichever file changed since."""
+"""A record that was made with other files is refused, whichever of them changed since."""
 
 import os
 import shutil
@@ -62,11 +62,19 @@ def judge(run: Run, name: str, scripts: tuple[str, str], exact: bool = False) ->
 def test_a_file_that_makes_the_record_changed(
     run: Run, changed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert judge(run, "forward", FORWARD) == 0
     os.utime(run.home / changed, (LATER, LATER))
     assert judge(run, "forward", FORWARD) == 2
     said = capsys.readouterr().err
     assert " is older than " in said and changed in said and f"run python {FORWARD[0]}" in said
+    os.utime(run.home / changed, (EARLIER, EARLIER))
+    assert judge(run, "forward", FORWARD) == 0
+    os.utime(run.home / changed, (LATER, LATER))
+    assert judge(run, "forward", FORWARD) == 0, "its content is the same"
+    (run.home / changed).write_bytes(b"another")
+    os.utime(run.home / changed, (EARLIER, EARLIER))
+    assert judge(run, "forward", FORWARD) == 2
+    said = capsys.readouterr().err
+    assert " was made with another " in said and f"run python {FORWARD[0]}" in said
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,7 @@ def test_each_record_has_its_own_sources(run: Run) -> None:
     assert judge(run, "train_align", TRAINING) == 2
     os.utime(run.home / "models" / "pd_bert.py", (LATER, LATER))
     assert judge(run, "data", DATA, exact=True) == 0
-    os.utime(run.home / "pipeline" / "tasks.py", (LATER, LATER))
+    (run.home / "pipeline" / "tasks.py").write_text("another")
     assert judge(run, "data", DATA, exact=True) == 2
 
 

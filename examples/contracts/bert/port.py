@@ -1,0 +1,18 @@
+"""The port: BertForTokenClassification of PaddleNLP."""
+
+from paddlenlp.transformers import BertConfig, BertForTokenClassification
+
+CONFIG = dict(
+    vocab_size=100,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=4,
+    intermediate_size=64,
+    max_position_embeddings=40,
+    type_vocab_size=2,
+)
+
+
+def paddle_model():
+    """Return the model; its weights are replaced by the reference's."""
+    return BertForTokenClassification(BertConfig(**CONFIG))

@@ -1,0 +1,151 @@
+"""The server: each tool runs a command in a process of its own and returns its JSON.
+
+A command runs until it is done or the client cancels it: then its process, and all that it started, is ended.
+What it is doing is reported as progress.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align import __version__
+from reprod_align.agents.calls import Root, make_words
+from reprod_align.base.json import parse_json
+from reprod_align.base.progress import LINES, MARK, PROGRESS
+from reprod_align.errors import ReprodError, one_line
+
+import anyio
+from anyio.streams.text import TextReceiveStream
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError
+
+_INSTRUCTIONS: Final = (
+    "Judges whether a PaddlePaddle model is a faithful port of a PyTorch one. exit_code 0: faithful, 1: not, "
+    "2: it cannot be judged, and message says why. align and fix run the code of the file that is named."
+)
+
+
+def make_server(root: Root) -> MCPServer[Any]:
+    """Return the server with its five tools; paths are seen from the root, and must stay below it."""
+    server: MCPServer[Any] = MCPServer(
+        "reprod-align", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR"
+    )
+
+    async def align(file: str, context: Context, memory: str = "") -> dict[str, Any]:
+        """Judge the pair of models in a Python file: verdict, findings, where and why.
+
+        file: defines torch_model(), paddle_model(), inputs(). memory: the most to take, as 8G.
+        """
+        return await run_command(root, "align", locals())
+
+    async def fix(file: str, context: Context) -> dict[str, Any]:
+        """Look for the edits that make the port in a pair's file faithful: a patch, and its proof."""
+        return await run_command(root, "fix", locals())
+
+    async def convert(
+        source: str,
+        target: str,
+        context: Context,
+        pair: str = "",
+        map: str = "",
+        save_map: str = "",
+        select: str = "",
+        dry_run: bool = False,
+        verify: bool = False,
+        no_check: bool = False,
+    ) -> dict[str, Any]:
+        """Convert weights between PyTorch and Paddle, and prove the result.
+
+        pair: the file with the two models; map: a weight map in their place. dry_run: write nothing.
+        """
+        return await run_command(root, "convert", locals())
+
+    async def prove(
+        contract: str,
+        context: Context,
+        port: str = "",
+        certificate: str = "",
+        check: str = "",
+        digest: str = "",
+    ) -> dict[str, Any]:
+        """Prove that a port keeps a contract, a TOML file; refusals say by name what is not allowed.
+
+        port: the folder with the port's files. certificate: where to write it. check: one to repeat.
+        """
+        return await run_command(root, "prove", locals())
+
+    async def api(context: Context, name: str = "", search: str = "") -> dict[str, Any]:
+        """Show where PyTorch's and Paddle's APIs differ: one entry, run here, or all that hold a word."""
+        return await run_command(root, "api", locals())
+
+    for one in (align, fix, convert, prove, api):
+        server.add_tool(one)
+    return server
+
+
+async def run_command(root: Root, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Run a tool's command; return its exit code, its JSON and what it said. Raises ToolError."""
+    context: Context = given["context"]
+    try:
+        words = make_words(root, tool, {k: v for k, v in given.items() if k != "context"})
+    except ReprodError as error:
+        raise ToolError(str(error)) from error
+    process = await anyio.open_process(
+        [sys.executable, "-m", "reprod_align", *words],
+        stdin=subprocess.DEVNULL,
+        cwd=root.folder,
+        env=os.environ | {PROGRESS: LINES, "PYTHONSAFEPATH": "1"},
+        start_new_session=True,
+    )
+    printed: list[str] = []
+    said: list[str] = []
+    try:
+        async with anyio.create_task_group() as reading:
+            reading.start_soon(_collect, process.stdout, printed)
+            reading.start_soon(_follow, process.stderr, said, context)
+        await process.wait()
+    finally:  # done, failed or cancelled
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with anyio.CancelScope(shield=True):
+            await process.wait()
+    return _describe(process.returncode, "".join(printed), said)
+
+
+async def _collect(stream: Any, into: list[str]) -> None:
+    async for part in TextReceiveStream(stream, errors="replace"):
+        into.append(part)
+
+
+async def _follow(stream: Any, into: list[str], context: Context) -> None:
+    """Report what the command is doing; keep what else it says."""
+    rest, count = "", 0
+    async for part in TextReceiveStream(stream, errors="replace"):
+        *lines, rest = (rest + part).split("\n")
+        for line in lines:
+            if line.startswith(MARK):
+                count += 1
+                await context.report_progress(count, message=one_line(line.removeprefix(MARK)))
+            elif line.strip():
+                into.append(one_line(line))
+    if rest.strip():
+        into.append(one_line(rest))
+
+
+def _describe(code: int | None, printed: str, said: list[str]) -> dict[str, Any]:
+    try:
+        result = parse_json(printed) if printed.strip() else None
+    except (ValueError, RecursionError):
+        result = printed
+    return {"exit_code": code, "result": result, "message": said[-1] if said else ""}
+
+
+def serve(folder: Path) -> None:
+    """Serve one client over stdin and stdout until it leaves. Raises ReprodError if `folder` is none."""
+    make_server(Root(folder)).run("stdio")

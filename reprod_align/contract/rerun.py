@@ -1,0 +1,292 @@
+"""Recomputes steps of a submission from its code, weights and inputs, and compares with what was submitted.
+
+A file alone cannot show where its numbers come from. Each side's scripts run in a copy of the code that has
+no record in it, each script in a process of its own, where the other framework cannot be found.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any, Final
+
+from reprod_align.base.text import count
+from reprod_align.contract.process import START, limit_process, make_environment
+from reprod_align.errors import MissingInputError, ReprodError, join_lines, one_line
+from reprod_align.records.compare import compare_records
+from reprod_align.records.made import digest
+from reprod_align.records.record import load_record, unread_items
+from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
+from reprod_align.submission.findings import RUNS, Findings
+from reprod_align.submission.folder import GUIDE_FOLDER, Submission
+from reprod_align.submission.layout import SIDES, STEPS, Step
+from reprod_align.submission.reading import get_dict, read_object
+
+SECONDS: Final = 1800.0
+_PREFIXES: Final = {"torch": "pt", "paddle": "pd"}
+_SCRIPTS: Final = {
+    "forward": "forward*", "metric": "metric*", "loss": "loss*", "bp_align": "bp*",
+    "train_align": "train*",
+}  # fmt: skip
+"""step -> what the name of its script begins with, after pt_ or pd_"""
+_LEFT_OUT: Final = (GUIDE_FOLDER, ".git", ".venv", "__pycache__", "site", "node_modules", ".*cache",
+                    "*.zip")  # fmt: skip
+_PACKAGE: Final = Path(__file__).resolve().parents[1]
+_MOST_BYTES: Final = 16 * 2**30
+_MEMORY: Final = 2**36  # bytes that a script may take
+FORGED: Final = "not recomputed"
+"""the kind of fault: what was submitted is not what its code computes"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One script to run."""
+
+    step: str
+    side: str
+    script: Path
+    """below the folder of the code"""
+    words: tuple[str, ...]
+
+    def show(self) -> str:
+        """Return it as one would type it."""
+        return " ".join(["python", self.script.as_posix(), *self.words])
+
+
+@dataclass
+class Rerun:
+    """What was recomputed."""
+
+    code: Path
+    rows: list[tuple[str, str, str, str]] = field(default_factory=list)
+    """step, side, precision, what came out"""
+    seconds: float = 0.0
+
+    def summary(self) -> str:
+        """Return a line for each record."""
+        lines = [f"recomputed from {self.code} in {self.seconds:.0f} s:"]
+        return join_lines([*lines, *("  " + "  ".join(row) for row in self.rows)])
+
+
+def list_commands(code: Path, steps: Sequence[str], words: Sequence[str] = ()) -> list[Command]:
+    """Return the scripts of these steps that a folder has, Paddle's first.
+
+    Known are StepN/pt_NAME.py and pd_NAME.py, as the guide has them, and steps_pt.py STEP, as
+    `reprod-align new` writes them. words: further arguments of each. Raises MissingInputError.
+    """
+    found = []
+    for side in reversed(SIDES):
+        for step in STEPS:
+            if step.name in steps:
+                script, further = _find_script(code, step, _PREFIXES[side])
+                found.append(Command(step.name, side, script, (*further, *words)))
+    return found
+
+
+def _find_script(code: Path, step: Step, prefix: str) -> tuple[Path, tuple[str, ...]]:
+    own = [Path(f"steps_{prefix}.py"), Path("pipeline") / f"steps_{prefix}.py"]
+    for path in own:
+        if (code / path).is_file():
+            return path, (step.name,)
+    pattern = f"Step{step.number}/{prefix}_{_SCRIPTS[step.name]}.py"
+    for root in (code, code / "pipeline"):
+        matches = sorted(root.glob(pattern))
+        if matches:
+            return matches[0].relative_to(code), ()
+    raise MissingInputError(
+        f"{code} has no script for {step.name}: expected {pattern}, or steps_{prefix}.py; --code names "
+        "the folder with the submission's code"
+    )
+
+
+def rerun(
+    submission: Submission,
+    code: Path,
+    commands: Sequence[Command],
+    findings: Findings,
+    python: str = sys.executable,
+    seconds: float = SECONDS,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Rerun:
+    """Run the commands in copies of `code`; add to `findings` what was submitted and is not recomputed.
+
+    seconds: that each script may take. tell: is given each command before it runs. Raises ReprodError if
+    the code is too large or cannot be copied.
+    """
+    begun, result = time.monotonic(), Rerun(code)
+    _check_sources(submission, code, {one.step for one in commands}, findings)
+    for side in reversed(SIDES):
+        own = [one for one in commands if one.side == side]
+        if own:
+            with TemporaryDirectory(prefix="rerun_") as temporary:
+                folder = Path(temporary)
+                _copy_code(code, folder / "code")
+                for command in own:
+                    tell(command.show())
+                    _rerun_one(submission, folder, command, findings, result, python, seconds)
+    result.seconds = time.monotonic() - begun
+    return result
+
+
+def _copy_code(code: Path, target: Path) -> None:
+    """Copy the code without records, links and environments."""
+    size = sum(path.stat().st_size for path in _walk(code))
+    if size > _MOST_BYTES:
+        raise ReprodError(f"{code} holds {size} bytes: give --code the folder with the code alone")
+    try:
+        shutil.copytree(code, target, ignore=_ignore, symlinks=True)
+    except (OSError, shutil.Error) as error:
+        raise ReprodError(f"{code} cannot be copied: {str(error)[:200]}") from error
+
+
+def _ignore(folder: str, names: list[str]) -> set[str]:
+    links = {name for name in names if os.path.islink(os.path.join(folder, name))}
+    return {*shutil.ignore_patterns(*_LEFT_OUT)(folder, names)} | links
+
+
+def _walk(code: Path) -> Iterator[Path]:
+    for folder, inner, names in os.walk(code):
+        left_out = _ignore(folder, [*inner, *names])
+        inner[:] = [name for name in inner if name not in left_out]
+        yield from (Path(folder, name) for name in names if name not in left_out)
+
+
+def _rerun_one(
+    submission: Submission,
+    folder: Path,
+    command: Command,
+    findings: Findings,
+    result: Rerun,
+    python: str,
+    seconds: float,
+) -> None:
+    fault = _run_script(folder, command, python, seconds)
+    if fault:
+        findings.add(FORGED, f"{command.step}: {command.show()} {fault}")
+        result.rows.append((command.step, command.side, "", fault))
+        return
+    step = next(one for one in STEPS if one.name == command.step)
+    names = [step.records(command.side)[-1], step.twin(command.side)]
+    if not any(name in submission.files for name in names):
+        result.rows.append((step.name, command.side, "", "not submitted, so not compared"))
+    for name in (one for one in names if one in submission.files):
+        fresh = _find_fresh(folder / "code", name)
+        if fresh is None:
+            findings.add(FORGED, f"{name}: {command.show()} does not write it")
+            continue
+        strict = name.startswith("strict/")
+        found = _compare(submission.files[name], fresh, step, strict)
+        same = digest(submission.files[name]) == digest(fresh)
+        said = "the same file" if same else found.headline
+        result.rows.append((step.name, command.side, "float64" if strict else "float32", said))
+        if not found.passed:
+            findings.add(FORGED, f"{name} is not what {command.show()} computes: {found.reason}")
+
+
+def _find_fresh(code: Path, name: str) -> Path | None:
+    for path in (code / GUIDE_FOLDER / name, code / "pipeline" / GUIDE_FOLDER / name):
+        if path.is_file() and not path.is_symlink():
+            return path
+    return None
+
+
+def _compare(submitted: Path, fresh: Path, step: Step, strict: bool) -> Comparison:
+    """Hold a record against the one recomputed, by the rule that holds between frameworks."""
+    rule = EXACT if step.exact else STRICT if strict else official_rule(step.threshold)
+    ours, theirs = (dict(unread_items(load_record(path))) for path in (fresh, submitted))
+    return compare_records(ours, theirs, rule=rule)
+
+
+def _run_script(folder: Path, command: Command, python: str, seconds: float) -> str:
+    """Run one script; return what went wrong, as the end of a sentence, "" if nothing did."""
+    code, options = folder / "code", json.dumps({"side": command.side})
+    words = [python, "-IB", "-c", START, str(_PACKAGE.parent), "reprod_align.contract.script", options,
+             str(code / command.script), *command.words]  # fmt: skip
+    with TemporaryFile() as said:
+        try:
+            process = subprocess.Popen(
+                words, cwd=code, env=make_environment(folder), stdin=subprocess.DEVNULL,
+                stdout=said, stderr=said, preexec_fn=partial(limit_process, _MEMORY),
+            )  # fmt: skip
+        except OSError as error:
+            raise ReprodError(f"cannot start {python}: {error.strerror or error}") from error
+        try:
+            ended = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return f"did not end within {seconds:g} s"
+        finally:
+            end_group(process)
+        said.seek(0)
+        lines = [one.strip() for one in said.read().decode(errors="replace").splitlines()]
+    if ended == 0:
+        return ""
+    last = next((line for line in reversed(lines) if line), "without a word")
+    return f"ended with exit code {ended}: {one_line(last)[:200]}"
+
+
+def end_group(process: "subprocess.Popen[bytes]") -> None:
+    """End a process and all that it started."""
+    try:
+        os.killpg(process.pid, 9)
+    except (ProcessLookupError, PermissionError):
+        process.kill()
+    process.wait()
+
+
+def _check_sources(submission: Submission, code: Path, steps: set[str], findings: Findings) -> None:
+    """Add a fault where the code or weights at hand are others than the records were made with."""
+    for step in STEPS:
+        if step.name not in steps or step.result not in submission.files:
+            continue
+        made = get_dict(read_object(submission, step.result, Findings(findings.source)), "made")
+        for side in SIDES:
+            sources: dict[str, Any] = get_dict(get_dict(made, "sources"), side)
+            changed = [name for name, wanted in sources.items() if _differs(code, name, wanted)]
+            if changed:
+                names = changed[0] + (" and others" if len(changed) > 1 else "")
+                text = f"{step.name}: {side}'s record was made with another {names} than lies in {code}"
+                findings.add(RUNS, text)
+
+
+def _differs(code: Path, name: str, wanted: object) -> bool:
+    """Tell whether a file of the code, known by the end of its path, has another digest."""
+    places = [path for root in (code, code / "pipeline", code.parent)
+              for path in (root / name, root / Path(name).name) if path.is_file()]  # fmt: skip
+    return bool(places) and all(digest(path) != wanted for path in places)
+
+
+def choose_code(source: Path, given: Path | None) -> Path:
+    """Return the folder with a submission's code: the given one, or that of a folder that was handed in.
+
+    Raises MissingInputError where neither is there.
+    """
+    if given is not None:
+        if not given.is_dir():
+            raise MissingInputError(f"--code {given} is not a folder")
+        return given.resolve()
+    root = source.resolve()
+    if root.is_dir():
+        return root.parent if root.name == GUIDE_FOLDER else root
+    raise MissingInputError(
+        "--rerun needs the submission's code, which an archive does not hold: give --code FOLDER"
+    )
+
+
+def announce(code: Path, commands: Sequence[Command], seconds: float) -> str:
+    """Return what will run, before it does."""
+    lines = [
+        f"--rerun will run {count(len(commands), 'script')} of {code}, in copies of it, with your "
+        f"rights, at most {seconds:g} s each:"
+    ]
+    lines += [
+        f"  {one.side}: {one.show()}  (SHA-256 {digest(code / one.script)[:12]})"
+        for one in commands
+    ]
+    return join_lines(lines)

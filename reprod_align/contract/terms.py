@@ -1,0 +1,249 @@
+"""The terms of a contract: what the reviewer's TOML file says, checked word for word."""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from reprod_align.contract.draws import Draw, read_draw
+from reprod_align.errors import ReprodError, explain_absence
+from reprod_align.records.made import digest
+
+OPTIMIZERS: Final = ("adamw", "sgd")
+LOSSES: Final = ("cross_entropy", "weighted_sum")
+_HEX: Final = frozenset("0123456789abcdef")
+
+
+class ContractError(ReprodError):
+    """The contract itself cannot be used: says which entry, and what was expected."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """The training whose losses are compared."""
+
+    steps: int
+    optimizer: str = "adamw"
+    rate: float = 1e-3
+    weight_decay: float = 0.0
+    loss: str = "weighted_sum"
+    labels: int = 0
+    """classes of the labels that are drawn for cross_entropy"""
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Greedy generation: the input that grows, and by how much."""
+
+    count: int
+    input: str = "input_ids"
+    output: str = ""
+    """the output that holds the logits; "" the first float one"""
+    mask: str = ""
+    """an input that grows along, with ones"""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a contract says; paths are whole."""
+
+    path: Path
+    name: str
+    reference: Path
+    """the file that defines torch_model()"""
+    reference_files: Mapping[Path, str]
+    """every file of the reference, with its SHA-256"""
+    port: Path
+    """the file that defines paddle_model()"""
+    port_files: tuple[Path, ...]
+    """every file of the port, that one first"""
+    packages: tuple[str, ...]
+    """what the port may import beside Paddle, numpy and harmless parts of the standard library"""
+    inputs: Mapping[str, Draw]
+    batches: int = 3
+    tolerance: float = 1e-9
+    """relative, in float64, of outputs and losses"""
+    tokens: Tokens | None = None
+    round_trip: bool = False
+    training: Training | None = None
+    name_map: Mapping[str, str] = field(default_factory=dict)
+    """PyTorch's names -> Paddle's, of tensors or modules, where names do not tell"""
+    seconds: float = 600.0
+    """that each process may take"""
+    megabytes: int = 16384
+    """of memory that each process may take"""
+    outputs: tuple[str, ...] = ()
+    """the reference's outputs that count; () all"""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the contract's file."""
+        return digest(self.path)
+
+
+def read_terms(path: Path, port: Path | None = None) -> Terms:
+    """Return the terms in `path`; port: the folder with the port's files, in place of the contract's.
+
+    Raises ContractError for what is missing, unknown or of another type, MissingInputError without a file.
+    """
+    if not path.is_file():
+        raise explain_absence(path)
+    try:
+        made = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ContractError(f"{path} cannot be read as TOML: {str(error)[:200]}") from error
+    table = _Table(path, "", made)
+    reference, of_port = table.table("reference"), table.table("port")
+    folder = path.resolve().parent
+    own_folder = of_port.text("folder", ".")
+    port_folder = port or folder / own_folder
+    digests = reference.table("digests").texts()
+    files = {_locate(reference, folder, name): _read_hex(reference, name, value)
+             for name, value in digests.items()}  # fmt: skip
+    main = _locate(reference, folder, reference.text("file"))
+    if main not in files:
+        raise reference.fault(f"digests: expected the SHA-256 of {main.name}: sha256sum {main}")
+    terms = Terms(
+        path,
+        table.text("name", path.stem),
+        main,
+        files,
+        _locate(of_port, port_folder, of_port.text("file")),
+        tuple(_locate(of_port, port_folder, one)
+              for one in (of_port.text("file"), *of_port.list_texts("files"))),
+        tuple(of_port.list_texts("packages")),
+        {name: read_draw(name, one, table.fault) for name, one in table.table("inputs").tables()},
+        table.whole("batches", 3),
+        table.number("tolerance", 1e-9),
+        _read_tokens(table),
+        table.flag("round_trip"),
+        _read_training(table),
+        table.table("name_map", {}).texts(),
+        table.number("seconds", 600.0),
+        table.whole("megabytes", 16384),
+        tuple(table.list_texts("outputs")),
+    )  # fmt: skip
+    for one in (reference, of_port, table):
+        one.close()
+    return _require_sense(table, terms)
+
+
+def _read_tokens(table: "_Table") -> Tokens | None:
+    if "tokens" not in table.made:
+        return None
+    inner = table.table("tokens")
+    found = Tokens(inner.whole("count", 10), inner.text("input", "input_ids"),
+                   inner.text("output", ""), inner.text("mask", ""))  # fmt: skip
+    inner.close()
+    return found
+
+
+def _read_training(table: "_Table") -> Training | None:
+    if "training" not in table.made:
+        return None
+    inner = table.table("training")
+    found = Training(
+        inner.whole("steps", 10),
+        inner.choice("optimizer", OPTIMIZERS),
+        inner.number("rate", 1e-3),
+        inner.number("weight_decay", 0.0, least=0.0),
+        inner.choice("loss", LOSSES),
+        inner.whole("labels", 0, least=0),
+    )
+    inner.close()
+    if found.loss == "cross_entropy" and found.labels < 2:
+        raise inner.fault("labels: expected the number of classes that cross_entropy draws from")
+    return found
+
+
+def _require_sense(table: "_Table", terms: Terms) -> Terms:
+    """Return the terms if they can be kept."""
+    if not terms.inputs:
+        raise table.fault("inputs: expected a table for each input of the models")
+    if terms.tolerance > 0.1:
+        raise table.fault("tolerance: at most 0.1")
+    for name in filter(None, (terms.tokens.input, terms.tokens.mask) if terms.tokens else ()):
+        if name not in terms.inputs:
+            raise table.fault(f"tokens: there is no input {name!r}")
+    return terms
+
+
+def _locate(table: "_Table", folder: Path, name: str) -> Path:
+    """Return a file's whole path; its name must stay below the folder."""
+    parts = PurePosixPath(name)
+    if parts.is_absolute() or ".." in parts.parts or not name:
+        raise table.fault(f"{name!r}: expected a file below {folder}")
+    return folder.resolve() / parts
+
+
+def _read_hex(table: "_Table", name: str, value: str) -> str:
+    if len(value) != 64 or not _HEX >= {*value}:
+        raise table.fault(f"digests: {name}: expected a SHA-256, 64 hexadecimal digits")
+    return value
+
+
+class _Table:
+    """A table of the file, which knows what was asked for; the rest is unknown."""
+
+    def __init__(self, path: Path, place: str, made: Any) -> None:
+        self.path, self.place, self.made = path, place, made
+        self._asked: set[str] = set()
+        if not isinstance(made, dict):
+            raise ContractError(f"{path}: {place}: expected a table")
+
+    def fault(self, what: str) -> ContractError:
+        place = f"{self.place}." if self.place else ""
+        return ContractError(f"{self.path}: {place}{what}")
+
+    def get(self, name: str, default: Any, kind: str, fits: Callable[[Any], bool]) -> Any:
+        self._asked.add(name)
+        value = self.made.get(name, default)
+        if value is None:
+            raise self.fault(f"{name} is missing: expected {kind}")
+        if not fits(value):
+            raise self.fault(f"{name}: expected {kind}, got {str(value)[:80]!r}")
+        return value
+
+    def table(self, name: str, default: Any = None) -> "_Table":
+        made = self.get(name, default, "a table", lambda value: isinstance(value, dict))
+        return _Table(self.path, f"{self.place}.{name}".lstrip("."), made)
+
+    def tables(self) -> list[tuple[str, Any]]:
+        return [*self.made.items()]
+
+    def texts(self) -> dict[str, str]:
+        return {name: str(self.get(name, None, "a text", _is_text)) for name in self.made}
+
+    def text(self, name: str, default: str | None = None) -> str:
+        return str(self.get(name, default, "a text", _is_text))
+
+    def list_texts(self, name: str) -> list[str]:
+        fits = lambda value: isinstance(value, list) and all(map(_is_text, value))  # noqa: E731
+        return list(self.get(name, [], "a list of texts", fits))
+
+    def choice(self, name: str, known: tuple[str, ...]) -> str:
+        first = known[-1] if name == "loss" else known[0]
+        return str(self.get(name, first, f"one of {', '.join(known)}", known.__contains__))
+
+    def flag(self, name: str) -> bool:
+        return bool(self.get(name, False, "true or false", lambda value: isinstance(value, bool)))
+
+    def whole(self, name: str, default: int, least: int = 1) -> int:
+        fits = lambda value: type(value) is int and least <= value <= 10**6  # noqa: E731
+        return int(self.get(name, default, f"a whole number from {least} on", fits))
+
+    def number(self, name: str, default: float, least: float = 1e-15) -> float:
+        fits = lambda value: type(value) in (int, float) and least <= value < 1e9  # noqa: E731
+        return float(self.get(name, default, f"a number from {least:g} on", fits))
+
+    def close(self) -> None:
+        """Raise ContractError for an entry that nothing asked for: a misspelt one would be a gap."""
+        unknown = sorted(self.made.keys() - self._asked)
+        if unknown:
+            known = ", ".join(sorted(self._asked))
+            raise self.fault(f"{unknown[0]} is unknown; known: {known}")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)

@@ -1,0 +1,98 @@
+"""`verify --rerun`: what a submission's code computes is held against the records that were handed in."""
+
+import json
+import shutil
+from pathlib import Path
+
+from reprod_align.commands import verify
+from reprod_align.contract.rerun import list_commands
+from reprod_align.errors import MissingInputError
+from reprod_align.submission.layout import STEPS
+from reprod_align.submission.verify import verify as verify_files
+from tests.commands.asked import run
+from tests.conftest import REPOSITORY
+from tests.contract.submitted import write_submitted
+
+import pytest
+
+
+def kinds(capsys: pytest.CaptureFixture[str], *words: str | Path) -> tuple[int, list[str]]:
+    """Return the exit code of verify and the kinds of the faults."""
+    capsys.readouterr()
+    code = run(verify, *words, "--json")
+    return code, [one["kind"] for one in json.loads(capsys.readouterr().out)["faults"]]
+
+
+def test_an_honest_submission(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_submitted(tmp_path / "handed")
+    assert run(verify, folder, "--rerun", "forward", "loss") == 0
+    printed = capsys.readouterr()
+    shown = [line.split()[:4] for line in printed.err.splitlines()[1:]]
+    assert [line[0] for line in shown] == ["paddle:"] * 2 + ["torch:"] * 2
+    assert "the same file" in printed.out
+
+
+def test_paddle_records_that_are_torch_with_noise(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The port computes something else; what was handed in is PyTorch's, off by one unit."""
+    folder = write_submitted(tmp_path, "record = {k: v * 1.01 for k, v in record.items()}")
+    assert verify_files(folder).passed, "no file tells"
+    code, found = kinds(capsys, folder, "--rerun", "forward", "bp_align")
+    assert code == 1 and set(found) == {"not recomputed"}
+    assert len(found) == 4, "float32 and float64 of both steps"
+
+
+WAYS = {
+    "PyTorch's record is not there": ("", "open(HERE / 'log_reprod' / 'forward_torch.npy').read()"),
+    "PyTorch is not there": ("import torch", ""),
+    "it ends itself": ("", "raise SystemExit(0)"),
+    "it fails": ("", "raise ValueError"),
+    "it hangs": ("", "while True: pass"),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_a_port_that_does_not_compute(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    above, read = WAYS[name]
+    folder = write_submitted(tmp_path, above=above, read=read)
+    limit = ["--seconds", "1.5"] if name == "it hangs" else []
+    code, found = kinds(capsys, folder, "--rerun", "forward", *limit)
+    assert code == 1 and "not recomputed" in found
+
+
+def test_other_weights_than_those_of_the_records(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the digests that the results hold; times do not count."""
+    folder = write_submitted(tmp_path)
+    (folder / "weights" / "weights.bin").write_bytes(b"other")
+    code, found = kinds(capsys, folder, "--rerun", "loss")
+    assert code == 1 and found == ["different runs", "different runs"]
+
+
+def test_an_archive_needs_its_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_submitted(tmp_path / "handed")
+    archive = shutil.make_archive(str(tmp_path / "x"), "zip", folder, "log_reprod")
+    with pytest.raises(MissingInputError, match="--code FOLDER"):
+        run(verify, archive, "--rerun", "loss")
+    assert run(verify, archive, "--rerun", "loss", "--code", folder) == 0
+    with pytest.raises(MissingInputError, match="no script for loss"):
+        run(verify, archive, "--rerun", "loss", "--code", tmp_path)
+    with pytest.raises(MissingInputError, match="is not a folder"):
+        run(verify, archive, "--rerun", "--code", tmp_path / "none")
+
+
+def test_the_scripts_of_this_repository() -> None:
+    """Each step has one of each side, Paddle's first."""
+    found = list_commands(REPOSITORY, [step.name for step in STEPS], ["--profile", "tiny"])
+    assert [one.side for one in found] == ["paddle"] * 5 + ["torch"] * 5
+    assert found[0].show() == "python pipeline/Step1/pd_forward_bert.py --profile tiny"
+    assert {one.script.name for one in found} >= {
+        "pd_metric.py",
+        "pt_loss.py",
+        "pd_bp.py",
+        "pt_train.py",
+    }
