@@ -144,7 +144,7 @@ class RemoteSide:
 
     def _describe_end(self) -> ReprodError:
         """Return the error that says how the process ended, and its last words."""
-        how = _describe_code(self._wait())
+        how = describe_code(self._wait())
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines()]
         last = next((line for line in reversed(lines) if line), "nothing on stderr")
@@ -173,7 +173,8 @@ def start_sides(
         yield torch, paddle
 
 
-def _describe_code(code: int) -> str:
+def describe_code(code: int) -> str:
+    """Return how a process ended, in words."""
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
@@ -184,7 +185,7 @@ def _start(
     try:
         return subprocess.Popen(
             [python, "-m", "reprod_align.pair.child", *words],
-            env=_environment(folder),
+            env=make_environment(folder),
             pass_fds=[pipe],
             stdin=subprocess.DEVNULL,
             stdout=2,  # what the file prints; our stdout is the report's alone
@@ -194,7 +195,7 @@ def _start(
         raise ReprodError(f"cannot start {python}: {error.strerror or error}") from error
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def make_environment(folder: Path) -> dict[str, str]:
     """Return the environment in which this package can be imported, and nothing that lies beside it.
 
     folder: an empty one; it gets a link to the package.
