@@ -6,6 +6,8 @@ layers look up at every call (`mp_ops._c_identity`, ...), and nothing else of th
 replace what has a kernel on a CPU, but a wrong one: see docs/parallel.md.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import paddle
@@ -28,15 +30,38 @@ def stand_in() -> list[str]:
     return [name for _, name, _ in _REPLACEMENTS]
 
 
+@contextmanager
+def one_group_at_a_time() -> Iterator[None]:
+    """Let all ranks meet after each group that is made in the block.
+
+    Gloo's groups that are made at the same time disturb each other: "Connection refused".
+    """
+    make = dist.new_group
+
+    def make_and_meet(*args: Any, **options: Any) -> Group:
+        made = make(*args, **options)
+        if made.nranks > 1:
+            dist.barrier()
+        return made
+
+    dist.new_group = make_and_meet
+    try:
+        yield
+    finally:
+        dist.new_group = make
+
+
 def _sum(tensor: Tensor, group: Group) -> Tensor:
     summed = tensor.detach().clone()
-    dist.all_reduce(summed, group=group)
+    if group.nranks > 1:
+        dist.all_reduce(summed, group=group)
     return summed
 
 
 def _largest(tensor: Tensor, group: Group) -> Tensor:
     found = tensor.detach().clone()
-    dist.all_reduce(found, op=dist.ReduceOp.MAX, group=group)
+    if group.nranks > 1:
+        dist.all_reduce(found, op=dist.ReduceOp.MAX, group=group)
     return found
 
 
@@ -46,8 +71,12 @@ def _join(tensor: Tensor, group: Group, axis: int) -> Tensor:
     return paddle.concat(parts, axis)
 
 
+def _rank_in(group: Group) -> int:
+    return int(group.ranks.index(dist.get_rank()))  # group.rank is -1 in a group of one
+
+
 def _own_part(tensor: Tensor, group: Group, axis: int) -> Tensor:
-    return paddle.split(tensor.detach(), group.nranks, axis)[group.rank].contiguous()
+    return paddle.split(tensor.detach(), group.nranks, axis)[_rank_in(group)].contiguous()
 
 
 class _Identity(PyLayer):  # type: ignore[misc]
@@ -132,7 +161,7 @@ def _c_softmax_with_cross_entropy(
     label = label.unsqueeze(-1) if label.ndim == logits.ndim - 1 else label
     shifted = logits - _largest(logits.max(-1, keepdim=True), group)
     total = _Sum.apply(shifted.exp().sum(-1, keepdim=True), group)
-    own = label.astype("int64") - group.rank * logits.shape[-1]
+    own = label.astype("int64") - _rank_in(group) * logits.shape[-1]
     held = (own >= 0) & (own < logits.shape[-1]) & (label != ignore_index)
     picked = paddle.take_along_axis(
         shifted, paddle.where(held, own, paddle.zeros_like(own)), -1, broadcast=False
