@@ -1,7 +1,7 @@
 """What the ranks did, held against what each should have: findings that name rank and axis."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from reprod_align.alignment.findings import Findings
@@ -10,10 +10,9 @@ from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
-from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.trace import Array
+from reprod_align.model.trace import Array, Call
 from reprod_align.parallel.placement import Placement
 from reprod_align.parallel.reasons import Held, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
@@ -28,6 +27,11 @@ _STAGE: Mapping[str, Stage] = {
     "loss": "loss",
     "rate": "schedule",
 }
+
+
+_BEFORE = ("weights", "forward", "loss")
+"""the stages whose faults gradients and steps inherit"""
+_ROUNDING = 1e-6  # relative: less is left to the judge, which measures rounding
 
 
 def examine(pair: Pair, port: ParallelSide, report: Report) -> None:
@@ -46,12 +50,16 @@ def examine(pair: Pair, port: ParallelSide, report: Report) -> None:
             runner = pair_models(pair.reference, port, pair.inputs, "float64", pair.name_map,
                                  pair.copy_weights, Findings())  # fmt: skip
             _explain_weights(runner, port, report)
-            _explain_gradients(runner, port, report, findings)
+            _explain_places(runner, port, report)
+            if not any(finding.stage in _BEFORE for finding in report.findings):
+                _explain_gradients(runner, port, report, findings)
             pairing: Pairing | None = runner.pairing
     except (ModelFailure, ReprodError):
         pairing = None  # what was found stands without it
+    inherited = any(finding.stage in _BEFORE for finding in report.findings)
     for one in apart:
-        _add_apart(one, pairing, report, findings)
+        if one.what.startswith("stream") or not inherited:
+            _add_apart(one, pairing, report, findings)
     report.findings += findings.report.findings
 
 
@@ -72,8 +80,53 @@ def _explain_weights(runner: Runner, port: ParallelSide, report: Report) -> None
     for number, finding in enumerate(report.findings):
         name = finding.paddle_name
         if finding.stage == "weights" and name in expected and name in held:
-            reason = explain(_hold(port, name, held[name], expected[name]))
-            report.findings[number] = _with_reason(finding, reason)
+            found = _hold(port, held[name], port.placement(name), expected[name])
+            report.findings[number] = _with_ranks(finding, found)
+
+
+def _explain_places(runner: Runner, port: ParallelSide, report: Report) -> None:
+    """Say of modules at fault on which ranks they are, and what the ranks' parts tell."""
+    for training in (False, True):
+        if not port.placed[training]:
+            continue
+        reference = runner.expected if not training else runner.run_reference(True)
+        calls = reference.by_key()
+        for number, finding in enumerate(report.findings):
+            if finding.stage not in ("forward", "backward") or (
+                ("train mode" in finding.evidence) is not training
+            ):
+                continue
+            for held in _hold_places(port, training, finding, calls):
+                if held.wrong:
+                    report.findings[number] = _with_ranks(finding, held)
+                    break
+
+
+def _hold_places(
+    port: ParallelSide, training: bool, finding: Finding, calls: Mapping[tuple[str, int], Call]
+) -> Iterator[Held]:
+    """Yield what the ranks gave at a module at fault, beside what they should have."""
+    wanted = "outputs" if finding.stage == "forward" else "inputs"
+    for (path, index, which, at), placed in port.placed[training].items():
+        call = calls.get((finding.torch_name, index))
+        if path != finding.paddle_name or which != wanted or call is None:
+            continue
+        leaf = getattr(call, which).get(at)
+        whole = None if leaf is None else leaf.array if wanted == "outputs" else leaf.gradient
+        parts = placed.parts if wanted == "outputs" else placed.gradients
+        if whole is None or any(part is None for part in parts):
+            continue
+        for turned in (whole, whole.swapaxes(0, 1) if whole.ndim > 1 else whole):
+            with suppress(ValueError, IndexError):  # cut in another way than the reference's
+                expected = [
+                    placed.placement.scatter(turned, port.mesh, rank)
+                    if wanted == "outputs"
+                    else port.cut_gradient(turned, placed.placement, rank)
+                    for rank in range(port.mesh.size)
+                ]
+                if expected[0].shape == parts[0].shape:  # type: ignore[union-attr]
+                    yield Held(parts, expected, placed.placement, port.mesh)  # type: ignore[arg-type]
+                    break
 
 
 def _explain_gradients(
@@ -83,27 +136,28 @@ def _explain_gradients(
     has_loss = runner.reference.loss is not None
     reference = runner.run_reference(True, loss=has_loss)
     runner.run_port(True, "outputs", loss=has_loss)
-    parts = port.gradients
     expected = runner.pairing.convert(_fill(runner.pairing, reference.gradients))
-    scale = max((float(np.abs(a).max(initial=0.0)) for a in reference.gradients.values()), default=0.0)
-    forward = any(f.stage in ("weights", "forward", "loss") for f in report.findings)
     for name, whole in expected.items():
         if not runner.pairing.paddle.tensors[name].is_trainable or name not in port.names:
             continue
-        own = [part.get(name) for part in parts]
+        own = [part.get(name) for part in port.gradients]
         shapes = [port.placement(name).scatter(whole, port.mesh, r) for r in range(port.mesh.size)]
         filled = [np.zeros(e.shape) if g is None else g for g, e in zip(own, shapes, strict=True)]
         held = Held(filled, shapes, port.placement(name), port.mesh)
-        worst = max((gap(e, g, floor=1e-12 * scale) for e, g in zip(shapes, filled, strict=True)),
-                    key=lambda one: one.exceed)  # fmt: skip
-        if worst.ok:
+        gaps = [gap(e, g) for e, g in zip(shapes, filled, strict=True)]
+        worst = max(gaps, key=lambda one: one.relative)
+        if worst.relative <= _ROUNDING:
             continue
+        number = next((n for n, f in enumerate(report.findings)
+                       if f.stage == "backward" and f.paddle_name == name), None)  # fmt: skip
         reason = explain(held)
-        ours = _find_torch_name(runner.pairing, name)
-        if reason is not None and not forward:
+        if number is not None:
+            report.findings[number] = _with_ranks(report.findings[number], held)
+        elif reason is not None:
             kind: Kind = "rank-shard" if reason.is_shard else "rank-reduction"
-            _add(findings, "backward", ours, name, _describe_wrong(held, worst), worst, kind,
-                 _say(reason))  # fmt: skip
+            ours = _find_torch_name(runner.pairing, name)
+            text = f"its gradient differs on {_name_ranks(held)}; {worst.words}"
+            _add(findings, "backward", ours, name, text, worst, kind, _say(reason))
 
 
 def _fill(pairing: Pairing, gradients: Mapping[str, Array]) -> dict[str, Array]:
@@ -112,27 +166,33 @@ def _fill(pairing: Pairing, gradients: Mapping[str, Array]) -> dict[str, Array]:
     return zeros | pairing.torch.spread(gradients)
 
 
-def _hold(port: ParallelSide, name: str, parts: Sequence[Array], whole: Array) -> Held:
-    placement: Placement = port.placement(name)
+def _hold(port: ParallelSide, parts: Sequence[Array], placement: Placement, whole: Array) -> Held:
     expected = [placement.scatter(whole, port.mesh, rank) for rank in range(port.mesh.size)]
     return Held(parts, expected, placement, port.mesh)
 
 
-def _describe_wrong(held: Held, worst: Gap) -> str:
+def _name_ranks(held: Held) -> str:
     ranks = held.wrong or list(range(held.mesh.size))
-    named = ", ".join(map(str, ranks))
-    return f"its gradient differs on rank{'s' if len(ranks) > 1 else ''} {named} of {held.mesh.name}; {worst.words}"
+    if len(ranks) == held.mesh.size:
+        return f"every rank of {held.mesh.name}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))} of {held.mesh.name}"
 
 
 def _say(reason: Reason) -> str:
     return reason.text if not reason.axis or reason.axis in reason.text else f"along {reason.axis}, {reason.text}"
 
 
-def _with_reason(finding: Finding, reason: Reason | None) -> Finding:
+def _with_ranks(finding: Finding, held: Held) -> Finding:
+    """Return a finding with the ranks that it shows on, and the mistake that explains what they hold."""
+    reason, where = explain(held), f"on {_name_ranks(held)}"
+    evidence = finding.evidence if where in finding.evidence else f"{finding.evidence}, {where}"
     if reason is None:
-        return finding
+        return replace(finding, evidence=evidence)
     kind: Kind = "rank-shard" if reason.is_shard else finding.kind
-    return replace(finding, kind=kind, cause=". ".join(filter(None, [_say(reason), finding.cause])))
+    if finding.kind in ("parameter-gradient", "gradient") and not reason.is_shard:
+        kind = "rank-reduction"
+    cause = ". ".join(filter(None, [_say(reason), finding.cause]))
+    return replace(finding, kind=kind, cause=cause, evidence=evidence)
 
 
 def _find_torch_name(pairing: Pairing, name: str) -> str:
@@ -194,8 +254,3 @@ def _add_apart(
         stage = "forward"
     _add(findings, stage, ours, one.name, text, found, kind, cause)
 
-
-def name_modules(findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the modules of findings at parameters."""
-    for finding in findings:
-        yield parent(finding.paddle_name)

@@ -172,13 +172,16 @@ def _find_order(held: Held) -> Reason | None:
                 return Reason(text, "tp", rank, True)
     if np.array_equal(np.sort(part, None), np.sort(expected, None)):
         return Reason(f"rank {rank} holds its part with its numbers in another order", "tp", rank, True)
-    whole = np.concatenate([*held.expected[: held.mesh.tp]], axis)
-    mine = {row.tobytes() for row in np.moveaxis(part, axis, 0)}
-    known = [row.tobytes() in mine for row in np.moveaxis(whole, axis, 0)]
-    if sum(known) >= part.shape[axis] and mine:
-        text = f"rank {rank} holds other rows of the whole along axis {axis} than its own: cut in another order"
+    rows, known = _rows(part, axis), _rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis)
+    if len(rows) > 1 and rows <= known:
+        text = f"rank {rank} holds other slices along axis {axis} than its own: cut in another order"
         return Reason(text, "tp", rank, True)
     return None
+
+
+def _rows(array: Array, axis: int) -> set[bytes]:
+    """Return the slices of an array along an axis, those that are zero left out."""
+    return {row.tobytes() for row in np.moveaxis(array, axis, 0) if row.any()}
 
 
 def _axis_of(mesh: Mesh, rank: int, other: int | None = None) -> str:

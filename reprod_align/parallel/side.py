@@ -25,7 +25,8 @@ from reprod_align.parallel.placement import MEAN, Placement, Shape, choose, diff
 
 Place = tuple[str, int, str, str]
 """module, call, "inputs" or "outputs", leaf"""
-_KINDS: Final = ("column", "row", "vocabulary")
+_MOST_PADDING: Final = 1024
+"""rows: by more no vocabulary is padded"""
 
 
 @dataclass
@@ -69,6 +70,15 @@ class Apart:
     parts: Sequence[Array] = ()
 
 
+@dataclass
+class Placed:
+    """What each rank gave at a place in a run on the reference's numbers, and how it goes together."""
+
+    parts: Sequence[Array]
+    gradients: Sequence[Array | None]
+    placement: Placement
+
+
 class ParallelSide:
     """A `Side` whose model runs on several ranks. What the ranks disagree on is in `apart`."""
 
@@ -96,9 +106,9 @@ class ParallelSide:
         """what each replica is given; () for equal parts of the reference's inputs"""
         self.gradients: list[dict[str, Array]] = []
         """of the last run, as each rank had them"""
-        self.trace: Trace | None = None
-        """the last run that kept what modules gave, put together"""
-        self.first_apart: dict[str, list[Place]] = {}
+        self.placed: dict[bool, dict[Place, Placed]] = {False: {}, True: {}}
+        """of the last run in each mode that was given the reference's numbers"""
+        self._kept: dict[Place, Placed] | None = None
         self._placements: dict[str, Placement] = {}
         self._local: ModelInfo | None = None
 
@@ -174,22 +184,20 @@ class ParallelSide:
         pieces = next((tuple(p) for end, p in self._fused.items() if tensor.name.endswith(end)), ())
         placement = Placement(None, axis, pieces)
         whole = self._enlarge(tensor.shape, placement)
-        length = self._find_length(whole, axis) if kind in ("vocabulary", "column", "cut") else None
+        length = self._find_length(whole, axis, kind) if kind in ("vocabulary", "column", "cut") else None
         return replace(placement, length=length, padded=whole[axis] if length else 0)
 
-    def _find_length(self, whole: Shape, axis: int) -> int | None:
-        """Return how long an axis is in the reference, if it is padded here; None if it is not."""
+    def _find_length(self, whole: Shape, axis: int, kind: str) -> int | None:
+        """Return how long an axis is in the reference, if the vocabulary is padded here; None if not."""
+        turned = whole if kind == "vocabulary" else whole[::-1]
+        at = axis if kind == "vocabulary" else len(whole) - 1 - axis
         known = self._overheard.tensors
-        if whole in known or whole[::-1] in known or len(whole) > 2:
+        if turned in known or len(whole) > 2 or not self._is_vocabulary(whole[axis]):
             return None
-        rest = [size for at, size in enumerate(whole) if at != axis]
-        lengths = {
-            max(shape, default=0) if not rest else next((n for n in shape if n != rest[0]), rest[0])
-            for shape in known
-            if len(shape) == len(whole) and (not rest or rest[0] in shape)
-        }
-        fitting = [n for n in lengths if 0 < whole[axis] - n < max(128, whole[axis] // 4)]
-        return max(fitting) if fitting and self._is_vocabulary(whole[axis]) else None
+        rest = turned[:at] + turned[at + 1 :]
+        lengths = (shape[at] for shape in known
+                   if len(shape) == len(turned) and shape[:at] + shape[at + 1 :] == rest)  # fmt: skip
+        return max((n for n in lengths if 0 < whole[axis] - n < _MOST_PADDING), default=None)
 
     def _is_vocabulary(self, size: int) -> bool:
         assert self._local is not None
@@ -368,6 +376,7 @@ class ParallelSide:
             for rank in self._every
         ]  # fmt: skip
         traces = self._converse(questions, pins, objective)
+        self._kept = self.placed[training] if pinned and keep == "all" else None
         trace = self._join(traces, keep, inputs, objective is None)
         if draws.asked and training:
             self._check_streams()
@@ -436,7 +445,7 @@ class ParallelSide:
         if first.topic == "objective":
             assert objective is not None
             weights = objective.weigh(leaves)
-            return [{at: self._cut_gradient(w, placements[at], rank) for at, w in weights.items()}
+            return [{at: self.cut_gradient(w, placements[at], rank) for at, w in weights.items()}
                     for rank in self._every]  # fmt: skip
         call: Call = Call(first.path, first.index, first.parent, **{which: leaves})
         pinned = pins.inputs(call) if which == "inputs" else pins.outputs(call)
@@ -447,10 +456,10 @@ class ParallelSide:
         array = None if pin.array is None else placement.scatter(pin.array, self.mesh, rank)
         gradient = pin.gradient
         if gradient is not None:
-            gradient = self._cut_gradient(gradient, placement, rank)
+            gradient = self.cut_gradient(gradient, placement, rank)
         return Pin(array, gradient, pin.differentiable)
 
-    def _cut_gradient(self, gradient: Array, placement: Placement, rank: int) -> Array:
+    def cut_gradient(self, gradient: Array, placement: Placement, rank: int) -> Array:
         """Return a rank's part of a gradient: averaged over the replicas it is the whole one."""
         times = self.mesh.dp if isinstance(placement.dp, int) else 1
         return placement.scatter(gradient, self.mesh, rank) * times
@@ -492,8 +501,6 @@ class ParallelSide:
         joined.buffers = self._gather_tensors([t.buffers for t in traces], "tensor")
         if first.input_gradients is not None:
             joined.input_gradients = self._join_input_gradients(traces, inputs)
-        if keep in ("all", "outputs"):
-            self.trace = joined
         return joined
 
     def _mean_loss(
@@ -521,11 +528,9 @@ class ParallelSide:
     def _join_leaf(self, place: Place, leaves: Sequence[Leaf]) -> Leaf:
         parts = [leaf.array for leaf in leaves]
         placement = self._find_placement(place, parts)
-        if place[2] == "outputs":
-            for axis, cut in (("dp", placement.dp), ("tp", placement.tp)):
-                if cut is None and differ(parts, self.mesh, axis) is not None:  # type: ignore[arg-type]
-                    self.first_apart.setdefault(axis, []).append(place)
         gradients = [leaf.gradient for leaf in leaves]
+        if self._kept is not None:
+            self._kept[place] = Placed(parts, gradients, placement)
         gradient = None
         if all(one is not None for one in gradients):
             gradient = self._gather_gradient(gradients, placement)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ layers look up at every call (`mp_ops._c_identity`, ...), and nothing else of th
 replace what has a kernel on a CPU, but a wrong one: see docs/parallel.md.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,7 +17,6 @@ from paddle.autograd import PyLayer
 from paddle.distributed import fleet
 from paddle.distributed.fleet.layers.mpu import mp_layers, mp_ops
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer import hybrid_parallel_optimizer
-from paddle.distributed.fleet.meta_parallel import tensor_parallel
 from paddle.distributed.fleet.utils import hybrid_parallel_util, sequence_parallel_utils
 
 Tensor = Any
@@ -26,8 +26,11 @@ Group = Any
 def stand_in() -> list[str]:
     """Replace the functions; return their names."""
     for owner, name, function in _REPLACEMENTS:
-        setattr(owner, name, function)
-    return [name for _, name, _ in _REPLACEMENTS]
+        own = getattr(owner, name)
+        for module in [m for key, m in sys.modules.items() if key.startswith("paddle.distributed")]:
+            if vars(module).get(name) is own:  # some are known under several modules' names
+                setattr(module, name, function)
+    return list(dict.fromkeys(name for _, name, _ in _REPLACEMENTS))
 
 
 @contextmanager
@@ -224,7 +227,6 @@ _REPLACEMENTS: list[tuple[Any, str, Any]] = [
     (sequence_parallel_utils, "all_gather", _all_gather),
     (sequence_parallel_utils, "reduce_scatter", _reduce_scatter),
     (hybrid_parallel_util, "broadcast_input_data", _broadcast_input_data),
-    (tensor_parallel, "broadcast_input_data", _broadcast_input_data),
     (mp_ops, "_c_lookup_table", _c_lookup_table),
     (hybrid_parallel_optimizer, "HybridParallelClipGrad", _ClipGrad),
 ]

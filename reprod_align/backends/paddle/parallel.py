@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from reprod_align.backends.paddle.collectives import one_group_at_a_time, stand_in
 
-import numpy as np
 import paddle
 from paddle import nn
 from paddle.distributed import fleet
@@ -69,7 +68,7 @@ def unwrap(model: nn.Layer) -> nn.Layer:
     return model
 
 
-def renew_reducer(wrapped: nn.Layer) -> None:
+def renew_buckets(wrapped: nn.Layer) -> None:
     """Let DataParallel make its buckets anew: they are of the dtype that the parameters had."""
     if isinstance(wrapped, paddle.DataParallel):
         wrapped.init_reducer()
@@ -152,6 +151,6 @@ def _find_kind(layer: nn.Layer) -> str:
 
 def fingerprint_stream() -> str:
     """Return what tells the state of the random stream now in force from another's."""
-    state = paddle.get_rng_state()[0]
-    words = np.asarray([state.current_seed() if hasattr(state, "current_seed") else 0])
-    return hashlib.blake2b(f"{state}{words}".encode(), digest_size=8).hexdigest()
+    words = str(paddle.get_rng_state()[0]).split()
+    numbers = [word for word in words if not word.startswith("0x")]  # an address in this process
+    return hashlib.blake2b(" ".join(numbers).encode(), digest_size=8).hexdigest()
