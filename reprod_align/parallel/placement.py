@@ -150,7 +150,7 @@ def _whole_shape(shape: Shape, dp: int | None, tp: int | None, mesh: Mesh) -> Sh
 
 def guess(local: Shape, whole: Shape, mesh: Mesh) -> Iterator[Placement]:
     """Yield how a tensor of shape `whole`, its axes in any order, may be cut into parts of shape `local`."""
-    axes: list[int | None] = [None, *range(len(local))]
+    axes: list[int | None] = [*range(len(local)), None]  # examples come first
     for dp, tp in product(axes if mesh.dp > 1 else [None], [None, *reversed(range(len(local)))]):
         if (tp is None or mesh.tp > 1) and _whole_shape(local, dp, tp, mesh) == tuple(sorted(whole)):
             yield Placement(dp, tp)

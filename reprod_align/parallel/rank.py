@@ -7,8 +7,8 @@ of which this rank holds a part.
 
 import os
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Client, Connection
@@ -91,16 +91,6 @@ class RankSide(LocalSide):
         self._late: bool | None = None
         self.streams: list[tuple[Any, ...]] = []
 
-    @contextmanager
-    def working(self, *arguments: Any, **options: Any) -> Iterator[None]:
-        """Work in a dtype; see `Side.working`."""
-        try:
-            with super().working(*arguments, **options):
-                engine.renew_buckets(self._wrapped)
-                yield
-        finally:
-            engine.renew_buckets(self._wrapped)
-
     @property
     def entry(self) -> Any:
         """What is called: with the wrapper around the model."""
@@ -153,7 +143,12 @@ class _Served:
 
     def __init__(self, file: PairFile, wire: Wire, mesh: Mesh, rank: int) -> None:
         engine.seed_streams()
-        made = file.find_maker("paddle")()
+        only_dp = mesh.tp == 1  # DataParallel's buckets keep the dtype in which it is made
+        side.paddle.set_default_dtype("float64" if only_dp else "float32")
+        try:
+            made = file.find_maker("paddle")()
+        finally:
+            side.paddle.set_default_dtype("float32")
         if not side.is_module(made):
             raise ReprodError(f"paddle_model() returned a {type(made).__name__}, no paddle.nn.Layer")
         obstacle = side.find_obstacle(made)

@@ -504,10 +504,6 @@ def paddle_optimizer(model):
         rate *= 1.1
     clip = paddle.nn.ClipGradByGlobalNorm(OPTIONS["clip"]) if OPTIONS.get("clip") else None
     parameters = list(model.parameters())
-    if FAULT == "drift":
-        for parameter in parameters:
-            if not parameter.is_distributed and len(parameter.shape) == 1 and part == 1:
-                parameter.optimize_attr["learning_rate"] = 1.01
     if OPTIONS.get("sgd"):
         made = paddle.optimizer.Momentum(0.05, parameters=parameters, grad_clip=clip)
     else:
@@ -520,6 +516,17 @@ def paddle_optimizer(model):
     if FAULT in ("dp-unreduced", "clip-of-own-part"):
         return made
     wrapped = fleet.distributed_optimizer(made)
+    if FAULT == "drift":
+        take = wrapped.step
+
+        def step_and_drift():
+            take()
+            for parameter in parameters:
+                if not parameter.is_distributed and part == 1:
+                    with paddle.no_grad():
+                        parameter.scale_(1.0001)
+
+        wrapped.step = step_and_drift
     if FAULT == "dp-summed":
         step = wrapped.step
 

@@ -68,12 +68,6 @@ def unwrap(model: nn.Layer) -> nn.Layer:
     return model
 
 
-def renew_buckets(wrapped: nn.Layer) -> None:
-    """Let DataParallel make its buckets anew: they are of the dtype that the parameters had."""
-    if isinstance(wrapped, paddle.DataParallel):
-        wrapped.init_reducer()
-
-
 def reduces_itself(wrapped: nn.Layer) -> bool:
     """Tell whether the model's backward pass averages gradients over the replicas."""
     return isinstance(wrapped, paddle.DataParallel)
