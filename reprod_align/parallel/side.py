@@ -239,6 +239,8 @@ class ParallelSide:
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name."""
+        if not self._placements:
+            self.describe()
         return self._gather_tensors(_require(self._ranks.ask("values")))
 
     def saved_names(self) -> dict[str, str]:
