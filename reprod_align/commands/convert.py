@@ -112,7 +112,9 @@ def run(options: Namespace) -> int:
 
 def _convert_parallel(options: Namespace, order: Order, given: WeightMap | None) -> Outcome:
     if not options.pair or options.verify or options.dry_run:
-        raise ReprodError("--parallel needs --pair FILE.py, and goes with neither --verify nor --dry-run")
+        raise ReprodError(
+            "--parallel needs --pair FILE.py, and goes with neither --verify nor --dry-run"
+        )
     return convert_parallel(order, options.pair, options.parallel, given)
 
 

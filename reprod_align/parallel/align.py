@@ -5,10 +5,9 @@ float64. What putting together hides is judged beside it: ranks that disagree wh
 the same. Each finding names the parameter or the module, the ranks, and the axis of the mesh.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 from reprod_align.alignment import judge_in_float64
 from reprod_align.alignment.judge import Pair
@@ -60,7 +59,7 @@ def judge_ranks(reference: Side, file: PairFile, ranks: Ranks) -> Report:
     port = ParallelSide(ranks, str(file.path.resolve()), overheard, mesh, file.fused())
     port.replicas = replicas
     pair = Pair(
-        overheard,  # type: ignore[arg-type]
+        overheard,
         port,
         inputs,
         settings.get("steps", 3),
@@ -124,8 +123,11 @@ def _note_data(report: Report, wrong: Sequence[str]) -> None:
 def _note_run(report: Report, ranks: Ranks, port: ParallelSide) -> None:
     """Say what was run, and what stood in for what."""
     where = "CPUs, gloo" if ranks.stands_in else "GPUs, nccl"
-    report.remarks.insert(0, f"the port ran on {ranks.mesh.size} ranks ({ranks.mesh.name}; {where})")
+    report.remarks.insert(
+        0, f"the port ran on {ranks.mesh.size} ranks ({ranks.mesh.name}; {where})"
+    )
     if ranks.stands_in:
         names = ", ".join(dict.fromkeys(name.lstrip("_") for name in ranks.stands_in))
-        report.remarks.insert(1, f"CPU stand-ins took the place of {names}: their kernels were not judged")
-
+        report.remarks.insert(
+            1, f"CPU stand-ins took the place of {names}: their kernels were not judged"
+        )

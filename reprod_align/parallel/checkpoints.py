@@ -68,7 +68,7 @@ def convert_parallel(
         port.describe()
         lies = {saved: port.placement(own) for saved, own in names.items() if own in port.names}
         inputs, settings = pair_file.inputs(), pair_file.settings()
-        pair = Pair(reference, port, inputs, settings.get("name_map"))  # type: ignore[arg-type]
+        pair = Pair(reference, port, inputs, settings.get("name_map"))
         # beside the target: the whole checkpoint may not fit elsewhere
         order.target.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(stack.enter_context(TemporaryDirectory(dir=order.target.parent)))
@@ -84,9 +84,7 @@ def convert_parallel(
         return outcome
 
 
-def cut_checkpoint(
-    source: Path, folder: Path, lies: Mapping[str, Placement], mesh: Mesh
-) -> None:
+def cut_checkpoint(source: Path, folder: Path, lies: Mapping[str, Placement], mesh: Mesh) -> None:
     """Write the rank files of a Paddle checkpoint; all get their names, or none.
 
     lies: how each tensor lies on the ranks; those that it lacks are whole on every rank.
@@ -94,13 +92,13 @@ def cut_checkpoint(
     tensors = open_checkpoint(source).tensors
     with ExitStack() as stack:
         for part in range(mesh.tp):
-            made = {n: _cut(lies.get(n, Placement()), held, mesh, part) for n, held in tensors.items()}
+            made = {
+                n: _cut(lies.get(n, Placement()), held, mesh, part) for n, held in tensors.items()
+            }
             _write(stack, folder / name_rank_file(part), tensors, made)
 
 
-def join_rank_files(
-    folder: Path, target: Path, lies: Mapping[str, Placement], mesh: Mesh
-) -> None:
+def join_rank_files(folder: Path, target: Path, lies: Mapping[str, Placement], mesh: Mesh) -> None:
     """Write one Paddle checkpoint of a folder's rank files.
 
     Raises WeightsError if a file is missing or holds other tensors, or if ranks hold different numbers of a
@@ -113,7 +111,9 @@ def join_rank_files(
     for part, tensors in enumerate(files):
         other = sorted(tensors.keys() ^ files[0].keys())
         if other:
-            raise WeightsError(f"{folder / name_rank_file(part)}: {other[0]} stands in one rank file alone")
+            raise WeightsError(
+                f"{folder / name_rank_file(part)}: {other[0]} stands in one rank file alone"
+            )
     with ExitStack() as stack:
         made = {name: _join(name, lies.get(name, Placement()), [t[name] for t in files], mesh)
                 for name in files[0]}  # fmt: skip

@@ -179,7 +179,11 @@ def _name_ranks(held: Held) -> str:
 
 
 def _say(reason: Reason) -> str:
-    return reason.text if not reason.axis or reason.axis in reason.text else f"along {reason.axis}, {reason.text}"
+    return (
+        reason.text
+        if not reason.axis or reason.axis in reason.text
+        else f"along {reason.axis}, {reason.text}"
+    )
 
 
 def _with_ranks(finding: Finding, held: Held) -> Finding:
@@ -201,7 +205,14 @@ def _find_torch_name(pairing: Pairing, name: str) -> str:
 
 
 def _add(
-    findings: Findings, stage: Stage, ours: str, theirs: str, text: str, found: Gap, kind: Kind, cause: str
+    findings: Findings,
+    stage: Stage,
+    ours: str,
+    theirs: str,
+    text: str,
+    found: Gap,
+    kind: Kind,
+    cause: str,
 ) -> None:
     """Add a finding; those of the same cause are places of the first."""
     for number, known in enumerate(findings.report.findings):
@@ -212,12 +223,12 @@ def _add(
     findings.add(stage, ours, theirs, text, found, kind=kind, cause=cause)
 
 
-def _add_apart(
-    one: Apart, pairing: Pairing | None, report: Report, findings: Findings
-) -> None:
+def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Findings) -> None:
     """Add a finding for ranks that disagree, unless one says so of the same place already."""
     first, second = one.ranks
-    where = f"ranks {first} and {second} of {one.axis}" if one.axis else f"ranks {first} and {second}"
+    where = (
+        f"ranks {first} and {second} of {one.axis}" if one.axis else f"ranks {first} and {second}"
+    )
     if one.what.startswith("stream"):
         alike = one.what == "stream shared"
         text = (
@@ -237,8 +248,10 @@ def _add_apart(
            for f in findings.report.findings if one.name and f.stage == _STAGE[one.what]):  # fmt: skip
         return
     stage = _STAGE[one.what]
-    is_buffer = pairing is not None and one.name in pairing.paddle.tensors and not (
-        pairing.paddle.tensors[one.name].is_parameter
+    is_buffer = (
+        pairing is not None
+        and one.name in pairing.paddle.tensors
+        and not (pairing.paddle.tensors[one.name].is_parameter)
     )
     what = {
         "gradient": "its gradient",
@@ -253,4 +266,3 @@ def _add_apart(
     if is_buffer:
         stage = "forward"
     _add(findings, stage, ours, one.name, text, found, kind, cause)
-

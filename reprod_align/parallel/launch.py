@@ -22,8 +22,8 @@ from typing import Any, Final, Self
 from reprod_align.errors import ReprodError
 from reprod_align.pair.remote import make_environment
 from reprod_align.pair.wire import Wire
-from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH
 from reprod_align.parallel.mesh import Mesh
+from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH
 
 TIME_LIMIT: Final = 300.0
 """seconds that every rank gets for one answer, unless another limit is given"""
@@ -115,7 +115,9 @@ class Ranks:
                     return [answers.get(r, answers[failed[0]]) for r in range(self.mesh.size)]
                 late = next(r for r in range(self.mesh.size) if r not in answers)
                 waited = f"has not answered for {self._limit:.0f} s"
-                raise self._fail(late, f"{waited}, as a collective does that another rank never enters")
+                raise self._fail(
+                    late, f"{waited}, as a collective does that another rank never enters"
+                )
             try:
                 answers[rank] = self._wires[rank].receive()
             except (EOFError, OSError):
@@ -210,7 +212,9 @@ class Ranks:
         if not log.is_file() or not log.stat().st_size:
             log = self._logs / "launch.log"
         said = _read_last_line(log)
-        self.broken = RankFailure(f"rank {rank} of {self.mesh.size} {how}{code}: {said}; log: {log}")
+        self.broken = RankFailure(
+            f"rank {rank} of {self.mesh.size} {how}{code}: {said}; log: {log}"
+        )
         return self.broken
 
     def _find_code(self, rank: int) -> str:

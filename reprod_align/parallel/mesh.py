@@ -12,11 +12,11 @@ from reprod_align.model.trace import Array
 import numpy as np
 
 Axis = Literal["dp", "tp"]
+_GLOO: Final = "(Unimplemented) ProcessGroupGLOO does not support {} with sync_op flag."
 _REFUSED: Final = {
-    "pp": "PipelineLayer.train_batch sends whole micro-batches with batched isend/irecv, which gloo lacks",
-    "ep": "experts exchange tokens with all_to_all, which gloo lacks",
-    "sharding": "its optimizer scatters gradients with reduce_scatter, which gloo lacks",
-    "cp": "Paddle has no context parallel layers in fleet",
+    "pp": "PipelineLayer.train_batch needs batch_isend_irecv, which fails on gloo: unbound_buffer.cc:133] TIMEOUT",
+    "ep": f"experts exchange tokens: {_GLOO.format('all_to_all')}",
+    "sharding": f"its optimizer scatters gradients: {_GLOO.format('reduce_scatter')}",
 }
 """degrees that are refused, and why"""
 _WORD: Final = re.compile(r"(dp|tp)=(\d{1,4})|(sp)|([a-z_]+)(?:=\d+)?")
@@ -72,7 +72,9 @@ def parse_mesh(text: str) -> Mesh:
         if found and found[4] in _REFUSED:
             raise ReprodError(f"--parallel {word}: {_REFUSED[found[4]]}; see docs/parallel.md")
         if not found or found[4]:
-            raise ReprodError(f"--parallel {text[:40]!r}: expected words such as tp=2, dp=2 or tp=2,sp")
+            raise ReprodError(
+                f"--parallel {text[:40]!r}: expected words such as tp=2, dp=2 or tp=2,sp"
+            )
         name, degree = (found[1], int(found[2])) if found[1] else ("sp", 1)
         if name in given or degree < 1:
             raise ReprodError(f"--parallel {text[:40]!r}: {word} stands there twice, or is 0")
@@ -81,7 +83,9 @@ def parse_mesh(text: str) -> Mesh:
     if mesh.sp and mesh.tp == 1:
         raise ReprodError("--parallel sp: the sequence is cut among the ranks of tp: give tp=2,sp")
     if mesh.size < 2:
-        raise ReprodError(f"--parallel {text[:40]!r}: one rank is no parallel run: give tp=2 or dp=2")
+        raise ReprodError(
+            f"--parallel {text[:40]!r}: one rank is no parallel run: give tp=2 or dp=2"
+        )
     return mesh
 
 
@@ -105,7 +109,9 @@ def find_order(whole: dict[str, Array], seen: Sequence[dict[str, Array]]) -> Arr
     for replica, inputs in enumerate(seen):
         for row, key in enumerate(_digest_rows({name: inputs[name] for name in batched})):
             if key not in free:
-                raise ReprodError(f"replica {replica} is given a row, number {row}, that is no example")
+                raise ReprodError(
+                    f"replica {replica} is given a row, number {row}, that is no example"
+                )
             numbers = free[key]
             order.append(numbers.pop(0) if len(numbers) > 1 else numbers[0])
     return np.array(order)

@@ -55,7 +55,9 @@ class Placement:
         else:
             ends = np.cumsum([size // mesh.tp for size in self.pieces])[:-1]
             cut = [np.split(part, ends, self.tp) for part in parts]
-            whole = np.concatenate([one for piece in zip(*cut, strict=True) for one in piece], self.tp)
+            whole = np.concatenate(
+                [one for piece in zip(*cut, strict=True) for one in piece], self.tp
+            )
         if self.length is None:
             return whole
         return np.ascontiguousarray(np.take(whole, range(self.length), self.tp))
@@ -152,5 +154,7 @@ def guess(local: Shape, whole: Shape, mesh: Mesh) -> Iterator[Placement]:
     """Yield how a tensor of shape `whole`, its axes in any order, may be cut into parts of shape `local`."""
     axes: list[int | None] = [*range(len(local)), None]  # examples come first
     for dp, tp in product(axes if mesh.dp > 1 else [None], [None, *reversed(range(len(local)))]):
-        if (tp is None or mesh.tp > 1) and _whole_shape(local, dp, tp, mesh) == tuple(sorted(whole)):
+        if (tp is None or mesh.tp > 1) and _whole_shape(local, dp, tp, mesh) == tuple(
+            sorted(whole)
+        ):
             yield Placement(dp, tp)

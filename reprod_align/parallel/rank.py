@@ -30,8 +30,8 @@ from reprod_align.pair.blame import locate_error
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel.draws import ShardedDraws
-from reprod_align.parallel.messages import ADDRESS, KEY, MESH, LIFELINE, Asked, Opened
 from reprod_align.parallel.mesh import Mesh, parse_mesh
+from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
 
 import numpy as np
 
@@ -54,7 +54,9 @@ class _AskingPins:
         return self._ask(call, "outputs")
 
     def _ask(self, call: Call, which: str) -> dict[str, Pin]:
-        leaves = {at: (leaf.array, leaf.differentiable) for at, leaf in getattr(call, which).items()}
+        leaves = {
+            at: (leaf.array, leaf.differentiable) for at, leaf in getattr(call, which).items()
+        }
         self._wire.send(Asked(which, call.path, call.index, call.parent, leaves))
         answer: dict[str, Pin] = _require(self._wire.receive())
         return answer
@@ -84,7 +86,9 @@ def _require(answer: Any) -> Any:
 class RankSide(LocalSide):
     """The port on this rank."""
 
-    def __init__(self, made: Any, functions: Sequence[Any], wire: Wire, mesh: Mesh, rank: int) -> None:
+    def __init__(
+        self, made: Any, functions: Sequence[Any], wire: Wire, mesh: Mesh, rank: int
+    ) -> None:
         """Take what the file's paddle_model() returned, wrapped by the engine or not."""
         super().__init__(side, settings, shared_random, engine.unwrap(made), *functions)
         self._wrapped, self._wire, self._mesh, self._rank = made, wire, mesh, rank
@@ -100,10 +104,14 @@ class RankSide(LocalSide):
         """Return what `LocalSide` does; the engine's layers are Linear and Embedding."""
         info = super().describe()
         borders = engine.read_borders(self.model)
-        modules = {path: _name_kind(known, borders.get(path)) for path, known in info.modules.items()}
+        modules = {
+            path: _name_kind(known, borders.get(path)) for path, known in info.modules.items()
+        }
         return replace(info, modules=modules)
 
-    def run(self, inputs: Any, training: bool, draws: KeyedDraws, *rest: Any, **options: Any) -> Any:
+    def run(
+        self, inputs: Any, training: bool, draws: KeyedDraws, *rest: Any, **options: Any
+    ) -> Any:
         """Run forward and backward once; see `Side.run`."""
         self.streams = []
         sharded = ShardedDraws.of(draws, self._mesh, self._rank, self._note_stream)
@@ -127,7 +135,9 @@ class RankSide(LocalSide):
     def optimizer_settings(self) -> OptimizerSettings:
         """Return how the optimizer treats each parameter."""
         optimizer, _ = self._make()
-        found: OptimizerSettings = settings.optimizer_settings(engine.innermost(optimizer), self.model)
+        found: OptimizerSettings = settings.optimizer_settings(
+            engine.innermost(optimizer), self.model
+        )
         return found
 
 
@@ -144,13 +154,15 @@ class _Served:
     def __init__(self, file: PairFile, wire: Wire, mesh: Mesh, rank: int) -> None:
         engine.seed_streams()
         only_dp = mesh.tp == 1  # DataParallel's buckets keep the dtype in which it is made
-        side.paddle.set_default_dtype("float64" if only_dp else "float32")
+        engine.set_default_dtype("float64" if only_dp else "float32")
         try:
             made = file.find_maker("paddle")()
         finally:
-            side.paddle.set_default_dtype("float32")
+            engine.set_default_dtype("float32")
         if not side.is_module(made):
-            raise ReprodError(f"paddle_model() returned a {type(made).__name__}, no paddle.nn.Layer")
+            raise ReprodError(
+                f"paddle_model() returned a {type(made).__name__}, no paddle.nn.Layer"
+            )
         obstacle = side.find_obstacle(made)
         if obstacle:
             raise ReprodError(f"paddle_model() {obstacle}")
@@ -178,7 +190,8 @@ class _Served:
             return self._run(*arguments, **options)
         if name == "train":
             objective = _AskingObjective(self._wire) if arguments[3] else None
-            return self.side.train(*arguments[:3], objective, *arguments[4:])
+            inputs, steps, draws, _, gradients, rates = arguments
+            return self.side.train(inputs, steps, draws, objective, gradients, rates)  # type: ignore[arg-type]
         found = getattr(self.side, name)
         result = found(*arguments, **options) if name in _METHODS else found
         return dict(result) if isinstance(result, Mapping) else result
@@ -189,7 +202,11 @@ class _Served:
     ) -> Any:  # fmt: skip
         objective = _AskingObjective(self._wire) if asks else None
         pins = _AskingPins(self._wire) if pinned else NO_PINS
-        return self.side.run(inputs, training, draws, keep, objective, pins, wanted, **options)  # type: ignore[arg-type]
+        return self.side.run(inputs, training, draws, keep, objective, pins, wanted, **options)
+
+
+def _open(stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int) -> _Served:
+    return _Served(stack.enter_context(open_file(path, PairFile)), wire, mesh, rank)
 
 
 def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
@@ -204,13 +221,11 @@ def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
                 return
             if name == "open":
                 path = Path(arguments[0])
+                seen = replace(mesh, order=arguments[1])
                 stack.close()
                 served = None
 
-                def load() -> _Served:
-                    return _Served(stack.enter_context(open_file(path, PairFile)), wire, mesh, rank)
-
-                made = _try(path, load)
+                made = _try(path, partial(_open, stack, path, wire, seen, rank))
                 served = None if isinstance(made, ReprodError) else made
                 wire.send(made if served is None else _try(path, served.describe))
             elif served is not None:

@@ -1,9 +1,9 @@
 """Why ranks hold other numbers than they should: known mistakes, tried on the numbers. Knows numpy only."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Final
+from typing import Any, Final
 
 from reprod_align.base.difference import gap
 from reprod_align.model.trace import Array
@@ -40,7 +40,9 @@ class Held:
     @property
     def wrong(self) -> list[int]:
         """The ranks that hold something else than they should."""
-        return [r for r in range(self.mesh.size) if not self.agrees(self.parts[r], self.expected[r])]
+        return [
+            r for r in range(self.mesh.size) if not self.agrees(self.parts[r], self.expected[r])
+        ]
 
     def agrees(self, first: Array, second: Array) -> bool:
         """Tell whether two arrays are the same as far as float64 goes."""
@@ -62,9 +64,18 @@ class Held:
 def explain(held: Held) -> Reason | None:
     """Return the mistake that explains what the ranks hold; None if none is known, or all is right."""
     wrong = held.wrong
-    if not wrong or any(part.shape != e.shape for part, e in zip(held.parts, held.expected, strict=True)):
+    if not wrong or any(
+        part.shape != e.shape for part, e in zip(held.parts, held.expected, strict=True)
+    ):
         return None
-    for find in (_find_none, _find_unreduced, _find_wrong_group, _find_factor, _find_exchange, _find_order):
+    for find in (
+        _find_none,
+        _find_unreduced,
+        _find_wrong_group,
+        _find_factor,
+        _find_exchange,
+        _find_order,
+    ):
         found = find(held)
         if found is not None:
             return found
@@ -94,13 +105,21 @@ def _find_unreduced(held: Held) -> Reason | None:
         sums = {rank: sum(held.parts[other] for other in held.mesh.peers(rank, axis))
                 for rank in range(held.mesh.size)}  # fmt: skip
         if _match(held, sums, 1.0):
-            return Reason(f"it is not summed over {axis}: the {count} ranks' parts add up to it", axis, held.wrong[0])
+            return Reason(
+                f"it is not summed over {axis}: the {count} ranks' parts add up to it",
+                axis,
+                held.wrong[0],
+            )
         if _match(held, sums, 1.0 / count):
-            return Reason(f"it is not averaged over {axis}: the {count} ranks' parts have it as their mean", axis, held.wrong[0])
+            return Reason(
+                f"it is not averaged over {axis}: the {count} ranks' parts have it as their mean",
+                axis,
+                held.wrong[0],
+            )
     return None
 
 
-def _match(held: Held, sums: dict[int, Array], times: float) -> bool:
+def _match(held: Held, sums: Mapping[int, Any], times: float) -> bool:
     return all(held.agrees(sums[rank] * times, held.expected[rank]) for rank in held.wrong)
 
 
@@ -110,17 +129,29 @@ def _find_wrong_group(held: Held) -> Reason | None:
     if mesh.tp == 1 or held.placement.tp is None:
         return None
     groups = mesh.groups("tp")
-    means = {rank: sum(held.expected[other] for other in group) / mesh.tp for group in groups for rank in group}
-    same = all(held.agrees(held.parts[group[0]], held.parts[rank]) for group in groups for rank in group)
+    means: dict[int, Any] = {
+        rank: sum(held.expected[other] for other in group) / mesh.tp
+        for group in groups
+        for rank in group
+    }
+    same = all(
+        held.agrees(held.parts[group[0]], held.parts[rank]) for group in groups for rank in group
+    )
     if not same:
         return None
     if mesh.dp > 1 and not held.agrees(held.parts[0], held.parts[mesh.tp]):
-        both = sum(held.parts) / mesh.size
+        both: Any = sum(held.parts) / mesh.size
         if held.agrees(both, means[0]):
-            return Reason("it is averaged over tp, whose ranks hold other parts, in place of dp", "tp", held.wrong[0])
+            return Reason(
+                "it is averaged over tp, whose ranks hold other parts, in place of dp",
+                "tp",
+                held.wrong[0],
+            )
     for times, word in ((1.0, "averaged"), (float(mesh.tp), "summed")):
         if held.all_agree(lambda rank, times=times: means[rank] * times):  # type: ignore[misc]
-            return Reason(f"it is {word} over tp, whose ranks hold other parts of it", "tp", held.wrong[0])
+            return Reason(
+                f"it is {word} over tp, whose ranks hold other parts of it", "tp", held.wrong[0]
+            )
     return None
 
 
@@ -139,12 +170,24 @@ def _find_factor(held: Held) -> Reason | None:
         if np.isclose(factor, count, rtol=_CLOSE):
             how = "in place of averaged" if axis == "dp" else "although every rank has all of it"
             how = "of parts" if is_cut and axis == "tp" else how
-            return Reason(f"it is {count} times what it should be{where}: summed over {axis} {how}", axis, rank)
+            return Reason(
+                f"it is {count} times what it should be{where}: summed over {axis} {how}",
+                axis,
+                rank,
+            )
         if np.isclose(factor, 1 / count, rtol=_CLOSE):
-            how = "averaged twice" if axis == "dp" else "averaged, or divided, in place of taken whole"
-            return Reason(f"it is 1/{count} of what it should be{where}: over {axis} {how}", axis, rank)
+            how = (
+                "averaged twice"
+                if axis == "dp"
+                else "averaged, or divided, in place of taken whole"
+            )
+            return Reason(
+                f"it is 1/{count} of what it should be{where}: over {axis} {how}", axis, rank
+            )
     times = f"{factor:.6g} times"
-    return Reason(f"it is {times} what it should be{where}", _axis_of(held.mesh, rank) if where else "", rank)
+    return Reason(
+        f"it is {times} what it should be{where}", _axis_of(held.mesh, rank) if where else "", rank
+    )
 
 
 def _find_exchange(held: Held) -> Reason | None:
@@ -152,7 +195,12 @@ def _find_exchange(held: Held) -> Reason | None:
     rank = held.wrong[0]
     for other in range(held.mesh.size):
         if other != rank and held.agrees(held.parts[rank], held.expected[other]):
-            return Reason(f"rank {rank} holds what rank {other} should", _axis_of(held.mesh, rank, other), rank, True)
+            return Reason(
+                f"rank {rank} holds what rank {other} should",
+                _axis_of(held.mesh, rank, other),
+                rank,
+                True,
+            )
     return None
 
 
@@ -168,13 +216,21 @@ def _find_order(held: Held) -> Reason | None:
         pieces = np.split(expected, blocks, axis)
         for order in permutations(range(blocks)):
             if held.agrees(part, np.concatenate([pieces[n] for n in order], axis)):
-                text = f"rank {rank} holds its part in another order: blocks {order} of {blocks} along axis {axis}"
+                where = f"blocks {order} of {blocks} along axis {axis}"
+                text = f"rank {rank} holds its part in another order: {where}"
                 return Reason(text, "tp", rank, True)
     if np.array_equal(np.sort(part, None), np.sort(expected, None)):
-        return Reason(f"rank {rank} holds its part with its numbers in another order", "tp", rank, True)
-    rows, known = _rows(part, axis), _rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis)
+        return Reason(
+            f"rank {rank} holds its part with its numbers in another order", "tp", rank, True
+        )
+    rows, known = (
+        _rows(part, axis),
+        _rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis),
+    )
     if len(rows) > 1 and rows <= known:
-        text = f"rank {rank} holds other slices along axis {axis} than its own: cut in another order"
+        text = (
+            f"rank {rank} holds other slices along axis {axis} than its own: cut in another order"
+        )
         return Reason(text, "tp", rank, True)
     return None
 

@@ -5,9 +5,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from reprod_align.base.difference import gap
 from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import name_inputs
 from reprod_align.model.projection import Projection
@@ -39,6 +37,7 @@ class Overheard:
     """of its parameters and buffers, as they are"""
 
     def __getattr__(self, name: str) -> Any:
+        """Return what the side has."""
         return getattr(self.side, name)
 
     def describe(self) -> ModelInfo:
@@ -98,7 +97,7 @@ class ParallelSide:
         """
         self._ranks, self._overheard, self.mesh = ranks, overheard, mesh
         self._fused = dict(fused or {})
-        opened: list[Opened] = _require(ranks.ask("open", file))
+        opened: list[Opened] = _require(ranks.ask("open", file, mesh.order))
         self._opened = opened[0]
         self.name = self._opened.name
         self.apart: list[Apart] = []
@@ -184,7 +183,11 @@ class ParallelSide:
         pieces = next((tuple(p) for end, p in self._fused.items() if tensor.name.endswith(end)), ())
         placement = Placement(None, axis, pieces)
         whole = self._enlarge(tensor.shape, placement)
-        length = self._find_length(whole, axis, kind) if kind in ("vocabulary", "column", "cut") else None
+        length = (
+            self._find_length(whole, axis, kind)
+            if kind in ("vocabulary", "column", "cut")
+            else None
+        )
         return replace(placement, length=length, padded=whole[axis] if length else 0)
 
     def _find_length(self, whole: Shape, axis: int, kind: str) -> int | None:
@@ -202,7 +205,8 @@ class ParallelSide:
     def _is_vocabulary(self, size: int) -> bool:
         assert self._local is not None
         return any(
-            kind == "vocabulary" and self._local.tensors[name].shape[axis or 0] * self.mesh.tp == size
+            kind == "vocabulary"
+            and self._local.tensors[name].shape[axis or 0] * self.mesh.tp == size
             for name, (axis, kind) in self._opened.shards.items()
             if name in self._local.tensors
         )
@@ -394,13 +398,22 @@ class ParallelSide:
         rates: Sequence[Sequence[float]] | None = None,
     ) -> list[Step]:
         """Train for `steps` steps on every rank."""
-        questions = []
+        questions: list[Any] = []
         for rank in self._every:
             own = None if gradients is None else [self._scatter(g, rank) for g in gradients]
-            given = self._cut_inputs(inputs, rank), steps, list(draws), objective is not None, own, rates
+            given = (
+                self._cut_inputs(inputs, rank),
+                steps,
+                list(draws),
+                objective is not None,
+                own,
+                rates,
+            )
             questions.append(("train", given, {}))
         taken: list[list[Step]] = self._converse(questions, NO_PINS, objective)
-        return [self._join_steps(number, step) for number, step in enumerate(zip(*taken, strict=True))]
+        return [
+            self._join_steps(number, step) for number, step in enumerate(zip(*taken, strict=True))
+        ]
 
     def _cut_inputs(self, inputs: Inputs, rank: int) -> Inputs:
         replica, _ = self.mesh.coordinates(rank)
@@ -428,7 +441,9 @@ class ParallelSide:
             if len(keys) > 1:
                 first, other = asked[0], next(o for o in asked if o.path != asked[0].path or
                                               o.leaves.keys() != asked[0].leaves.keys())  # fmt: skip
-                error = ReprodError(f"the ranks run different modules: {first.path!r} and {other.path!r}")
+                error = ReprodError(
+                    f"the ranks run different modules: {first.path!r} and {other.path!r}"
+                )
                 self._ranks.send([error] * self.mesh.size)
                 continue
             self._ranks.send(self._answer(asked, pins, objective))
@@ -449,7 +464,8 @@ class ParallelSide:
             weights = objective.weigh(leaves)
             return [{at: self.cut_gradient(w, placements[at], rank) for at, w in weights.items()}
                     for rank in self._every]  # fmt: skip
-        call: Call = Call(first.path, first.index, first.parent, **{which: leaves})
+        call: Call = Call(first.path, first.index, first.parent)
+        setattr(call, which, leaves)
         pinned = pins.inputs(call) if which == "inputs" else pins.outputs(call)
         return [{at: self._cut_pin(pin, placements[at], rank) for at, pin in pinned.items()}
                 for rank in self._every]  # fmt: skip
@@ -505,9 +521,7 @@ class ParallelSide:
             joined.input_gradients = self._join_input_gradients(traces, inputs)
         return joined
 
-    def _mean_loss(
-        self, losses: Sequence[float], is_loss: bool, step: int | None = None
-    ) -> float:
+    def _mean_loss(self, losses: Sequence[float], is_loss: bool, step: int | None = None) -> float:
         parts = [_scalar(loss) for loss in losses]
         ranks = differ(parts, self.mesh, "tp") if is_loss else None
         if ranks is not None:
@@ -597,4 +611,3 @@ def _require(answers: list[Any]) -> list[Any]:
                 answer.add_note(f"on rank {rank}")
             raise answer
     return answers
-

@@ -34,7 +34,9 @@ copy_weights = FAULT not in ("shards-exchanged", "shard-order", "shard-transpose
 
 def paddle_inputs(inputs, replica, replicas):
     rows = np.arange(B)
-    own = rows[replica::replicas] if OPTIONS.get("interleaved") else np.split(rows, replicas)[replica]
+    own = (
+        rows[replica::replicas] if OPTIONS.get("interleaved") else np.split(rows, replicas)[replica]
+    )
     if FAULT == "dp-same-data":
         own = np.split(rows, replicas)[0]
     if FAULT == "dp-overlap" and replica == 1:
@@ -175,7 +177,6 @@ def paddle_model():
     mpu, hcg = fleet.meta_parallel, fleet.get_hybrid_communicate_group()
     group, tp = hcg.get_model_parallel_group(), hcg.get_model_parallel_world_size()
     part = hcg.get_model_parallel_rank()
-    replica = hcg.get_data_parallel_rank()
 
     class Column(spu.ColumnSequenceParallelLinear if SP else mpu.ColumnParallelLinear):
         """The engine's own, or with a mistake."""
@@ -206,7 +207,9 @@ def paddle_model():
             if self.fault == "reduce-missing":
                 return functional.linear(x, self.weight, self.bias)
             if self.fault == "bias-on-each-rank":
-                return mp_ops._mp_allreduce(functional.linear(x, self.weight, self.bias), group=group)
+                return mp_ops._mp_allreduce(
+                    functional.linear(x, self.weight, self.bias), group=group
+                )
             if self.fault == "reduce-averages":
                 y = mp_ops._mp_allreduce(functional.linear(x, self.weight), group=group)
                 return y / tp + self.bias
@@ -277,7 +280,9 @@ def paddle_model():
             k, v = (t.repeat_interleave(HEADS // GROUPS, 1) for t in (k, v))
             scores = q @ k.transpose([0, 1, 3, 2]) / D**0.5
             mask = paddle.ones([n, n], "bool").tril()
-            scores = functional.softmax(paddle.where(mask, scores, paddle.full_like(scores, -1e9)), -1)
+            scores = functional.softmax(
+                paddle.where(mask, scores, paddle.full_like(scores, -1e9)), -1
+            )
             y = (self.drop(scores) @ v).transpose([0, 2, 1, 3]).reshape([b, n, heads * D])
             return self.out(y.transpose([1, 0, 2]) if SP else y)
 
@@ -329,7 +334,9 @@ def paddle_model():
             self.tied = TIED or MODEL == "decoder"
             gather = OPTIONS.get("gather", False)
             if not self.tied:
-                self.head = mpu.ColumnParallelLinear(H, PADDED, has_bias=False, gather_output=gather)
+                self.head = mpu.ColumnParallelLinear(
+                    H, PADDED, has_bias=False, gather_output=gather
+                )
             self.gather = gather
             self.ce = mpu.ParallelCrossEntropy()
 
@@ -388,7 +395,12 @@ def paddle_model():
         last.up.fault = FAULT
         if MODEL == "decoder" and FAULT == "bias-missing":
             last.attention.qkv.fault = FAULT
-    if FAULT in ("reduce-missing", "bias-on-each-rank", "reduce-averages", "reduce-without-gradient"):
+    if FAULT in (
+        "reduce-missing",
+        "bias-on-each-rank",
+        "reduce-averages",
+        "reduce-without-gradient",
+    ):
         last.down.fault = FAULT
     if FAULT == "offset":
         model.embed.fault = FAULT
@@ -407,7 +419,7 @@ def paddle_model():
     if FAULT == "rank-of-another":
         last.down.weight.register_hook(_from_other(group, tp))
     if SP:
-        for path, layer in model.named_sublayers():
+        for _, layer in model.named_sublayers():
             if isinstance(layer, nn.LayerNorm):
                 for parameter in (layer.weight, layer.bias):
                     skip = FAULT == "sp-norm-unmarked" and layer is last.norm2
@@ -465,7 +477,7 @@ def _load_own(model, part, tp, last):
             if at_fault and FAULT == "shards-exchanged":
                 own = tp - 1 - part
             if name.endswith(tuple(globals().get("fused", {}))) and "qkv" in name:
-                pieces = np.split(whole, np.cumsum(fused[name[name.index("qkv"):]])[:-1], axis)
+                pieces = np.split(whole, np.cumsum(fused[name[name.index("qkv") :]])[:-1], axis)
                 whole = np.concatenate([np.split(p, tp, axis)[own] for p in pieces], axis)
             else:
                 whole = np.split(whole, tp, axis)[own]
@@ -478,14 +490,7 @@ def _load_own(model, part, tp, last):
 
 
 def _torch_weights():
-    import os
-    import subprocess
-    import sys
-    import tempfile
-
-    import torch
-
-    return torch_model().state_dict() if "torch" in sys.modules or torch and os and subprocess and tempfile else {}
+    return torch_model().state_dict()
 
 
 def paddle_loss(output):
@@ -510,7 +515,11 @@ def paddle_optimizer(model):
         cut = {p.name for p in parameters if p.is_distributed}
         skip = FAULT == "decay-of-shards"
         made = paddle.optimizer.AdamW(
-            rate, epsilon=1e-4, parameters=parameters, weight_decay=0.1, grad_clip=clip,
+            rate,
+            epsilon=1e-4,
+            parameters=parameters,
+            weight_decay=0.1,
+            grad_clip=clip,
             apply_decay_param_fun=(lambda name: name not in cut) if skip else None,
         )
     if FAULT in ("dp-unreduced", "clip-of-own-part"):

@@ -41,7 +41,9 @@ def test_a_file_that_raises_and_a_rank_that_dies(ranks: Ranks, tmp_path: Path) -
     case = next(case for case in CASES if case.name == "faithful-plain")
     path = case.write(tmp_path)
     text = path.read_text()
-    path.write_text(text.replace("    model = Model()\n    last", "    raise KeyError('planted')\n    last"))
+    path.write_text(
+        text.replace("    model = Model()\n    last", "    raise KeyError('planted')\n    last")
+    )
     with pytest.raises(ReprodError, match="planted"):
         align_parallel(path, "tp=2", ranks=ranks)
     dying = "    import os\n    part == 1 and os._exit(9)\n    model = Model()\n    last"

@@ -12,7 +12,11 @@ import numpy as np
 import paddle
 import pytest
 
-LIES = {"up": Placement(None, 1), "qkv": Placement(None, 1, (4, 2, 2)), "embed": Placement(None, 0, (), 5, 6)}
+LIES = {
+    "up": Placement(None, 1),
+    "qkv": Placement(None, 1, (4, 2, 2)),
+    "embed": Placement(None, 0, (), 5, 6),
+}
 MESH = Mesh(1, 2)
 
 

@@ -25,7 +25,9 @@ WHOLE = np.arange(8 * 12, dtype=float).reshape(8, 12)
         Placement(None, 0, (), 8, 12),
     ],
 )
-@pytest.mark.parametrize("mesh", [TP, BOTH, replace(BOTH, order=np.array([0, 2, 4, 6, 1, 3, 5, 7]))])
+@pytest.mark.parametrize(
+    "mesh", [TP, BOTH, replace(BOTH, order=np.array([0, 2, 4, 6, 1, 3, 5, 7]))]
+)
 def test_what_is_cut_goes_together_again(placement: Placement, mesh: Mesh) -> None:
     if placement.dp is not None and mesh.dp == 1:
         placement = replace(placement, dp=None)

@@ -200,7 +200,7 @@ def _broadcast_input_data(hcg: Any, *inputs: Any, **kwargs: Any) -> Any:
 class _ClipGrad(hybrid_parallel_optimizer.HybridParallelClipGrad):  # type: ignore[misc]
     """Counts float64 gradients in the norm: Paddle's own leaves them out, and so clips nothing."""
 
-    @paddle.no_grad()
+    @paddle.no_grad()  # type: ignore[untyped-decorator]
     def _dygraph_clip(self, params_grads: Any) -> Any:
         sums = {True: paddle.zeros([1], "float64"), False: paddle.zeros([1], "float64")}
         for parameter, gradient in params_grads:

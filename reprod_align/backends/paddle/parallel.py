@@ -52,6 +52,11 @@ def start_engine(degrees: dict[str, int]) -> list[str]:
     return stand_in()
 
 
+def set_default_dtype(dtype: str) -> None:
+    """Let what is made from now on be of this dtype, unless it says another."""
+    paddle.set_default_dtype(dtype)
+
+
 def seed_streams() -> None:
     """Give every rank the engine's random streams: one that all share, and one of its own."""
     hcg = fleet.get_hybrid_communicate_group()
