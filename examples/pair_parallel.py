@@ -8,7 +8,6 @@ inputs = {"ids": _source.integers(0, V, (4, 7)), "labels": _source.integers(0, V
 
 
 def torch_model():
-    import torch
     from torch import nn
     from torch.nn import functional
 

@@ -14,7 +14,7 @@ import numpy as np
 Axis = Literal["dp", "tp"]
 _GLOO: Final = "(Unimplemented) ProcessGroupGLOO does not support {} with sync_op flag."
 _REFUSED: Final = {
-    "pp": "PipelineLayer.train_batch needs batch_isend_irecv, which fails on gloo: unbound_buffer.cc:133] TIMEOUT",
+    "pp": "its batch_isend_irecv fails on gloo: unbound_buffer.cc:133] TIMEOUT self_rank = -1",
     "ep": f"experts exchange tokens: {_GLOO.format('all_to_all')}",
     "sharding": f"its optimizer scatters gradients: {_GLOO.format('reduce_scatter')}",
 }
