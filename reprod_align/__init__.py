@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from reprod_align.errors import ReprodError
     from reprod_align.mending.fix import fix
     from reprod_align.mending.result import Mend, Mended
+    from reprod_align.parallel.align import align_parallel
     from reprod_align.records.compare import compare_records
     from reprod_align.records.diff import Difference, compare_arrays
     from reprod_align.records.gate import Gate, check
@@ -49,6 +50,7 @@ __all__ = [
     "Rule",
     "STRICT",
     "align",
+    "align_parallel",
     "align_sections",
     "check",
     "compare_arrays",
@@ -66,6 +68,7 @@ _HOMES = {
     "errors": "ReprodError",
     "mending.fix": "fix",
     "mending.result": "Mend Mended",
+    "parallel.align": "align_parallel",
     "records.compare": "compare_records",
     "records.diff": "Difference compare_arrays",
     "records.gate": "Gate check",

@@ -57,15 +57,19 @@ class KeyedDraws:
     def _draw(
         self, shape: Shape, draw: Callable[[np.random.Generator, Shape], NDArray[Any]]
     ) -> NDArray[Any]:
+        key, source = self._begin(tuple(shape))
+        wanted = self.asked.get(key, tuple(shape))
+        return lay_out(draw, source, wanted, tuple(shape))
+
+    def _begin(self, shape: Shape) -> tuple[tuple[Place, int], np.random.Generator]:
+        """Note a draw; return its key, and the generator that is its alone."""
         place = self._paired_place()
         key = place, self._counts[place]
         self._counts[place] += 1
-        self.drawn[key] = tuple(shape)
+        self.drawn[key] = shape
         text = repr((self.seed, key)).encode()
         words = np.frombuffer(sha256(text).digest(), dtype=np.uint32)
-        source = np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
-        wanted = self.asked.get(key, tuple(shape))
-        return _lay_out(draw, source, wanted, tuple(shape))
+        return key, np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
 
     def _paired_place(self) -> Place:
         for path, index in reversed(self.place()):
@@ -74,7 +78,7 @@ class KeyedDraws:
         return "", 0
 
 
-def _lay_out(
+def lay_out(
     draw: Callable[[np.random.Generator, Shape], NDArray[Any]],
     source: np.random.Generator,
     wanted: Shape,

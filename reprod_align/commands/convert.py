@@ -13,6 +13,10 @@ any models. A map made with a small model of an architecture fits a large one of
 With --torch-python or --paddle-python each model of the pair file runs in a process of its own, as in
 `reprod-align pair`; this process needs only numpy.
 
+With --parallel tp=2 the port is built on that many ranks of paddle.distributed.fleet, and DST is a folder for
+the rank files that PaddleNLP loads, model_state.tp00.pdparams and so on; or SRC is such a folder, and DST a
+PyTorch checkpoint.
+
 exit 0 converted (or, with --verify, equal), 1 faults were found, 2 it cannot be done
 """
 
@@ -24,15 +28,16 @@ from pathlib import Path
 
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import add_python_arguments, print_result, run_user_code
-from reprod_align.conversion.convert import SHARD_SIZE, Order, convert, verify
+from reprod_align.conversion.convert import SHARD_SIZE, Order, Outcome, convert, verify
 from reprod_align.conversion.models import Pair
-from reprod_align.conversion.weight_map import read_map, write_map
+from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.parallel.checkpoints import convert_parallel
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
@@ -52,6 +57,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         ("inputs", "a dict or tuple of arrays")):  # fmt: skip
         add(f"--{name}", metavar="MODULE:CALL", help=f"makes {title}, in place of --pair")
     add_python_arguments(parser)
+    add("--parallel", metavar="RANKS", help="ranks of the port: tp=2; one side is rank files")
     add("--map", type=Path, metavar="FILE", help="use this map in place of the models' own")
     add("--save-map", type=Path, metavar="FILE", help="write the map")
     add(
@@ -91,14 +97,25 @@ def run(options: Namespace) -> int:
     with run_user_code(options.pair or options.source):
         tell("making the models")
         try:
-            with _make_pair(options) as pair:
-                outcome = work(order, pair, given)
+            if options.parallel:
+                outcome = _convert_parallel(options, order, given)
+            else:
+                with _make_pair(options) as pair:
+                    outcome = work(order, pair, given)
         finally:
             tell("")
     if options.save_map and outcome.map:
         write_map(options.save_map, outcome.map)
     print_result(outcome, options.json)
     return 0 if outcome.passed else 1
+
+
+def _convert_parallel(options: Namespace, order: Order, given: WeightMap | None) -> Outcome:
+    if not options.pair or options.verify or options.dry_run:
+        raise ReprodError(
+            "--parallel needs --pair FILE.py, and goes with neither --verify nor --dry-run"
+        )
+    return convert_parallel(order, options.pair, options.parallel, given)
 
 
 def _require_apart(options: Namespace) -> None:

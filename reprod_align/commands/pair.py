@@ -26,6 +26,11 @@ whose weights are not loaded, `torch_weights` says where they lie (safetensors, 
 folder with a sharded checkpoint), and `paddle_weights`, if it is given, where Paddle's own lie (.pdparams
 too).
 
+With --parallel the port runs on several ranks of paddle.distributed.fleet, which it is built for, and the
+reference stays one process: tp=2, dp=2, "tp=2,sp" or "dp=2,tp=2". The file may then define
+paddle_inputs(inputs, replica, replicas), what a replica of dp is given, and `fused`, a dict from the end of
+a parameter's name to the sizes of the parts that it holds.
+
 exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
@@ -51,6 +56,8 @@ from reprod_align.page.places import require_place
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
+from reprod_align.parallel.align import align_parallel
+from reprod_align.parallel.launch import TIME_LIMIT
 from reprod_align.report import Report
 from reprod_align.report.sarif import render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
@@ -74,6 +81,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
+    parser.add_argument("--parallel", metavar="RANKS", help='ranks of the port, as "tp=2", "dp=2"')
+    parser.add_argument("--time-limit", type=read_seconds, metavar="SECONDS", default=TIME_LIMIT,
+                        help="with --parallel: that a rank gets for an answer (300)")  # fmt: skip
+    parser.add_argument(
+        "--logs", type=Path, metavar="FOLDER", help="with --parallel: the ranks' logs"
+    )
     parser.add_argument(
         "--editor", default="", choices=EDITORS,
         help="with --report: its lines of source are links that open this editor here",
@@ -91,6 +104,17 @@ def read_size(text: str) -> int:
     if size < 1:
         raise ArgumentTypeError(f"expected a size such as 8G or 512M, got {text[:30]!r}")
     return size
+
+
+def read_seconds(text: str) -> float:
+    """Return a number of seconds above 0. Raises ArgumentTypeError for another text."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise ArgumentTypeError(f"expected a number of seconds, got {text[:30]!r}")
+    return seconds
 
 
 def run(options: Namespace) -> int:
@@ -118,6 +142,8 @@ def judge_pair(options: Namespace) -> Report:
     with run_user_code(options.file):
         tell("making the models")
         try:
+            if options.parallel is not None:
+                return _judge_parallel(options)
             if options.sections is not None:
                 return _judge_sections(options)
             if options.torch_python or options.paddle_python:
@@ -164,6 +190,15 @@ def _judge_sections(options: Namespace) -> Report:
         )
         report.remarks += file.remarks()
         return report
+
+
+def _judge_parallel(options: Namespace) -> Report:
+    """Compare with the port on several ranks."""
+    if options.sections is not None or options.torch_python or options.memory:
+        raise ReprodError("--parallel goes with neither --sections, --torch-python nor --memory")
+    return align_parallel(
+        options.file, options.parallel, options.time_limit, options.logs, options.paddle_python
+    )
 
 
 def _judge_apart(

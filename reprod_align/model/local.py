@@ -332,6 +332,8 @@ class LocalSide:
             if scalar is not None and self.fw.carries_gradient(scalar):
                 with self._blame("backward pass", watch):
                     watch.include_pinned(scalar).backward()
+                    if take_gradients:
+                        self.reduce_gradients()
         trace = watch.end()
         trace.drawn, trace.generators = draws.drawn, read_generators()
         trace.buffers = self._held.copy_buffers()
@@ -353,7 +355,16 @@ class LocalSide:
             if asked is not None and may_have_gradient(array):
                 asked[name] = self.fw.make_differentiable(given[name])
                 given[name] = asked[name].clone()  # a leaf could not be changed in place
-        return self.model(**given) if isinstance(inputs, Mapping) else self.model(*given.values())
+        call = self.entry
+        return call(**given) if isinstance(inputs, Mapping) else call(*given.values())
+
+    @property
+    def entry(self) -> Any:
+        """What is called with the inputs: the model, or what an engine wraps around it."""
+        return self.model
+
+    def reduce_gradients(self) -> None:
+        """Make the gradients those of the whole batch, where this process saw a part of it."""
 
     def _input(self, values: Array) -> Any:
         array = np.asarray(values)

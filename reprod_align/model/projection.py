@@ -30,16 +30,20 @@ class Projection:
             at: Leaf(framework.view(tensor), bool(framework.carries_gradient(tensor)))
             for at, tensor in outputs.items()
         }
-        expected = self.expected or arrays
-        tensors, weights = [], []
-        places = list(expected)
-        for pair in pair_outputs(expected, arrays, self.pairs):
+        weights = self.weigh(arrays)
+        tensors = [outputs[at] for at in weights]
+        return framework.weighted_sum(tensors, weights.values()) if tensors else None
+
+    def weigh(self, outputs: Mapping[str, Leaf]) -> dict[str, Array]:
+        """Return the weights of the elements of each output that counts."""
+        expected = self.expected or outputs
+        places, weights = list(expected), {}
+        for pair in pair_outputs(expected, outputs, self.pairs):
             leaf = expected[pair.expected]
             counts = self.only is None or pair.expected in self.only
-            if counts and leaf.array.dtype.kind == "f" and arrays[pair.actual].differentiable:
-                tensors.append(outputs[pair.actual])
-                weights.append(_weights(leaf, pair, places.index(pair.expected)))
-        return framework.weighted_sum(tensors, weights) if tensors else None
+            if counts and leaf.array.dtype.kind == "f" and outputs[pair.actual].differentiable:
+                weights[pair.actual] = _weights(leaf, pair, places.index(pair.expected))
+        return weights
 
 
 def pair_outputs(

@@ -36,6 +36,10 @@ def _is_name_map(value: object) -> bool:
     )
 
 
+def _are_sizes(value: object) -> bool:
+    return isinstance(value, (tuple, list)) and all(type(n) is int and n > 0 for n in value)
+
+
 _RULES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "steps": ("a whole number above 0", lambda value: type(value) is int and value > 0),
     "name_map": ("a dict from name to name", _is_name_map),
@@ -47,6 +51,7 @@ _NAMES: Final = (
     *("inputs", "INPUTS"),
     *_WEIGHTS,
     *_RULES,
+    *("paddle_inputs", "fused"),
 )
 
 
@@ -104,6 +109,26 @@ class PairFile:
         with _name_file(self.path):
             check_inputs(found)
         return found  # type: ignore[no-any-return]
+
+    def fused(self) -> Mapping[str, tuple[int, ...]]:
+        """Return the tensors of the port that hold several, by the ends of their names: how long each is."""
+        found = getattr(self._module, "fused", None) or {}
+        if not isinstance(found, Mapping) or not all(map(_are_sizes, found.values())):
+            raise ReprodError(
+                f"{self.path}: fused must be a dict from the end of a tensor's name to the sizes of its parts"
+            )
+        return {str(name): tuple(sizes) for name, sizes in found.items()}
+
+    def replica_inputs(self, inputs: Inputs, replicas: int) -> list[Inputs]:
+        """Return what each replica of a parallel run is given, [] where the file leaves that to us."""
+        function = self.find_function("paddle_inputs", 3)
+        if function is None:
+            return []
+        given = [function(inputs, replica, replicas) for replica in range(replicas)]
+        with _name_file(self.path):
+            for one in given:
+                check_inputs(one)
+        return given
 
     def settings(self) -> Settings:
         """Return what else the file says."""

@@ -107,7 +107,7 @@ class RemoteSide:
                     *([str(memory)] if memory else []),
                 )
                 chosen = launch or Launch(
-                    (python, "-m", "reprod_align.pair.child"), _environment(folder), Path.cwd()
+                    (python, "-m", "reprod_align.pair.child"), make_environment(folder), Path.cwd()
                 )
                 self._process = _start(words, theirs.fileno(), chosen, self._said)
             self._timer = _Timer(self._process, chosen.seconds)
@@ -183,7 +183,7 @@ class RemoteSide:
         """Return the error that says how the process ended, and its last words."""
         if self._timer.rang:
             return OutOfTime(f"the {self._label} was ended after {self._timer.seconds:g} s")
-        how = _describe_code(self._wait())
+        how = describe_code(self._wait())
         self._said.seek(0)
         lines = [line.strip() for line in self._said.read().decode(errors="replace").splitlines()]
         last = next((line for line in reversed(lines) if line), "nothing on stderr")
@@ -212,7 +212,8 @@ def start_sides(
         yield torch, paddle
 
 
-def _describe_code(code: int) -> str:
+def describe_code(code: int) -> str:
+    """Return how a process ended, in words."""
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
@@ -254,7 +255,7 @@ def _start(
         raise ReprodError(f"cannot start {launch.command[0]}: {error.strerror or error}") from error
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def make_environment(folder: Path) -> dict[str, str]:
     """Return the environment in which this package can be imported, and nothing that lies beside it.
 
     folder: an empty one; it gets a link to the package.

@@ -37,6 +37,11 @@ Kind = Literal[
     "optimizer-setting",
     "update",
     "training-loss",
+    "rank-reduction",
+    "rank-shard",
+    "rank-apart",
+    "rank-dropout",
+    "rank-data",
 ]
 
 KINDS: Final[Mapping[Kind, str]] = {
@@ -69,6 +74,11 @@ KINDS: Final[Mapping[Kind, str]] = {
     "optimizer-setting": "A setting of the optimizers differs.",
     "update": "The same gradients give another update of the weights.",
     "training-loss": "The losses of training steps differ.",
+    "rank-reduction": "A gradient is not reduced over the ranks as it should be.",
+    "rank-shard": "A rank holds another part of a tensor than its own.",
+    "rank-apart": "Ranks hold different numbers where they should hold the same.",
+    "rank-dropout": "Ranks draw the same random numbers for different parts, or different ones for the same.",
+    "rank-data": "A replica sees other examples than it should.",
 }
 """each kind in one sentence"""
 assert set(KINDS) == set(get_args(Kind))

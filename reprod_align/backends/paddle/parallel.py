@@ -1,0 +1,155 @@
+"""What a rank of a parallel run asks of Paddle: its engine, and how a model's tensors lie on the ranks.
+
+The engine is Paddle's own `paddle.distributed.fleet`. `start_engine` puts the stand-ins of
+`collectives` in the place of the kernels that a CPU lacks, and only there.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from reprod_align.backends.paddle.collectives import one_group_at_a_time, stand_in
+
+import paddle
+from paddle import nn
+from paddle.distributed import fleet
+from paddle.distributed.fleet.layers.mpu import mp_layers
+from paddle.distributed.fleet.layers.mpu.random import get_rng_state_tracker
+from paddle.distributed.fleet.meta_parallel.meta_parallel_base import MetaParallelBase
+from paddle.distributed.fleet.utils import sequence_parallel_utils
+from paddle.distributed.fleet.utils.hybrid_parallel_util import fused_allreduce_gradients
+
+_SEED = 20211
+_STREAMS = "global_seed", "local_seed"  # the names that PaddleNLP's models ask for
+
+
+class Shard(NamedTuple):
+    """How one tensor of a model lies on the ranks of the tensor parallel group."""
+
+    axis: int | None
+    """that is cut; None: every rank holds all of it"""
+    kind: str
+    """"column", "row", "vocabulary", "replicated", or "cut" where no layer of Paddle's says why"""
+
+
+class Border(NamedTuple):
+    """What a layer of the engine takes and gives on each rank: the axis that is cut, None for all of it."""
+
+    kind: str
+    given: int | None
+    made: int | None
+
+
+def start_engine(degrees: dict[str, int]) -> list[str]:
+    """Start `fleet` with these degrees ("dp_degree", "mp_degree"); return what stands in for kernels."""
+    strategy = fleet.DistributedStrategy()
+    strategy.hybrid_configs = {"pp_degree": 1, **degrees}
+    if paddle.is_compiled_with_cuda():
+        fleet.init(is_collective=True, strategy=strategy)
+        return []
+    with one_group_at_a_time():
+        fleet.init(is_collective=True, strategy=strategy)
+    return stand_in()
+
+
+def set_default_dtype(dtype: str) -> None:
+    """Let what is made from now on be of this dtype, unless it says another."""
+    paddle.set_default_dtype(dtype)
+
+
+def seed_streams() -> None:
+    """Give every rank the engine's random streams: one that all share, and one of its own."""
+    hcg = fleet.get_hybrid_communicate_group()
+    rank, tracker = hcg.get_model_parallel_rank(), get_rng_state_tracker()
+    fleet.meta_parallel.model_parallel_random_seed(_SEED)
+    tracker.add("global_seed", _SEED + 10_000)
+    tracker.add("local_seed", _SEED + 20_000 + rank)
+
+
+def unwrap(model: nn.Layer) -> nn.Layer:
+    """Return the layer that `fleet.distributed_model` or DataParallel wraps; another one itself."""
+    while isinstance(model, (paddle.DataParallel, MetaParallelBase)):
+        model = model._layers
+    return model
+
+
+def reduces_itself(wrapped: nn.Layer) -> bool:
+    """Tell whether the model's backward pass averages gradients over the replicas."""
+    return isinstance(wrapped, paddle.DataParallel)
+
+
+def reduces_at_step(optimizer: Any) -> bool:
+    """Tell whether the optimizer averages gradients over the replicas when it steps."""
+    return bool(getattr(optimizer, "_dp_enable", False))
+
+
+def reduce_gradients(model: nn.Layer) -> None:
+    """Average the gradients over the replicas, as `fleet`'s optimizer does before its step."""
+    with_gradient = [p for p in model.parameters() if not p.stop_gradient]
+    fused_allreduce_gradients(with_gradient, fleet.get_hybrid_communicate_group())
+
+
+def innermost(optimizer: Any) -> Any:
+    """Return the optimizer that `fleet.distributed_optimizer` wraps."""
+    while hasattr(optimizer, "_inner_opt"):
+        optimizer = optimizer._inner_opt
+    return getattr(optimizer, "user_defined_optimizer", optimizer)
+
+
+def read_shards(model: nn.Layer) -> dict[str, Shard]:
+    """Return how each tensor lies on the ranks, by its name in the model."""
+    found: dict[str, Shard] = {}
+    for path, layer in model.named_sublayers(include_self=True):
+        kind = _find_kind(layer)
+        for role, tensor in [*layer._parameters.items(), *layer._buffers.items()]:
+            if tensor is not None:
+                name = f"{path}.{role}" if path else role
+                found[name] = _read_shard(tensor, role, kind)
+    return found
+
+
+def _read_shard(tensor: paddle.Tensor, role: str, kind: str) -> Shard:
+    if not getattr(tensor, "is_distributed", False):
+        return Shard(None, "replicated")
+    axis = getattr(tensor, "split_axis", None)
+    if axis is None:
+        axis = {"column": len(tensor.shape) - 1, "row": 0, "vocabulary": 0}.get(kind, 0)
+    return Shard(int(axis), kind or "cut")
+
+
+def read_borders(model: nn.Layer) -> dict[str, Border]:
+    """Return what each layer of the engine takes and gives, by its name in the model."""
+    return {path: border for path, border in _find_borders(model)}
+
+
+def _find_borders(model: nn.Layer) -> Iterator[tuple[str, Border]]:
+    for path, layer in model.named_sublayers(include_self=True):
+        if isinstance(layer, mp_layers.ColumnParallelLinear):
+            yield path, Border("column", None, None if layer.gather_output else -1)
+        elif isinstance(layer, mp_layers.RowParallelLinear):
+            yield path, Border("row", -1 if layer.input_is_parallel else None, None)
+        elif isinstance(layer, mp_layers.VocabParallelEmbedding):
+            yield path, Border("vocabulary", None, None)
+        elif isinstance(layer, sequence_parallel_utils.ColumnSequenceParallelLinear):
+            yield path, Border("column", 0, -1)
+        elif isinstance(layer, sequence_parallel_utils.RowSequenceParallelLinear):
+            yield path, Border("row", -1, 0)
+
+
+def _find_kind(layer: nn.Layer) -> str:
+    kinds = {
+        "column": (
+            mp_layers.ColumnParallelLinear,
+            sequence_parallel_utils.ColumnSequenceParallelLinear,
+        ),
+        "row": (mp_layers.RowParallelLinear, sequence_parallel_utils.RowSequenceParallelLinear),
+        "vocabulary": (mp_layers.VocabParallelEmbedding,),
+    }
+    return next((kind for kind, classes in kinds.items() if isinstance(layer, classes)), "")
+
+
+def fingerprint_stream() -> str:
+    """Return what tells the state of the random stream now in force from another's."""
+    words = str(paddle.get_rng_state()[0]).split()
+    numbers = [word for word in words if not word.startswith("0x")]  # an address in this process
+    return hashlib.blake2b(" ".join(numbers).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,268 @@
+"""What the ranks did, held against what each should have: findings that name rank and axis."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.judge import Pair
+from reprod_align.alignment.pair_models import pair_models
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import Runner
+from reprod_align.base.difference import Gap, gap
+from reprod_align.errors import ReprodError
+from reprod_align.model.side import ModelFailure
+from reprod_align.model.trace import Array, Call
+from reprod_align.parallel.placement import Placement
+from reprod_align.parallel.reasons import Held, Reason, explain
+from reprod_align.parallel.side import Apart, ParallelSide
+from reprod_align.report import Finding, Report, Stage
+from reprod_align.report.codes import Kind
+
+import numpy as np
+
+_STAGE: Mapping[str, Stage] = {
+    "gradient": "backward",
+    "tensor": "optimizer",
+    "loss": "loss",
+    "rate": "schedule",
+}
+
+
+_BEFORE = ("weights", "forward", "loss")
+"""the stages whose faults gradients and steps inherit"""
+_ROUNDING = 1e-6  # relative: less is left to the judge, which measures rounding
+
+
+def examine(pair: Pair, port: ParallelSide, report: Report) -> None:
+    """Add to a report what the ranks tell: of findings why, and what putting together hides.
+
+    A pair that agrees, with ranks that agree, costs nothing.
+    """
+    if not report.findings and not port.apart:
+        return
+    apart = _sum_up(port.apart)
+    findings = Findings()
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(pair.reference.working("float64"))
+            stack.enter_context(port.working("float64", at_rest=True))
+            runner = pair_models(pair.reference, port, pair.inputs, "float64", pair.name_map,
+                                 pair.copy_weights, Findings())  # fmt: skip
+            _explain_weights(runner, port, report)
+            _explain_places(runner, port, report)
+            if not any(finding.stage in _BEFORE for finding in report.findings):
+                _explain_gradients(runner, port, report, findings)
+            pairing: Pairing | None = runner.pairing
+    except (ModelFailure, ReprodError):
+        pairing = None  # what was found stands without it
+    inherited = any(finding.stage in _BEFORE for finding in report.findings)
+    for one in apart:
+        if one.what.startswith("stream") or not inherited:
+            _add_apart(one, pairing, report, findings)
+    report.findings += findings.report.findings
+
+
+def _sum_up(apart: Sequence[Apart]) -> list[Apart]:
+    """Return each disagreement once, where it was first seen."""
+    found: dict[tuple[str, str, str], Apart] = {}
+    for one in apart:
+        found.setdefault((one.what, one.name, one.axis), one)
+    return list(found.values())
+
+
+def _explain_weights(runner: Runner, port: ParallelSide, report: Report) -> None:
+    """Say of weights that are not PyTorch's what each rank holds instead."""
+    if not any(finding.stage == "weights" for finding in report.findings):
+        return
+    expected = runner.pairing.convert(runner.weights)
+    held = port.parts_given()
+    for number, finding in enumerate(report.findings):
+        name = finding.paddle_name
+        if finding.stage == "weights" and name in expected and name in held:
+            found = _hold(port, held[name], port.placement(name), expected[name])
+            report.findings[number] = _with_ranks(finding, found)
+
+
+def _explain_places(runner: Runner, port: ParallelSide, report: Report) -> None:
+    """Say of modules at fault on which ranks they are, and what the ranks' parts tell."""
+    for training in (False, True):
+        if not port.placed[training]:
+            continue
+        reference = runner.expected if not training else runner.run_reference(True)
+        calls = reference.by_key()
+        for number, finding in enumerate(report.findings):
+            if finding.stage not in ("forward", "backward") or (
+                ("train mode" in finding.evidence) is not training
+            ):
+                continue
+            for held in _hold_places(port, training, finding, calls):
+                if held.wrong:
+                    report.findings[number] = _with_ranks(finding, held)
+                    break
+
+
+def _hold_places(
+    port: ParallelSide, training: bool, finding: Finding, calls: Mapping[tuple[str, int], Call]
+) -> Iterator[Held]:
+    """Yield what the ranks gave at a module at fault, beside what they should have."""
+    wanted = "outputs" if finding.stage == "forward" else "inputs"
+    for (path, index, which, at), placed in port.placed[training].items():
+        call = calls.get((finding.torch_name, index))
+        if path != finding.paddle_name or which != wanted or call is None:
+            continue
+        leaf = getattr(call, which).get(at)
+        whole = None if leaf is None else leaf.array if wanted == "outputs" else leaf.gradient
+        parts = placed.parts if wanted == "outputs" else placed.gradients
+        if whole is None or any(part is None for part in parts):
+            continue
+        for turned in (whole, whole.swapaxes(0, 1) if whole.ndim > 1 else whole):
+            with suppress(ValueError, IndexError):  # cut in another way than the reference's
+                expected = [
+                    placed.placement.scatter(turned, port.mesh, rank)
+                    if wanted == "outputs"
+                    else port.cut_gradient(turned, placed.placement, rank)
+                    for rank in range(port.mesh.size)
+                ]
+                if expected[0].shape == parts[0].shape:  # type: ignore[union-attr]
+                    yield Held(parts, expected, placed.placement, port.mesh)  # type: ignore[arg-type]
+                    break
+
+
+def _explain_gradients(
+    runner: Runner, port: ParallelSide, report: Report, findings: Findings
+) -> None:
+    """Find gradients whose parts tell by the numbers what became of their reduction."""
+    has_loss = runner.reference.loss is not None
+    reference = runner.run_reference(True, loss=has_loss)
+    runner.run_port(True, "outputs", loss=has_loss)
+    expected = runner.pairing.convert(_fill(runner.pairing, reference.gradients))
+    for name, whole in expected.items():
+        if not runner.pairing.paddle.tensors[name].is_trainable or name not in port.names:
+            continue
+        own = [part.get(name) for part in port.gradients]
+        shapes = [port.placement(name).scatter(whole, port.mesh, r) for r in range(port.mesh.size)]
+        filled = [np.zeros(e.shape) if g is None else g for g, e in zip(own, shapes, strict=True)]
+        held = Held(filled, shapes, port.placement(name), port.mesh)
+        gaps = [gap(e, g) for e, g in zip(shapes, filled, strict=True)]
+        worst = max(gaps, key=lambda one: one.relative)
+        if worst.relative <= _ROUNDING:
+            continue
+        number = next((n for n, f in enumerate(report.findings)
+                       if f.stage == "backward" and f.paddle_name == name), None)  # fmt: skip
+        reason = explain(held)
+        if number is not None:
+            report.findings[number] = _with_ranks(report.findings[number], held)
+        elif reason is not None:
+            kind: Kind = "rank-shard" if reason.is_shard else "rank-reduction"
+            ours = _find_torch_name(runner.pairing, name)
+            text = f"its gradient differs on {_name_ranks(held)}; {worst.words}"
+            _add(findings, "backward", ours, name, text, worst, kind, _say(reason))
+
+
+def _fill(pairing: Pairing, gradients: Mapping[str, Array]) -> dict[str, Array]:
+    """Return gradients of all trained tensors: one that never arrived is zero."""
+    zeros = {n: np.zeros(t.shape) for n, t in pairing.torch.tensors.items() if t.is_parameter}
+    return zeros | pairing.torch.spread(gradients)
+
+
+def _hold(port: ParallelSide, parts: Sequence[Array], placement: Placement, whole: Array) -> Held:
+    expected = [placement.scatter(whole, port.mesh, rank) for rank in range(port.mesh.size)]
+    return Held(parts, expected, placement, port.mesh)
+
+
+def _name_ranks(held: Held) -> str:
+    ranks = held.wrong or list(range(held.mesh.size))
+    if len(ranks) == held.mesh.size:
+        return f"every rank of {held.mesh.name}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))} of {held.mesh.name}"
+
+
+def _say(reason: Reason) -> str:
+    return (
+        reason.text
+        if not reason.axis or reason.axis in reason.text
+        else f"along {reason.axis}, {reason.text}"
+    )
+
+
+def _with_ranks(finding: Finding, held: Held) -> Finding:
+    """Return a finding with the ranks that it shows on, and the mistake that explains what they hold."""
+    reason, where = explain(held), f"on {_name_ranks(held)}"
+    evidence = finding.evidence if where in finding.evidence else f"{finding.evidence}, {where}"
+    if reason is None:
+        return replace(finding, evidence=evidence)
+    kind: Kind = "rank-shard" if reason.is_shard else finding.kind
+    if finding.kind in ("parameter-gradient", "gradient") and not reason.is_shard:
+        kind = "rank-reduction"
+    cause = ". ".join(filter(None, [_say(reason), finding.cause]))
+    return replace(finding, kind=kind, cause=cause, evidence=evidence)
+
+
+def _find_torch_name(pairing: Pairing, name: str) -> str:
+    others = set(pairing.paddle.other_names(name))
+    return next((pair.torch[0] for pair in pairing.match.pairs if others & set(pair.paddle)), name)
+
+
+def _add(
+    findings: Findings,
+    stage: Stage,
+    ours: str,
+    theirs: str,
+    text: str,
+    found: Gap,
+    kind: Kind,
+    cause: str,
+) -> None:
+    """Add a finding; those of the same cause are places of the first."""
+    for number, known in enumerate(findings.report.findings):
+        if (known.stage, known.kind, known.cause) == (stage, kind, cause) and cause:
+            shown = ours if ours == theirs else f"{ours} (Paddle: {theirs})"
+            findings.report.findings[number] = replace(known, places=(*known.places, shown))
+            return
+    findings.add(stage, ours, theirs, text, found, kind=kind, cause=cause)
+
+
+def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Findings) -> None:
+    """Add a finding for ranks that disagree, unless one says so of the same place already."""
+    first, second = one.ranks
+    where = (
+        f"ranks {first} and {second} of {one.axis}" if one.axis else f"ranks {first} and {second}"
+    )
+    if one.what.startswith("stream"):
+        alike = one.what == "stream shared"
+        text = (
+            f"{where} draw from the same random stream for the parts that each holds: the masks repeat"
+            if alike
+            else f"{where} draw from different random streams for a tensor that both hold: the masks differ"
+        )
+        path = one.name
+        theirs = path if pairing is None else pairing.modules.get(path, path)
+        _add(findings, "forward", path, theirs, text, Gap(np.inf, 0.0, 0.0), "rank-dropout", "")
+        return
+    found = gap(one.parts[first], one.parts[second]) if one.parts else Gap(np.inf, 0.0, 0.0)
+    ours = one.name
+    if pairing is not None and one.name in pairing.paddle.tensors:
+        ours = _find_torch_name(pairing, one.name)
+    if any(one.name and one.name in (f.paddle_name, *f.places) or one.name in " ".join(f.places).split()
+           for f in findings.report.findings if one.name and f.stage == _STAGE[one.what]):  # fmt: skip
+        return
+    stage = _STAGE[one.what]
+    is_buffer = (
+        pairing is not None
+        and one.name in pairing.paddle.tensors
+        and not (pairing.paddle.tensors[one.name].is_parameter)
+    )
+    what = {
+        "gradient": "its gradient",
+        "tensor": "its running value" if is_buffer else "the weight",
+        "loss": "the loss",
+        "rate": "the learning rate",
+    }[one.what]
+    when = "" if one.step is None else f" after step {one.step}"
+    text = f"{what} differs between {where}{when}, where it should be the same; {found.words}"
+    kind: Kind = "running-statistics" if is_buffer else "rank-apart"
+    cause = "" if one.what != "tensor" or is_buffer else f"it drifts apart along {one.axis}"
+    if is_buffer:
+        stage = "forward"
+    _add(findings, stage, ours, one.name, text, found, kind, cause)

@@ -1,0 +1,275 @@
+"""One rank of a parallel run: python -m reprod_align.parallel.rank, started by paddle.distributed.launch.
+
+It connects to the process that judges, starts `fleet`, and serves the port of one pair file after the
+other: a `LocalSide` whose pins and objective are asked for as the model runs, since they are of tensors
+of which this rank holds a part.
+"""
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import Client, Connection
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align.backends.paddle import parallel as engine
+from reprod_align.backends.paddle import settings, side
+from reprod_align.backends.paddle.random import shared_random
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.errors import ReprodError
+from reprod_align.model.local import LocalSide
+from reprod_align.model.settings import ModuleSettings, OptimizerSettings
+from reprod_align.model.side import ModelInfo
+from reprod_align.model.trace import Array, Call
+from reprod_align.model.watch import NO_PINS, Pin
+from reprod_align.pair.blame import locate_error
+from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.wire import Wire
+from reprod_align.parallel.draws import ShardedDraws
+from reprod_align.parallel.mesh import Mesh, parse_mesh
+from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
+
+import numpy as np
+
+_METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",
+                   "optimizer_settings", "run", "train", "rates", "find_classes", "find_maker",
+                   "read_attributes", "watch_lines", "find_idle_lines")  # fmt: skip
+_PROPERTIES: Final = ("remarks", "asked_float32", "keeps_float32")
+
+
+class _AskingPins:
+    """Asks the judge at every call what to put in: it knows the whole tensors."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def inputs(self, call: Call) -> dict[str, Pin]:
+        return self._ask(call, "inputs")
+
+    def outputs(self, call: Call) -> dict[str, Pin]:
+        return self._ask(call, "outputs")
+
+    def _ask(self, call: Call, which: str) -> dict[str, Pin]:
+        leaves = {
+            at: (leaf.array, leaf.differentiable) for at, leaf in getattr(call, which).items()
+        }
+        self._wire.send(Asked(which, call.path, call.index, call.parent, leaves))
+        answer: dict[str, Pin] = _require(self._wire.receive())
+        return answer
+
+
+class _AskingObjective:
+    """A scalar of this rank's outputs, with the weights that the judge gives their elements."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def __call__(self, framework: Any, outputs: Mapping[str, Any]) -> Any:
+        leaves = {at: (framework.array(tensor), bool(framework.carries_gradient(tensor)))
+                  for at, tensor in outputs.items()}  # fmt: skip
+        self._wire.send(Asked("objective", "", 0, None, leaves))
+        weights: dict[str, Array] = _require(self._wire.receive())
+        tensors = [outputs[at] for at in weights]
+        return framework.weighted_sum(tensors, weights.values()) if tensors else None
+
+
+def _require(answer: Any) -> Any:
+    if isinstance(answer, ReprodError):
+        raise answer
+    return answer
+
+
+class RankSide(LocalSide):
+    """The port on this rank."""
+
+    def __init__(
+        self, made: Any, functions: Sequence[Any], wire: Wire, mesh: Mesh, rank: int
+    ) -> None:
+        """Take what the file's paddle_model() returned, wrapped by the engine or not."""
+        super().__init__(side, settings, shared_random, engine.unwrap(made), *functions)
+        self._wrapped, self._wire, self._mesh, self._rank = made, wire, mesh, rank
+        self._late: bool | None = None
+        self.streams: list[tuple[Any, ...]] = []
+
+    @property
+    def entry(self) -> Any:
+        """What is called: with the wrapper around the model."""
+        return self._wrapped
+
+    def describe(self) -> ModelInfo:
+        """Return what `LocalSide` does; the engine's layers are Linear and Embedding."""
+        info = super().describe()
+        borders = engine.read_borders(self.model)
+        modules = {
+            path: _name_kind(known, borders.get(path)) for path, known in info.modules.items()
+        }
+        return replace(info, modules=modules)
+
+    def run(
+        self, inputs: Any, training: bool, draws: KeyedDraws, *rest: Any, **options: Any
+    ) -> Any:
+        """Run forward and backward once; see `Side.run`."""
+        self.streams = []
+        sharded = ShardedDraws.of(draws, self._mesh, self._rank, self._note_stream)
+        return super().run(inputs, training, sharded, *rest, **options)
+
+    def _note_stream(self, key: Any, shape: Any, is_cut: bool) -> None:
+        self.streams.append((key[0][0], shape, is_cut, engine.fingerprint_stream()))
+
+    def reduce_gradients(self) -> None:
+        """Average gradients over the replicas where the engine does it at the optimizer's step."""
+        if self._mesh.dp > 1 and not engine.reduces_itself(self._wrapped) and self._reduces_late():
+            engine.reduce_gradients(self.model)
+
+    def _reduces_late(self) -> bool:
+        """Tell whether the step averages; without an optimizer nobody has to, and it is done here."""
+        if self._late is None:
+            made = None if self.optimizer is None else self._make()[0]
+            self._late = made is None or engine.reduces_at_step(made)
+        return self._late
+
+    def optimizer_settings(self) -> OptimizerSettings:
+        """Return how the optimizer treats each parameter."""
+        optimizer, _ = self._make()
+        found: OptimizerSettings = settings.optimizer_settings(
+            engine.innermost(optimizer), self.model
+        )
+        return found
+
+
+def _name_kind(known: ModuleSettings, border: engine.Border | None) -> ModuleSettings:
+    if border is None:
+        return known
+    kind = "Embedding" if border.kind == "vocabulary" else "Linear"
+    return ModuleSettings(kind, known.class_name, {})
+
+
+class _Served:
+    """One pair file's port, and its working state."""
+
+    def __init__(self, file: PairFile, wire: Wire, mesh: Mesh, rank: int) -> None:
+        engine.seed_streams()
+        only_dp = mesh.tp == 1  # DataParallel's buckets keep the dtype in which it is made
+        engine.set_default_dtype("float64" if only_dp else "float32")
+        try:
+            made = file.find_maker("paddle")()
+        finally:
+            engine.set_default_dtype("float32")
+        if not side.is_module(made):
+            raise ReprodError(
+                f"paddle_model() returned a {type(made).__name__}, no paddle.nn.Layer"
+            )
+        obstacle = side.find_obstacle(made)
+        if obstacle:
+            raise ReprodError(f"paddle_model() {obstacle}")
+        functions = [*file.find_functions("paddle").values()]
+        self.side, self._file, self._wire = RankSide(made, functions, wire, mesh, rank), file, wire
+        self._working: list[ExitStack] = []
+
+    def describe(self) -> Opened:
+        names = ("loss", "optimizer", "scheduler")
+        given = frozenset(name for name in names if getattr(self.side, name) is not None)
+        shards = {n: (s.axis, s.kind) for n, s in engine.read_shards(self.side.model).items()}
+        borders = {p: (b.given, b.made) for p, b in engine.read_borders(self.side.model).items()}
+        return Opened(self.side.name, given, shards, borders)
+
+    def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
+        if name == "start_working":
+            stack = ExitStack()
+            stack.enter_context(self.side.working(*arguments))
+            return self._working.append(stack)
+        if name == "stop_working":
+            return self._working.pop().close()
+        if name == "streams":
+            return self.side.streams
+        if name == "run":
+            return self._run(*arguments, **options)
+        if name == "train":
+            objective = _AskingObjective(self._wire) if arguments[3] else None
+            inputs, steps, draws, _, gradients, rates = arguments
+            return self.side.train(inputs, steps, draws, objective, gradients, rates)  # type: ignore[arg-type]
+        found = getattr(self.side, name)
+        result = found(*arguments, **options) if name in _METHODS else found
+        return dict(result) if isinstance(result, Mapping) else result
+
+    def _run(
+        self, inputs: Any, training: bool, draws: KeyedDraws, keep: Any, asks: bool, pinned: bool,
+        wanted: Any, **options: Any,
+    ) -> Any:  # fmt: skip
+        objective = _AskingObjective(self._wire) if asks else None
+        pins = _AskingPins(self._wire) if pinned else NO_PINS
+        return self.side.run(inputs, training, draws, keep, objective, pins, wanted, **options)
+
+
+def _open(stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int) -> _Served:
+    return _Served(stack.enter_context(open_file(path, PairFile)), wire, mesh, rank)
+
+
+def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
+    """Answer questions until the other end is closed."""
+    served: _Served | None = None
+    with ExitStack() as stack:
+        path = Path()
+        while True:
+            try:
+                name, arguments, options = wire.receive()
+            except EOFError:
+                return
+            if name == "open":
+                path = Path(arguments[0])
+                seen = replace(mesh, order=arguments[1])
+                stack.close()
+                served = None
+
+                made = _try(path, partial(_open, stack, path, wire, seen, rank))
+                served = None if isinstance(made, ReprodError) else made
+                wire.send(made if served is None else _try(path, served.describe))
+            elif served is not None:
+                wire.send(_try(path, partial(served.answer, name, arguments, options)))
+
+
+def _try(path: Path, function: Any) -> Any:
+    """Return the function's result, or the error that it raised, with the line of the file."""
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        return locate_error(error, path)
+
+
+def _end_with(lifeline: "Connection[Any, Any]") -> None:
+    """End this process at once when the other end of the lifeline is gone, whatever it waits for."""
+    try:
+        lifeline.recv_bytes()
+    except (EOFError, OSError):
+        pass
+    os._exit(1)
+
+
+def main() -> None:
+    """Connect, start the engine and serve."""
+    rank, key = int(os.environ["PADDLE_TRAINER_ID"]), bytes.fromhex(os.environ[KEY])
+    lifeline = Client(os.environ[LIFELINE], "AF_UNIX", key)
+    threading.Thread(target=_end_with, args=(lifeline,), daemon=True).start()
+    connection = Client(os.environ[ADDRESS], "AF_UNIX", key)
+    wire, mesh = Wire(connection), parse_mesh(os.environ[MESH])
+    wire.send((rank, os.getpid()))
+
+    def start() -> list[str]:
+        return engine.start_engine({"dp_degree": mesh.dp, "mp_degree": mesh.tp})
+
+    started = _try(Path(__file__), start)
+    wire.send(started)
+    if not isinstance(started, ReprodError):
+        np.seterr(all="ignore")
+        serve(wire, mesh, rank)
+    os._exit(0)  # gloo's threads may wait for a rank that has ended
+
+
+if __name__ == "__main__":
+    quieten()
+    with without_warnings():
+        main()

@@ -1,0 +1,613 @@
+"""The port of a parallel run as one side of a pair: its ranks' parts are put together to whole tensors."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.errors import ReprodError
+from reprod_align.model.inputs import name_inputs
+from reprod_align.model.projection import Projection
+from reprod_align.model.settings import ModuleSettings, OptimizerSettings
+from reprod_align.model.side import Inputs, ModelInfo, Side, Step, TensorInfo
+from reprod_align.model.source.coverage import IdleLines
+from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.operation import Wanted
+from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins
+from reprod_align.parallel.launch import Ranks
+from reprod_align.parallel.mesh import Mesh, batch_names
+from reprod_align.parallel.messages import Asked, Opened
+from reprod_align.parallel.placement import MEAN, Placement, Shape, choose, differ
+
+Place = tuple[str, int, str, str]
+"""module, call, "inputs" or "outputs", leaf"""
+_MOST_PADDING: Final = 1024
+"""rows: by more no vocabulary is padded"""
+
+
+@dataclass
+class Overheard:
+    """The reference, and the shapes of every tensor that was seen in its runs, their axes sorted."""
+
+    side: Side
+    shapes: set[Shape] = field(default_factory=set)
+    tensors: set[Shape] = field(default_factory=set)
+    """of its parameters and buffers, as they are"""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the side has."""
+        return getattr(self.side, name)
+
+    def describe(self) -> ModelInfo:
+        """Return what the side does."""
+        info = self.side.describe()
+        self.tensors |= {tensor.shape for tensor in info.tensors.values()}
+        return info
+
+    def run(self, *arguments: Any, **options: Any) -> Trace:
+        """Run the side, and listen."""
+        trace = self.side.run(*arguments, **options)
+        for call in trace.calls:
+            for leaf in (*call.inputs.values(), *call.outputs.values()):
+                self.shapes.add(tuple(sorted(leaf.array.shape)))
+        return trace
+
+
+@dataclass
+class Apart:
+    """Ranks of one group hold different numbers where they should hold the same."""
+
+    what: str
+    """"gradient", "tensor", "output", "loss", "rate" or "stream" """
+    name: str
+    axis: str
+    ranks: tuple[int, int]
+    step: int | None = None
+    """of training; None: in a single pass"""
+    parts: Sequence[Array] = ()
+
+
+@dataclass
+class Placed:
+    """What each rank gave at a place in a run on the reference's numbers, and how it goes together."""
+
+    parts: Sequence[Array]
+    gradients: Sequence[Array | None]
+    placement: Placement
+
+
+class ParallelSide:
+    """A `Side` whose model runs on several ranks. What the ranks disagree on is in `apart`."""
+
+    def __init__(
+        self,
+        ranks: Ranks,
+        file: str,
+        overheard: Overheard,
+        mesh: Mesh,
+        fused: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """Open a pair file on every rank.
+
+        overheard: the reference, whose shapes tell how parts go together. mesh: with the order in
+        which the replicas see the examples. fused: tensors by the ends of their names, each with the
+        sizes of the pieces that are cut among the ranks one by one.
+        """
+        self._ranks, self._overheard, self.mesh = ranks, overheard, mesh
+        self._fused = dict(fused or {})
+        opened: list[Opened] = _require(ranks.ask("open", file, mesh.order))
+        self._opened = opened[0]
+        self.name = self._opened.name
+        self.apart: list[Apart] = []
+        self.replicas: Sequence[Inputs] = ()
+        """what each replica is given; () for equal parts of the reference's inputs"""
+        self.gradients: list[dict[str, Array]] = []
+        """of the last run, as each rank had them"""
+        self.placed: dict[bool, dict[Place, Placed]] = {False: {}, True: {}}
+        """of the last run in each mode that was given the reference's numbers"""
+        self._kept: dict[Place, Placed] | None = None
+        self._placements: dict[str, Placement] = {}
+        self._local: ModelInfo | None = None
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def loss(self) -> object | None:
+        """None if there is no loss."""
+        return self._find("loss")
+
+    @property
+    def optimizer(self) -> object | None:
+        """None if there is no optimizer."""
+        return self._find("optimizer")
+
+    @property
+    def scheduler(self) -> object | None:
+        """None if there is no scheduler."""
+        return self._find("scheduler")
+
+    def _find(self, name: str) -> object | None:
+        return name if name in self._opened.functions else None
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What the user should know."""
+        found: Sequence[str] = self._first("remarks", ())
+        return found
+
+    @property
+    def asked_float32(self) -> bool:
+        """Whether the model asked for float32 while float64 was at work."""
+        return bool(self._first("asked_float32", False))
+
+    @property
+    def keeps_float32(self) -> bool:
+        """Whether it asked and is given float32."""
+        return bool(self._first("keeps_float32", False))
+
+    def _first(self, name: str, otherwise: Any, *arguments: Any, **options: Any) -> Any:
+        """Return the first rank's answer to a question about what all share; `otherwise` if they are gone."""
+        if self._ranks.broken is not None:
+            return otherwise
+        return _require(self._ranks.ask(name, *arguments, **options))[0]
+
+    # ------------------------------------------------------------------ its tensors
+
+    def describe(self) -> ModelInfo:
+        """Return the model's modules with their settings, and its tensors, whole."""
+        if self._local is None:
+            self._local = _require(self._ranks.ask("describe"))[0]
+        info = self._local
+        self._placements = {name: self._place(tensor) for name, tensor in info.tensors.items()}
+        tensors = {
+            name: replace(tensor, shape=self._enlarge(tensor.shape, self._placements[name]))
+            for name, tensor in info.tensors.items()
+        }
+        modules = {path: self._widen(known, path, tensors) for path, known in info.modules.items()}
+        return ModelInfo(modules, tensors, info.stock)
+
+    def placement(self, name: str) -> Placement:
+        """Return how a tensor lies on the ranks."""
+        return self._placements[name]
+
+    def kind(self, name: str) -> str:
+        """Return the kind of a tensor's shard: "column", "row", "vocabulary", "replicated" or "cut"."""
+        return self._opened.shards.get(name, (None, "replicated"))[1]
+
+    def _place(self, tensor: TensorInfo) -> Placement:
+        axis, kind = self._opened.shards.get(tensor.name, (None, "replicated"))
+        if axis is None or self.mesh.tp == 1:
+            return Placement()
+        pieces = next((tuple(p) for end, p in self._fused.items() if tensor.name.endswith(end)), ())
+        placement = Placement(None, axis, pieces)
+        whole = self._enlarge(tensor.shape, placement)
+        length = (
+            self._find_length(whole, axis, kind)
+            if kind in ("vocabulary", "column", "cut")
+            else None
+        )
+        return replace(placement, length=length, padded=whole[axis] if length else 0)
+
+    def _find_length(self, whole: Shape, axis: int, kind: str) -> int | None:
+        """Return how long an axis is in the reference, if the vocabulary is padded here; None if not."""
+        turned = whole if kind == "vocabulary" else whole[::-1]
+        at = axis if kind == "vocabulary" else len(whole) - 1 - axis
+        known = self._overheard.tensors
+        if turned in known or len(whole) > 2 or not self._is_vocabulary(whole[axis]):
+            return None
+        rest = turned[:at] + turned[at + 1 :]
+        lengths = (shape[at] for shape in known
+                   if len(shape) == len(turned) and shape[:at] + shape[at + 1 :] == rest)  # fmt: skip
+        return max((n for n in lengths if 0 < whole[axis] - n < _MOST_PADDING), default=None)
+
+    def _is_vocabulary(self, size: int) -> bool:
+        assert self._local is not None
+        return any(
+            kind == "vocabulary"
+            and self._local.tensors[name].shape[axis or 0] * self.mesh.tp == size
+            for name, (axis, kind) in self._opened.shards.items()
+            if name in self._local.tensors
+        )
+
+    def _enlarge(self, shape: Shape, placement: Placement) -> Shape:
+        sizes = list(shape)
+        if placement.tp is not None:
+            sizes[placement.tp] = placement.length or sizes[placement.tp] * self.mesh.tp
+        return tuple(sizes)
+
+    def _widen(
+        self, known: ModuleSettings, path: str, tensors: Mapping[str, TensorInfo]
+    ) -> ModuleSettings:
+        """Return the settings of one of the engine's layers as those of the layer that it is a part of."""
+        if path not in self._opened.borders:
+            return known
+        weight = tensors[f"{path}.weight" if path else "weight"].shape
+        if known.kind == "Embedding":
+            values: dict[str, Any] = {"num_embeddings": weight[0], "embedding_dim": weight[1]}
+        else:
+            has_bias = (f"{path}.bias" if path else "bias") in tensors
+            values = {"in_features": weight[0], "out_features": weight[1], "bias": has_bias}
+        return replace(known, values=values)
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of all tensors."""
+        return self._placements.keys()
+
+    def parts_given(self) -> dict[str, list[Array]]:
+        """Return what each rank holds of every tensor, as it came."""
+        held: list[dict[str, Array]] = _require(self._ranks.ask("read_given"))
+        return {name: [part[name] for part in held] for name in held[0]}
+
+    def values(self) -> dict[str, Array]:
+        """Return every parameter and buffer by name."""
+        if not self._placements:
+            self.describe()
+        return self._gather_tensors(_require(self._ranks.ask("values")))
+
+    def saved_names(self) -> dict[str, str]:
+        """Return what the state dict calls its tensors."""
+        found: dict[str, str] = self._first("saved_names", {})
+        return found
+
+    def read_given(self) -> Mapping[str, Array]:
+        """Return every parameter and buffer as it came."""
+        if not self._placements:
+            self.describe()
+        return self._gather_tensors(_require(self._ranks.ask("read_given")))
+
+    def load(self, values: Mapping[str, Array]) -> None:
+        """Give the named tensors these values, each rank its part."""
+        self._ask_each("load", [(self._scatter(values, rank),) for rank in self._every])
+
+    def set_buffers(self, values: Mapping[str, Array]) -> None:
+        """Give the named buffers these values."""
+        self._ask_each("set_buffers", [(self._scatter(values, rank),) for rank in self._every])
+
+    def rest(self) -> None:
+        """Let go of copies: the ranks have none to spare."""
+
+    @property
+    def _every(self) -> range:
+        return range(self.mesh.size)
+
+    def _ask_each(self, name: str, arguments: Sequence[Sequence[Any]], **options: Any) -> list[Any]:
+        return _require(self._ranks.ask_each([(name, given, options) for given in arguments]))
+
+    def _scatter(self, values: Mapping[str, Array], rank: int) -> dict[str, Array]:
+        return {n: self._placements[n].scatter(a, self.mesh, rank) for n, a in values.items()}
+
+    def _gather_tensors(
+        self, parts: Sequence[Mapping[str, Array]], what: str = "", step: int | None = None
+    ) -> dict[str, Array]:
+        """Return whole tensors; what: "" where ranks need not agree on what they all hold."""
+        whole = {}
+        for name in parts[0]:
+            held = [part[name] for part in parts if name in part]
+            if len(held) < self.mesh.size:
+                continue
+            placement = self._placements[name]
+            if what:
+                self._hold_together(what, name, held, placement, step)
+            whole[name] = placement.gather(held, self.mesh)
+        return whole
+
+    def _hold_together(
+        self, what: str, name: str, parts: Sequence[Array], placement: Placement, step: int | None
+    ) -> None:
+        """Note it where ranks differ that should hold the same."""
+        for axis, cut in (("dp", placement.dp), ("tp", placement.tp)):
+            ranks = differ(parts, self.mesh, axis) if cut is None else None  # type: ignore[arg-type]
+            if ranks is not None:
+                self.apart.append(Apart(what, name, axis, ranks, step, tuple(parts)))
+
+    # ------------------------------------------------------------------ its source
+
+    def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:
+        """Return lines in a module's class and in its base classes."""
+        found: list[SourceLine] = self._first("find_classes", [], path, anywhere)
+        return found
+
+    def read_attributes(self, path: str) -> Mapping[str, object]:
+        """Return the switches, numbers and texts that a module holds."""
+        found: Mapping[str, object] = self._first("read_attributes", {}, path)
+        return found
+
+    def find_maker(self, what: str) -> SourceLine | None:
+        """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
+        found: SourceLine | None = self._first("find_maker", None, what)
+        return found
+
+    def mend_kernels(self, mends: bool) -> list[str]:
+        """Return nothing: PyTorch's side alone mends kernels."""
+        return []
+
+    def watch_lines(self) -> None:
+        """Note from now on which lines of the model's own code run."""
+        self._first("watch_lines", None)
+
+    def find_idle_lines(self) -> IdleLines:
+        """Return the lines that have not run on the first rank."""
+        found: IdleLines = self._first("find_idle_lines", IdleLines())
+        return found
+
+    def rates(self, steps: int) -> list[list[float]]:
+        """Return the learning rates of the schedule alone."""
+        found: list[list[float]] = self._first("rates", [], steps)
+        return found
+
+    def optimizer_settings(self) -> OptimizerSettings:
+        """Return how the optimizer treats each parameter."""
+        found: OptimizerSettings = _require(self._ranks.ask("optimizer_settings"))[0]
+        return found
+
+    # ------------------------------------------------------------------ working state
+
+    @contextmanager
+    def working(
+        self, dtype: str | None, throughout: bool = False, at_rest: bool = False
+    ) -> Iterator[None]:
+        """Work in `dtype`; afterwards everything is as it was."""
+        _require(self._ranks.ask("start_working", dtype, throughout, False))
+        try:
+            yield
+        finally:
+            if self._ranks.broken is None:
+                with suppress(ReprodError):
+                    self._ranks.ask("stop_working")
+
+    # ------------------------------------------------------------------ running
+
+    def run(
+        self,
+        inputs: Inputs,
+        training: bool,
+        draws: KeyedDraws,
+        keep: Keep = "outputs",
+        objective: Projection | None = None,
+        pins: Pins = NO_PINS,
+        wanted: Wanted | None = None,
+        *,
+        anew: bool = False,
+        graded: bool = True,
+        of_inputs: bool = False,
+    ) -> Trace:
+        """Run forward and backward once on every rank; see `Side.run`."""
+        options = {"anew": anew, "graded": graded, "of_inputs": of_inputs}
+        asks, pinned = objective is not None, pins is not NO_PINS
+        questions = [
+            ("run", (self._cut_inputs(inputs, rank), training, draws, keep, asks, pinned, wanted), options)
+            for rank in self._every
+        ]  # fmt: skip
+        traces = self._converse(questions, pins, objective)
+        self._kept = self.placed[training] if pinned and keep == "all" else None
+        trace = self._join(traces, keep, inputs, objective is None)
+        if draws.asked and training:
+            self._check_streams()
+        return trace
+
+    def train(
+        self,
+        inputs: Inputs,
+        steps: int,
+        draws: Sequence[KeyedDraws],
+        objective: Projection | None = None,
+        gradients: Sequence[Mapping[str, Array]] | None = None,
+        rates: Sequence[Sequence[float]] | None = None,
+    ) -> list[Step]:
+        """Train for `steps` steps on every rank."""
+        questions: list[Any] = []
+        for rank in self._every:
+            own = None if gradients is None else [self._scatter(g, rank) for g in gradients]
+            given = (
+                self._cut_inputs(inputs, rank),
+                steps,
+                list(draws),
+                objective is not None,
+                own,
+                rates,
+            )
+            questions.append(("train", given, {}))
+        taken: list[list[Step]] = self._converse(questions, NO_PINS, objective)
+        return [
+            self._join_steps(number, step) for number, step in enumerate(zip(*taken, strict=True))
+        ]
+
+    def _cut_inputs(self, inputs: Inputs, rank: int) -> Inputs:
+        replica, _ = self.mesh.coordinates(rank)
+        named = name_inputs(inputs)
+        if self.mesh.dp == 1:
+            return inputs
+        if self.replicas:
+            return self.replicas[replica]
+        batched = batch_names(named)
+        own = {n: Placement(0).scatter(a, replace(self.mesh, order=None), rank) if n in batched else a
+               for n, a in named.items()}  # fmt: skip
+        return own if isinstance(inputs, Mapping) else tuple(own.values())
+
+    def _converse(
+        self, questions: Sequence[Any], pins: Pins, objective: Projection | None
+    ) -> list[Any]:
+        """Ask every rank to run, and answer what they ask meanwhile; return what they say at the end."""
+        self._ranks.send([(name, list(given), options) for name, given, options in questions])
+        while True:
+            said = self._ranks.receive()
+            if not all(isinstance(one, Asked) for one in said):
+                return _require(said)
+            asked: list[Asked] = said
+            keys = {(one.topic, one.path, one.index, tuple(one.leaves)) for one in asked}
+            if len(keys) > 1:
+                first, other = asked[0], next(o for o in asked if o.path != asked[0].path or
+                                              o.leaves.keys() != asked[0].leaves.keys())  # fmt: skip
+                error = ReprodError(
+                    f"the ranks run different modules: {first.path!r} and {other.path!r}"
+                )
+                self._ranks.send([error] * self.mesh.size)
+                continue
+            self._ranks.send(self._answer(asked, pins, objective))
+
+    def _answer(
+        self, asked: Sequence[Asked], pins: Pins, objective: Projection | None
+    ) -> list[dict[str, Any]]:
+        first = asked[0]
+        which = "outputs" if first.topic == "objective" else first.topic
+        leaves, placements = {}, {}
+        for at, (_, differentiable) in first.leaves.items():
+            place = first.path, first.index, which, at
+            parts = [one.leaves[at][0] for one in asked]
+            placements[at] = self._find_placement(place, parts)
+            leaves[at] = Leaf(placements[at].gather(parts, self.mesh), differentiable)
+        if first.topic == "objective":
+            assert objective is not None
+            weights = objective.weigh(leaves)
+            return [{at: self.cut_gradient(w, placements[at], rank) for at, w in weights.items()}
+                    for rank in self._every]  # fmt: skip
+        call: Call = Call(first.path, first.index, first.parent)
+        setattr(call, which, leaves)
+        pinned = pins.inputs(call) if which == "inputs" else pins.outputs(call)
+        return [{at: self._cut_pin(pin, placements[at], rank) for at, pin in pinned.items()}
+                for rank in self._every]  # fmt: skip
+
+    def _cut_pin(self, pin: Pin, placement: Placement, rank: int) -> Pin:
+        array = None if pin.array is None else placement.scatter(pin.array, self.mesh, rank)
+        gradient = pin.gradient
+        if gradient is not None:
+            gradient = self.cut_gradient(gradient, placement, rank)
+        return Pin(array, gradient, pin.differentiable)
+
+    def cut_gradient(self, gradient: Array, placement: Placement, rank: int) -> Array:
+        """Return a rank's part of a gradient: averaged over the replicas it is the whole one."""
+        times = self.mesh.dp if isinstance(placement.dp, int) else 1
+        return placement.scatter(gradient, self.mesh, rank) * times
+
+    def _find_placement(self, place: Place, parts: Sequence[Array]) -> Placement:
+        """Return how what the ranks hold at a place goes together."""
+        path, _, which, at = place
+        border = self._opened.borders.get(path)
+        hint: int | None | str = ""
+        if border is not None and (which == "outputs" or at == "0" or len(at) < 3):
+            hint = border[0] if which == "inputs" else border[1]
+        placement = choose(parts, self.mesh, self._overheard.shapes, hint)
+        if placement.tp is not None and parts[0].ndim and not isinstance(placement.dp, str):
+            return self._trim(placement, parts[0].shape)
+        return placement
+
+    def _trim(self, placement: Placement, shape: Shape) -> Placement:
+        """Return the placement without the padding of the vocabulary, where the tensor has it."""
+        assert placement.tp is not None
+        padded = shape[placement.tp] * self.mesh.tp
+        for known in self._placements.values():
+            if known.length and known.padded == padded and placement.tp == len(shape) - 1:
+                return replace(placement, length=known.length, padded=padded)
+        return placement
+
+    # ------------------------------------------------------------------ what the ranks did
+
+    def _join(self, traces: Sequence[Trace], keep: Keep, inputs: Inputs, is_loss: bool) -> Trace:
+        """Return one trace of whole tensors; is_loss: the scalar is the user's loss, not of parts."""
+        first = traces[0]
+        joined = replace(first, calls=[])
+        for calls in zip(*(trace.calls for trace in traces), strict=False):
+            joined.calls.append(self._join_call(calls))
+        losses = [trace.loss for trace in traces]
+        if all(loss is not None for loss in losses):
+            joined.loss = self._mean_loss([float(loss or 0.0) for loss in losses], is_loss)
+        self.gradients = [dict(trace.gradients) for trace in traces]
+        joined.gradients = self._gather_tensors([t.gradients for t in traces], "gradient")
+        joined.buffers = self._gather_tensors([t.buffers for t in traces], "tensor")
+        if first.input_gradients is not None:
+            joined.input_gradients = self._join_input_gradients(traces, inputs)
+        return joined
+
+    def _mean_loss(self, losses: Sequence[float], is_loss: bool, step: int | None = None) -> float:
+        parts = [_scalar(loss) for loss in losses]
+        ranks = differ(parts, self.mesh, "tp") if is_loss else None
+        if ranks is not None:
+            self.apart.append(Apart("loss", "", "tp", ranks, step, parts))
+        return sum(losses[:: self.mesh.tp]) / self.mesh.dp
+
+    def _join_call(self, calls: Sequence[Call]) -> Call:
+        first = calls[0]
+        joined: Call = replace(first, inputs={}, outputs={})
+        if any(call.key != first.key for call in calls):
+            return joined
+        for which in ("inputs", "outputs"):
+            for at in getattr(first, which):
+                leaves = [getattr(call, which).get(at) for call in calls]
+                if all(leaf is not None for leaf in leaves):
+                    place = first.path, first.index, which, at
+                    getattr(joined, which)[at] = self._join_leaf(place, leaves)
+        return joined
+
+    def _join_leaf(self, place: Place, leaves: Sequence[Leaf]) -> Leaf:
+        parts = [leaf.array for leaf in leaves]
+        placement = self._find_placement(place, parts)
+        gradients = [leaf.gradient for leaf in leaves]
+        if self._kept is not None:
+            self._kept[place] = Placed(parts, gradients, placement)
+        gradient = None
+        if all(one is not None for one in gradients):
+            gradient = self._gather_gradient(gradients, placement)  # type: ignore[arg-type]
+        whole = placement.gather(parts, self.mesh)
+        return Leaf(whole, leaves[0].differentiable, gradient)
+
+    def _gather_gradient(self, parts: Sequence[Array], placement: Placement) -> Array:
+        if self.mesh.dp == 1:
+            return placement.gather(parts, self.mesh)
+        if isinstance(placement.dp, int):
+            return placement.gather(parts, self.mesh) / self.mesh.dp
+        return replace(placement, dp=MEAN).gather(parts, self.mesh)
+
+    def _join_input_gradients(
+        self, traces: Sequence[Trace], inputs: Inputs
+    ) -> dict[str, Array | None]:
+        batched = batch_names(name_inputs(inputs))
+        joined: dict[str, Array | None] = {}
+        for name in traces[0].input_gradients or {}:
+            parts = [(trace.input_gradients or {}).get(name) for trace in traces]
+            if any(part is None for part in parts):
+                joined[name] = None
+                continue
+            placement = Placement(0 if name in batched and self.mesh.dp > 1 else None)
+            joined[name] = self._gather_gradient(parts, placement)  # type: ignore[arg-type]
+        return joined
+
+    def _join_steps(self, number: int, steps: Sequence[Step]) -> Step:
+        tensors = self._gather_tensors([step.tensors for step in steps], "tensor", number)
+        gradients = self._gather_tensors([step.gradients for step in steps])
+        loss = self._mean_loss([step.loss for step in steps], self.loss is not None, number)
+        for rank, step in enumerate(steps):
+            if step.rates != steps[0].rates:
+                parts = [_scalar(one.rates[0]) for one in steps]
+                self.apart.append(Apart("rate", "", "", (0, rank), number, parts))
+                break
+        return Step(loss, steps[0].rates, gradients, tensors, steps[0].drawn)
+
+    def _check_streams(self) -> None:
+        """Note draws for which ranks use other random streams than they should."""
+        streams = _require(self._ranks.ask("streams"))
+        for drawn in zip(*streams, strict=False):
+            path, _, is_cut, _ = drawn[0]
+            for group in self.mesh.groups("tp"):
+                prints = [drawn[rank][3] for rank in group]
+                if len(group) > 1 and (len(set(prints)) == 1) == is_cut:
+                    what = "stream shared" if is_cut else "stream apart"
+                    self.apart.append(Apart(what, path, "tp", (group[0], group[1])))
+
+
+def _scalar(number: float) -> Array:
+    import numpy as np
+
+    return np.asarray(number, "float64")
+
+
+def _require(answers: list[Any]) -> list[Any]:
+    """Return the answers; raise the first error among them, with its rank."""
+    for rank, answer in enumerate(answers):
+        if isinstance(answer, ReprodError):
+            if len({str(one) for one in answers}) > 1:
+                answer.add_note(f"on rank {rank}")
+            raise answer
+    return answers

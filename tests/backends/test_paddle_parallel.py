@@ -1,0 +1,52 @@
+"""What a rank asks of Paddle, and the stand-ins, in one process."""
+
+from types import SimpleNamespace
+
+from reprod_align.backends.paddle import collectives, parallel
+
+import numpy as np
+import paddle
+from paddle import nn
+
+
+def test_how_tensors_lie_is_read_from_their_marks() -> None:
+    layer = nn.Linear(3, 4)
+    layer.weight.is_distributed, layer.weight.split_axis = True, 1
+    shards = parallel.read_shards(layer)
+    assert shards["weight"] == parallel.Shard(1, "cut")
+    assert shards["bias"] == parallel.Shard(None, "replicated")
+    assert parallel.read_borders(layer) == {}
+    assert parallel.unwrap(layer) is layer and not parallel.reduces_itself(layer)
+
+
+def test_streams_in_the_same_state_have_the_same_print() -> None:
+    state = paddle.get_rng_state()
+    try:
+        paddle.seed(1)
+        first = parallel.fingerprint_stream()
+        paddle.seed(2)
+        assert parallel.fingerprint_stream() != first
+        paddle.seed(1)
+        assert parallel.fingerprint_stream() == first
+    finally:
+        paddle.set_rng_state(state)
+
+
+def test_the_lookup_leaves_no_element_of_a_gradient_unwritten() -> None:
+    table = paddle.ones([64, 8], "float64")
+    table.stop_gradient = False
+    ids = paddle.to_tensor(np.array([34, 35, 99]))
+    rows = collectives._c_lookup_table(table, ids, start_index=32)
+    rows.sum().backward()
+    expected = np.zeros((64, 8))
+    expected[2:4] = 1
+    np.testing.assert_array_equal(table.grad.numpy(), expected)
+    np.testing.assert_array_equal(rows.numpy()[2], np.zeros(8))
+
+
+def test_the_loss_of_one_rank_is_that_of_paddle() -> None:
+    group = SimpleNamespace(nranks=1, ranks=[0])
+    logits, label = paddle.randn([5, 7]).astype("float64"), paddle.to_tensor([0, 6, 3, -100, 2])
+    loss = collectives._c_softmax_with_cross_entropy(logits, label, group)
+    expected = nn.functional.cross_entropy(logits, label, reduction="none")
+    np.testing.assert_allclose(loss.squeeze(-1).numpy(), expected.numpy(), atol=1e-14)

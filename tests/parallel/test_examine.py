@@ -1,0 +1,36 @@
+"""Ranks that disagree are findings, also where nothing more can be run."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from reprod_align.errors import ReprodError
+from reprod_align.parallel.examine import examine
+from reprod_align.parallel.side import Apart
+from reprod_align.report import Report
+
+import numpy as np
+
+
+def _refuse(*arguments: Any, **options: Any) -> Any:
+    raise ReprodError("the ranks are gone")
+
+
+def test_what_the_ranks_disagree_on_is_found_once() -> None:
+    parts = [np.ones(2), np.ones(2), np.ones(2), np.zeros(2)]
+    apart = [Apart("gradient", "norm.weight", "tp", (2, 3), None, parts)] * 2
+    apart += [Apart("stream shared", "drop", "tp", (0, 1)), Apart("rate", "", "", (0, 1), 1, parts)]
+    pair = SimpleNamespace(reference=SimpleNamespace(working=_refuse))
+    report = Report()
+    examine(pair, SimpleNamespace(apart=apart), report)  # type: ignore[arg-type]
+    assert [(f.code, f.stage, f.paddle_name) for f in report.findings] == [
+        ("rank-apart", "backward", "norm.weight"),
+        ("rank-dropout", "forward", "drop"),
+        ("rank-apart", "schedule", ""),
+    ]
+    assert "ranks 2 and 3 of tp" in report.findings[0].message
+
+
+def test_ranks_that_agree_cost_nothing() -> None:
+    report = Report()
+    examine(SimpleNamespace(), SimpleNamespace(apart=[]), report)  # type: ignore[arg-type]
+    assert report.findings == []
