@@ -66,7 +66,7 @@ class Trained:
         words = [*SHORT.split(), "--data-dir", str(sentences), "--output", str(output)]
         self.logs, self.weights = {}, {}
         for side, name in SIDES.items():
-            script = importlib.import_module(f"pipeline.Step5.{side}_train")
+            script = importlib.import_module(f"pipeline.Step5.{side}_train_many")
             script.main(tiny_run(home, *words, *options.split()))
             folder = next((output / name).iterdir())
             self.logs[name] = folder / "log.jsonl"
@@ -168,7 +168,7 @@ def test_a_logging_package_that_is_missing(
 ) -> None:
     for module in (package, "tensorboard.summary"):
         monkeypatch.setitem(sys.modules, module, None)
-    script = importlib.import_module("pipeline.Step5.pt_train")
+    script = importlib.import_module("pipeline.Step5.pt_train_many")
     run = tiny_run(place, "--dtype", "float64", f"--{package}", str(tmp_path))
     with pytest.raises(MissingInputError, match=f"--{package} needs the package {package}"):
         script.main(run)
@@ -343,7 +343,7 @@ def test_train_sh(place: Path, sentences: Path, tmp_path: Path) -> None:
         check=True,
     )
     path, *words = done.stdout.split()
-    assert Path(path).name == "pd_train.py"
+    assert Path(path).name == "pd_train_many.py"
     options = read_options(tiny_run(place, *words))
     assert (options.epochs, options.clip, options.batch_size) == (1, 2.0, 32)
     several = env | {"NPROC": "2", "LAUNCH": "--nnodes 3"}

@@ -350,7 +350,7 @@ def step5(
     patch.setenv("PIPELINE_DATA_DIR", str(folder))
     words = f"{OPTIONS} --save-every 1 --keep 3 --data-dir {folder} --output {folder / 'runs'}"
     for side in ("pt", "pd"):  # imported here: Paddle's hide torch unless it came first
-        script = importlib.import_module(f"pipeline.Step5.{side}_train")
+        script = importlib.import_module(f"pipeline.Step5.{side}_train_many")
         if side == "pd":
             library = importlib.import_module("pipeline.pd.optimizer")
             patch.setattr(library, "AdamW", partial(changed, library.AdamW))
@@ -440,7 +440,7 @@ def step5_with(step5, output: Path, *paddles: str) -> list[str]:
     folder, _ = step5
     shutil.copytree(folder / "runs" / "torch", output / "torch")
     words = f"{OPTIONS} --save-every 1 --keep 3 --data-dir {folder} --output {output}".split()
-    script = importlib.import_module("pipeline.Step5.pd_train")
+    script = importlib.import_module("pipeline.Step5.pd_train_many")
     script.main(tiny_run(folder / "home", *words, *paddles))
     return [str(output / side / "float64" / "log.jsonl") for side in ("torch", "paddle")]
 
