@@ -17,7 +17,7 @@ from pipeline.training.options import SCHEDULERS, read_options
 from pipeline.training.shards import Shard, draw_rows
 from pipeline.training.state import model_weights, read_state
 from reprod_align.curves import compare_curves
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom, UnsharedDrawError
 from reprod_align.records.record import load_record

@@ -81,4 +81,17 @@ def _has_step_column(head: Head) -> bool:
     return step_column(_header(line)) is not None
 
 
-TABLE: Final = Format("CSV or TSV with a step column", _has_step_column, read_table)
+TABLE: Final = Format(
+    "CSV or TSV with a step column",
+    read_table,
+    (
+        "CSV or TSV with a header and a column `step`, `iter`, `global_step`, ..., `epoch`",
+        "Weights & Biases exports too",
+    ),
+    (
+        "带表头的 CSV 或 TSV，含 `step`、`iter`、`global_step`……或 `epoch` 列",
+        "也支持 Weights & Biases 的导出",
+    ),
+    _has_step_column,
+    rank=2,
+)

@@ -59,5 +59,17 @@ def _counts(name: str) -> bool:
 
 
 PRINTED_LINES: Final = Format(
-    "printed lines with a step", lambda head: bool(head.text.strip()), read_text
+    "printed lines with a step",
+    read_text,
+    (
+        "what PaddleNLP's trainer or examples print: "
+        "`global step 10, epoch: 0, batch: 9, loss: 0.69, lr: ...`",
+        "only lines with a step are read",
+    ),
+    (
+        "PaddleNLP Trainer 或示例打印的内容：`global step 10, epoch: 0, batch: 9, loss: 0.69, lr: ...`",
+        "只读带步数的行，其余略过",
+    ),
+    lambda head: bool(head.text.strip()),
+    rank=3,
 )
