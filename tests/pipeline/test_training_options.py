@@ -320,7 +320,7 @@ def test_bad_values(place: Path, capsys: pytest.CaptureFixture[str], words: str)
 def test_command_lines_are_identical() -> None:
     """What --help shows of the options, and what train_pt.sh and train_pd.sh pass on."""
     folder = REPOSITORY / "pipeline" / "Step5"
-    for name in ("train", "predict"):
+    for name in ("train_many", "predict"):
         texts = [(folder / f"{side}_{name}.py").read_text() for side in SIDES]
         assert all("add_options" in text and "add_argument" not in text for text in texts)
     shells = [(folder / f"train_{side}.sh").read_text() for side in SIDES]
