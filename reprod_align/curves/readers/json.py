@@ -8,7 +8,7 @@ from typing import Any, Final
 from reprod_align.base.json import parse_json
 from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format, Head, Runs
-from reprod_align.curves.readers.rows import Row, read_rows
+from reprod_align.curves.readers.rows import LogLine, read_rows
 
 STATE: Final = "trainer_state.json"
 
@@ -37,7 +37,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _json_lines(path: Path) -> Iterator[Row]:
+def _json_lines(path: Path) -> Iterator[LogLine]:
     with path.open("rb") as handle:
         for line, text in enumerate(handle, 1):
             if text.strip():

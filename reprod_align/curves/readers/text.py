@@ -6,7 +6,7 @@ from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, read_count
 from reprod_align.curves.readers.format import Format
-from reprod_align.curves.readers.rows import Row, read_rows
+from reprod_align.curves.readers.rows import LogLine, read_rows
 
 # No part of these gives letters back once it has taken them (`*+`): time is linear in the line.
 _NUMBER: Final = r"[-+]?(?>\d++\.?\d*+(?:[eE][-+]?\d++)?+|\.\d++(?:[eE][-+]?\d++)?+|nan|inf)"
@@ -28,7 +28,7 @@ def read_text(path: Path) -> CurveLog | None:
 
     Other lines are passed over: a printed log has many. None if there is no such line.
     """
-    rows: list[Row] = []
+    rows: list[LogLine] = []
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
         for line, text in enumerate(iter(lambda: handle.readline(_LONGEST), ""), 1):
             if len(text) == _LONGEST:

@@ -212,7 +212,7 @@ def test_the_table_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str
     logs = [str(tmp_path / f"{side}.jsonl") for side in ("torch", "paddle")]
     assert main(["curves", *logs, "--explain", path, "--report", str(page)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    start = lines.index("who makes the gap of loss at step 2?")
+    start = lines.index("which part of a step makes loss differ at step 2?")
     assert lines[start + 2].split() == (
         "part swapped gap left with PyTorch's gap that Paddle's makes alone".split()
     )
@@ -223,7 +223,10 @@ def test_the_table_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert lines[start + 10].startswith("the optimizer explains it: ")
     assert lines[start + 11].startswith("align: optimizer: the model: weight_decay: 0.125")
     text = page.read_text()
-    assert "Who makes the gap of loss at step 2<" in text and "weight_decay: 0.125" in text
+    assert (
+        "Which part of a step makes loss differ at step 2<" in text
+        and "weight_decay: 0.125" in text
+    )
 
 
 BAD = {
