@@ -20,8 +20,9 @@ from typing import Any
 import pipeline  # noqa: F401  (quietens what follows)
 from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
-from models.pd_fast import FastLinear, contiguous_tensors, faster
-from models.pd_native import (
+from pipeline.pd import optimizer as pd_optimizer
+from pipeline.pd.fast_layers import FastLinear, contiguous_tensors, faster
+from pipeline.pd.native_layers import (
     NativeDropout,
     NativeGELU,
     NativeLayerNorm,
@@ -29,7 +30,6 @@ from models.pd_native import (
     masked_softmax,
     native,
 )
-from pipeline.pd import optimizer as pd_optimizer
 from pipeline.pt import optimizer as pt_optimizer
 
 import numpy as np
@@ -396,7 +396,7 @@ def _with_sum(milliseconds: list[float]) -> list[float]:
 
 
 def main() -> None:
-    """Measure, and print the tables; * marks what models/pd_fast.py uses."""
+    """Measure, and print the tables; * marks what pipeline/pd/fast_layers.py uses."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,15 +1,16 @@
-"""Step 1, PyTorch side: the logits of one forward pass on the fake batch.
+"""Step 1: the logits of one forward pass on the fake batch.
 
 reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
-        weights/torch_weight.bin                    and the classifier's weights
-writes  log_reprod/forward_torch.npy                fake batch and logits (4, 2), float32
-        log_reprod/strict/forward_torch.npy         the same in float64, every layer's output,
+        weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights
+writes  log_reprod/forward_SIDE.npy                 fake batch and logits (4, 2), float32
+        log_reprod/strict/forward_SIDE.npy          the same in float64, every layer's output,
                                                     and a padded batch of two segments
-pair    pd_forward_bert.py                          the same lines with Paddle's calls
+pair    pt_forward_bert.py and pd_forward_bert.py: the same lines, SIDE is torch or paddle
 """
 
 from pipeline.bert.exported import layer_names
 from pipeline.bert.fake_batch import load_fake_batch
+from pipeline.pt import SIDE
 from pipeline.pt.model import load_bert
 from pipeline.run import Run, start
 from pipeline.settings import STRICT_DTYPE
@@ -23,7 +24,7 @@ def main(run: Run) -> None:
     """Record the fake batch and its logits, once in each precision."""
     fake = load_fake_batch(run)
     for dtype in run.dtypes:
-        record = Recorder(run.output("forward_torch", dtype))
+        record = Recorder(run.output(f"forward_{SIDE}", dtype))
         record.add("fake_data", fake.input_ids)
         record.add("fake_label", fake.labels)
         model = load_bert(run, dtype)  # eval mode: no dropout
@@ -42,4 +43,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="forward_torch")
+    start(main, __doc__, writes=f"forward_{SIDE}")

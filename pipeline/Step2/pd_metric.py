@@ -1,13 +1,14 @@
-"""Step 2, Paddle side: the metrics of the untrained classifier on real sentences.
+"""Step 2: the metrics of the untrained classifier on real sentences.
 
 reads   pipeline/Step2/demo_sst2_sentence/demo.tsv  or dev.tsv of --data-dir
-        weights/paddle_weight.pdparams              and the classifier's weights
-writes  log_reprod/metric_paddle.npy                accuracy, precision, recall, F1, AUC,
+        weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights
+writes  log_reprod/metric_SIDE.npy                  accuracy, precision, recall, F1, AUC,
                                                     or the metrics of --task
-        log_reprod/strict/metric_paddle.npy         what they are made of: logits (float64), counts
-pair    pt_metric.py                                the same lines with PyTorch's calls
+        log_reprod/strict/metric_SIDE.npy           what they are made of: logits (float64), counts
+pair    pt_metric.py and pd_metric.py: the same lines, SIDE is torch or paddle
 """
 
+from pipeline.pd import SIDE
 from pipeline.pd.loader import data_loader, load_examples, load_tokenizer
 from pipeline.pd.metrics import build_metrics
 from pipeline.pd.model import load_bert
@@ -23,7 +24,7 @@ def main(run: Run) -> None:
     tokenizer = load_tokenizer(run)
     demo = load_examples(run.corpus.demo, tokenizer)
     for dtype in run.dtypes:
-        record = Recorder(run.output("metric_paddle", dtype))
+        record = Recorder(run.output(f"metric_{SIDE}", dtype))
         model = load_bert(run, dtype)
         metrics = build_metrics(run.task)
         for index, batch in enumerate(data_loader(demo, tokenizer, EVAL_BATCH_SIZE)):
@@ -38,4 +39,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="metric_paddle")
+    start(main, __doc__, writes=f"metric_{SIDE}")

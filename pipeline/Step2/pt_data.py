@@ -1,13 +1,14 @@
-"""Step 2, PyTorch side: what the data pipeline makes of the sentences.
+"""Step 2: what the data pipeline makes of the sentences.
 
 reads   pipeline/Step2/demo_sst2_sentence/          demo.tsv and train.tsv, or those of --data-dir
         weights/vocab.txt
-writes  log_reprod/strict/data_torch.npy            every example and every batch of the demo set,
+writes  log_reprod/strict/data_SIDE.npy             every example and every batch of the demo set,
                                                     and the training batches in their seeded order
-pair    pd_data.py                                  the same lines with PaddleNLP's calls
+pair    pt_data.py and pd_data.py: the same lines, SIDE is torch or paddle
 """
 
 from pipeline import settings
+from pipeline.pt import SIDE
 from pipeline.pt.loader import KEYS, data_loader, load_examples, load_tokenizer
 from pipeline.run import Run, start
 from reprod_align import Recorder
@@ -16,7 +17,7 @@ from reprod_align.randomness import epoch_order
 
 def main(run: Run) -> None:
     """Record integers only, so nothing here may differ at all."""
-    record = Recorder(run.output("data_torch"))
+    record = Recorder(run.output(f"data_{SIDE}"))
     tokenizer = load_tokenizer(run)
     demo = load_examples(run.corpus.demo, tokenizer)
     record.add("length", len(demo))
@@ -35,4 +36,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="data_torch")
+    start(main, __doc__, writes=f"data_{SIDE}")

@@ -1,13 +1,14 @@
-"""Step 2, PyTorch side: the metrics of the untrained classifier on real sentences.
+"""Step 2: the metrics of the untrained classifier on real sentences.
 
 reads   pipeline/Step2/demo_sst2_sentence/demo.tsv  or dev.tsv of --data-dir
-        weights/torch_weight.bin                    and the classifier's weights
-writes  log_reprod/metric_torch.npy                 accuracy, precision, recall, F1, AUC,
+        weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights
+writes  log_reprod/metric_SIDE.npy                  accuracy, precision, recall, F1, AUC,
                                                     or the metrics of --task
-        log_reprod/strict/metric_torch.npy          what they are made of: logits (float64), counts
-pair    pd_metric.py                                the same lines with Paddle's calls
+        log_reprod/strict/metric_SIDE.npy           what they are made of: logits (float64), counts
+pair    pt_metric.py and pd_metric.py: the same lines, SIDE is torch or paddle
 """
 
+from pipeline.pt import SIDE
 from pipeline.pt.loader import data_loader, load_examples, load_tokenizer
 from pipeline.pt.metrics import build_metrics
 from pipeline.pt.model import load_bert
@@ -23,7 +24,7 @@ def main(run: Run) -> None:
     tokenizer = load_tokenizer(run)
     demo = load_examples(run.corpus.demo, tokenizer)
     for dtype in run.dtypes:
-        record = Recorder(run.output("metric_torch", dtype))
+        record = Recorder(run.output(f"metric_{SIDE}", dtype))
         model = load_bert(run, dtype)
         metrics = build_metrics(run.task)
         for index, batch in enumerate(data_loader(demo, tokenizer, EVAL_BATCH_SIZE)):
@@ -38,4 +39,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="metric_torch")
+    start(main, __doc__, writes=f"metric_{SIDE}")

@@ -1,13 +1,14 @@
-"""Step 3, PyTorch side: the loss on the fake batch, and the losses a port gets wrong most often.
+"""Step 3: the loss on the fake batch, and the losses a port gets wrong most often.
 
 reads   fake_data/fake_data.npy, fake_label.npy     (4, 64) and (4,) int64
-        weights/torch_weight.bin                    and the classifier's weights
-writes  log_reprod/loss_torch.npy                   float32, and its float64 twin in strict/
-pair    pd_loss.py                                  the same lines with Paddle's calls
+        weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights
+writes  log_reprod/loss_SIDE.npy                    float32, and its float64 twin in strict/
+pair    pt_loss.py and pd_loss.py: the same lines, SIDE is torch or paddle
 """
 
 from pipeline import settings
 from pipeline.bert.fake_batch import load_fake_batch
+from pipeline.pt import SIDE
 from pipeline.pt.model import criterion, load_bert
 from pipeline.run import Run, start
 from reprod_align import Recorder
@@ -20,7 +21,7 @@ def main(run: Run) -> None:
     """Record every loss, once in each precision."""
     fake = load_fake_batch(run)
     for dtype in run.dtypes:
-        record = Recorder(run.output("loss_torch", dtype))
+        record = Recorder(run.output(f"loss_{SIDE}", dtype))
         model = load_bert(run, dtype)  # eval mode: no dropout
         with torch.no_grad():
             logits = model(torch.from_numpy(fake.input_ids))  # (B, num_labels)
@@ -42,4 +43,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="loss_torch")
+    start(main, __doc__, writes=f"loss_{SIDE}")

@@ -1,11 +1,11 @@
-"""Step 4, Paddle side: the learning rate at every step, under four schedules.
+"""Step 4: the learning rate at every step, under four schedules.
 
-writes  log_reprod/strict/lr_paddle.npy     the learning rates of each schedule, (1024,) float64
-pair    pt_lr_scheduler.py                  the same lines with transformers' calls
+writes  log_reprod/strict/lr_SIDE.npy       the learning rates of each schedule, (1024,) float64
+pair    pt_lr_scheduler.py and pd_lr_scheduler.py: the same lines, SIDE is torch or paddle
 """
 
-import pipeline.pd  # noqa: F401  (before PaddleNLP)
 from pipeline import settings
+from pipeline.pd import SIDE
 from pipeline.run import Run, start
 from reprod_align import Recorder
 
@@ -34,7 +34,7 @@ def build_schedules() -> dict[str, LRScheduler]:
 
 def main(run: Run) -> None:
     """Step every schedule through the whole training."""
-    record = Recorder(run.output("lr_paddle"))
+    record = Recorder(run.output(f"lr_{SIDE}"))
     for name, schedule in build_schedules().items():
         rates = []
         for _ in range(settings.SCHEDULE_STEPS):
@@ -45,4 +45,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="lr_paddle")
+    start(main, __doc__, writes=f"lr_{SIDE}")

@@ -1,10 +1,11 @@
-"""Step 4, PyTorch side: the learning rate at every step, under four schedules.
+"""Step 4: the learning rate at every step, under four schedules.
 
-writes  log_reprod/strict/lr_torch.npy      the learning rates of each schedule, (1024,) float64
-pair    pd_lr_scheduler.py                  the same lines with PaddleNLP's calls
+writes  log_reprod/strict/lr_SIDE.npy       the learning rates of each schedule, (1024,) float64
+pair    pt_lr_scheduler.py and pd_lr_scheduler.py: the same lines, SIDE is torch or paddle
 """
 
 from pipeline import settings
+from pipeline.pt import SIDE
 from pipeline.run import Run, start
 from reprod_align import Recorder
 
@@ -34,7 +35,7 @@ def build_schedules() -> dict[str, LRScheduler]:
 
 def main(run: Run) -> None:
     """Step every schedule through the whole training."""
-    record = Recorder(run.output("lr_torch"))
+    record = Recorder(run.output(f"lr_{SIDE}"))
     for name, schedule in build_schedules().items():
         rates = []
         for _ in range(settings.SCHEDULE_STEPS):
@@ -46,4 +47,4 @@ def main(run: Run) -> None:
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="lr_torch")
+    start(main, __doc__, writes=f"lr_{SIDE}")

@@ -1,8 +1,8 @@
-"""Step 5, Paddle side: what BERT starts from, before any weights are loaded.
+"""Step 5: what BERT starts from, before any weights are loaded.
 
 reads   weights/config.json                     the shape, written by weights/torch_bert_weight.py
-writes  log_reprod/strict/init_paddle.npy       samples of every parameter, over eight seeds
-pair    pt_init.py                              the same lines with PyTorch's calls
+writes  log_reprod/strict/init_SIDE.npy         samples of every parameter, over eight seeds
+pair    pt_init.py and pd_init.py: the same lines, SIDE is torch or paddle
 """
 
 from functools import partial
@@ -10,6 +10,7 @@ from functools import partial
 import pipeline  # noqa: F401  (quietens what follows)
 from models.pd_bert import BertForSequenceClassification
 from pipeline.bert.exported import read_config
+from pipeline.pd import SIDE
 from pipeline.run import Run, start
 from reprod_align.backends.paddle import set_precision
 from reprod_align.backends.paddle.init import sample_parameters
@@ -24,9 +25,9 @@ def main(run: Run) -> None:
     paddle.set_device("cpu")
     set_precision("float32")
     samples = sample_parameters(partial(BertForSequenceClassification, read_config(run)))
-    save_record(run.output("init_paddle"), as_record(samples))
-    print(f"paddle: {len(samples)} parameters, drawn with {len(SEEDS)} seeds")
+    save_record(run.output(f"init_{SIDE}"), as_record(samples))
+    print(f"{SIDE}: {len(samples)} parameters, drawn with {len(SEEDS)} seeds")
 
 
 if __name__ == "__main__":
-    start(main, __doc__, writes="init_paddle")
+    start(main, __doc__, writes=f"init_{SIDE}")

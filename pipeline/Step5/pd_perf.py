@@ -1,18 +1,19 @@
-"""Step 5, Paddle side: how long does a training step take, and which part of it?
+"""Step 5: how long does a training step take, and which part of it?
 
-reads   weights/paddle_weight.pdparams              and the classifier's weights
-writes  log_reprod/strict/perf_paddle.json          milliseconds of every phase of every step
-pair    pt_perf.py                                  the same lines with PyTorch's calls
+reads   weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights
+writes  log_reprod/strict/perf_SIDE.json        milliseconds of every phase of every step
+pair    pt_perf.py and pd_perf.py: the same lines, SIDE is torch or paddle
 """
 
 import argparse
 from contextlib import nullcontext
 from functools import partial
 
-from models.pd_fast import contiguous_tensors, faster
-from models.pd_native import native
+from pipeline.pd import SIDE
+from pipeline.pd.fast_layers import contiguous_tensors, faster
 from pipeline.pd.loader import data_loader, load_tokenizer
 from pipeline.pd.model import criterion, load_bert, peak_memory, use_device, wait_for
+from pipeline.pd.native_layers import native
 from pipeline.pd.optimizer import build_optimizer
 from pipeline.run import Run, start
 from pipeline.timing.workload import (
@@ -27,7 +28,7 @@ from paddlenlp.datasets import MapDataset
 
 
 def main(run: Run) -> None:
-    """Train on random sentences, dropout on, and time it; with --fast, by pd_fast.py or pd_native.py."""
+    """Train on random sentences, dropout on, and time it; with --fast, in a faster way."""
     model = load_bert(run, "float32")
     device = use_device(run.options.device)
     model.to(device).train()
@@ -49,11 +50,11 @@ def main(run: Run) -> None:
                 optimizer.step()
                 schedule.step()
                 optimizer.clear_grad()
-    print(save_speed(run, "perf_paddle", watch, peak_memory(device)).line("paddle"))
+    print(save_speed(run, f"perf_{SIDE}", watch, peak_memory(device)).line(SIDE))
 
 
 def add_own_options(parser: argparse.ArgumentParser) -> None:
-    """Add the workload's options, and the ways in which Paddle's side can be faster."""
+    """Add the workload's options, and the ways in which this side can be faster."""
     add_options(parser, ("layers", "native"))
 
 

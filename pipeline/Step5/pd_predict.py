@@ -1,11 +1,12 @@
-"""Label and probability of sentences, or the score of pairs, Paddle side.
+"""Label and probability of sentences, or the score of pairs.
 
 reads   sentences of the command line, or of --file, one a line; a task's two texts with a tab between
-        weights/paddle_weight.pdparams            and the classifier's weights, or --checkpoint
+        weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights, or --checkpoint
 prints  label, its probability (of STS-B the score) and the sentence, with tabs between them
-pair    pt_predict.py                           the same lines with PyTorch's calls
+pair    pt_predict.py and pd_predict.py: the same lines, with torch's calls or Paddle's
 """
 
+from pipeline.pd import SIDE
 from pipeline.pd.loader import data_loader, encode, load_tokenizer
 from pipeline.pd.model import load_bert, use_device
 from pipeline.run import Run, start
@@ -22,7 +23,7 @@ def main(run: Run) -> None:
     """Predict in float64, so that both sides print the same digits."""
     check_length(run)
     found, tokenizer, model = read_sentences(run), load_tokenizer(run), load_bert(run, STRICT_DTYPE)
-    trained = read_trained_weights(run, "paddle")
+    trained = read_trained_weights(run, SIDE)
     if trained is not None:
         load_weights(model, trained)
     device = use_device(run.options.device)

@@ -1,14 +1,15 @@
-"""Step 5, PyTorch side: how long does a training step take, and which part of it?
+"""Step 5: how long does a training step take, and which part of it?
 
-reads   weights/torch_weight.bin                    and the classifier's weights
-writes  log_reprod/strict/perf_torch.json           milliseconds of every phase of every step
-pair    pd_perf.py                                  the same lines with Paddle's calls
+reads   weights/{torch_weight.bin,paddle_weight.pdparams}, and the classifier's weights
+writes  log_reprod/strict/perf_SIDE.json        milliseconds of every phase of every step
+pair    pt_perf.py and pd_perf.py: the same lines, SIDE is torch or paddle
 """
 
 import argparse
 from contextlib import nullcontext
 from functools import partial
 
+from pipeline.pt import SIDE
 from pipeline.pt.loader import data_loader, load_tokenizer
 from pipeline.pt.model import criterion, load_bert, peak_memory, use_device, wait_for
 from pipeline.pt.optimizer import build_optimizer, fuse_updates
@@ -25,7 +26,7 @@ from datasets import Dataset
 
 
 def main(run: Run) -> None:
-    """Train on random sentences, dropout on, and time it; with --fast, by PyTorch's fused AdamW."""
+    """Train on random sentences, dropout on, and time it; with --fast, in a faster way."""
     model = load_bert(run, "float32")
     device = use_device(run.options.device)
     model.to(device).train()
@@ -47,11 +48,11 @@ def main(run: Run) -> None:
                 optimizer.step()
                 schedule.step()
                 optimizer.zero_grad()
-    print(save_speed(run, "perf_torch", watch, peak_memory(device)).line("torch"))
+    print(save_speed(run, f"perf_{SIDE}", watch, peak_memory(device)).line(SIDE))
 
 
 def add_own_options(parser: argparse.ArgumentParser) -> None:
-    """Add the workload's options, and the way in which PyTorch's side can be faster."""
+    """Add the workload's options, and the ways in which this side can be faster."""
     add_options(parser, ("fused",))
 
 

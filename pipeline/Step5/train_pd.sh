@@ -5,7 +5,7 @@
 set -eu
 launch=
 [ "${NPROC:-1}" = 1 ] || launch="-m paddle.distributed.launch --nproc_per_node $NPROC ${LAUNCH:-}"
-exec python $launch "$(dirname "$0")/pd_train.py" \
+exec python $launch "$(dirname "$0")/pd_train_many.py" \
     --epochs 3 --batch-size 32 --max-length 128 \
     --lr 3e-5 --weight-decay 0.01 --scheduler linear --warmup 0.1 --clip 1.0 \
     --seed 42 --dtype float32 --device cpu \

@@ -8,6 +8,8 @@ import logging
 import os
 import sys
 
+SIDE = "paddle"  # in the names of this side's records
+
 if "torch" not in sys.modules:
     os.environ.setdefault("USE_TORCH", "0")
 logging.getLogger("datasets").setLevel(logging.WARNING)  # it would report USE_TORCH

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from models.pd_fast import contiguous_tensors as contiguous_tensors
-from models.pd_fast import faster
+from pipeline.pd.fast_layers import faster
 from pipeline.pd.model import use_device
 from pipeline.pd.optimizer import build_optimizer
 from pipeline.training.native import NATIVE

@@ -23,20 +23,26 @@ def build_optimizer(
     weight_decay: float = settings.WEIGHT_DECAY,
 ) -> tuple[AdamW, LRScheduler]:
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
-    named = dict(model.named_parameters())
-    decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
-    decaying = {named[name].name for name in decay}  # by Paddle's own names, such as linear_3.w_0
     schedule = build_schedule(learning_rate, steps, warmup, scheduler)
     optimizer = AdamW(
         learning_rate=schedule,
-        parameters=list(named.values()),
+        parameters=model.parameters(),
         beta1=settings.BETAS[0],
         beta2=settings.BETAS[1],
         epsilon=settings.EPSILON,
         weight_decay=weight_decay,
-        apply_decay_param_fun=decaying.__contains__,
+        apply_decay_param_fun=find_decaying(model).__contains__,
     )
     return optimizer, schedule
+
+
+def find_decaying(model: nn.Layer) -> set[str]:
+    """Return Paddle's own names, such as linear_3.w_0, of the parameters that decay."""
+    return {
+        parameter.name
+        for name, parameter in model.named_parameters()
+        if not any(part in name for part in settings.NO_DECAY)
+    }
 
 
 def build_schedule(learning_rate: float, steps: int, warmup: int, scheduler: str) -> LRScheduler:

@@ -1,5 +1,7 @@
 """AdamW and the schedules of its learning rate, in torch."""
 
+from typing import Any
+
 from pipeline import settings
 
 import numpy as np
@@ -24,15 +26,22 @@ def build_optimizer(
     weight_decay: float = settings.WEIGHT_DECAY,
 ) -> tuple[AdamW, LambdaLR]:
     """Return AdamW over all parameters, NO_DECAY ones without decay, and its schedule over `steps`."""
+    groups = group_by_decay(model, weight_decay)
+    optimizer = AdamW(groups, lr=learning_rate, betas=settings.BETAS, eps=settings.EPSILON)
+    return optimizer, build_schedule(optimizer, steps, warmup, scheduler)
+
+
+def group_by_decay(
+    model: nn.Module, weight_decay: float = settings.WEIGHT_DECAY
+) -> list[dict[str, Any]]:
+    """Return AdamW's two groups of parameters: those that decay, and the NO_DECAY ones that do not."""
     named = dict(model.named_parameters())
     decay = [name for name in named if not any(part in name for part in settings.NO_DECAY)]
     kept = float(np.float32(weight_decay))  # as Paddle keeps it: 0.01 is another number there
-    groups = [
+    return [
         {"params": [named[name] for name in decay], "weight_decay": kept},
         {"params": [named[name] for name in named if name not in decay], "weight_decay": 0.0},
     ]
-    optimizer = AdamW(groups, lr=learning_rate, betas=settings.BETAS, eps=settings.EPSILON)
-    return optimizer, build_schedule(optimizer, steps, warmup, scheduler)
 
 
 def fuse_updates(optimizer: AdamW) -> None:

@@ -24,7 +24,7 @@ class Log(Protocol):
 class JsonLines:
     """A file of lines {"step": 1, "epoch": 0, "loss": ...}, in full precision. One run at a time."""
 
-    def __init__(self, path: Path, length: int) -> None:
+    def __init__(self, path: Path, length: int = 0) -> None:
         """Go on after the first `length` bytes; ReprodError if there are fewer, or it is in use."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._handle = path.open("ab")

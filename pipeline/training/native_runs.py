@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 NAMES = {"torch": "PyTorch", "paddle": "Paddle"}
-SCRIPTS = {"torch": "pipeline/Step5/pt_train.py", "paddle": "pipeline/Step5/pd_train.py"}
+SCRIPTS = {"torch": "pipeline/Step5/pt_train_many.py", "paddle": "pipeline/Step5/pd_train_many.py"}
 
 
 @dataclass(frozen=True)

@@ -149,10 +149,11 @@ def read_options(run: Run) -> TrainingOptions:
 def check_length(run: Run) -> None:
     """Raise ReprodError if the model has no positions for --max-length tokens."""
     longest = read_config(run).max_position_embeddings
-    if run.options.max_length > longest:
-        raise ReprodError(
-            f"--max-length {run.options.max_length}: this model takes {longest} tokens"
-        )
+    asked = getattr(
+        run.options, "max_length", settings.MAX_LENGTH
+    )  # a plain script lacks the option
+    if asked > longest:
+        raise ReprodError(f"--max-length {asked}: this model takes {longest} tokens")
 
 
 def _whole(word: str) -> int:

@@ -111,7 +111,8 @@ def find_worst(
 ) -> Iterator[Worst]:
     """Yield the worst place of each block."""
     for start, apart, ours, theirs in distances(expected, actual, span):
-        total = _add_up(apart) if with_total else math.nan
+        with np.errstate(over="ignore"):
+            total = float(apart.sum()) if with_total else math.nan
         at = int(apart.argmax())  # of NaN, if there is one
         settled = not math.isfinite(apart[at])
         if settled:
@@ -120,11 +121,6 @@ def find_worst(
         difference = float(apart[at])
         length = measure_length(apart, difference) if with_length else 0.0
         yield Worst(difference, start + at, largest(ours), settled, length, total)
-
-
-def _add_up(apart: Array) -> float:
-    with np.errstate(over="ignore"):
-        return float(apart.sum())
 
 
 def combine_worst(found: Iterable[Worst]) -> Worst:
@@ -186,16 +182,10 @@ def distances(
         for start, ours, theirs in blocks(expected, actual, span):
             apart = buffer[: ours.size]
             with np.errstate(all="ignore"):
-                np.subtract(_widen(theirs, apart), ours, out=apart)
+                if theirs.dtype != apart.dtype:  # widened before is faster than while subtracting
+                    np.copyto(apart, theirs)
+                np.subtract(theirs if theirs.dtype == apart.dtype else apart, ours, out=apart)
             yield start, np.abs(apart, out=apart), ours, theirs
-
-
-def _widen(array: Array, buffer: Array) -> Array:
-    """Return the array in the buffer's dtype: widened before is faster than while it is subtracted."""
-    if array.dtype == buffer.dtype:
-        return array
-    np.copyto(buffer, array)
-    return buffer
 
 
 def by_place(distance: Array, ours: Array, theirs: Array) -> Array:
@@ -329,17 +319,20 @@ def index_at(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
 
 # ---------------------------------------------------------------------- one block
 
-_Subtraction = Callable[[Array, Array], Array]
 
-
-def _subtraction(ours: np.dtype[Any], theirs: np.dtype[Any]) -> _Subtraction:
+def _subtraction(ours: np.dtype[Any], theirs: np.dtype[Any]) -> Callable[[Array, Array], Array]:
     """Return what turns a block of each dtype into |a - e|."""
     kinds = {ours.kind, theirs.kind}
     if not kinds <= set("biufc"):
-        return _unequal
+        return lambda ours, theirs: np.asarray(ours != theirs, np.float64)
     if kinds <= set("iu") and max(ours.itemsize, theirs.itemsize) == 8:
         return _subtract_integers
-    return _subtract if kinds <= set("iuf") else _subtract_wide
+    if kinds <= set("iuf"):
+        return _subtract
+    wide = np.result_type(
+        ours, theirs, np.float64
+    )  # booleans and complex: numpy takes one dtype alone
+    return lambda ours, theirs: _subtract(ours.astype(wide), theirs.astype(wide))
 
 
 def _subtract(ours: Array, theirs: Array) -> Array:
@@ -349,28 +342,11 @@ def _subtract(ours: Array, theirs: Array) -> Array:
     return apart
 
 
-def _subtract_wide(ours: Array, theirs: Array) -> Array:
-    """Subtract what numpy subtracts only in one dtype: boolean; or is complex."""
-    wide = np.result_type(ours.dtype, theirs.dtype, np.float64)
-    return _subtract(ours.astype(wide), theirs.astype(wide))
-
-
 def _subtract_integers(ours: Array, theirs: Array) -> Array:
     """Subtract 64-bit integers by halves that a float64 holds exactly: the sum rounds only once."""
     if (ours == theirs).all():
         return np.zeros(ours.shape)
-    high, low = (part(theirs) - part(ours) for part in (_high_half, _low_half))
-    apart: Array = np.abs(high * 2.0**32 + low)
+    high = (theirs >> 32).astype(np.float64) - (ours >> 32).astype(np.float64)
+    low = theirs.astype(np.int64) & 0xFFFFFFFF, ours.astype(np.int64) & 0xFFFFFFFF
+    apart: Array = np.abs(high * 2.0**32 + (low[0].astype(np.float64) - low[1].astype(np.float64)))
     return apart
-
-
-def _high_half(array: Array) -> Array:
-    return (array >> 32).astype(np.float64)
-
-
-def _low_half(array: Array) -> Array:
-    return (array.astype(np.int64) & 0xFFFFFFFF).astype(np.float64)
-
-
-def _unequal(ours: Array, theirs: Array) -> Array:
-    return np.asarray(ours != theirs, np.float64)

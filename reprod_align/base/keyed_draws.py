@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Place = tuple[str, int]  # a module's name on the torch side, and which of its calls
+CallKey = tuple[str, int]  # a module's name on the torch side, and which of its calls
 Shape = tuple[int, ...]
 
 
-def _nowhere() -> list[Place]:
+def _nowhere() -> list[CallKey]:
     return [("", 0)]
 
 
@@ -30,13 +30,13 @@ class KeyedDraws:
     seed: int
     names: Mapping[str, str]
     """this side's module names that have a counterpart -> their names on the torch side"""
-    asked: Mapping[tuple[Place, int], Shape] = field(default_factory=dict)
+    asked: Mapping[tuple[CallKey, int], Shape] = field(default_factory=dict)
     """shapes that the torch side drew: a draw of as many elements is laid out like it"""
-    place: Callable[[], list[Place]] = _nowhere
+    place: Callable[[], list[CallKey]] = _nowhere
     """set by the run: the calls that are open, the innermost last"""
-    drawn: dict[tuple[Place, int], Shape] = field(default_factory=dict)
+    drawn: dict[tuple[CallKey, int], Shape] = field(default_factory=dict)
     """what was asked for, filled as it comes"""
-    _counts: Counter[Place] = field(default_factory=Counter)
+    _counts: Counter[CallKey] = field(default_factory=Counter)
 
     def uniform(self, shape: Shape) -> NDArray[np.float64]:
         """Return numbers in [0, 1), float64 of `shape`."""
@@ -71,7 +71,7 @@ class KeyedDraws:
         words = np.frombuffer(sha256(text).digest(), dtype=np.uint32)
         return key, np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
 
-    def _paired_place(self) -> Place:
+    def _paired_place(self) -> CallKey:
         for path, index in reversed(self.place()):
             if path in self.names:
                 return self.names[path], index

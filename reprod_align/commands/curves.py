@@ -1,9 +1,8 @@
 """Names the first step at which two training runs diverge, from their logs alone.
 
-Reads JSON lines, a Trainer's trainer_state.json, CSV or TSV, printed lines, TensorBoard, VisualDL
-and this library's records; the format is recognised from the content. The noise band comes from
---twin: the log of the reference run with its weights perturbed by a rounding error. Without --twin
-a fixed tolerance is used.
+The format of a log is recognised from its content; those that can be read are listed at the end. The
+noise band comes from --twin: the log of the reference run with its weights perturbed by a rounding
+error. Without --twin a fixed tolerance is used.
 
 With both models at hand, --explain FILE.py says which component of a step makes the gap: FILE.py
 holds the two trainings (docs/curves.md says how), and their steps are repeated with components
@@ -16,6 +15,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
+from textwrap import fill
 
 from reprod_align.base.json import as_json
 from reprod_align.commands.name_map import read_name_map
@@ -23,6 +23,7 @@ from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
 from reprod_align.curves.explanation import Explanation
 from reprod_align.curves.page import make_page
+from reprod_align.curves.readers import FORMATS
 from reprod_align.curves.report import CurveReport
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
@@ -31,6 +32,7 @@ from reprod_align.page.places import PAGE, PAGE_OR_PICTURE
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
+    parser.epilog = fill(f"logs that can be read: {', '.join(each.name for each in FORMATS)}", 80)
     parser.add_argument("reference", type=Path, metavar="A", help="the reference run's log")
     parser.add_argument("other", type=Path, metavar="B", help="the other run's log")
     parser.add_argument(

@@ -13,7 +13,7 @@ from reprod_align.curves.band import DOUBLE, MANTISSAS, MULTIPLE, TOLERANCE, Lim
 from reprod_align.curves.hints import find_hints
 from reprod_align.curves.log import LARGEST_STEP, Curve, CurveError, CurveLog, at_common_steps
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR, canonical, pair_names
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.curves.report import CurveReport, CurveResult
 from reprod_align.curves.rounding import measure_rounding
 from reprod_align.curves.track import AGREES, ENOUGH, Track, agree_when_shifted, follow

@@ -38,7 +38,7 @@ class Replay:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Who makes the gap."""
+    """Which part of a training step makes the two runs differ."""
 
     curve: str
     step: int
@@ -125,7 +125,7 @@ class Explanation:
 
     def text(self) -> str:
         """Return the table, then the sentences."""
-        head = f"who makes the gap of {one_line(self.curve)} at step {self.step}?"
+        head = f"which part of a step makes {one_line(self.curve)} differ at step {self.step}?"
         return join_lines([head, *self._table(), "", self.sentence, *self.notes])
 
     def _table(self) -> list[str]:

@@ -84,5 +84,5 @@ def _list_swaps(explanation: Explanation) -> Table:
         at for at, row in enumerate(explanation.rows) if row.part in explanation.guilty
     )
     headers = ("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone")
-    title = f"Who makes the gap of {explanation.curve} at step {explanation.step}"
+    title = f"Which part of a step makes {explanation.curve} differ at step {explanation.step}"
     return Table(title, headers, rows, guilty)

@@ -81,7 +81,7 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"all (\d+) comparisons? passed", r"\1 项比较全部通过"),
     (r"(\d+) of (\d+) comparisons? did not pass, the first is (\S+)",
      r"\2 项比较中有 \1 项未通过，第一项是 \3"),
-    (r"Who makes the gap of (.+) at step (\d+)", r"\1 在第 \2 步的差距由谁造成"),
+    (r"Which part of a step makes (.+) differ at step (\d+)", r"\1 在第 \2 步的差距由哪一部分造成"),
     (r"(\d+) pairs of tensors agree", r"\1 对张量一致"),
 )]  # fmt: skip
 

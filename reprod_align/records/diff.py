@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from reprod_align.base.difference import (
@@ -59,6 +59,11 @@ class Difference:
     _sides: tuple[Array, Array] = field(repr=False, compare=False)
 
     @property
+    def dtypes(self) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        """The dtypes of both sides."""
+        return self._sides[0].dtype, self._sides[1].dtype
+
+    @property
     def max_rel(self) -> float:
         """max_abs / scale; 0 if both are 0, inf if only scale is."""
         return divide(self.max_abs, self.scale)
@@ -74,8 +79,14 @@ class Difference:
             return None
         if not self.mismatches:
             return 0
-        coarse = _coarser(expected.dtype, actual.dtype)
-        return max(_ulp_distance(e, a, coarse) for _, e, a in blocks(expected, actual))
+        infos = np.finfo(expected.dtype), np.finfo(actual.dtype)
+        coarse = max(infos, key=lambda info: float(info.eps)).dtype
+        coarse = coarse if coarse.itemsize <= 8 else np.dtype(np.float64)
+        furthest = 0
+        for _, *block in blocks(expected, actual):
+            steps = [_count_steps(part, coarse) for part in block]
+            furthest = max(furthest, int((np.maximum(*steps) - np.minimum(*steps)).max()))
+        return furthest
 
     def to_json(self, with_ulp: bool = True) -> dict[str, Any]:
         """Return every number by its name; `ulp` reads both arrays again, None without."""
@@ -97,8 +108,22 @@ def compare_arrays(expected: Array, actual: Array) -> Difference:
     """
     from reprod_align.base.large.work import map_spans
 
-    _require_comparable(expected, actual)
-    whole = _combine(map_spans(partial(_measure, expected, actual), expected.size))
+    if expected.shape != actual.shape:
+        raise ReprodError(f"cannot compare shapes {expected.shape} and {actual.shape}")
+    kinds = dtype_kind(expected.dtype), dtype_kind(actual.dtype)
+    if kinds[0] != kinds[1] or expected.dtype.kind not in KINDS:
+        raise ReprodError(f"cannot compare dtypes {expected.dtype} and {actual.dtype}")
+    if expected.size == 0:
+        raise ReprodError(f"cannot compare empty arrays: shape {expected.shape}")
+
+    def measure(span: Span) -> _Part:
+        return _combine([_measure_block(*block) for block in distances(expected, actual, span)])
+
+    whole = _combine(map_spans(measure, expected.size))
+    values = [
+        float(value) if isinstance(value, np.floating) else value  # a long double stays numpy's
+        for value in (side.flat[whole.worst].item() for side in (expected, actual))
+    ]
     return Difference(
         mean_abs=float(whole.total) / expected.size,
         max_abs=whole.largest,
@@ -108,8 +133,8 @@ def compare_arrays(expected: Array, actual: Array) -> Difference:
         size=expected.size,
         first_index=None if whole.first is None else index_at(whole.first, expected.shape),
         worst_index=index_at(whole.worst, expected.shape),
-        expected_value=_python_value(expected, whole.worst),
-        actual_value=_python_value(actual, whole.worst),
+        expected_value=values[0],
+        actual_value=values[1],
         _sides=(expected, actual),
     )
 
@@ -125,10 +150,6 @@ class _Part(NamedTuple):
     scale: float
     mismatches: int
     first: int | None
-
-
-def _measure(expected: Array, actual: Array, span: Span) -> _Part:
-    return _combine([_measure_block(*block) for block in distances(expected, actual, span)])
 
 
 def _measure_block(start: int, apart: Array, ours: Array, theirs: Array) -> _Part:
@@ -180,35 +201,7 @@ def count_nonfinite(array: Array) -> tuple[int, int, tuple[int, ...] | None]:
     return nans, others, None if first is None else index_at(first, array.shape)
 
 
-def _require_comparable(expected: Array, actual: Array) -> None:
-    kinds = dtype_kind(expected.dtype), dtype_kind(actual.dtype)
-    if expected.shape != actual.shape:
-        raise ReprodError(f"cannot compare shapes {expected.shape} and {actual.shape}")
-    if kinds[0] != kinds[1] or expected.dtype.kind not in KINDS:
-        raise ReprodError(f"cannot compare dtypes {expected.dtype} and {actual.dtype}")
-    if expected.size == 0:
-        raise ReprodError(f"cannot compare empty arrays: shape {expected.shape}")
-
-
-def _python_value(array: Array, position: int) -> Any:
-    value = array.flat[position].item()
-    return float(value) if isinstance(value, np.floating) else value  # a long double stays numpy's
-
-
-# ---------------------------------------------------------------------- units in the last place
-
-
-def _coarser(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
-    coarse = max(np.finfo(first), np.finfo(second), key=lambda info: float(info.eps)).dtype
-    return coarse if coarse.itemsize <= 8 else np.dtype(np.float64)
-
-
-def _ulp_distance(expected: Array, actual: Array, dtype: np.dtype[Any]) -> int:
-    steps = [_steps(side, dtype) for side in (expected, actual)]
-    return int((np.maximum(*steps) - np.minimum(*steps)).max())
-
-
-def _steps(array: Array, dtype: np.dtype[Any]) -> Array:
+def _count_steps(array: Array, dtype: np.dtype[Any]) -> Array:
     """Return for each float its place in the row of all floats of `dtype`, as an unsigned integer.
 
     Neighbouring floats are 1 apart and both zeros fall together. Complex numbers count as two.

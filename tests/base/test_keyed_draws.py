@@ -1,13 +1,13 @@
 """A draw depends on where in the model it is asked for, not on how many came before."""
 
-from reprod_align.base.keyed_draws import KeyedDraws, Place
+from reprod_align.base.keyed_draws import CallKey, KeyedDraws
 
 import numpy as np
 
 NAMES = {"drop": "drop", "ln_1": "norm"}
 
 
-def draws_at(*places: Place, **more: object) -> KeyedDraws:
+def draws_at(*places: CallKey, **more: object) -> KeyedDraws:
     return KeyedDraws(7, NAMES, place=lambda: list(places), **more)  # type: ignore[arg-type]
 
 

@@ -58,7 +58,7 @@ def test_a_gap_that_is_not_finite_comes_first() -> None:
 
 def test_text_and_json() -> None:
     lines = FOUND.text().splitlines()
-    assert lines[0] == "who makes the gap of loss at step 7?"
+    assert lines[0] == "which part of a step makes loss differ at step 7?"
     assert lines[3].split() == ["optimizer", "1.0e-12", "1.0e-03", "<-", "makes", "it"]
     assert "Paddle's log has no loss of these steps to hold the replay against" in lines
     found = json.loads(json.dumps(replace(FOUND, logged=math.nan).to_json(), allow_nan=False))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.curves.log import CurveLog
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from tests.curves.runs import lines_of
 
 import numpy as np

@@ -37,5 +37,5 @@ def test_who_makes_the_gap_is_a_table() -> None:
     )
     page = make_page(compare_curves({"loss": STEPS}, {"loss": STEPS}), explanation)
     table = page.tables[1]
-    assert table.title == "Who makes the gap of loss at step 3" and table.failed == {1}
+    assert table.title == "Which part of a step makes loss differ at step 3" and table.failed == {1}
     assert table.rows[1] == ("optimizer", "0.0e+00", "1.0e+00")

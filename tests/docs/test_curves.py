@@ -2,10 +2,12 @@
 
 import json
 import re
+import runpy
 import shlex
 from pathlib import Path
 
 from reprod_align.commands import main, parse
+from tests.conftest import REPOSITORY
 from tests.docs.pages import blocks, commands, read
 
 import numpy as np
@@ -28,6 +30,13 @@ def test_both_languages_show_the_same_blocks(page: str) -> None:
 def test_the_tables_are_as_long_in_both_languages(page: str) -> None:
     counts = [read(name).count("\n|") for name in (page, page.replace(".md", "_cn.md"))]
     assert counts[0] == counts[1] > 10
+
+
+def test_the_tables_of_formats_are_written_by_the_script() -> None:
+    tool = runpy.run_path(str(REPOSITORY / "tools" / "log_formats.py"))
+    for page in tool["PAGES"]:
+        text = page.read_text(encoding="utf-8")
+        assert tool["fill"](page) == text and text.count("mlruns/EXPERIMENT/RUN") == 1
 
 
 def test_every_command_is_one_that_the_shell_takes() -> None:

@@ -58,7 +58,7 @@ def test_the_commands_are_ones_that_the_scripts_take(page, monkeypatch) -> None:
         assert (REPOSITORY / words[1]).is_file(), line
         parser(words[1]).parse_args(words[2:])
         scripts.add(words[1].rpartition("/")[2])
-    assert {"pt_train.py", "pd_train.py", "pt_predict.py", "check_step5.py"} <= scripts
+    assert {"pt_train_many.py", "pd_train_many.py", "pt_predict.py", "check_step5.py"} <= scripts
     assert {"train_pt.sh", "train_pd.sh"} <= scripts  # `test_train_sh` runs them
 
 

@@ -142,8 +142,8 @@ def start(aligned_home: Path, sentences: Path, tmp_path: Path) -> Start:
     def start(
         side: str, world: int = 2, options: str = OPTIONS, fault: str = "", data: Path = sentences
     ) -> Processes:
-        script = REPOSITORY / "pipeline" / "Step5" / f"{side}_train.py"
-        plan = {"imported": f"pipeline.Step5.{side}_train", "fault": fault, "processes": []}
+        script = REPOSITORY / "pipeline" / "Step5" / f"{side}_train_many.py"
+        plan = {"imported": f"pipeline.Step5.{side}_train_many", "fault": fault, "processes": []}
         for rank, environment in enumerate(environments(side, world)):
             home, output = tmp_path / f"home{rank}", tmp_path / f"output{rank}"
             if not home.exists():
@@ -180,7 +180,7 @@ def alone(
     for side, name in SIDES.items():
         home = Path(shutil.copytree(aligned_home, folder / f"home_{side}"))
         words = [*OPTIONS.split(), "--data-dir", str(sentences), "--output", str(folder / side)]
-        importlib.import_module(f"pipeline.Step5.{side}_train").main(tiny_run(home, *words))
+        importlib.import_module(f"pipeline.Step5.{side}_train_many").main(tiny_run(home, *words))
         found[side] = folder / side / name / "float64"
     torch.set_default_dtype(torch.float32)
     paddle.set_default_dtype("float32")
@@ -416,7 +416,7 @@ def launched(side: str, folder: Path, home: Path, data: Path, slow: bool = True)
     )
     words = ["-m", *launcher.format(*free_ports(1)).split(), "--nproc_per_node", "2"]
     words += ["--log_dir", str(folder / "launcher")] if side == "pd" else []
-    script = str(REPOSITORY / "pipeline" / "Step5" / f"{side}_train.py")
+    script = str(REPOSITORY / "pipeline" / "Step5" / f"{side}_train_many.py")
     words += [script, "--profile", "tiny", *OPTIONS.split(), "--save-every", "2"]
     words += ["--home", str(home), "--data-dir", str(data), "--output", str(folder / "output")]
     (folder / "sitecustomize.py").write_text(SLOW if slow else "")

@@ -224,7 +224,8 @@ def test_missing_records(tmp_path: Path) -> None:
     write_run(tmp_path, "torch", 1, task.labels, task.runs(1)[0])
     said = one_line_error(run_script("pipeline/Step5/check_native.py", tmp_path))
     assert (
-        "has no train_align_paddle_seed*.npy: first run python pipeline/Step5/pd_train.py" in said
+        "has no train_align_paddle_seed*.npy: first run python pipeline/Step5/pd_train_many.py"
+        in said
     )
     assert "--randomness native --seed 1" in said
 

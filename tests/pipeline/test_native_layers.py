@@ -7,9 +7,16 @@ import sys
 from pathlib import Path
 
 import pipeline  # noqa: F401  (quietens what follows)
-from models import pd_bert, pd_native, pt_bert
+from models import pd_bert, pt_bert
 from models.bert_config import BertConfig
-from models.pd_native import NativeDropout, NativeGELU, NativeLayerNorm, NativeLinear, native
+from pipeline.pd import native_layers
+from pipeline.pd.native_layers import (
+    NativeDropout,
+    NativeGELU,
+    NativeLayerNorm,
+    NativeLinear,
+    native,
+)
 from reprod_align import ReprodError, align
 
 import numpy as np
@@ -144,7 +151,7 @@ def test_hidden_keys_and_infinite_inputs_are_as_in_the_plain_layers() -> None:
     scores = paddle.to_tensor(np.random.default_rng(3).normal(size=(2, 2, 3, 4)))
     mask = paddle.zeros([2, 1, 1, 4])
     mask[1, 0, 0, 2:] = -float("inf")
-    probs = pd_native.masked_softmax(scores, mask, 9).numpy()
+    probs = native_layers.masked_softmax(scores, mask, 9).numpy()
     assert np.allclose(probs, F.softmax(scores / 3 + mask, -1).numpy(), rtol=1e-12, atol=1e-25)
     assert (probs[1, :, :, 2:] == 0).all()
     x = paddle.to_tensor([float("nan"), float("inf"), -float("inf"), 1.0])
@@ -156,7 +163,7 @@ def test_hidden_keys_and_infinite_inputs_are_as_in_the_plain_layers() -> None:
 def test_threads_change_no_bit() -> None:
     code = """
 import hashlib, numpy as np, paddle
-from models.pd_native import NativeDropout, NativeLayerNorm
+from pipeline.pd.native_layers import NativeDropout, NativeLayerNorm
 x = paddle.to_tensor(np.random.default_rng(0).normal(size=(999, 70)).astype("float32"))
 x.stop_gradient = False
 paddle.seed(1)
@@ -182,7 +189,7 @@ print(hashlib.sha256(b"".join(a.numpy().tobytes() for a in arrays)).hexdigest())
 def test_what_the_operators_do_not_take_is_plain(
     layer: nn.Layer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pd_native, "_operators", lambda: pytest.fail("not the plain layer"))
+    monkeypatch.setattr(native_layers, "_operators", lambda: pytest.fail("not the plain layer"))
     layer.to(dtype="float32")
     plain = type(layer).__mro__[1].forward
     x = paddle.ones([0, 3], "float32") if isinstance(layer, NativeLinear) else paddle.ones([2, 3])
@@ -190,7 +197,7 @@ def test_what_the_operators_do_not_take_is_plain(
 
 
 def test_no_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pd_native, "_operators", pd_native._operators.__wrapped__)
+    monkeypatch.setattr(native_layers, "_operators", native_layers._operators.__wrapped__)
     monkeypatch.setenv("CXX", "no-such-compiler")
     model = nn.Sequential(nn.Linear(2, 2))
     with pytest.raises(ReprodError, match="need a C\\+\\+ compiler"):
@@ -200,10 +207,10 @@ def test_no_compiler_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_compiler
 def test_a_build_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pd_native, "_operators", pd_native._operators.__wrapped__)
+    monkeypatch.setattr(native_layers, "_operators", native_layers._operators.__wrapped__)
     broken = tmp_path / "ops.cc"
     broken.write_text("this is not C++")
-    monkeypatch.setattr(pd_native, "_SOURCE", broken)
+    monkeypatch.setattr(native_layers, "_SOURCE", broken)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(ReprodError, match="could not be built"):
         native(nn.Linear(2, 2))
@@ -215,8 +222,8 @@ def test_another_processor_has_another_build(
 ) -> None:
     """A home folder may be shared by machines; a build for one may not run on another."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(pd_native, "_operators", pd_native._operators.__wrapped__)
-    monkeypatch.setattr(pd_native, "_build", lambda folder: folder.name)
-    here = pd_native._operators()
-    monkeypatch.setattr(pd_native, "_FLAGS", ("-march=x86-64",))
-    assert pd_native._operators() not in (here, "")
+    monkeypatch.setattr(native_layers, "_operators", native_layers._operators.__wrapped__)
+    monkeypatch.setattr(native_layers, "_build", lambda folder: folder.name)
+    here = native_layers._operators()
+    monkeypatch.setattr(native_layers, "_FLAGS", ("-march=x86-64",))
+    assert native_layers._operators() not in (here, "")

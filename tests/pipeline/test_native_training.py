@@ -42,7 +42,7 @@ def train(side: str, place: Path, sentences: Path, output: Path, seed: int = 1) 
     """Train; return the record."""
     words = [*OPTIONS.split(), "--seed", str(seed), "--data-dir", str(sentences)]
     run = tiny_run(place, *words, "--output", str(output))
-    importlib.import_module(f"pipeline.Step5.{side}_train").main(run)
+    importlib.import_module(f"pipeline.Step5.{side}_train_many").main(run)
     return place / "log_reprod" / "native" / f"train_align_{SIDES[side]}_seed{seed}.npy"
 
 
@@ -84,7 +84,7 @@ def test_native_runs(side: str, place: Path, sentences: Path, tmp_path: Path, mo
     words = [*OPTIONS.split()[2:], "--seed", "1", "--dtype", "float32"]
     words += ["--data-dir", str(sentences), "--output", str(tmp_path / "stopped")]
     with pytest.raises(ReprodError, match="--randomness native instead of None"):
-        importlib.import_module(f"pipeline.Step5.{side}_train").main(tiny_run(place, *words))
+        importlib.import_module(f"pipeline.Step5.{side}_train_many").main(tiny_run(place, *words))
 
 
 @pytest.mark.parametrize("side", SIDES)

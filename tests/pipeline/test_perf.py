@@ -5,8 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pipeline  # noqa: F401  (quietens what follows)
-from models import pd_bert, pd_fast, pt_bert
-from models.pd_fast import FastBertEncoder, FastLinear, contiguous_tensors, faster
+from models import pd_bert, pt_bert
+from pipeline.pd import fast_layers
+from pipeline.pd.fast_layers import FastBertEncoder, FastLinear, contiguous_tensors, faster
 from pipeline.timing import workload as perf
 from pipeline.timing.compare import SpeedComparison, of_differences, of_ratios
 from pipeline.timing.workload import PHASES, WARM_UP, Speed, Stopwatch, Workload, load_speed
@@ -178,7 +179,7 @@ def test_linear_has_second_derivatives_too() -> None:
 
 
 def test_contiguous_tensors_is_undone_on_errors() -> None:
-    flag = pd_fast._STRIDES
+    flag = fast_layers._STRIDES
     with pytest.raises(ZeroDivisionError), contiguous_tensors():
         assert paddle.get_flags(flag) == {flag: False}
         raise ZeroDivisionError

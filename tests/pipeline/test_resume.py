@@ -44,7 +44,7 @@ def command(side: str, home: Path, sentences: Path, output: Path, fault: str = "
     """Return the training with everything that needs to be restored."""
     options = "--profile tiny --dtype float32 --epochs 2 --batch-size 2 --grad-accum 2 --clip 1"
     options += " --scheduler cosine --warmup 3 --lr 1e-3 --save-every 3"
-    script = REPOSITORY / "pipeline" / "Step5" / f"{side}_train.py"
+    script = REPOSITORY / "pipeline" / "Step5" / f"{side}_train_many.py"
     words = [str(script), *options.split(), "--home", str(home), "--data-dir", str(sentences)]
     words += ["--output", str(output)]
     code = f"{fault}\nimport runpy, sys; sys.argv = sys.argv[1:]\n"

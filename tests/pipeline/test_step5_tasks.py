@@ -68,7 +68,7 @@ def trained(name: str, place: Path, folder: Path) -> Run:
     script = REPOSITORY / "classifier_weights" / "generate_classifier_weights.py"
     runpy.run_path(str(script))["main"](run)
     for side in SIDES:
-        importlib.import_module(f"pipeline.Step5.{side}_train").main(tiny_run(place, *words))
+        importlib.import_module(f"pipeline.Step5.{side}_train_many").main(tiny_run(place, *words))
     return run
 
 

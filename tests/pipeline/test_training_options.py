@@ -17,7 +17,7 @@ from pipeline.training.options import SCHEDULERS, read_options
 from pipeline.training.shards import Shard, draw_rows
 from pipeline.training.state import model_weights, read_state
 from reprod_align.curves import compare_curves
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.randomness import SharedRandom, UnsharedDrawError
 from reprod_align.records.record import load_record
@@ -66,7 +66,7 @@ class Trained:
         words = [*SHORT.split(), "--data-dir", str(sentences), "--output", str(output)]
         self.logs, self.weights = {}, {}
         for side, name in SIDES.items():
-            script = importlib.import_module(f"pipeline.Step5.{side}_train")
+            script = importlib.import_module(f"pipeline.Step5.{side}_train_many")
             script.main(tiny_run(home, *words, *options.split()))
             folder = next((output / name).iterdir())
             self.logs[name] = folder / "log.jsonl"
@@ -168,7 +168,7 @@ def test_a_logging_package_that_is_missing(
 ) -> None:
     for module in (package, "tensorboard.summary"):
         monkeypatch.setitem(sys.modules, module, None)
-    script = importlib.import_module("pipeline.Step5.pt_train")
+    script = importlib.import_module("pipeline.Step5.pt_train_many")
     run = tiny_run(place, "--dtype", "float64", f"--{package}", str(tmp_path))
     with pytest.raises(MissingInputError, match=f"--{package} needs the package {package}"):
         script.main(run)
@@ -320,7 +320,7 @@ def test_bad_values(place: Path, capsys: pytest.CaptureFixture[str], words: str)
 def test_command_lines_are_identical() -> None:
     """What --help shows of the options, and what train_pt.sh and train_pd.sh pass on."""
     folder = REPOSITORY / "pipeline" / "Step5"
-    for name in ("train", "predict"):
+    for name in ("train_many", "predict"):
         texts = [(folder / f"{side}_{name}.py").read_text() for side in SIDES]
         assert all("add_options" in text and "add_argument" not in text for text in texts)
     shells = [(folder / f"train_{side}.sh").read_text() for side in SIDES]
@@ -343,7 +343,7 @@ def test_train_sh(place: Path, sentences: Path, tmp_path: Path) -> None:
         check=True,
     )
     path, *words = done.stdout.split()
-    assert Path(path).name == "pd_train.py"
+    assert Path(path).name == "pd_train_many.py"
     options = read_options(tiny_run(place, *words))
     assert (options.epochs, options.clip, options.batch_size) == (1, 2.0, 32)
     several = env | {"NPROC": "2", "LAUNCH": "--nnodes 3"}

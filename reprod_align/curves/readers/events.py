@@ -4,13 +4,13 @@ Both hold their numbers in float32. Several files of one folder are one run that
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
-from reprod_align.curves.readers.format import Format
+from reprod_align.curves.readers.format import Format, Head, Runs, read_head
 
 _LENGTH: Final = 8  # bytes that hold the length of an event or a record
 _FRAME: Final = 16  # bytes around an event: its length and two checksums
@@ -117,9 +117,41 @@ def _parse(record: Any, data: bytes, path: Path, start: int) -> Any:
         raise CurveError(f"{path} is damaged at byte {start}: {error}") from error
 
 
+def _has_mark(mark: bytes) -> Callable[[Head], bool]:
+    """Return what recognises a file by a word of its first event."""
+    return lambda head: mark in head.data[:64]
+
+
+def _group_by_folder(
+    word: str, recognise: Callable[[Head], bool]
+) -> Callable[[Path, Sequence[Path]], Runs]:
+    """Return what finds runs: the files of one folder with `word` in their names are one."""
+
+    def find_runs(folder: Path, files: Sequence[Path]) -> Runs:
+        runs: dict[Path, list[Path]] = {}
+        for path in files:
+            if word in path.name and recognise(read_head(path)):
+                runs.setdefault(path.parent, []).append(path)
+        return runs.values()
+
+    return find_runs
+
+
+_is_tensorboard, _is_visualdl = _has_mark(b"brain.Event"), _has_mark(b"meta_data_tag")
+
 TENSORBOARD: Final = Format(
-    "TensorBoard", lambda head: b"brain.Event" in head.data[:64], read_tensorboard, "tfevents"
+    "TensorBoard",
+    read_tensorboard,
+    ("TensorBoard event files, or their folder", "needs `python -m pip install tensorboard`"),
+    ("TensorBoard 事件文件或其目录", "需要 `python -m pip install tensorboard`"),
+    _is_tensorboard,
+    _group_by_folder("tfevents", _is_tensorboard),
 )
 VISUALDL: Final = Format(
-    "VisualDL", lambda head: b"meta_data_tag" in head.data[:64], read_visualdl, "vdlrecords"
+    "VisualDL",
+    read_visualdl,
+    ("VisualDL files, or their folder", "needs `python -m pip install visualdl`"),
+    ("VisualDL 文件或其目录", "需要 `python -m pip install visualdl`"),
+    _is_visualdl,
+    _group_by_folder("vdlrecords", _is_visualdl),
 )

@@ -1,14 +1,14 @@
 """Reads JSON lines of a training loop, and the state of a Hugging Face or PaddleNLP Trainer."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.base.json import parse_json
 from reprod_align.curves.log import CurveError, CurveLog
-from reprod_align.curves.readers.format import Format, Head
-from reprod_align.curves.readers.rows import Row, read_rows
+from reprod_align.curves.readers.format import Format, Head, Runs
+from reprod_align.curves.readers.rows import LogLine, read_rows
 
 STATE: Final = "trainer_state.json"
 
@@ -37,7 +37,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _json_lines(path: Path) -> Iterator[Row]:
+def _json_lines(path: Path) -> Iterator[LogLine]:
     with path.open("rb") as handle:
         for line, text in enumerate(handle, 1):
             if text.strip():
@@ -77,4 +77,42 @@ def _is_json(head: Head) -> bool:
     return start[:1] == "{" or start in ("[{", "[]")
 
 
-JSON: Final = Format(f"JSON lines, {STATE}", _is_json, read_json)
+def _find_state(folder: Path, files: Sequence[Path]) -> Runs:
+    """Return a Trainer's own state in its output folder, else that of its latest checkpoint."""
+    states = [path for path in files if path.name == STATE]
+    return [[max(states, key=_checkpoint_number)]] if states else []
+
+
+def _checkpoint_number(state: Path) -> tuple[bool, int]:
+    number = state.parent.name.rpartition("-")[2]
+    return "checkpoint-" not in state.parent.name, int(number) if number.isdecimal() else 0
+
+
+JSON: Final = Format(
+    "JSON lines",
+    read_json,
+    (
+        'JSON lines: `{"step": 1, "epoch": 0, "loss": 0.69, "lr": 2e-05}`',
+        "every numeric key is a curve, also in lines with other keys (evaluation)",
+    ),
+    (
+        'JSON lines：`{"step": 1, "epoch": 0, "loss": 0.69, "lr": 2e-05}`',
+        "每个数值键是一条曲线；键不同的行（评估）也可以",
+    ),
+    _is_json,
+    rank=1,
+)
+TRAINER: Final = Format(
+    STATE,
+    read_json,
+    (
+        f"`{STATE}` of Hugging Face's and PaddleNLP's Trainer, or the run's folder",
+        "reads `log_history`; in a folder, that of the last checkpoint",
+    ),
+    (
+        f"Hugging Face 与 PaddleNLP Trainer 的 `{STATE}`，或其输出目录",
+        "读取 `log_history`；目录则取最后一个 checkpoint",
+    ),
+    find_runs=_find_state,
+    rank=1,
+)

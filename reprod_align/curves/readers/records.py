@@ -68,5 +68,12 @@ def _add_vector(points: Points, start: int, name: str, array: Array) -> None:
 
 
 RECORD: Final = Format(
-    "a record (.npy)", lambda head: head.data.startswith(b"\x93NUMPY"), read_record
+    "a record (.npy)",
+    read_record,
+    (
+        "a record of this library (`.npy`) with `epoch_0_losses`, ...",
+        "Step 5 of the pipeline writes one",
+    ),
+    ("本库的记录（`.npy`），含 `epoch_0_losses` 等", "由流水线的 Step 5 写出"),
+    lambda head: head.data.startswith(b"\x93NUMPY"),
 )

@@ -22,11 +22,11 @@ _HEAD: Final = 1000  # rows that tell which column is the step
 _SPECIAL: Final = {"nan", "inf", "+inf", "-inf", "infinity", "-infinity", "+infinity"}
 _OF_TOTAL: Final = re.compile(r"(\d+)\s*/\s*\d+")
 
-Row = tuple[int, Mapping[str, object] | str]
+LogLine = tuple[int, Mapping[str, object] | str]
 """The line's number, and its columns; or a text that says what is wrong with the line."""
 
 
-def read_rows(path: Path, kind: str, rows: Iterable[Row]) -> CurveLog:
+def read_rows(path: Path, kind: str, rows: Iterable[LogLine]) -> CurveLog:
     """Return every number of every row at the row's step; `kind`: the format in words.
 
     Raises CurveError if no row has a step, or for a damaged line before the last. Left out with a
@@ -52,7 +52,9 @@ def read_rows(path: Path, kind: str, rows: Iterable[Row]) -> CurveLog:
     return points.log(kind)
 
 
-def _whole_rows(points: Points, rows: Iterable[Row]) -> Iterator[tuple[int, Mapping[str, object]]]:
+def _whole_rows(
+    points: Points, rows: Iterable[LogLine]
+) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows; a damaged one is an error if a line follows it, else it was cut off."""
     damaged = ""
     for line, row in rows:

@@ -7,7 +7,7 @@ from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format, Head
-from reprod_align.curves.readers.rows import Row, read_rows, step_column
+from reprod_align.curves.readers.rows import LogLine, read_rows, step_column
 
 _DELIMITERS: Final = ",\t;"
 _EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside each curve
@@ -34,7 +34,7 @@ def _delimiter(line: str) -> str:
     return max(_DELIMITERS, key=line.count)
 
 
-def _rows(handle: Iterator[str], path: Path) -> Iterator[Row]:
+def _rows(handle: Iterator[str], path: Path) -> Iterator[LogLine]:
     first = next(line for line in handle if line.strip())
     names = _header(first)
     if len(set(names)) < len(names):
@@ -81,4 +81,17 @@ def _has_step_column(head: Head) -> bool:
     return step_column(_header(line)) is not None
 
 
-TABLE: Final = Format("CSV or TSV with a step column", _has_step_column, read_table)
+TABLE: Final = Format(
+    "CSV or TSV with a step column",
+    read_table,
+    (
+        "CSV or TSV with a header and a column `step`, `iter`, `global_step`, ..., `epoch`",
+        "Weights & Biases exports too",
+    ),
+    (
+        "带表头的 CSV 或 TSV，含 `step`、`iter`、`global_step`……或 `epoch` 列",
+        "也支持 Weights & Biases 的导出",
+    ),
+    _has_step_column,
+    rank=2,
+)

@@ -6,7 +6,7 @@ from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, read_count
 from reprod_align.curves.readers.format import Format
-from reprod_align.curves.readers.rows import Row, read_rows
+from reprod_align.curves.readers.rows import LogLine, read_rows
 
 # No part of these gives letters back once it has taken them (`*+`): time is linear in the line.
 _NUMBER: Final = r"[-+]?(?>\d++\.?\d*+(?:[eE][-+]?\d++)?+|\.\d++(?:[eE][-+]?\d++)?+|nan|inf)"
@@ -28,7 +28,7 @@ def read_text(path: Path) -> CurveLog | None:
 
     Other lines are passed over: a printed log has many. None if there is no such line.
     """
-    rows: list[Row] = []
+    rows: list[LogLine] = []
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
         for line, text in enumerate(iter(lambda: handle.readline(_LONGEST), ""), 1):
             if len(text) == _LONGEST:
@@ -59,5 +59,17 @@ def _counts(name: str) -> bool:
 
 
 PRINTED_LINES: Final = Format(
-    "printed lines with a step", lambda head: bool(head.text.strip()), read_text
+    "printed lines with a step",
+    read_text,
+    (
+        "what PaddleNLP's trainer or examples print: "
+        "`global step 10, epoch: 0, batch: 9, loss: 0.69, lr: ...`",
+        "only lines with a step are read",
+    ),
+    (
+        "PaddleNLP Trainer 或示例打印的内容：`global step 10, epoch: 0, batch: 9, loss: 0.69, lr: ...`",
+        "只读带步数的行，其余略过",
+    ),
+    lambda head: bool(head.text.strip()),
+    rank=3,
 )

@@ -1,8 +1,8 @@
-"""Who makes the gap between two training runs: their steps again, with parts exchanged.
+"""Which part of a training step makes two runs differ: their steps again, with parts exchanged.
 
 Both sides are brought back to the checkpoint before the first step outside the band, in float64,
 and trained on. Then Paddle's steps are taken with one part of PyTorch's, and the other way round.
-A part that makes the gap alone is at fault; `align` names the place in it.
+A part that alone makes them differ is at fault; `align` names the module in it.
 """
 
 import sys
@@ -62,7 +62,7 @@ class Span:
 def explain(
     path: Path, report: CurveReport, at: int | None = None, replay: int = REPLAY
 ) -> Explanation:
-    """Return who makes the gap that `report` found, by the trainings in the file at `path`.
+    """Return which part of a step makes the gap that `report` found; the file at `path` holds the trainings.
 
     at: a step of the logs, instead of the first outside the band; replay: steps at most from a
     checkpoint to it. Raises ReprodError if there is no gap, the file lacks what is needed, or no

@@ -36,7 +36,7 @@ _SLOPE: Final = 1e-4  # relative: what such a difference quotient is off by at m
 
 
 @dataclass(frozen=True)
-class Given(Projection):
+class WeightedOutputs(Projection):
     """The outputs times given gradients: a backward pass from it starts with them."""
 
     weights: Mapping[str, Array] | None = None
@@ -143,7 +143,7 @@ class Swap:
             pins = EndPins(judged)
             judged = self.trainings[judge].run(step, batch, pins=pins, take_gradients=False)
         if backward != judge:
-            given = Given(weights=self._carry_gradients(judge, judged))
+            given = WeightedOutputs(weights=self._carry_gradients(judge, judged))
             self.trainings[backward].run(step, batch, objective=given, take_gradients=False)
         return np.nan if judged.loss is None else judged.loss
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from reprod_align.curves import compare_curves
 from reprod_align.curves.log import CurveError
+from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.events import read_tensorboard
-from reprod_align.curves.readers.files import read_curves
 from tests.curves.runs import Values, one
 
 import pytest

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.curves.log import CurveError
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.records import read_record
 from reprod_align.records.record import save_record
 

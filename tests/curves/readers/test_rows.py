@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from reprod_align.curves.log import CurveError
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.rows import read_rows
 
 import pytest

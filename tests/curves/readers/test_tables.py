@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.curves.names import canonical
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.format import Head
 from reprod_align.curves.readers.tables import TABLE
 

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from reprod_align.curves.log import CurveError
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.text import read_text
 
 import pytest

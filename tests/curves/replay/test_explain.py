@@ -212,7 +212,7 @@ def test_the_table_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str
     logs = [str(tmp_path / f"{side}.jsonl") for side in ("torch", "paddle")]
     assert main(["curves", *logs, "--explain", path, "--report", str(page)]) == 1
     lines = capsys.readouterr().out.splitlines()
-    start = lines.index("who makes the gap of loss at step 2?")
+    start = lines.index("which part of a step makes loss differ at step 2?")
     assert lines[start + 2].split() == (
         "part swapped gap left with PyTorch's gap that Paddle's makes alone".split()
     )
@@ -223,7 +223,10 @@ def test_the_table_comes_first(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert lines[start + 10].startswith("the optimizer explains it: ")
     assert lines[start + 11].startswith("align: optimizer: the model: weight_decay: 0.125")
     text = page.read_text()
-    assert "Who makes the gap of loss at step 2<" in text and "weight_decay: 0.125" in text
+    assert (
+        "Which part of a step makes loss differ at step 2<" in text
+        and "weight_decay: 0.125" in text
+    )
 
 
 BAD = {
@@ -350,7 +353,7 @@ def step5(
     patch.setenv("PIPELINE_DATA_DIR", str(folder))
     words = f"{OPTIONS} --save-every 1 --keep 3 --data-dir {folder} --output {folder / 'runs'}"
     for side in ("pt", "pd"):  # imported here: Paddle's hide torch unless it came first
-        script = importlib.import_module(f"pipeline.Step5.{side}_train")
+        script = importlib.import_module(f"pipeline.Step5.{side}_train_many")
         if side == "pd":
             library = importlib.import_module("pipeline.pd.optimizer")
             patch.setattr(library, "AdamW", partial(changed, library.AdamW))
@@ -440,7 +443,7 @@ def step5_with(step5, output: Path, *paddles: str) -> list[str]:
     folder, _ = step5
     shutil.copytree(folder / "runs" / "torch", output / "torch")
     words = f"{OPTIONS} --save-every 1 --keep 3 --data-dir {folder} --output {output}".split()
-    script = importlib.import_module("pipeline.Step5.pd_train")
+    script = importlib.import_module("pipeline.Step5.pd_train_many")
     script.main(tiny_run(folder / "home", *words, *paddles))
     return [str(output / side / "float64" / "log.jsonl") for side in ("torch", "paddle")]
 

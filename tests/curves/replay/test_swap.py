@@ -3,7 +3,7 @@
 import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align.backends.torch import side
 from reprod_align.curves.explanation import PARTS
-from reprod_align.curves.replay.swap import PADDLE, TORCH, Given, _draw_direction
+from reprod_align.curves.replay.swap import PADDLE, TORCH, WeightedOutputs, _draw_direction
 
 import numpy as np
 import torch
@@ -16,10 +16,12 @@ def test_either_framework_does_every_part() -> None:
 def test_given_gradients_are_those_of_a_backward_pass() -> None:
     values = torch.arange(6.0, dtype=torch.float64, requires_grad=True)
     weights = np.linspace(-1, 1, 6)
-    scalar = Given(weights={"out": weights, "elsewhere": weights})(side, {"out": 3 * values})
+    scalar = WeightedOutputs(weights={"out": weights, "elsewhere": weights})(
+        side, {"out": 3 * values}
+    )
     scalar.backward()
     np.testing.assert_array_equal(values.grad.numpy(), 3 * weights)
-    assert Given(weights={"out": weights})(side, {"out": values.detach()}) is None
+    assert WeightedOutputs(weights={"out": weights})(side, {"out": values.detach()}) is None
 
 
 def test_a_direction_is_small_beside_the_weight() -> None:

@@ -1,4 +1,4 @@
-"""Layers for Paddle on a CPU that compute by operators of our own, in C++: the optional part of pd_fast.py.
+"""Layers for Paddle on a CPU that compute by operators of our own, in C++: beyond fast_layers.py.
 
     undo = native(model)                # builds the operators once a machine: half a minute, needs g++
     with contiguous_tensors():
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from models.pd_bert import BertSelfAttention
-from models.pd_fast import change_classes
+from pipeline.pd.fast_layers import change_classes
 from reprod_align.errors import ReprodError
 
 import paddle
@@ -41,7 +41,7 @@ __all__ = [
     "native",
 ]
 
-_SOURCE = Path(__file__).parent / "native" / "ops.cc"
+_SOURCE = Path(__file__).with_name("native_layers.cc")
 _FLAGS = ("-O3", "-march=native", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
 _OWN_DROPOUT = paddle._C_ops.dropout  # replaced where draws are shared with another framework
 

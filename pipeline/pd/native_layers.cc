@@ -1,7 +1,7 @@
 // GELU, layer normalisation, masked softmax, a bias and dropout, each in few passes over memory, forward
 // and backward.
 //
-// For Paddle on a CPU, float32 and float64; built by models/pd_native.py with paddle.utils.cpp_extension.
+// For Paddle on a CPU, float32 and float64; built by pipeline/pd/native_layers.py with paddle.utils.cpp_extension.
 // Rows are spread over the threads of OpenMP; a row is always summed by one thread, and the sums over
 // rows (gradients of a weight, a bias) are added up block by block in one order: the threads change no bit.
 #include <algorithm>

@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from reprod_align.curves import compare_curves
+from reprod_align.curves import compare_curves, readers
 from reprod_align.curves.log import CurveError, CurveLog
-from reprod_align.curves.readers import files
-from reprod_align.curves.readers.files import read_curves
+from reprod_align.curves.readers import FORMATS, read_curves
 from reprod_align.curves.readers.format import Format
 from reprod_align.errors import MissingInputError, ReprodError
 from tests.curves.runs import lines_of, one
@@ -43,10 +42,10 @@ def test_a_killed_runs_last_line_is_left_out(tmp_path: Path) -> None:
         ("step,loss\n1,0.5,9\n", "line 2: 3 cells for 2 names"),
         ("step,loss,loss\n1,0.5,9\n", "a column name appears twice"),
         ("step,loss\n", "has no step"),
-        ("hello world\n", "unknown log format; known: a record"),
+        ("hello world\n", "unknown log format; known: TensorBoard"),
         ("", "is empty"),
         (" \n\n", "is empty"),
-        ("[" * 5000, "unknown log format; known: a record"),
+        ("[" * 5000, "unknown log format; known: TensorBoard"),
         ("{" * 5000, "damaged|cannot be read"),
     ],
 )
@@ -70,7 +69,7 @@ def test_binary_garbage_is_refused(tmp_path: Path, data: bytes) -> None:
 def test_missing_files_and_empty_folders(tmp_path: Path) -> None:
     with pytest.raises(MissingInputError, match="is missing"):
         read_curves(tmp_path / "none")
-    with pytest.raises(CurveError, match="holds no TensorBoard"):
+    with pytest.raises(CurveError, match="holds no run of a known format; known: TensorBoard"):
         read_curves(tmp_path)
     with pytest.raises(CurveError, match="device"):
         read_curves("/dev/null")
@@ -84,22 +83,42 @@ def test_a_large_log(tmp_path: Path) -> None:
     assert one(report).first_step == 70_001
 
 
-def test_a_new_format_is_one_format_in_the_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_format_is_one_more_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_pairs(path: Path) -> CurveLog | None:
         values = [float(word) for word in path.read_text().split()[1:]]
         return CurveLog.of({"loss": values}, str(path)) if values else None
 
-    planted = Format("losses", lambda head: head.text.startswith("LOSSES"), read_pairs)
-    monkeypatch.setattr(files, "FORMATS", (planted, *files.FORMATS))
+    planted = Format(
+        "losses", read_pairs, ("", ""), ("", ""), lambda head: head.text.startswith("LOSSES")
+    )
+    monkeypatch.setattr(readers, "FORMATS", (planted, *FORMATS))
     path = tmp_path / "log"
     path.write_text("LOSSES 3 2 1")
     assert read_curves(path).curves["loss"].values.tolist() == [3, 2, 1]
     path.write_text("LOSSES")  # recognised, but not read: the other formats are tried
-    with pytest.raises(CurveError, match="unknown log format; known: losses, a record"):
+    with pytest.raises(CurveError, match="unknown log format; known: losses, TensorBoard"):
         read_curves(path)
 
 
-def test_every_format_has_a_name_of_its_own() -> None:
-    assert len({each.name for each in files.FORMATS}) == len(files.FORMATS) == 6
+def test_every_module_with_a_format_is_known() -> None:
+    folder = Path(readers.__file__).parent
+    with_one = [path for path in folder.glob("*.py") if ": Final = Format(" in path.read_text()]
+    assert {"mlflow", "json", "text"} <= {path.stem for path in with_one}
+    known = {Path(each.read.__code__.co_filename) for each in FORMATS}
+    assert known == set(with_one)
+
+
+def test_every_format_has_a_name_and_words_of_its_own() -> None:
+    for told in (lambda each: each.name, lambda each: each.row, lambda each: each.row_cn):
+        assert len({told(each) for each in FORMATS}) == len(FORMATS)
+    assert all(all(each.row) and all(each.row_cn) for each in FORMATS)
+
+
+def test_a_run_with_a_signature_goes_before_a_trainers_state(tmp_path: Path) -> None:
+    """A Trainer's folder with what it logged for another tool: as a user looks at it there."""
+    (tmp_path / "trainer_state.json").write_text('{"log_history": [{"step": 1, "loss": 1}]}')
+    assert read_curves(tmp_path).kind == "a Trainer's log_history"
+    (tmp_path / "run" / "metrics").mkdir(parents=True)
+    (tmp_path / "run" / "meta.yaml").write_text("run_id: 1\n")
+    (tmp_path / "run" / "metrics" / "loss").write_text("1795552039311 0.5 1\n")
+    assert read_curves(tmp_path).kind == "an MLflow run"
