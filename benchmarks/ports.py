@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.port_cases import CASES
+from benchmarks.port_list import CASES
 from reprod_align.base.text import table
 
 from tqdm import tqdm
