@@ -12,20 +12,24 @@ from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.calls.record import Fact, Recorder, load_noted, number_nodes
-from reprod_align.porting.calls.write import Written, write_paddle
+from reprod_align.porting.calls.write import write_paddle
+from reprod_align.porting.draft import Draft
 from reprod_align.porting.source import Source
 
 _MODULE = "reprod_align_gathered"
 
 
-def write_draft(source: Source, inputs: Inputs, text: str) -> Written:
+def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     """Return the Paddle text of a gathered file, each call proven on what it was given in a run."""
     code = Code(text)
     number_nodes(code.tree)
     facts, failure = _record(code, source, inputs)
     written = write_paddle(code, facts)
-    written.failure = failure
-    return written
+    calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
+    return Draft(
+        written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
+        tuple(written.unseen), failure, "proven calls",
+    )  # fmt: skip
 
 
 def _record(code: Code, source: Source, inputs: Inputs) -> tuple[dict[int, Fact], str]:

@@ -158,6 +158,9 @@ class Recorder:
             inner = getattr(function, "__func__", function)
             if (getattr(inner, "__module__", "") or "").startswith("torch.nn.modules"):
                 kind = inner.__qualname__.partition(".")[0]
+                if function.__name__ == "__init__":  # of the layer that the class is derived from
+                    kinds = [one for one in map(name_object, type(owner).__mro__) if one]
+                    kind = kinds[0].rpartition(".")[2] if kinds else kind
                 return f"{kind}.{function.__name__}", owner
             return "", None
         if isinstance(function, torch.nn.Module):

@@ -39,8 +39,6 @@ class Written:
     """calls that never ran: converted, not proven"""
     unknown: list[str] = field(default_factory=list)
     """what stays PyTorch's"""
-    failure: str = ""
-    """what ended the recording"""
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,7 @@ class _Writer:
         self.scope = Scope(code.tree)
         self.done = Written("")
         self.adapters: dict[str, str] = {}
+        self.space: dict[str, Any] = {}
         self.rows = read_rows()
         self.taken = {getattr(node, "name", "") for node in code.nodes} | {
             node.id for node in code.nodes if isinstance(node, ast.Name)
@@ -81,6 +80,7 @@ class _Writer:
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
         self.dynamic = self._find_dynamic()
         self.linear_exposed = self._exposes_linear()
+        self.adapted_bases = self._find_adapted_bases()
 
     def write(self) -> Written:
         edits = [*self._imports(), *self._edits(self.code.tree)]
@@ -177,7 +177,7 @@ class _Writer:
         if id(node) in self.annotations:
             found = NAMES.get(public) or self._equal(public) or self._equal(name)
             return found or "object"
-        if public in self.dynamic and not self._is_kind(node):
+        if id(node) in self.adapted_bases or (public in self.dynamic and not self._is_kind(node)):
             adapter = self._adapt(public)
             if adapter:
                 return adapter
@@ -256,6 +256,22 @@ class _Writer:
                     found.add(name)
         return found
 
+    def _find_adapted_bases(self) -> set[int]:
+        """Return the bases whose `super().__init__` is given what only PyTorch's signature tells apart."""
+        found: set[int] = set()
+        for node in self.code.nodes:
+            if isinstance(node, ast.Call) and self._passes_on(node):
+                kind = next((one for one in self.code.parents(node) if isinstance(one, ast.ClassDef)), None)
+                found |= {id(base) for base in kind.bases if self.scope.name(base)} if kind else set()
+        return found
+
+    def _passes_on(self, node: ast.Call) -> bool:
+        """Tell whether a call is `super().__init__(*a, **k)`."""
+        function = node.func
+        inner = isinstance(function, ast.Attribute) and function.attr == "__init__"
+        starred = any(one.arg is None for one in node.keywords) or any(isinstance(one, ast.Starred) for one in node.args)
+        return inner and starred and isinstance(function.value, ast.Call) and dotted(function.value.func) == "super"  # type: ignore[attr-defined]
+
     def _adapt(self, public: str) -> str:
         """Return the name of a class or function of the file that takes PyTorch's arguments, "" if none can be made."""
         if public not in self.adapters:
@@ -266,7 +282,7 @@ class _Writer:
                 return ""
             self.adapters[public] = text
             self.taken.add(name)
-            self.adapters[public] = text
+            self.space |= _define(text)
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
 
@@ -318,9 +334,11 @@ class _Writer:
                 gone.append(decorator)
         if not gone:
             return None
-        return [*(self.code.remove_decorator(one) for one in gone),
-                *(edit for edit in self._edits(node)
-                  if not any(self.code.replace(one, "").start <= edit.start < self.code.replace(one, "").end for one in gone))]  # fmt: skip
+        edits = [self.code.remove_decorator(one) for one in gone]
+        for part in ast.iter_child_nodes(node):
+            if part not in gone:
+                edits += self._parts(part)
+        return edits
 
     def _write_call(self, node: ast.Call) -> list[Edit] | None:
         fact = self.facts.get(node._site, Fact())  # type: ignore[attr-defined]
@@ -460,6 +478,9 @@ class _Writer:
         rows = self.rows.get(row_name, ())
         if not rows or not (node.args or node.keywords) or row_name in UNTOUCHED:
             return None
+        kind = next((one for one in self.code.parents(node) if isinstance(one, ast.ClassDef)), None)
+        if kind is not None and any(id(base) in self.adapted_bases for base in kind.bases):
+            return None
         slots = _Slots(node, self, None)
         for row in rows:
             for candidate in slots.fill(row):
@@ -476,7 +497,7 @@ class _Writer:
         for call in fact.calls:
             slots = _bind(node, call)
             try:
-                values = {name: to_paddle(value) for name, value in slots.items()}
+                values = self.space | {name: to_paddle(value) for name, value in slots.items()}
                 if call.receiver is not None:
                     values["self"] = to_paddle(call.receiver)
             except NoCounterpart:
@@ -590,6 +611,15 @@ def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
         return False
     finally:
         paddle.set_default_dtype(kept)
+
+
+def _define(text: str) -> dict[str, Any]:
+    """Return what a definition binds."""
+    import paddle
+
+    space: dict[str, Any] = {"paddle": paddle}
+    exec(text, space)
+    return {name: held for name, held in space.items() if name not in ("paddle", "__builtins__")}
 
 
 def _is_layer(value: Any) -> bool:

@@ -146,6 +146,10 @@ class _Gatherer:
 
     def _keep_import(self, found: Import, name: str) -> _Key:
         found = self.library.trace(found)
+        top = found.module.partition(".")[0]
+        if not found.name and found.bound == top and found.module != top:  # `import a.b` binds a
+            self.imports[(f"{found.module}:", found.module)] = found
+            found = Import(top, top)
         key = (f"{found.module}:{found.name}", name)
         self.imports[key] = found
         return key
@@ -213,7 +217,7 @@ class _Gatherer:
         return chosen
 
     def _rename(self, key: _Key, one: Import, names: dict[_Key, str]) -> Import:
-        return one if names[key] == one.bound else Import(names[key], one.module, one.name)
+        return one if names[key] == one.bound or key[1] == one.module else Import(names[key], one.module, one.name)
 
     def _order(self, own: Module) -> list[_Key]:
         """Return the definitions, each after what it reads when it is defined."""
