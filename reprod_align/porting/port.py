@@ -10,12 +10,12 @@ from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
 from reprod_align.base.text import shorten, shorten_lines
+from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
-from reprod_align.errors import ReprodError
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
 from reprod_align.porting.calls.draft import write_draft
 from reprod_align.porting.calls.torch_names import Scope
@@ -73,7 +73,11 @@ def _make_course(
     found: list[tuple[Course, Draft, Bench]] = []
     if style == "paddle":
         tell("recording the calls")
-        found.append(_mend(source, inputs, gathered, write_draft(source, inputs, gathered.text), folder / "own"))
+        found.append(
+            _mend(
+                source, inputs, gathered, write_draft(source, inputs, gathered.text), folder / "own"
+            )
+        )
         if found[0][0].outcome.passed:
             return found[0]
     try:
@@ -96,7 +100,9 @@ def _mend(
         code = Code(draft.text)
     except SyntaxError as error:
         line = draft.text.splitlines()[(error.lineno or 1) - 1].strip()
-        outcome = Outcome(None, [Problem("import", f"SyntaxError: {error.msg}", error.lineno, line)])
+        outcome = Outcome(
+            None, [Problem("import", f"SyntaxError: {error.msg}", error.lineno, line)]
+        )
         return Course(Unparsed(draft.text), outcome, outcome), draft, bench
     return mend(code, Code(gathered.text), bench, REMEDIES, bench.file), draft, bench
 
@@ -198,9 +204,16 @@ def list_missing(code: Code) -> list[str]:
     for node in code.nodes:
         if isinstance(node, ast.Attribute):
             name = scope.name(node, "paddle")
-            if name and find_paddle(name) is None and name.partition(".")[2].partition(".")[0] != "Tensor":
+            if (
+                name
+                and find_paddle(name) is None
+                and name.partition(".")[2].partition(".")[0] != "Tensor"
+            ):
                 above = next(code.parents(node), None)
-                if not isinstance(above, ast.Attribute) or find_paddle(name.rpartition(".")[0]) is not None:
+                if (
+                    not isinstance(above, ast.Attribute)
+                    or find_paddle(name.rpartition(".")[0]) is not None
+                ):
                     missing[node.lineno, name] = f"line {node.lineno}: {name} does not exist"
     return [missing[key] for key in sorted(missing)]
 

@@ -67,7 +67,11 @@ class Result:
             "left": self.left,
             "remarks": self.remarks,
             "not_converted": self.draft.left,
-            "calls": {"proven": self.draft.proven, "not_proven": self.draft.unproven, "never_ran": self.draft.unseen},
+            "calls": {
+                "proven": self.draft.proven,
+                "not_proven": self.draft.unproven,
+                "never_ran": self.draft.unseen,
+            },
         }
         return as_json(plain)
 

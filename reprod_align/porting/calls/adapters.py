@@ -66,7 +66,8 @@ def write_adapter(public: str, name: str, rows: Sequence[Row]) -> str:
     if row is None:
         return ""
     arguments = ", ".join(
-        one.name if one.default is one.empty else f"{one.name}={one.default!r}" for one in parameters
+        one.name if one.default is one.empty else f"{one.name}={one.default!r}"
+        for one in parameters
     )
     body = fill(row, {argument: argument for argument in row.arguments})
     if body is None:

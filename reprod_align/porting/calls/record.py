@@ -71,13 +71,17 @@ class Recorder:
             return function(*arguments, **keywords)
         try:
             self._busy = True
-            held = (self._copy(arguments), self._copy(keywords), self._copy(receiver))
+            held: tuple[Any, ...] = (
+                self._copy(arguments),
+                self._copy(keywords),
+                self._copy(receiver),
+            )
         except TooLarge:
-            held = None
+            held = ()
         finally:
             self._busy = False
         result = function(*arguments, **keywords)
-        if held is not None:
+        if held:
             self._keep(fact, held, result, receiver if name.endswith("_") else None)
         return result
 
@@ -280,7 +284,11 @@ class _Noting(ast.NodeTransformer):
         return node
 
     def _hook(
-        self, word: str, node: ast.AST, parts: list[ast.expr], keywords: list[ast.keyword] | None = None
+        self,
+        word: str,
+        node: ast.AST,
+        parts: list[ast.expr],
+        keywords: list[ast.keyword] | None = None,
     ) -> ast.Call:
         hook = ast.Attribute(ast.Name(_HOOK, ast.Load()), word, ast.Load())
         made = ast.Call(hook, [ast.Constant(node._site), *parts], keywords or [])  # type: ignore[attr-defined]

@@ -18,6 +18,7 @@ torch.nn.ModuleList(modules) = paddle.nn.LayerList(modules)
 torch.nn.ModuleDict(modules) = paddle.nn.LayerDict(modules)
 torch.nn.Linear(in_features, out_features, bias) = paddle.nn.Linear(in_features, out_features, bias_attr=None if bias else False)
 torch.nn.Conv#d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode) = paddle.nn.Conv#D(in_channels, out_channels, kernel_size, stride=stride, padding=padding, dilation=dilation, groups=groups, padding_mode=padding_mode, bias_attr=None if bias else False)
+torch.nn.Conv#d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode) = paddle.nn.Conv#D(in_channels, out_channels, kernel_size, stride=stride, padding=kernel_size // 2, groups=groups, padding_mode=padding_mode, bias_attr=None if bias else False)
 torch.nn.ConvTranspose#d(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation) = paddle.nn.Conv#DTranspose(in_channels, out_channels, kernel_size, stride=stride, padding=padding, output_padding=output_padding, groups=groups, bias_attr=None if bias else False, dilation=dilation)
 torch.nn.BatchNorm#d(num_features, eps, momentum, affine) = paddle.nn.BatchNorm#D(num_features, epsilon=eps, momentum=1 - momentum, weight_attr=None if affine else False, bias_attr=None if affine else False)
 torch.nn.SyncBatchNorm(num_features, eps, momentum, affine) = paddle.nn.SyncBatchNorm(num_features, epsilon=eps, momentum=1 - momentum, weight_attr=None if affine else False, bias_attr=None if affine else False)
@@ -380,6 +381,6 @@ def _fold(node: ast.expr) -> ast.expr:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
         left, right = node.left, node.right
         if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-            if isinstance(right.value, float):
-                return ast.Constant(round(left.value - right.value, 12))  # type: ignore[operator]
+            if isinstance(left.value, int) and isinstance(right.value, float):
+                return ast.Constant(round(left.value - right.value, 12))
     return node

@@ -25,7 +25,9 @@ def to_paddle(value: Any) -> Any:
         return getattr(paddle, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
         return str(value).partition(":")[0]
-    if value is None or isinstance(value, bool | int | float | complex | str | slice | np.ndarray | np.generic):
+    if value is None or isinstance(
+        value, bool | int | float | complex | str | slice | np.ndarray | np.generic
+    ):
         return value
     if isinstance(value, type(Ellipsis)):
         return value
@@ -77,4 +79,8 @@ def _is_close(made: np.ndarray[Any, Any], recorded: np.ndarray[Any, Any]) -> boo
     tolerance = 1e-10 if recorded.dtype in (np.float64, np.complex128) else 2e-5
     with np.errstate(all="ignore"):
         scale = float(np.nanmax(np.where(np.isfinite(recorded), np.abs(recorded), 0), initial=0.0))
-        return bool(np.allclose(made, recorded, rtol=tolerance, atol=tolerance * max(scale, 1e-30), equal_nan=True))
+        return bool(
+            np.allclose(
+                made, recorded, rtol=tolerance, atol=tolerance * max(scale, 1e-30), equal_nan=True
+            )
+        )

@@ -11,7 +11,7 @@ from typing import Any, Final
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
 from reprod_align.porting.calls.record import SIGNS, Call, Fact
-from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, layer_names, read_rows
+from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, read_rows
 from reprod_align.porting.calls.torch_names import Scope, canonical, find_torch
 from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
 
@@ -23,7 +23,13 @@ _RANDOM: Final = {
     "kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_", "orthogonal_", "alpha_dropout", "gumbel_softmax",
     "feature_alpha_dropout", "rrelu", "randint_like", "random_", "sparse_", "dropout1d", "dropout3d",
 }  # fmt: skip
-_MEANINGLESS: Final = ("torch.jit", "torch.fx", "torch.compiler", "torch._C._log_api_usage_once", "torch._dynamo")
+_MEANINGLESS: Final = (
+    "torch.jit",
+    "torch.fx",
+    "torch.compiler",
+    "torch._C._log_api_usage_once",
+    "torch._dynamo",
+)
 
 
 @dataclass
@@ -195,7 +201,11 @@ class _Writer:
             return NAMES[public]
         for row in self.rows.get(public, ()):
             target = row.target.partition("(")[0]
-            if target.startswith("paddle.") and find_paddle(target) is not None and row.target.endswith(")"):
+            if (
+                target.startswith("paddle.")
+                and find_paddle(target) is not None
+                and row.target.endswith(")")
+            ):
                 return target
         return self._equal(public)
 
@@ -223,7 +233,9 @@ class _Writer:
         tensors = fact.kinds - kinds
         target = _TENSOR_ATTRIBUTES.get(node.attr) if tensors else None
         if kinds:
-            renamed = {_LAYER_ATTRIBUTES.get((kind.rpartition(".")[2], node.attr)) for kind in kinds}
+            renamed = {
+                _LAYER_ATTRIBUTES.get((kind.rpartition(".")[2], node.attr)) for kind in kinds
+            }
             target = renamed.pop() if len(renamed) == 1 else None
         if target is None:
             return None
@@ -241,7 +253,11 @@ class _Writer:
             names = fact.callees if fact else set()
             direct = canonical(self.scope.name(node.func)) if self.scope.name(node.func) else ""
             if direct in ("functools.partial",) or dotted(node.func).endswith("partial"):
-                names = {canonical(self.scope.name(node.args[0]))} if node.args and self.scope.name(node.args[0]) else set()
+                names = (
+                    {canonical(self.scope.name(node.args[0]))}
+                    if node.args and self.scope.name(node.args[0])
+                    else set()
+                )
                 words = [one.arg for one in node.keywords]
                 count = len(node.args) - 1
             elif fact is not None and not direct:
@@ -261,16 +277,27 @@ class _Writer:
         found: set[int] = set()
         for node in self.code.nodes:
             if isinstance(node, ast.Call) and self._passes_on(node):
-                kind = next((one for one in self.code.parents(node) if isinstance(one, ast.ClassDef)), None)
-                found |= {id(base) for base in kind.bases if self.scope.name(base)} if kind else set()
+                kind = next(
+                    (one for one in self.code.parents(node) if isinstance(one, ast.ClassDef)), None
+                )
+                found |= (
+                    {id(base) for base in kind.bases if self.scope.name(base)} if kind else set()
+                )
         return found
 
     def _passes_on(self, node: ast.Call) -> bool:
         """Tell whether a call is `super().__init__(*a, **k)`."""
         function = node.func
         inner = isinstance(function, ast.Attribute) and function.attr == "__init__"
-        starred = any(one.arg is None for one in node.keywords) or any(isinstance(one, ast.Starred) for one in node.args)
-        return inner and starred and isinstance(function.value, ast.Call) and dotted(function.value.func) == "super"  # type: ignore[attr-defined]
+        starred = any(one.arg is None for one in node.keywords) or any(
+            isinstance(one, ast.Starred) for one in node.args
+        )
+        return (
+            inner
+            and starred
+            and isinstance(function.value, ast.Call)
+            and dotted(function.value.func) == "super"
+        )  # type: ignore[attr-defined]
 
     def _adapt(self, public: str) -> str:
         """Return the name of a class or function of the file that takes PyTorch's arguments, "" if none can be made."""
@@ -304,7 +331,11 @@ class _Writer:
                 name = self.scope.name(around.func)
                 if not name.startswith("torch.nn.init") and (name or not _is_init(around)):
                     return True
-            if read and isinstance(around, ast.Attribute) and around.attr in ("T", "t", "shape", "view", "permute"):
+            if (
+                read
+                and isinstance(around, ast.Attribute)
+                and around.attr in ("T", "t", "shape", "view", "permute")
+            ):
                 return True
             if read and isinstance(around, ast.BinOp | ast.Subscript):
                 return True
@@ -321,16 +352,32 @@ class _Writer:
         if name and name.startswith(_MEANINGLESS):
             return [self.code.remove(node)]
         method = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else ""
-        if method.endswith("state_dict_pre_hook") or method.endswith("state_dict_post_hook") or method.endswith("state_dict_hook"):
+        if (
+            method.endswith("state_dict_pre_hook")
+            or method.endswith("state_dict_post_hook")
+            or method.endswith("state_dict_hook")
+        ):
             return [self.code.remove(node)]
         return None
 
-    def _write_definition(self, node: ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef) -> list[Edit] | None:
+    def _write_definition(
+        self, node: ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
+    ) -> list[Edit] | None:
         gone = []
         for decorator in node.decorator_list:
             held = decorator.func if isinstance(decorator, ast.Call) else decorator
             name = self.scope.name(held)
-            if name.startswith(("torch.jit", "torch.fx", "torch.compiler", "torch.compile", "torch._dynamo", "torch.amp.custom", "torch.cuda.amp.custom")):
+            if name.startswith(
+                (
+                    "torch.jit",
+                    "torch.fx",
+                    "torch.compiler",
+                    "torch.compile",
+                    "torch._dynamo",
+                    "torch.amp.custom",
+                    "torch.cuda.amp.custom",
+                )
+            ):
                 gone.append(decorator)
         if not gone:
             return None
@@ -355,7 +402,13 @@ class _Writer:
             return None
         if not static and not public.startswith("Tensor.") and public not in self.rows:
             return None
-        if static and dotted(node.func) and public in ("torch.jit.script", "torch.jit.ignore", "torch.jit.unused", "torch.compile") and len(node.args) == 1:
+        if (
+            static
+            and dotted(node.func)
+            and public
+            in ("torch.jit.script", "torch.jit.ignore", "torch.jit.unused", "torch.compile")
+            and len(node.args) == 1
+        ):
             return [self.code.replace(node, self.render(node.args[0]))]
         return self._choose(node, public, static, fact)
 
@@ -385,7 +438,11 @@ class _Writer:
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
         if candidate.plain:
-            edits = [] if candidate.plain == self.code.source(node.func) else [self.code.replace(node.func, candidate.plain)]
+            edits = (
+                []
+                if candidate.plain == self.code.source(node.func)
+                else [self.code.replace(node.func, candidate.plain)]
+            )
             if isinstance(node.func, ast.Attribute) and candidate.plain.startswith("."):
                 edits = list(self._edits(node.func))
             for part in (*node.args, *node.keywords):
@@ -402,16 +459,27 @@ class _Writer:
         receiver = node.func.value if isinstance(node.func, ast.Attribute) and not static else None
         slots = _Slots(node, self, receiver)
         is_layer = isinstance(find_torch(public), type)
-        starred = any(one.arg is None for one in node.keywords) or any(isinstance(one, ast.Starred) for one in node.args)
-        if public in ADAPTERS or (is_layer and starred and public in self.rows and public not in UNTOUCHED):
+        starred = any(one.arg is None for one in node.keywords) or any(
+            isinstance(one, ast.Starred) for one in node.args
+        )
+        if public in ADAPTERS or (
+            is_layer and starred and public in self.rows and public not in UNTOUCHED
+        ):
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
         if public == "torch.nn.Linear" and self.linear_exposed:
-            yield Candidate("", slots.call("paddle.compat.nn.Linear", True), "paddle.compat.nn.Linear")
+            yield Candidate(
+                "", slots.call("paddle.compat.nn.Linear", True), "paddle.compat.nn.Linear"
+            )
         rows = self.rows.get(public, ())
         same = list(self._same(node, slots, public, static, receiver))
-        if not is_layer and not any(row.defaults for row in rows) and public not in _ROWS_FIRST and not slots.has_dropped:
+        if (
+            not is_layer
+            and not any(row.defaults for row in rows)
+            and public not in _ROWS_FIRST
+            and not slots.has_dropped
+        ):
             yield from same
             same = []
         for row in rows:
@@ -423,32 +491,49 @@ class _Writer:
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
 
-    def _same(self, node: ast.Call, slots: "_Slots", public: str, static: str, receiver: ast.expr | None) -> Iterator[Candidate]:
+    def _same(
+        self, node: ast.Call, slots: "_Slots", public: str, static: str, receiver: ast.expr | None
+    ) -> Iterator[Candidate]:
         """Yield the call by Paddle's equal name, with the arguments as they are."""
         if receiver is not None:
             method = node.func.attr  # type: ignore[attr-defined]
             if slots.has_dropped:
-                yield Candidate(slots.method(method, False), slots.method(method, False, trial=True))
+                yield Candidate(
+                    slots.method(method, False), slots.method(method, False, trial=True)
+                )
             yield Candidate("", slots.method(method, True, trial=True), f".{method}")
             return
-        for name in dict.fromkeys((self._name_target(public), self._equal(public), self._equal(static))):
+        for name in dict.fromkeys(
+            (self._name_target(public), self._equal(public), self._equal(static))
+        ):
             if name:
                 if slots.has_dropped:
                     yield Candidate(slots.call(name, False, trial=False), slots.call(name, False))
                 yield Candidate("", slots.call(name, True), name)
 
-    def _renamed(self, slots: "_Slots", public: str, static: str, receiver: ast.expr | None) -> Iterator[Candidate]:
+    def _renamed(
+        self, slots: "_Slots", public: str, static: str, receiver: ast.expr | None
+    ) -> Iterator[Candidate]:
         """Yield the call with Paddle's usual names of arguments, and what paddle.compat has."""
         if receiver is not None:
             method = public.rpartition(".")[2]
-            yield Candidate(slots.method(method, False, renamed=True), slots.method(method, False, renamed=True, trial=True))
+            yield Candidate(
+                slots.method(method, False, renamed=True),
+                slots.method(method, False, renamed=True, trial=True),
+            )
             plain = find_paddle(f"paddle.{method}")
             if plain is not None:
-                yield Candidate(slots.function(f"paddle.{method}", trial=False), slots.function(f"paddle.{method}"))
+                yield Candidate(
+                    slots.function(f"paddle.{method}", trial=False),
+                    slots.function(f"paddle.{method}"),
+                )
             return
         for name in dict.fromkeys((self._equal(public), self._equal(static))):
             if name:
-                yield Candidate(slots.call(name, False, trial=False, renamed=True), slots.call(name, False, renamed=True))
+                yield Candidate(
+                    slots.call(name, False, trial=False, renamed=True),
+                    slots.call(name, False, renamed=True),
+                )
         compat = "paddle.compat" + public.removeprefix("torch")
         if find_paddle(compat) is not None:
             yield Candidate("", slots.call(compat, True), compat)
@@ -464,7 +549,10 @@ class _Writer:
         """Write a method call that never ran where its name can only be a tensor's and Paddle has a row for it."""
         assert isinstance(node.func, ast.Attribute)
         rows = self.rows.get(f"Tensor.{node.func.attr}", ())
-        if node.func.attr in ("type_as", "numel", "new_tensor", "masked_fill_", "nelement") and rows:
+        if (
+            node.func.attr in ("type_as", "numel", "new_tensor", "masked_fill_", "nelement")
+            and rows
+        ):
             slots = _Slots(node, self, node.func.value)
             for candidate in slots.fill(rows[0]):
                 self.done.unseen.append(f"line {node.lineno}: Tensor.{node.func.attr}")
@@ -473,8 +561,7 @@ class _Writer:
 
     def _write_super(self, node: ast.Call, public: str) -> list[Edit] | None:
         """Write `super().__init__(...)` of a class derived from one of PyTorch's layers."""
-        kind = public.removesuffix(".__init__")
-        row_name = f"torch.nn.{kind}"
+        row_name = f"torch.nn.{public.removesuffix('.__init__')}"
         rows = self.rows.get(row_name, ())
         if not rows or not (node.args or node.keywords) or row_name in UNTOUCHED:
             return None
@@ -510,38 +597,49 @@ class _Writer:
     # ------------------------------------------------------------------ operators
 
     def _write_operation(self, node: ast.BinOp | ast.Compare) -> list[Edit] | None:
-        fact = self.facts.get(node._site)  # type: ignore[attr-defined]
+        fact = self.facts.get(getattr(node, "_site", -1))
         if fact is None or not fact.calls or (isinstance(node, ast.Compare) and len(node.ops) > 1):
             return None
-        left, right = (node.left, node.right) if isinstance(node, ast.BinOp) else (node.left, node.comparators[0])
+        left, right = (
+            (node.left, node.right)
+            if isinstance(node, ast.BinOp)
+            else (node.left, node.comparators[0])
+        )
         operator = node.op if isinstance(node, ast.BinOp) else node.ops[0]
         sign = SIGNS.get(type(operator).__name__)
         if sign is None or self._operates(fact, sign, "{0}", "{1}"):
             return None
         for form in _FORMS:
             if self._operates(fact, sign, *form):
-                texts = (self.render(left), self.render(right))
-                texts = tuple(
-                    text if isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant) else f"({text})"
-                    for part, text in zip((left, right), texts, strict=True)
-                )
+                texts = [self.closed(left), self.closed(right)]
                 return [
                     self.code.replace(left, form[0].format(*texts)),
                     self.code.replace(right, form[1].format(*texts)),
                 ]
         return None
 
+    def closed(self, node: ast.expr) -> str:
+        """Return the Paddle text of an expression, in brackets where a method's dot would split it."""
+        text = self.render(node)
+        simple = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+        return text if simple else f"({text})"
+
     def _write_augmented(self, node: ast.AugAssign) -> list[Edit] | None:
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
         sign = SIGNS.get(type(node.op).__name__)
-        if fact is None or not fact.calls or sign is None or self._operates(fact, sign, "{0}", "{1}"):
+        if (
+            fact is None
+            or not fact.calls
+            or sign is None
+            or self._operates(fact, sign, "{0}", "{1}")
+        ):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
         if self._operates(fact, sign, *form):
             target = self.code.source(node.target)
-            value = self.render(node.value)
-            simple = isinstance(node.value, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-            return [self.code.replace(node.value, f"{value if simple else f'({value})'}.astype({target}.dtype)")]
+            return [
+                self.code.replace(node.value, f"{self.closed(node.value)}.astype({target}.dtype)")
+            ]
         return None
 
     def _operates(self, fact: Fact, sign: str, left: str, right: str) -> bool:
@@ -556,7 +654,9 @@ class _Writer:
             except NoCounterpart:
                 return True
             made = Call((), {}, expected, default_dtype=call.default_dtype)
-            if not _run(f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}", values, made, False):
+            if not _run(
+                f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}", values, made, False
+            ):
                 return False
         return True
 
@@ -645,15 +745,15 @@ class _Slots:
     def __init__(self, node: ast.Call, writer: _Writer, receiver: ast.expr | None) -> None:
         self.node, self.writer = node, writer
         self.receiver = receiver
-        self.starred = any(isinstance(one, ast.Starred) for one in node.args) or any(one.arg is None for one in node.keywords)
+        self.starred = any(isinstance(one, ast.Starred) for one in node.args) or any(
+            one.arg is None for one in node.keywords
+        )
         self.has_dropped = any(one.arg in _DROPPED for one in node.keywords)
 
     @property
     def _self(self) -> str:
         assert self.receiver is not None
-        text = self.writer.render(self.receiver)
-        simple = isinstance(self.receiver, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-        return text if simple else f"({text})"
+        return self.writer.closed(self.receiver)
 
     def _list(self, whole: bool, trial: bool, renamed: bool = False) -> list[str]:
         found = []
@@ -667,7 +767,9 @@ class _Slots:
                 found.append("**rest" if trial else f"**{self.writer.render(keyword.value)}")
             elif whole or keyword.arg not in _DROPPED:
                 name = _RENAMED.get(keyword.arg, keyword.arg) if renamed else keyword.arg
-                found.append(f"{name}={f'k_{keyword.arg}' if trial else self.writer.render(keyword.value)}")
+                found.append(
+                    f"{name}={f'k_{keyword.arg}' if trial else self.writer.render(keyword.value)}"
+                )
         return found
 
     def call(self, name: str, whole: bool, trial: bool = True, renamed: bool = False) -> str:
@@ -689,7 +791,9 @@ class _Slots:
         if self.starred:
             return
         names = [one for one in row.arguments]
-        if len(self.node.args) > len(names) or not set(k.arg for k in self.node.keywords if k.arg not in _DROPPED) <= set(names):
+        if len(self.node.args) > len(names) or not set(
+            k.arg for k in self.node.keywords if k.arg not in _DROPPED
+        ) <= set(names):
             return
         texts, trials = {}, {}
         for at, one in enumerate(self.node.args):
@@ -698,7 +802,9 @@ class _Slots:
             if keyword.arg in names:
                 texts[keyword.arg] = self.writer.render(keyword.value)
                 trials[keyword.arg] = (
-                    repr(keyword.value.value) if isinstance(keyword.value, ast.Constant) else f"k_{keyword.arg}"
+                    repr(keyword.value.value)
+                    if isinstance(keyword.value, ast.Constant)
+                    else f"k_{keyword.arg}"
                 )
         trials = {n: (texts[n] if _is_literal(texts[n]) else t) for n, t in trials.items()}
         held = self._self if self.receiver is not None else "self"
@@ -759,7 +865,11 @@ def _takes(row: Row, count: int, words: Sequence[str | None]) -> bool:
     placed = [one.id for one in tree.args if isinstance(one, ast.Name)]
     if tuple(placed[:count]) != row.arguments[:count]:
         return False
-    same = {one.arg for one in tree.keywords if isinstance(one.value, ast.Name) and one.value.id == one.arg}
+    same = {
+        one.arg
+        for one in tree.keywords
+        if isinstance(one.value, ast.Name) and one.value.id == one.arg
+    }
     return None not in words and set(words) <= same | set(placed)
 
 
@@ -794,13 +904,23 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         code = Code(text)
     except SyntaxError:
         return text
-    if not any(isinstance(node, ast.Import) and any(one.name == "paddle" for one in node.names) for node in code.tree.body):
+    if not any(
+        isinstance(node, ast.Import) and any(one.name == "paddle" for one in node.names)
+        for node in code.tree.body
+    ):
         body = code.tree.body
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
     if adapters:
         body = code.tree.body
-        at = next((node for node in body if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Try)), body[-1])
+        at = next(
+            (
+                node
+                for node in body
+                if not isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Try)
+            ),
+            body[-1],
+        )
         code = code.apply([code.insert(at, "\n\n".join(adapters) + "\n\n")])
     return code.text
 

@@ -48,7 +48,10 @@ def list_executed(work: Callable[[], object]) -> Executed:
         if isinstance(value, type) and layer is not None:
             return issubclass(value, layer)
         if type(value) in (list, tuple):
-            return any(isinstance(one, kinds) or (isinstance(one, type) and touches(one)) for one in value[:4])
+            return any(
+                isinstance(one, kinds) or (isinstance(one, type) and touches(one))
+                for one in value[:4]
+            )
         return False
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
@@ -60,7 +63,10 @@ def list_executed(work: Callable[[], object]) -> Executed:
             called.add(place)
             if place not in handling:
                 held = frame.f_locals
-                if any(touches(held.get(name)) for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]):
+                if any(
+                    touches(held.get(name))
+                    for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+                ):
                     handling.add(place)
         elif place not in handling and touches(argument):
             handling.add(place)

@@ -39,7 +39,9 @@ def gather(source: Source, executed: Executed) -> Gathered:
     module = library.open(source.name)
     if module is None:
         return Gathered(source.path.read_text(encoding="utf-8"))
-    if not any(library.find_home(one) or library.find_module(one) for one in module.imports.values()):
+    if not any(
+        library.find_home(one) or library.find_module(one) for one in module.imports.values()
+    ):
         return Gathered(write_whole(module))
     work = _Gatherer(library, executed)
     for name in sorted(read_names(ast.parse(source.call))):
@@ -95,11 +97,19 @@ class _Gatherer:
         """Take the definitions that handled tensors though no name leads to them: what registries hold."""
         for _ in range(5):
             before = len(self.pieces)
-            for module in {piece.definition.module.name: piece.definition.module for piece in self.pieces.values()}.values():
+            held = {
+                id(one) for piece in self.pieces.values() for one in piece.definition.statements
+            }
+            for module in {
+                piece.definition.module.name: piece.definition.module
+                for piece in self.pieces.values()
+            }.values():
                 for statement in module.code.tree.body:
-                    if isinstance(statement, ast.ClassDef | Function) and (module.name, statement.name) not in self.pieces:
+                    if isinstance(statement, ast.ClassDef | Function) and id(statement) not in held:
                         start = min(one.lineno for one in (statement, *statement.decorator_list))
-                        if self.executed.handles(str(module.path), start, statement.end_lineno or 0):
+                        if self.executed.handles(
+                            str(module.path), start, statement.end_lineno or 0
+                        ):
                             self.require(module, statement.name)
             if len(self.pieces) == before:
                 return
@@ -196,7 +206,9 @@ class _Gatherer:
         for piece in self.pieces.values():
             module = piece.definition.module
             for node in [n for n in self.left_out.values() if n in _functions(piece.definition)]:
-                names = {self.unit(module, words) for part in node.body for words in read_names(part)}
+                names = {
+                    self.unit(module, words) for part in node.body for words in read_names(part)
+                }
                 needed = {name: self._find(module, name)[0] for name in names}
                 if all(
                     key is None or key in self.pieces or key in self.imports
@@ -217,7 +229,11 @@ class _Gatherer:
         return chosen
 
     def _rename(self, key: _Key, one: Import, names: dict[_Key, str]) -> Import:
-        return one if names[key] == one.bound or key[1] == one.module else Import(names[key], one.module, one.name)
+        return (
+            one
+            if names[key] == one.bound or key[1] == one.module
+            else Import(names[key], one.module, one.name)
+        )
 
     def _order(self, own: Module) -> list[_Key]:
         """Return the definitions, each after what it reads when it is defined."""
@@ -287,14 +303,15 @@ class _Gatherer:
                 if isinstance(node, ast.Name) and node.id == key[1]:
                     yield code.replace(node, names[key])
 
-
     def _takes_any(self, key: _Key, node: ast.ImportFrom) -> bool:
         """Tell whether something that an import inside a definition binds is in the file."""
         module = self.pieces[key].definition.module
         return any(self._find(module, one.name if one.name == one.asname or not one.asname else one.asname)[0] in self.pieces
                    for one in node.names if one.name != "*")  # fmt: skip
 
-    def _write_inner_import(self, code: Code, node: ast.ImportFrom, key: _Key, names: dict[_Key, str]) -> Edit:
+    def _write_inner_import(
+        self, code: Code, node: ast.ImportFrom, key: _Key, names: dict[_Key, str]
+    ) -> Edit:
         """Return the edit of an import inside a definition: what is in the file is not imported."""
         module = self.pieces[key].definition.module
         kept = []

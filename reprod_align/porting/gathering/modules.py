@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-from reprod_align.explain.code import Code
+from reprod_align.explain.code import Code, dotted
 from reprod_align.porting.gathering.executed import Executed
 from reprod_align.porting.gathering.reading import read_names
 
@@ -134,10 +134,16 @@ def _list_changed(statement: ast.stmt) -> Iterator[str]:
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         function = statement.value.func
         if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
-            if function.attr in ("update", "append", "register", "add", "setdefault", "extend", "add_factory_callable"):
-                yield function.value.id
+            yield function.value.id
+    elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        for decorator in statement.decorator_list:  # @REGISTRY.register("its name")
+            words = dotted(decorator.func) if isinstance(decorator, ast.Call) else ""
+            if "." in words:
+                yield words.partition(".")[0]
     elif isinstance(statement, ast.Assign | ast.AugAssign):
-        for target in statement.targets if isinstance(statement, ast.Assign) else [statement.target]:
+        for target in (
+            statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        ):
             while isinstance(target, ast.Subscript | ast.Attribute):
                 target = target.value
                 if isinstance(target, ast.Name):
@@ -176,7 +182,9 @@ class Library:
         if found.name:
             held = _find_object(found)
         else:
-            held = sys.modules.get(found.module if found.bound != found.module.partition(".")[0] else found.bound)
+            held = sys.modules.get(
+                found.module if found.bound != found.module.partition(".")[0] else found.bound
+            )
         if not isinstance(held, ModuleType) or _stays(held.__name__):
             return None
         return held
@@ -219,7 +227,9 @@ class Library:
             return True
         if isinstance(held, type | FunctionType):
             for statement in definition.statements:
-                if self.executed.handles(str(module.path), _first_line(statement), statement.end_lineno or 0):
+                if self.executed.handles(
+                    str(module.path), _first_line(statement), statement.end_lineno or 0
+                ):
                     return True
             if isinstance(held, type):
                 return any(
@@ -246,7 +256,8 @@ class Library:
 
 
 def _first_line(statement: ast.stmt) -> int:
-    return min(one.lineno for one in (statement, *getattr(statement, "decorator_list", ())))
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min(one.lineno for one in (statement, *decorators))
 
 
 def _is_torch_object(value: Any) -> bool:
@@ -271,7 +282,9 @@ def _holds_torch(value: Any, depth: int = 3) -> bool:
         return False
     if hasattr(value, "func") and hasattr(value, "args"):  # partial
         return _holds_torch(value.func, depth - 1) or _holds_torch(value.args, depth - 1)
-    return any(_holds_torch(one, depth - 1) for one in list(getattr(value, "__dict__", {}).values())[:50])
+    return any(
+        _holds_torch(one, depth - 1) for one in list(getattr(value, "__dict__", {}).values())[:50]
+    )
 
 
 def _list_starred(module: str) -> dict[str, Import]:
