@@ -40,7 +40,7 @@ _SHOWN = 20  # lines left to a person
 def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") -> Result:
     """Port a PyTorch file to Paddle and write the result folder; return what was done.
 
-    Raises ReprodError if the folder exists or PyTorch's model fails; with style "compat", if PaConvert is missing.
+    Raises ReprodError if the folder exists, PyTorch's model fails, or style "compat" finds no PaConvert.
     """
     require_new(target)
     check_inputs(inputs)

@@ -96,7 +96,7 @@ class Result:
         left = count(len(draft.left), "line")
         if not draft.proven and not draft.unproven:
             return f"{draft.author}: {count(draft.calls, 'call')} of PyTorch, {left} not converted"
-        parts = [f"{draft.proven} proven where they stand", f"{len(draft.unproven)} ran and are not proven by themselves",
+        parts = [f"{draft.proven} proven where they stand", f"{len(draft.unproven)} ran and are not proven",
                  f"{len(draft.unseen)} never ran", f"{left} not converted"]  # fmt: skip
         return f"{count(draft.calls, 'call')} of PyTorch: {', '.join(parts)}"
 

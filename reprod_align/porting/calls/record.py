@@ -200,8 +200,8 @@ class Recorder:
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {}
 for _word, _sign in {
-    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**", "MatMult": "@",
-    "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>", "Eq": "==", "NotEq": "!=",
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+    "MatMult": "@", "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>", "Eq": "==", "NotEq": "!=",
     "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=",
 }.items():  # fmt: skip
     _OPERATORS[_word] = eval(f"lambda a, b: a {_sign} b")
@@ -291,7 +291,8 @@ class _Noting(ast.NodeTransformer):
         keywords: list[ast.keyword] | None = None,
     ) -> ast.Call:
         hook = ast.Attribute(ast.Name(_HOOK, ast.Load()), word, ast.Load())
-        made = ast.Call(hook, [ast.Constant(node._site), *parts], keywords or [])  # type: ignore[attr-defined]
+        number = ast.Constant(node._site)  # type: ignore[attr-defined]
+        made = ast.Call(hook, [number, *parts], keywords or [])
         return ast.copy_location(made, node)
 
 

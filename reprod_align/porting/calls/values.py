@@ -41,7 +41,7 @@ def to_paddle(value: Any) -> Any:
 
 
 def agrees(made: Any, recorded: Any, random: bool = False) -> bool:
-    """Tell whether a result is the recorded one: shapes, dtypes, values. random: its values are not compared."""
+    """Tell whether a result has the recorded shapes, dtypes and values; random: but for the values."""
     import paddle
     import torch
 
@@ -52,8 +52,10 @@ def agrees(made: Any, recorded: Any, random: bool = False) -> bool:
             return False
         if random or recorded.numel() == 0:
             return True
-        return _is_close(made.numpy(), recorded.resolve_conj().resolve_neg().float().numpy()
-                         if recorded.dtype == torch.bfloat16 else recorded.resolve_conj().resolve_neg().numpy())  # fmt: skip
+        plain = recorded.resolve_conj().resolve_neg()
+        return _is_close(
+            made.numpy(), (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+        )
     if isinstance(recorded, torch.dtype):
         return _name_dtype(made) == _name_dtype(recorded)
     if isinstance(recorded, list | tuple):

@@ -17,12 +17,14 @@ from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
 
 _DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
 _RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
-_RANDOM: Final = {
-    "dropout", "dropout2d", "rand", "randn", "rand_like", "randn_like", "randint", "randperm", "normal_", "uniform_",
-    "bernoulli", "bernoulli_", "normal", "multinomial", "empty", "empty_like", "new_empty", "trunc_normal_", "exponential_",
-    "kaiming_normal_", "kaiming_uniform_", "xavier_normal_", "xavier_uniform_", "orthogonal_", "alpha_dropout", "gumbel_softmax",
-    "feature_alpha_dropout", "rrelu", "randint_like", "random_", "sparse_", "dropout1d", "dropout3d",
-}  # fmt: skip
+_RANDOM: Final = frozenset(
+    """
+    dropout dropout2d rand randn rand_like randn_like randint randperm normal_ uniform_ bernoulli
+    bernoulli_ normal multinomial empty empty_like new_empty trunc_normal_ exponential_
+    kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_ orthogonal_ alpha_dropout
+    gumbel_softmax feature_alpha_dropout rrelu randint_like random_ sparse_ dropout1d dropout3d
+    """.split()
+)
 _MEANINGLESS: Final = (
     "torch.jit",
     "torch.fx",
@@ -244,7 +246,7 @@ class _Writer:
     # ------------------------------------------------------------------ layers as values
 
     def _find_dynamic(self) -> set[str]:
-        """Return the layers and functions that are called by another name with arguments that Paddle's do not take."""
+        """Return what is called by another name with arguments that Paddle's does not take."""
         found: set[str] = set()
         for node in self.code.nodes:
             if not isinstance(node, ast.Call):
@@ -288,19 +290,19 @@ class _Writer:
     def _passes_on(self, node: ast.Call) -> bool:
         """Tell whether a call is `super().__init__(*a, **k)`."""
         function = node.func
-        inner = isinstance(function, ast.Attribute) and function.attr == "__init__"
+        if not isinstance(function, ast.Attribute) or function.attr != "__init__":
+            return False
         starred = any(one.arg is None for one in node.keywords) or any(
             isinstance(one, ast.Starred) for one in node.args
         )
         return (
-            inner
-            and starred
+            starred
             and isinstance(function.value, ast.Call)
             and dotted(function.value.func) == "super"
-        )  # type: ignore[attr-defined]
+        )
 
     def _adapt(self, public: str) -> str:
-        """Return the name of a class or function of the file that takes PyTorch's arguments, "" if none can be made."""
+        """Return the name of a definition that takes PyTorch's arguments, "" if none can be made."""
         if public not in self.adapters:
             plain = public.rpartition(".")[2]
             name = plain if plain not in self.taken else f"Torch{plain}"
@@ -314,7 +316,7 @@ class _Writer:
         return tree.name  # type: ignore[attr-defined, no-any-return]
 
     def _exposes_linear(self) -> bool:
-        """Tell whether the weight of a Linear is read or shared as a matrix: then it keeps PyTorch's layout."""
+        """Tell whether a Linear's weight is read or shared as a matrix: it keeps PyTorch's layout."""
         for node in self.code.nodes:
             if not isinstance(node, ast.Attribute) or node.attr != "weight":
                 continue
@@ -546,7 +548,7 @@ class _Writer:
                     yield Candidate(f"{target}({named[0]})", f"{target}({named[1]})")
 
     def _write_unseen_method(self, node: ast.Call) -> list[Edit] | None:
-        """Write a method call that never ran where its name can only be a tensor's and Paddle has a row for it."""
+        """Write a method call that never ran, where its name can only be a tensor's."""
         assert isinstance(node.func, ast.Attribute)
         rows = self.rows.get(f"Tensor.{node.func.attr}", ())
         if (
@@ -668,28 +670,33 @@ _FORMS: Final = (
     ("{0}", "{1}.astype(paddle.get_default_dtype())"),
     ("{0}.astype(paddle.get_default_dtype())", "{1}.astype(paddle.get_default_dtype())"),
 )
-_ROWS_FIRST: Final = {"torch.cat", "torch.concat", "torch.tensor", "torch.as_tensor", "torch.from_numpy",
-                      "torch.nn.functional.softmax", "torch.softmax", "torch.stack", "torch.nn.functional.log_softmax",
-                      "Tensor.type", "torch.autograd.Variable", "Module.register_buffer", "torch.autocast",
-                      "torch.amp.autocast", "torch.cuda.amp.autocast", "torch.nn.functional.interpolate",
-                      "torch.amp.autocast_mode.autocast", "torch.cuda.amp.autocast_mode.autocast",
-                      "torch.nn.functional.cross_entropy", "torch.meshgrid"}  # fmt: skip
+_ROWS_FIRST: Final = frozenset(
+    """
+    torch.cat torch.concat torch.tensor torch.as_tensor torch.from_numpy
+    torch.nn.functional.softmax torch.softmax torch.stack torch.nn.functional.log_softmax
+    Tensor.type torch.autograd.Variable Module.register_buffer torch.autocast torch.amp.autocast
+    torch.cuda.amp.autocast torch.nn.functional.interpolate torch.amp.autocast_mode.autocast
+    torch.cuda.amp.autocast_mode.autocast torch.nn.functional.cross_entropy torch.meshgrid
+    """.split()
+)
+PRIVATE: Final = {"running_mean": "mean", "running_var": "variance", "eps": "epsilon"}
+"""PyTorch's settings of layers -> Paddle's, each behind an underscore"""
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
 _LAYER_ATTRIBUTES: Final[dict[tuple[str, str], str]] = {
-    ("BatchNorm1d", "running_mean"): "self._mean", ("BatchNorm2d", "running_mean"): "self._mean",
-    ("BatchNorm3d", "running_mean"): "self._mean", ("BatchNorm1d", "running_var"): "self._variance",
-    ("BatchNorm2d", "running_var"): "self._variance", ("BatchNorm3d", "running_var"): "self._variance",
-    ("LayerNorm", "eps"): "self._epsilon", ("LayerNorm", "normalized_shape"): "self._normalized_shape",
-    ("GroupNorm", "eps"): "self._epsilon", ("GroupNorm", "num_groups"): "self._num_groups",
-    ("GroupNorm", "num_channels"): "self._num_channels",
-    ("BatchNorm2d", "eps"): "self._epsilon", ("BatchNorm2d", "num_features"): "self._num_features",
-    ("BatchNorm2d", "momentum"): "(1 - self._momentum)",
-    ("Embedding", "embedding_dim"): "self._embedding_dim", ("Embedding", "num_embeddings"): "self._num_embeddings",
-    ("Embedding", "padding_idx"): "self._padding_idx",
-    **{(f"Conv{n}d", torch_name): f"self._{paddle_name}" for n in (1, 2, 3) for torch_name, paddle_name in
-       {"stride": "stride", "padding": "padding", "dilation": "dilation", "groups": "groups", "kernel_size": "kernel_size",
-        "in_channels": "in_channels", "out_channels": "out_channels", "padding_mode": "padding_mode"}.items()},
-}  # fmt: skip
+    (kind, name): f"self._{PRIVATE.get(name, name)}"
+    for kinds, names in (
+        ("BatchNorm1d BatchNorm2d BatchNorm3d", "running_mean running_var eps num_features"),
+        ("LayerNorm", "eps normalized_shape"),
+        ("GroupNorm", "eps num_groups num_channels"),
+        ("Embedding", "embedding_dim num_embeddings padding_idx"),
+        (
+            "Conv1d Conv2d Conv3d",
+            "stride padding dilation groups kernel_size in_channels out_channels padding_mode",
+        ),
+    )
+    for kind in kinds.split()
+    for name in names.split()
+}
 
 
 def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:

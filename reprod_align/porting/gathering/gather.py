@@ -306,8 +306,8 @@ class _Gatherer:
     def _takes_any(self, key: _Key, node: ast.ImportFrom) -> bool:
         """Tell whether something that an import inside a definition binds is in the file."""
         module = self.pieces[key].definition.module
-        return any(self._find(module, one.name if one.name == one.asname or not one.asname else one.asname)[0] in self.pieces
-                   for one in node.names if one.name != "*")  # fmt: skip
+        bound = (one.asname or one.name for one in node.names if one.name != "*")
+        return any(self._find(module, name)[0] in self.pieces for name in bound)
 
     def _write_inner_import(
         self, code: Code, node: ast.ImportFrom, key: _Key, names: dict[_Key, str]

@@ -257,7 +257,7 @@ class Library:
 
 def _first_line(statement: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min(one.lineno for one in (statement, *decorators))
+    return min([statement.lineno, *(one.lineno for one in decorators)])
 
 
 def _is_torch_object(value: Any) -> bool:
@@ -314,8 +314,12 @@ def _is_there(found: Import) -> bool:
     return True
 
 
-_STAYING: Final = frozenset({"torch", "numpy", "einops", "scipy", "PIL", "builtins", "typing_extensions", "huggingface_hub",
-                              "safetensors", "tqdm", "yaml", "packaging", "pytest", "reprod_align", "beartype", "jaxtyping"})  # fmt: skip
+_STAYING: Final = frozenset(
+    """
+    torch numpy einops scipy PIL builtins typing_extensions huggingface_hub safetensors tqdm yaml packaging
+    pytest reprod_align beartype jaxtyping
+    """.split()
+)
 """packages that are never taken along"""
 
 
