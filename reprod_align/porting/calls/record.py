@@ -201,7 +201,8 @@ class Recorder:
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {}
 for _word, _sign in {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
-    "MatMult": "@", "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>", "Eq": "==", "NotEq": "!=",
+    "MatMult": "@", "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>",
+    "Eq": "==", "NotEq": "!=",
     "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=",
 }.items():  # fmt: skip
     _OPERATORS[_word] = eval(f"lambda a, b: a {_sign} b")
