@@ -257,7 +257,7 @@ class _Noting(ast.NodeTransformer):
         if isinstance(node.target, ast.Name | ast.Attribute):
             left = copy.deepcopy(node.target)
             left.ctx = ast.Load()
-            node.value = self._hook("augmented", node, [left, node.value])  # type: ignore[assignment]
+            node.value = self._hook("augmented", node, [left, node.value])
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
