@@ -112,7 +112,7 @@ class Recorder:
         fact.kinds.add(" ".join(kinds))
         if len(fact.calls) < self._kept:
             try:
-                held = (self._copy((left, right)), {}, None)
+                held: tuple[Any, ...] = (self._copy((left, right)), {}, None)
             except TooLarge:
                 return
             fact.calls.append(Call(*held[:2], None, default_dtype=self._torch.get_default_dtype()))
