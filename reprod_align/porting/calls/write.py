@@ -327,21 +327,22 @@ class _Writer:
                 value = around.value
                 if isinstance(value, ast.Attribute) and value.attr == "weight":
                     return True
-            if read and isinstance(around, ast.Assign) and around.value is node:
-                return True
-            if read and isinstance(around, ast.Call) and node in around.args:
-                name = self.scope.name(around.func)
-                if not name.startswith("torch.nn.init") and (name or not _is_init(around)):
-                    return True
-            if (
-                read
-                and isinstance(around, ast.Attribute)
-                and around.attr in ("T", "t", "shape", "view", "permute")
-            ):
-                return True
-            if read and isinstance(around, ast.BinOp | ast.Subscript):
+            if read and not self._sets_alone(node, around):
                 return True
         return False
+
+    def _sets_alone(self, node: ast.Attribute, around: ast.AST | None) -> bool:
+        """Tell whether a weight is read to be initialised, or for what has no layout."""
+        if isinstance(around, ast.keyword):
+            around = next(self.code.parents(around), None)
+        if isinstance(around, ast.Call):
+            return self.scope.name(around.func).startswith("torch.nn.init") or _is_init(around)
+        if isinstance(around, ast.Attribute) and around.attr == "data":
+            around = next(self.code.parents(around), None)
+        if isinstance(around, ast.Attribute):
+            plain = ("dtype", "device", "requires_grad", "grad", "numel", "is_cuda")
+            return around.attr in plain or around.attr.endswith("_")
+        return isinstance(around, ast.Compare | ast.Expr)
 
     # ------------------------------------------------------------------ calls
 

@@ -171,15 +171,19 @@ class _Gatherer:
             for words in sorted(reads.first):
                 name = self.unit(module, words)
                 if key := self.require(module, name, is_called(name, statements)):
-                    piece.first[name] = key
+                    piece.first[self._bind(name, key)] = key
             for words in sorted(reads.later):
                 name = self.unit(module, words)
                 if key := self.require(module, name, piece.whole):
-                    piece.later[name] = key
+                    piece.later[self._bind(name, key)] = key
             self.left_out |= {id(node): node for node in reads.skipped}
             if piece.whole:
                 for node in ast.walk(statement):
                     self.left_out.pop(id(node), None)
+
+    def _bind(self, name: str, key: _Key) -> str:
+        """Return what stands for a key in the text: of "module.name" that stays imported, the module."""
+        return name.partition(".")[0] if key in self.imports else name
 
     def _runs(self, module: Module, node: Function) -> bool:
         line = min(one.lineno for one in (node, *node.decorator_list))
@@ -214,7 +218,9 @@ class _Gatherer:
                     key is None or key in self.pieces or key in self.imports
                     for key in needed.values()
                 ):
-                    piece.later |= {name: key for name, key in needed.items() if key}
+                    piece.later |= {
+                        self._bind(name, key): key for name, key in needed.items() if key
+                    }
                     del self.left_out[id(node)]
 
     def _choose_names(self) -> dict[_Key, str]:
