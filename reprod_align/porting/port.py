@@ -209,11 +209,7 @@ def list_missing(code: Code) -> list[str]:
                 and find_paddle(name) is None
                 and name.partition(".")[2].partition(".")[0] != "Tensor"
             ):
-                above = next(code.parents(node), None)
-                if (
-                    not isinstance(above, ast.Attribute)
-                    or find_paddle(name.rpartition(".")[0]) is not None
-                ):
+                if find_paddle(name.rpartition(".")[0]) is not None:
                     missing[node.lineno, name] = f"line {node.lineno}: {name} does not exist"
     return [missing[key] for key in sorted(missing)]
 

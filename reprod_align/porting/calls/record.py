@@ -187,7 +187,9 @@ class Recorder:
             return value.detach().clone()
         if isinstance(value, torch.Size):
             return list(value)
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
+        if (
+            isinstance(value, tuple) and type(value) is not tuple
+        ):  # torch.return_types.max, named tuples
             return tuple(map(self._copy, value))
         if type(value) in (list, tuple, set):
             return type(value)(map(self._copy, value))
