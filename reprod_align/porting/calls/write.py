@@ -79,6 +79,7 @@ class _Writer:
         self.code, self.facts = code, facts
         self.scope = Scope(code.tree)
         self.done = Written("")
+        self.made: dict[int, list[Edit] | None] = {}
         self.adapters: dict[str, str] = {}
         self.space: dict[str, Any] = {}
         self.rows = read_rows()
@@ -120,7 +121,12 @@ class _Writer:
         return text
 
     def _rewrite(self, node: ast.AST) -> list[Edit] | None:
-        """Return the edits of one node, None to look at its parts."""
+        """Return the edits of one node, None to look at its parts; each node is looked at once."""
+        if id(node) not in self.made:
+            self.made[id(node)] = self._make_edits(node)
+        return self.made[id(node)]
+
+    def _make_edits(self, node: ast.AST) -> list[Edit] | None:
         if isinstance(node, ast.Import | ast.ImportFrom):
             return []
         if isinstance(node, ast.Call):
