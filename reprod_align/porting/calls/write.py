@@ -425,8 +425,7 @@ class _Writer:
         """Write the first candidate that gives what was recorded; of none that does, the first."""
         candidates = list(self._candidates(node, public, static))
         label = f"line {node.lineno}: {public}"
-        if not candidates:
-            self.done.unknown.append(label)
+        if not candidates:  # its name is listed where it is read
             return None
         if not fact.callees:
             self.done.unseen.append(label)
