@@ -112,10 +112,11 @@ class Recorder:
         fact.kinds.add(" ".join(kinds))
         if len(fact.calls) < self._kept:
             try:
-                held: tuple[Any, ...] = (self._copy((left, right)), {}, None)
+                operands = self._copy((left, right))
             except TooLarge:
                 return
-            fact.calls.append(Call(*held[:2], None, default_dtype=self._torch.get_default_dtype()))
+            default = self._torch.get_default_dtype()
+            fact.calls.append(Call(operands, {}, None, default_dtype=default))
 
     # ------------------------------------------------------------------ values
 
