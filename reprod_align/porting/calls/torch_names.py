@@ -55,7 +55,7 @@ def find_torch(name: str) -> Any:
 
 
 @cache
-def canonical(name: str) -> str:
+def find_public(name: str) -> str:
     """Return the public name of what a dotted name stands for; the name itself if it has none."""
     found = find_torch(name)
     return (name_object(found) if callable(found) else "") or name

@@ -12,7 +12,7 @@ from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
 from reprod_align.porting.calls.record import SIGNS, Call, Fact
 from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, read_rows
-from reprod_align.porting.calls.torch_names import Scope, canonical, find_torch
+from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch
 from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
 
 _DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
@@ -187,7 +187,7 @@ class _Writer:
 
     def _name_value(self, node: ast.AST, name: str) -> str:
         """Return Paddle's text of a name of PyTorch's that is read."""
-        public = canonical(name)
+        public = find_public(name)
         if id(node) in self.annotations:
             found = NAMES.get(public) or self._equal(public) or self._equal(name)
             return found or "object"
@@ -259,10 +259,10 @@ class _Writer:
                 continue
             fact = self.facts.get(node._site)  # type: ignore[attr-defined]
             names = fact.callees if fact else set()
-            direct = canonical(self.scope.name(node.func)) if self.scope.name(node.func) else ""
+            direct = find_public(self.scope.name(node.func)) if self.scope.name(node.func) else ""
             if direct in ("functools.partial",) or dotted(node.func).endswith("partial"):
                 names = (
-                    {canonical(self.scope.name(node.args[0]))}
+                    {find_public(self.scope.name(node.args[0]))}
                     if node.args and self.scope.name(node.args[0])
                     else set()
                 )
@@ -399,7 +399,7 @@ class _Writer:
     def _write_call(self, node: ast.Call) -> list[Edit] | None:
         fact = self.facts.get(node._site, Fact())  # type: ignore[attr-defined]
         static = self.scope.name(node.func)
-        public = canonical(static) if static else ""
+        public = find_public(static) if static else ""
         if not public and len(fact.callees) == 1:
             public = next(iter(fact.callees))
         if public.endswith(".__init__") and not static:
@@ -549,7 +549,7 @@ class _Writer:
         if signature and not slots.starred:
             target = self._name_target(public)
             if target:
-                named = slots.named(signature)
+                named = slots.name_arguments(signature)
                 if named:
                     yield Candidate(f"{target}({named[0]})", f"{target}({named[1]})")
 
@@ -828,7 +828,7 @@ class _Slots:
         if text is not None and trial is not None:
             yield Candidate(text, trial)
 
-    def named(self, signature: Sequence[str]) -> tuple[str, str] | None:
+    def name_arguments(self, signature: Sequence[str]) -> tuple[str, str] | None:
         """Return the arguments with positions as names, as text and as variables."""
         if len(self.node.args) > len(signature):
             return None
