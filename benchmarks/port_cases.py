@@ -3,14 +3,14 @@
 import importlib.machinery
 import json
 import sys
+import time
 import types
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.port_list import CASES
 from reprod_align.base.quiet import quieten
 from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
@@ -22,122 +22,6 @@ from reprod_align.porting.port import Bench, port
 from reprod_align.porting.report import describe
 from reprod_align.porting.source import Source, open_source
 
-import numpy as np
-
-_drawn = np.random.default_rng(0)
-_normal = _drawn.standard_normal
-
-
-@dataclass(frozen=True)
-class PortCase:
-    """A source, the call that makes its model, and inputs."""
-
-    module: str
-    call: str
-    make_inputs: Callable[[], Inputs]
-
-
-def _images() -> Inputs:
-    return (_normal((2, 3, 32, 32)),)
-
-
-def _sequences() -> Inputs:
-    return (_normal((2, 16, 32)),)
-
-
-def _tokens() -> Inputs:
-    mask = np.array([[1] * 7, [1] * 5 + [0] * 2])
-    return {"input_ids": _drawn.integers(0, 50, (2, 7)), "attention_mask": mask}
-
-
-def _features() -> Inputs:
-    return {"hidden_states": _normal((2, 16, 8, 8)), "temb": _normal((2, 24))}
-
-
-CASES = {
-    "nystrom attention": PortCase(
-        "nystrom_attention.nystrom_attention",
-        "Nystromformer(dim=32, dim_head=8, heads=2, depth=1, num_landmarks=4)",
-        _sequences,
-    ),
-    "conformer block (lucidrains)": PortCase(
-        "conformer.conformer",
-        "ConformerBlock(dim=32, dim_head=8, heads=2, ff_mult=2, conv_kernel_size=7)",
-        _sequences,
-    ),
-    "conformer (torchaudio)": PortCase(
-        "torchaudio.models.conformer",
-        "Conformer(input_dim=16, num_heads=2, ffn_dim=32, num_layers=2, depthwise_conv_kernel_size=5)",
-        lambda: (_normal((2, 20, 16)), np.array([20, 14])),
-    ),
-    "DeepSpeech, RNN for CTC": PortCase(
-        "torchaudio.models.deepspeech",
-        "DeepSpeech(n_feature=16, n_hidden=24, n_class=7)",
-        lambda: (_normal((2, 1, 12, 16)),),
-    ),
-    "ResNet (torchvision)": PortCase(
-        "torchvision.models.resnet", "ResNet(BasicBlock, [1, 1, 1, 1], num_classes=5)", _images
-    ),
-    "DenseNet (torchvision)": PortCase(
-        "torchvision.models.densenet", "DenseNet(8, (2, 2), 16, num_classes=5)", _images
-    ),
-    "ViT (timm)": PortCase(
-        "timm.models.vision_transformer",
-        "VisionTransformer(img_size=32, patch_size=8, embed_dim=32, depth=2, num_heads=2, num_classes=5)",
-        _images,
-    ),
-    "ViT (vit-pytorch)": PortCase(
-        "vit_pytorch.vit",
-        "ViT(image_size=32, patch_size=8, num_classes=5, dim=16, depth=2, heads=2, mlp_dim=32, dropout=0.1)",
-        _images,
-    ),
-    "compact transformer (vit-pytorch)": PortCase(
-        "vit_pytorch.cct",
-        "CCT(img_size=32, embedding_dim=32, n_conv_layers=1, kernel_size=7, stride=2, padding=3, "
-        "pooling_kernel_size=3, pooling_stride=2, pooling_padding=1, num_layers=2, num_heads=2, "
-        "mlp_ratio=2.0, num_classes=5)",
-        _images,
-    ),
-    "Perceiver": PortCase(
-        "perceiver_pytorch.perceiver_pytorch",
-        "Perceiver(num_freq_bands=3, depth=1, max_freq=5.0, input_channels=3, num_latents=8, latent_dim=16, "
-        "cross_dim_head=8, latent_dim_head=8, latent_heads=2, num_classes=5)",
-        lambda: (_normal((2, 12, 12, 3)),),
-    ),
-    "MLP-Mixer": PortCase(
-        "mlp_mixer_pytorch.mlp_mixer_pytorch",
-        "MLPMixer(image_size=32, channels=3, patch_size=8, dim=16, depth=2, num_classes=5)",
-        _images,
-    ),
-    "N-BEATS, forecasts": PortCase(
-        "nbeats_pytorch.model",
-        "NBeatsNet(backcast_length=10, forecast_length=5, hidden_layer_units=16)",
-        lambda: (_normal((4, 10)),),
-    ),
-    "UNet block (diffusers)": PortCase(
-        "diffusers.models.unets.unet_2d_blocks",
-        "DownBlock2D(in_channels=16, out_channels=16, temb_channels=24, resnet_groups=4)",
-        _features,
-    ),
-    "dense graph convolution (PyG)": PortCase(
-        "torch_geometric.nn.dense.dense_gcn_conv",
-        "DenseGCNConv(8, 5)",
-        lambda: (_normal((2, 6, 8)), (_normal((2, 6, 6)) > 0).astype("float32")),
-    ),
-    "BERT (transformers)": PortCase(
-        "transformers.models.bert.modeling_bert",
-        "BertModel(BertConfig(vocab_size=50, hidden_size=32, num_hidden_layers=2, num_attention_heads=2, "
-        "intermediate_size=64))",
-        _tokens,
-    ),
-    "decoder (x-transformers)": PortCase(
-        "x_transformers.x_transformers",
-        "TransformerWrapper(num_tokens=50, max_seq_len=16, attn_layers=Decoder(dim=32, depth=2, heads=2, "
-        "attn_dim_head=16))",
-        lambda: (_drawn.integers(0, 50, (2, 12)),),
-    ),
-}
-
 
 def main(name: str, out: Path) -> None:
     """Port one source and write its row."""
@@ -147,16 +31,20 @@ def main(name: str, out: Path) -> None:
     path = find_file(case.module)
     source = open_source(path, f"{case.module}:{case.call}")
     inputs = case.make_inputs()
+    started = time.monotonic()
     with TemporaryDirectory() as folder:
         result = port(source, inputs, Path(folder, "out"))
+    seconds = round(time.monotonic() - started)
     stage = {"does not import": 0, "does not build": 1}.get(result.verdict, 2)
     row = {
         "name": name,
+        "seconds": seconds,
         "passed": result.passed,
         "verdict": result.verdict,
         "edits": len(result.course.steps),
         "at_once": describe(result.course.first),
-        "alone": judge_alone(source, inputs),
+        "alone": judge_alone(source, inputs) if "--alone" in sys.argv else "",
+        "calls": [result.draft.proven, len(result.draft.unproven), len(result.draft.unseen)],
         "imports": stage > 0,
         "builds": stage > 1,
         "left": result.left,

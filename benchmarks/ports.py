@@ -1,6 +1,6 @@
 """Ports real PyTorch sources of installed packages by `reprod-align port`, beside PaConvert alone.
 
-    python -m benchmarks.ports [NAME ...] [--json FILE]
+    python -m benchmarks.ports [NAME ...] [--alone] [--json FILE]
 
 Needs the extra `port`, and the packages of benchmarks/requirements-ports.txt, installed with --no-deps into
 an environment of their own on top of requirements.txt. Sources are read where they are installed. A row
@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.port_cases import CASES
+from benchmarks.port_list import CASES
 from reprod_align.base.text import table
 
 from tqdm import tqdm
@@ -40,9 +40,10 @@ def main() -> int:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=", ".join(CASES))
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows too")
+    parser.add_argument("--alone", action="store_true", help="PaConvert alone beside it")
     options = parser.parse_args()
     names = options.names or list(CASES)
-    rows = [port_apart(name) for name in tqdm(names, disable=None)]
+    rows = [port_apart(name, options.alone) for name in tqdm(names, disable=None)]
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     print("\n".join(table([_HEADERS, *(cells(row) for row in rows)])))
@@ -51,11 +52,18 @@ def main() -> int:
     return int(3 * faithful < 2 * len(rows))
 
 
-def port_apart(name: str) -> dict[str, Any]:
+def port_apart(name: str, alone: bool = False) -> dict[str, Any]:
     """Return the row of one source."""
     with TemporaryDirectory() as folder:
         out = Path(folder, "row.json")
-        words = [sys.executable, "-m", "benchmarks.port_cases", name, str(out)]
+        words = [
+            sys.executable,
+            "-m",
+            "benchmarks.port_cases",
+            name,
+            str(out),
+            *(["--alone"] if alone else []),
+        ]
         try:
             done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE)
             said = (done.stderr.strip().splitlines() or ["nothing on stderr"])[-1]

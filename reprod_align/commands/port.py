@@ -3,7 +3,8 @@
 SRC.py   the PyTorch file. It is your own code and runs as such
 OUT      the result folder, which must not exist yet: the port, its weights, the pair file, a report
 
-PaConvert writes the draft. The draft is imported, built with your arguments, given the converted weights
+Every call of PyTorch's is recorded where it stands, and written as the simplest that gives the recorded
+result on Paddle. The draft is imported, built with your arguments, given the converted weights
 and compared by `align`. What is found and has a known remedy is applied as an edit, and `align` judges
 again, until the port is faithful or nothing more is known. The report lists each edit with its reason,
 and what is left for a person with its line. `reprod-align pair OUT/pair.py` proves the port again.

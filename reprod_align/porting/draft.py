@@ -25,7 +25,7 @@ _PACKAGES: Final = {"torchvision": "", "torchaudio": "paddlespeech", "timm": "",
 
 @dataclass(frozen=True)
 class Draft:
-    """What PaConvert made of a source file."""
+    """A source file, converted."""
 
     text: str
     helpers: str = ""
@@ -33,7 +33,16 @@ class Draft:
     calls: int = 0
     """PyTorch calls that were found"""
     left: tuple[str, ...] = ()
-    """the lines that PaConvert marks as not converted"""
+    """the lines that are not converted"""
+    proven: int = 0
+    """calls that gave what was recorded, run on Paddle by themselves"""
+    unproven: tuple[str, ...] = ()
+    """calls that ran, and of which no candidate gave what was recorded"""
+    unseen: tuple[str, ...] = ()
+    """calls that never ran"""
+    failure: str = ""
+    """the error of the gathered file, "" if it runs"""
+    author: str = "PaConvert"
 
 
 def find_converter() -> list[str]:

@@ -10,16 +10,20 @@ from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
 from reprod_align.base.text import shorten, shorten_lines
+from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
+from reprod_align.porting.calls.draft import write_draft
+from reprod_align.porting.calls.torch_names import Scope
+from reprod_align.porting.calls.write import find_paddle
 from reprod_align.porting.draft import Draft, find_converter, make_draft
 from reprod_align.porting.gathering.executed import list_executed
 from reprod_align.porting.gathering.gather import Gathered, gather
-from reprod_align.porting.loop import Outcome, mend
+from reprod_align.porting.loop import Course, Outcome, mend
 from reprod_align.porting.pair_text import name_port, write_pair
 from reprod_align.porting.problem import Problem
 from reprod_align.porting.remedies import REMEDIES
@@ -29,35 +33,99 @@ from reprod_align.porting.style import Style, write_plainly
 from reprod_align.porting.weights import convert_weights
 from reprod_align.report import Finding
 
+FLOAT32 = "agrees to float32"
 _SHOWN = 20  # lines left to a person
 
 
 def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") -> Result:
     """Port a PyTorch file to Paddle and write the result folder; return what was done.
 
-    Raises ReprodError if the folder exists, PaConvert is missing or PyTorch's model fails.
+    Raises ReprodError if the folder exists, PyTorch's model fails, or style "compat" finds no PaConvert.
     """
     require_new(target)
-    find_converter()
     check_inputs(inputs)
-    tell("writing the draft")
+    tell("gathering what runs")
     gathered = gather(source, list_executed(lambda: _run_reference(source, inputs)))
-    draft = make_draft(f"{name_port(source)}.py", gathered.text, source.name.partition(".")[0])
     with TemporaryDirectory() as folder:
-        bench = Bench(source, inputs, draft, Path(folder))
-        course = mend(Code(draft.text), Code(gathered.text), bench, REMEDIES, bench.file)
+        course, draft, bench = _make_course(source, inputs, gathered, style, Path(folder))
         if style == "paddle":
             write_plainly(course, bench, bench.file)
         result = Result(source.path.name, source.call, bench.file, draft, course)
     result.left = _list_left(course.outcome, course.code)
-    result.remarks = describe_gathered(gathered)
+    result.remarks = [*describe_gathered(gathered), *_describe_calls(draft)]
     with whole_folder(target) as made:
         bench.fill(made, course.code)
         if course.outcome.report is not None:
             with open_pair(made, bench.module) as pair:
-                result.weights = convert_weights(pair, made, course.outcome.passed)
+                exact = course.outcome.report.verdict != FLOAT32
+                result.weights = convert_weights(pair, made, course.outcome.passed and exact)
         (made / REPORT).write_text(result.to_markdown(), encoding="utf-8")
     return result
+
+
+def _make_course(
+    source: Source, inputs: Inputs, gathered: Gathered, style: Style, folder: Path
+) -> tuple[Course, Draft, "Bench"]:
+    """Return the way from the draft to the port: of the calls that were proven, else of PaConvert's draft.
+
+    PaConvert's is asked for by `--style compat`, and tried where the other one does not end faithful.
+    """
+    found: list[tuple[Course, Draft, Bench]] = []
+    if style == "paddle":
+        tell("recording the calls")
+        found.append(
+            _mend(
+                source, inputs, gathered, write_draft(source, inputs, gathered.text), folder / "own"
+            )
+        )
+        if found[0][0].outcome.passed:
+            return found[0]
+    try:
+        tell("PaConvert's draft")
+        find_converter()
+        draft = make_draft(f"{name_port(source)}.py", gathered.text, source.name.partition(".")[0])
+        found.append(_mend(source, inputs, gathered, draft, folder / "paconvert"))
+    except ReprodError:
+        if not found:
+            raise
+    return max(found, key=lambda one: one[0].outcome.rank)  # the first of equals
+
+
+def _mend(
+    source: Source, inputs: Inputs, gathered: Gathered, draft: Draft, folder: Path
+) -> tuple[Course, Draft, "Bench"]:
+    folder.mkdir()
+    bench = Bench(source, inputs, draft, folder)
+    try:
+        code = Code(draft.text)
+    except SyntaxError as error:
+        line = draft.text.splitlines()[(error.lineno or 1) - 1].strip()
+        outcome = Outcome(
+            None, [Problem("import", f"SyntaxError: {error.msg}", error.lineno, line)]
+        )
+        return Course(Unparsed(draft.text), outcome, outcome), draft, bench
+    return mend(code, Code(gathered.text), bench, REMEDIES, bench.file), draft, bench
+
+
+class Unparsed(Code):
+    """A draft that is no Python: its text alone."""
+
+    def __init__(self, text: str) -> None:
+        """Keep the text."""
+        super().__init__("")
+        self.text = text
+
+
+def _describe_calls(draft: Draft) -> list[str]:
+    """Return what is known of the calls that were not proven, in sentences."""
+    remarks = []
+    if draft.unproven:
+        remarks.append(f"ran, and not proven by itself: {shorten(draft.unproven, _SHOWN)}")
+    if draft.unseen:
+        remarks.append(f"never ran: converted, not proven: {shorten(draft.unseen, _SHOWN)}")
+    if draft.failure:
+        remarks.append(f"the gathered file does not run by itself: {draft.failure}")
+    return remarks
 
 
 def _run_reference(source: Source, inputs: Inputs) -> None:
@@ -126,7 +194,24 @@ def _list_left(outcome: Outcome, code: Code) -> list[str]:
         if name.startswith("torch."):
             named.setdefault(node.lineno, name)  # type: ignore[attr-defined]
     left += [f"line {line}: {name} is not converted" for line, name in sorted(named.items())]
+    left += list_missing(code)
     return shorten_lines(left, _SHOWN)
+
+
+def list_missing(code: Code) -> list[str]:
+    """Return the names of Paddle's in a file that do not exist, each with its line."""
+    scope, missing = Scope(code.tree), {}
+    for node in code.nodes:
+        if isinstance(node, ast.Attribute):
+            name = scope.name(node, "paddle")
+            if (
+                name
+                and find_paddle(name) is None
+                and name.partition(".")[2].partition(".")[0] != "Tensor"
+            ):
+                if find_paddle(name.rpartition(".")[0]) is not None:
+                    missing[node.lineno, name] = f"line {node.lineno}: {name} does not exist"
+    return [missing[key] for key in sorted(missing)]
 
 
 def describe_gathered(gathered: Gathered) -> list[str]:

@@ -67,6 +67,11 @@ class Result:
             "left": self.left,
             "remarks": self.remarks,
             "not_converted": self.draft.left,
+            "calls": {
+                "proven": self.draft.proven,
+                "not_proven": self.draft.unproven,
+                "never_ran": self.draft.unseen,
+            },
         }
         return as_json(plain)
 
@@ -87,8 +92,13 @@ class Result:
         return "\n".join(lines) + "\n"
 
     def _describe_draft(self) -> str:
-        left = count(len(self.draft.left), "line")
-        return f"PaConvert: {count(self.draft.calls, 'call')} of PyTorch, {left} not converted"
+        draft = self.draft
+        left = count(len(draft.left), "line")
+        if not draft.proven and not draft.unproven:
+            return f"{draft.author}: {count(draft.calls, 'call')} of PyTorch, {left} not converted"
+        parts = [f"{draft.proven} proven where they stand", f"{len(draft.unproven)} ran and are not proven",
+                 f"{len(draft.unseen)} never ran", f"{left} not converted"]  # fmt: skip
+        return f"{count(draft.calls, 'call')} of PyTorch: {', '.join(parts)}"
 
 
 def describe(outcome: Outcome) -> str:

@@ -118,7 +118,7 @@ def test_a_file_that_needs_no_neighbour_is_taken_whole(tmp_path: Path) -> None:
         "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
     )
     sys.path.insert(0, str(tmp_path))
-    made = gather.gather(open_source(path, "mine_whole.net:Net()"), frozenset())
+    made = gather.gather(open_source(path, "mine_whole.net:Net()"), executed.Executed())
     sys.path.remove(str(tmp_path))
     imports = "from mine_whole.sizes import ONE\nfrom mine_whole.sizes import TWO as two\n"
     assert made.text == f"import torch\n{imports}\nclass Net:\n    pass  # kept\n"

@@ -81,7 +81,7 @@ def test_what_is_left_has_its_line(
     draft_by(
         monkeypatch, DRAFT.replace("* self.factor", "* self.factor + paddle.nope(x) + torch.x.y")
     )
-    result = port(source, NUMBERS, tmp_path / "out")
+    result = port(source, NUMBERS, tmp_path / "out", "compat")
     assert not result.passed and result.verdict == "does not run"
     assert "run: line 10: AttributeError: module 'paddle' has no attribute 'nope'" in result.left[0]
     assert result.left[1] == "line 10: torch.x.y is not converted"

@@ -4,10 +4,11 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Final
 
-from reprod_align.explain.code import Code, Edit
-from reprod_align.porting.gathering.executed import Place
+from reprod_align.explain.code import Code, Edit, dotted
+from reprod_align.porting.gathering.executed import Executed
 from reprod_align.porting.gathering.modules import Definition, Import, Library, Module, write_import
 from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
 from reprod_align.porting.source import Source
@@ -28,21 +29,24 @@ class Gathered:
     """functions whose content was left out: nothing ran them, and they need more of the package"""
 
 
-def gather(source: Source, executed: frozenset[Place]) -> Gathered:
+def gather(source: Source, executed: Executed) -> Gathered:
     """Return the source file, made independent of the PyTorch code of its package.
 
     A file that needs none of it is taken whole; else what the call reaches. executed: the functions
     that building and running the model calls.
     """
-    library = Library()
+    library = Library(executed)
     module = library.open(source.name)
     if module is None:
         return Gathered(source.path.read_text(encoding="utf-8"))
-    if not any(library.find_home(one) for one in module.imports.values()):
+    if not any(
+        library.find_home(one) or library.find_module(one) for one in module.imports.values()
+    ):
         return Gathered(write_whole(module))
     work = _Gatherer(library, executed)
     for name in sorted(read_names(ast.parse(source.call))):
         work.require(module, name)
+    work.require_what_ran()
     return work.finish(module)
 
 
@@ -73,7 +77,7 @@ class _Piece:
 class _Gatherer:
     """Follows names from definition to definition."""
 
-    def __init__(self, library: Library, executed: frozenset[Place]) -> None:
+    def __init__(self, library: Library, executed: Executed) -> None:
         self.library, self.executed = library, executed
         self.pieces: dict[_Key, _Piece] = {}
         self.imports: dict[_Key, Import] = {}
@@ -89,37 +93,97 @@ class _Gatherer:
                 self._follow(self.pieces[key])
         return key
 
-    def _find(self, module: Module, name: str) -> tuple[_Key | None, Definition | None]:
+    def require_what_ran(self) -> None:
+        """Take the definitions that handled tensors though no name leads to them: what registries hold."""
+        for _ in range(5):
+            before = len(self.pieces)
+            held = {
+                id(one) for piece in self.pieces.values() for one in piece.definition.statements
+            }
+            for module in {
+                piece.definition.module.name: piece.definition.module
+                for piece in self.pieces.values()
+            }.values():
+                for statement in module.code.tree.body:
+                    if isinstance(statement, ast.ClassDef | Function) and id(statement) not in held:
+                        start = min(one.lineno for one in (statement, *statement.decorator_list))
+                        if self.executed.handles(
+                            str(module.path), start, statement.end_lineno or 0
+                        ):
+                            self.require(module, statement.name)
+            if len(self.pieces) == before:
+                return
+
+    def unit(self, module: Module, words: str) -> str:
+        """Return the part of "a.b.c" that is taken as one: what the module aliases in it lead to."""
+        parts = words.split(".")
+        found = None if module.define(parts[0]) else module.imports.get(parts[0])
+        if found is None or len(parts) == 1:
+            return parts[0]
+        held = self.library.find_module(found)
+        for at, part in enumerate(parts[1:], 2):
+            if held is None:
+                return parts[0]
+            below = getattr(held, part, None)
+            if not isinstance(below, ModuleType):
+                return ".".join(parts[:at])
+            held = below if self.library.find_module(Import(part, held.__name__, part)) else None
+        return parts[0]
+
+    def _find(self, module: Module, words: str) -> tuple[_Key | None, Definition | None]:
         """Return a name's key and its definition; no definition: imported; no key: builtin or local."""
+        name = self.unit(module, words)
         definition = module.define(name)
         if definition is None:
             found = module.imports.get(name)
+            if "." in name:
+                first, _, last = name.rpartition(".")
+                held = self.library.find_module(module.imports[first.partition(".")[0]])
+                for part in first.split(".")[1:]:
+                    held = getattr(held, part)
+                found = Import(last, held.__name__, last) if held is not None else None
             if found is None:
                 return None, None
             home = self.library.find_home(found)
             if home is None:
-                found = self.library.trace(found)
-                key = (f"{found.module}:{found.name}", name)
-                self.imports[key] = found
-                return key, None
+                if "." in name:
+                    found = module.imports[name.partition(".")[0]]
+                    return self._keep_import(found, found.bound), None
+                return self._keep_import(found, name), None
             definition = home[0].define(home[1])
             assert definition is not None
         return (definition.module.name, definition.name), definition
+
+    def _keep_import(self, found: Import, name: str) -> _Key:
+        found = self.library.trace(found)
+        top = found.module.partition(".")[0]
+        if not found.name and found.bound == top and found.module != top:  # `import a.b` binds a
+            self.imports[(f"{found.module}:", found.module)] = found
+            found = Import(top, top)
+        key = (f"{found.module}:{found.name}", name)
+        self.imports[key] = found
+        return key
 
     def _follow(self, piece: _Piece) -> None:
         module, statements = piece.definition.module, piece.definition.statements
         for statement in statements:
             reads = list_reads(statement, lambda node: piece.whole or self._runs(module, node))
-            for name in sorted(reads.first):
+            for words in sorted(reads.first):
+                name = self.unit(module, words)
                 if key := self.require(module, name, is_called(name, statements)):
-                    piece.first[name] = key
-            for name in sorted(reads.later):
+                    piece.first[self._bind(name, key)] = key
+            for words in sorted(reads.later):
+                name = self.unit(module, words)
                 if key := self.require(module, name, piece.whole):
-                    piece.later[name] = key
+                    piece.later[self._bind(name, key)] = key
             self.left_out |= {id(node): node for node in reads.skipped}
             if piece.whole:
                 for node in ast.walk(statement):
                     self.left_out.pop(id(node), None)
+
+    def _bind(self, name: str, key: _Key) -> str:
+        """Return what stands for a key in the text: of "module.name" that stays imported, the module."""
+        return name.partition(".")[0] if key in self.imports else name
 
     def _runs(self, module: Module, node: Function) -> bool:
         line = min(one.lineno for one in (node, *node.decorator_list))
@@ -146,13 +210,17 @@ class _Gatherer:
         for piece in self.pieces.values():
             module = piece.definition.module
             for node in [n for n in self.left_out.values() if n in _functions(piece.definition)]:
-                names = set().union(*map(read_names, node.body))
+                names = {
+                    self.unit(module, words) for part in node.body for words in read_names(part)
+                }
                 needed = {name: self._find(module, name)[0] for name in names}
                 if all(
                     key is None or key in self.pieces or key in self.imports
                     for key in needed.values()
                 ):
-                    piece.later |= {name: key for name, key in needed.items() if key}
+                    piece.later |= {
+                        self._bind(name, key): key for name, key in needed.items() if key
+                    }
                     del self.left_out[id(node)]
 
     def _choose_names(self) -> dict[_Key, str]:
@@ -167,7 +235,11 @@ class _Gatherer:
         return chosen
 
     def _rename(self, key: _Key, one: Import, names: dict[_Key, str]) -> Import:
-        return one if names[key] == one.bound else Import(names[key], one.module, one.name)
+        return (
+            one
+            if names[key] == one.bound or key[1] == one.module
+            else Import(names[key], one.module, one.name)
+        )
 
     def _order(self, own: Module) -> list[_Key]:
         """Return the definitions, each after what it reads when it is defined."""
@@ -223,14 +295,41 @@ class _Gatherer:
             if id(node) in self.left_out and isinstance(node, Function):
                 yield _empty(code, node)
         for node in ast.walk(statement):
+            if isinstance(node, ast.Attribute) and dotted(node) in renamed:
+                yield code.replace(node, renamed[dotted(node)])
+        for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id in renamed:
                 yield code.replace(node, renamed[node.id])
+            elif isinstance(node, ast.ImportFrom) and (node.level or self._takes_any(key, node)):
+                yield self._write_inner_import(code, node, key, names)
         if names[key] != key[1] and isinstance(statement, ast.ClassDef | Function):
             yield code.rename(statement, names[key])
         elif names[key] != key[1]:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Name) and node.id == key[1]:
                     yield code.replace(node, names[key])
+
+    def _takes_any(self, key: _Key, node: ast.ImportFrom) -> bool:
+        """Tell whether something that an import inside a definition binds is in the file."""
+        module = self.pieces[key].definition.module
+        bound = (one.asname or one.name for one in node.names if one.name != "*")
+        return any(self._find(module, name)[0] in self.pieces for name in bound)
+
+    def _write_inner_import(
+        self, code: Code, node: ast.ImportFrom, key: _Key, names: dict[_Key, str]
+    ) -> Edit:
+        """Return the edit of an import inside a definition: what is in the file is not imported."""
+        module = self.pieces[key].definition.module
+        kept = []
+        for one in node.names:
+            bound = one.asname or one.name
+            found = self._find(module, bound)[0] if one.name != "*" else None
+            if found in self.pieces and found in names:
+                kept += [f"{bound} = {names[found]}"] if names[found] != bound else []
+            else:
+                kept.append(str(Import(bound, module.resolve(node), one.name)))
+        separator = "\n" + " " * node.col_offset
+        return code.replace(node, separator.join(kept) or "pass")
 
 
 def _functions(definition: Definition) -> list[ast.AST]:

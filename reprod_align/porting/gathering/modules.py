@@ -3,14 +3,18 @@
 import ast
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import Any, Final
 
-from reprod_align.explain.code import Code
+from reprod_align.explain.code import Code, dotted
+from reprod_align.porting.gathering.executed import Executed
+from reprod_align.porting.gathering.reading import read_names
 
 _USES_TORCH = re.compile(r"^\s*(import torch\b|from torch\b)", re.MULTILINE)
 
@@ -74,13 +78,16 @@ class Module:
                     bound = alias.asname or alias.name.partition(".")[0]
                     found[bound] = Import(bound, alias.name)
             elif isinstance(node, ast.ImportFrom):
-                module = self._resolve(node)
+                module = self.resolve(node)
                 for alias in node.names:
+                    if alias.name == "*":
+                        found |= _list_starred(module)
+                        continue
                     bound = alias.asname or alias.name
                     found[bound] = Import(bound, module, alias.name)
         return found
 
-    def _resolve(self, node: ast.ImportFrom) -> str:
+    def resolve(self, node: ast.ImportFrom) -> str:
         """Return the full name of the module that a statement imports from."""
         if not node.level:
             return node.module or ""
@@ -88,9 +95,20 @@ class Module:
         up = node.level - (self.path.stem == "__init__")
         return ".".join([*package[: len(package) - up], *([node.module] if node.module else [])])
 
+    @cached_property
+    def _changes(self) -> dict[str, list[ast.stmt]]:
+        found: dict[str, list[ast.stmt]] = {}
+        for statement in self.code.tree.body:
+            for name in _list_changed(statement):
+                found.setdefault(name, []).append(statement)
+        return found
+
     def define(self, name: str) -> Definition | None:
         """Return the definition of a name, None if the module does not bind it itself."""
         found = self._bound.get(name)
+        if found and name in self._changes:
+            chosen = {id(one): one for one in (*found, *self._changes[name])}
+            found = sorted(chosen.values(), key=lambda one: one.lineno)
         return Definition(self, name, tuple(found)) if found else None
 
 
@@ -111,12 +129,35 @@ def _list_bound(statement: ast.stmt) -> Iterator[str]:
                 yield node.id
 
 
+def _list_changed(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names whose values a statement at the top changes: a registry's entries."""
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        function = statement.value.func
+        if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+            yield function.value.id
+    elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        for decorator in statement.decorator_list:  # @REGISTRY.register("its name")
+            words = dotted(decorator.func) if isinstance(decorator, ast.Call) else ""
+            if "." in words:
+                yield words.partition(".")[0]
+    elif isinstance(statement, ast.Assign | ast.AugAssign):
+        for target in (
+            statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        ):
+            while isinstance(target, ast.Subscript | ast.Attribute):
+                target = target.value
+                if isinstance(target, ast.Name):
+                    yield target.id
+
+
 class Library:
     """The modules that were opened."""
 
-    def __init__(self) -> None:
+    def __init__(self, executed: Executed = Executed()) -> None:  # noqa: B008
         """Start with none."""
+        self.executed = executed
         self._modules: dict[str, Module | None] = {}
+        self._coming: dict[tuple[str, str], bool] = {}
 
     def open(self, name: str) -> Module | None:
         """Return a module, None for one without Python source."""
@@ -136,25 +177,124 @@ class Library:
             one = module.imports.get(one.name) if module else None
         return found
 
+    def find_module(self, found: Import) -> ModuleType | None:
+        """Return the module that an import binds, None if it binds something else or PyTorch's."""
+        if found.name:
+            held = _find_object(found)
+        else:
+            held = sys.modules.get(
+                found.module if found.bound != found.module.partition(".")[0] else found.bound
+            )
+        if not isinstance(held, ModuleType) or _stays(held.__name__):
+            return None
+        return held
+
     def find_home(self, found: Import) -> tuple[Module, str] | None:
         """Return the module that defines what is imported, and its name there; None: leave the import.
 
-        An import stays where it gives a module, or something of a module that does not import PyTorch.
+        An import stays where it gives a module, or something that handles nothing of PyTorch's.
         """
         if not found.name or _is_torch(found.module):
             return None
         held = _find_object(found)
-        home = getattr(held, "__module__", None) if callable(held) else None
-        if _is_torch(home or ""):
+        if isinstance(held, ModuleType):
+            return None
+        home = getattr(held, "__module__", None) if isinstance(held, type | FunctionType) else None
+        if _stays(home or found.module):
             return None
         name = getattr(held, "__name__", found.name) if home else found.name
-        for module_name, own in ((home, name), (found.module, found.name)):
+        for module_name, own in ((home, name), (home, found.name), (found.module, found.name)):
             module = self.open(module_name) if module_name else None
             if module is not None and module.define(own):
-                return (module, own) if module.uses_torch else None
+                return (module, own) if self._comes_along(module, own, held) else None
         module = self.open(found.module)
         further = module.imports.get(found.name) if module else None
         return self.find_home(further) if further and further != found else None
+
+    def _comes_along(self, module: Module, name: str, held: Any) -> bool:
+        """Tell whether a definition reaches PyTorch: it is of layers, or it handled tensors when it ran."""
+        key = (module.name, name)
+        if key not in self._coming:
+            self._coming[key] = True  # while it is looked at: what refers to itself
+            self._coming[key] = self._reaches(module, name, held)
+        return self._coming[key]
+
+    def _reaches(self, module: Module, name: str, held: Any) -> bool:
+        torch = sys.modules["torch"]
+        definition = module.define(name)
+        assert definition is not None
+        if isinstance(held, type) and issubclass(held, torch.nn.Module | torch.autograd.Function):
+            return True
+        if isinstance(held, type | FunctionType):
+            for statement in definition.statements:
+                if self.executed.handles(
+                    str(module.path), _first_line(statement), statement.end_lineno or 0
+                ):
+                    return True
+            if isinstance(held, type):
+                return any(
+                    base is not held and base.__module__ != "builtins" and self._is_gathered(base)
+                    for base in held.__mro__[1:-1]
+                )
+            if any(place in self.executed for place in self._places(module, definition)):
+                return False
+            names = {one for statement in definition.statements for one in read_names(statement)}
+            return any(_is_torch_object(vars(sys.modules[module.name]).get(one)) for one in names)
+        return _holds_torch(held) or self._is_gathered(type(held))
+
+    def _places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
+        return [(str(module.path), _first_line(one)) for one in definition.statements]
+
+    def _is_gathered(self, kind: type) -> bool:
+        """Tell whether a class comes along."""
+        if _stays(kind.__module__):
+            return False
+        module = self.open(kind.__module__)
+        if module is None or not module.define(kind.__name__):
+            return False
+        return self._comes_along(module, kind.__name__, kind)
+
+
+def _first_line(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(one.lineno for one in decorators)])
+
+
+def _is_torch_object(value: Any) -> bool:
+    if isinstance(value, ModuleType):
+        return _is_torch(value.__name__)
+    return _is_torch(getattr(value, "__module__", None) or "") or _is_torch(type(value).__module__)
+
+
+def _holds_torch(value: Any, depth: int = 3) -> bool:
+    """Tell whether a value is PyTorch's or holds something of it."""
+    if _is_torch_object(value):
+        return True
+    if isinstance(value, type):
+        return issubclass(value, sys.modules["torch"].nn.Module)
+    if depth == 0:
+        return False
+    if isinstance(value, dict):
+        return any(_holds_torch(one, depth - 1) for one in list(value.values())[:300])
+    if isinstance(value, list | tuple | set | frozenset):
+        return any(_holds_torch(one, depth - 1) for one in list(value)[:300])
+    if isinstance(value, FunctionType | ModuleType) or value is None:
+        return False
+    if hasattr(value, "func") and hasattr(value, "args"):  # partial
+        return _holds_torch(value.func, depth - 1) or _holds_torch(value.args, depth - 1)
+    return any(
+        _holds_torch(one, depth - 1) for one in list(getattr(value, "__dict__", {}).values())[:50]
+    )
+
+
+def _list_starred(module: str) -> dict[str, Import]:
+    """Return what `from module import *` binds."""
+    try:
+        held = import_module(module)
+    except (Exception, SystemExit):
+        return {}
+    names = getattr(held, "__all__", None) or [one for one in vars(held) if not one.startswith("_")]
+    return {name: Import(name, module, name) for name in names if hasattr(held, name)}
 
 
 def write_import(found: Import) -> str:
@@ -174,8 +314,23 @@ def _is_there(found: Import) -> bool:
     return True
 
 
+_STAYING: Final = frozenset(
+    """
+    torch numpy einops scipy PIL builtins typing_extensions huggingface_hub safetensors tqdm yaml packaging
+    pytest reprod_align beartype jaxtyping
+    """.split()
+)
+"""packages that are never taken along"""
+
+
 def _is_torch(module: str) -> bool:
     return module.partition(".")[0] == "torch"
+
+
+def _stays(module: str) -> bool:
+    """Tell whether nothing of a module is taken along."""
+    top = module.partition(".")[0]
+    return top in _STAYING or top in sys.stdlib_module_names
 
 
 def _open(name: str) -> Module | None:

@@ -4,6 +4,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from reprod_align.explain.code import dotted
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -46,11 +48,14 @@ def _add_function(reads: Reads, node: Function, runs: bool) -> None:
 
 
 def read_names(node: ast.AST) -> set[str]:
-    """Return the names that a node reads, annotations aside."""
+    """Return the names that a node reads, annotations aside; of a chain of attributes, the whole: "a.b.c"."""
     names: set[str] = set()
     waiting = [node]
     while waiting:
         one = waiting.pop()
+        if isinstance(one, ast.Attribute) and (words := dotted(one)):
+            names.add(words)
+            continue
         if isinstance(one, ast.Name):
             names.add(one.id)
         for part, held in ast.iter_fields(one):
@@ -63,7 +68,7 @@ def read_names(node: ast.AST) -> set[str]:
 def is_called(name: str, statements: Iterable[ast.stmt]) -> bool:
     """Tell whether statements call the name when they are run: as a decorator, or in a value."""
     return any(
-        isinstance(node, ast.Name) and node.id == name
+        (isinstance(node, ast.Name) and node.id == name) or dotted(node) == name
         for statement in statements
         for called in _list_called(statement)
         for node in ast.walk(called)

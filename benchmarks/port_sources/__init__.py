@@ -1,0 +1,1 @@
+"""Model files in the style of research repositories, for `benchmarks.ports`."""

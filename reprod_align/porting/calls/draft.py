@@ -1,0 +1,56 @@
+"""The draft of a port, from a run of the reference."""
+
+import sys
+import traceback
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.explain.code import Code
+from reprod_align.model.side import Inputs
+from reprod_align.pair.call import call_named
+from reprod_align.pair.sides import torch_side
+from reprod_align.porting.calls.record import Fact, Recorder, load_noted, number_nodes
+from reprod_align.porting.calls.write import write_paddle
+from reprod_align.porting.draft import Draft
+from reprod_align.porting.source import Source
+
+_MODULE = "reprod_align_gathered"
+
+
+def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
+    """Return the Paddle text of a gathered file, each call proven on what it was given in a run."""
+    code = Code(text)
+    number_nodes(code.tree)
+    facts, failure = _record(code, source, inputs)
+    written = write_paddle(code, facts)
+    calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
+    return Draft(
+        written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
+        tuple(written.unseen), failure, "proven calls",
+    )  # fmt: skip
+
+
+def _record(code: Code, source: Source, inputs: Inputs) -> tuple[dict[int, Fact], str]:
+    """Return what a run of the gathered file gives, and the error that ended it, "" without one."""
+    recorder = Recorder()
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "gathered.py")
+        path.write_text(code.text, encoding="utf-8")
+        try:
+            load_noted(code, _MODULE, path, recorder)
+            side = torch_side(call_named(f"{_MODULE}:{source.call}"))
+            with warnings.catch_warnings(), side.working("float64", throughout=True):
+                warnings.simplefilter("ignore")
+                for training in (False, True):
+                    side.run(inputs, training, KeyedDraws(0, {}))
+        except (Exception, SystemExit) as error:
+            cause = error.__cause__ or error
+            last = traceback.extract_tb(cause.__traceback__)
+            own = [one for one in last if one.filename == str(path)]
+            line = f" (line {own[-1].lineno}: {own[-1].line})" if own else ""
+            return recorder.facts, f"{type(cause).__name__}: {cause}{line}"
+        finally:
+            sys.modules.pop(_MODULE, None)
+    return recorder.facts, ""

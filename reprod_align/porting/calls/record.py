@@ -1,0 +1,314 @@
+"""Runs a PyTorch file with every expression that may be PyTorch's noted: callee, arguments, result."""
+
+import ast
+import copy
+import sys
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from reprod_align.explain.code import Code
+from reprod_align.porting.calls.torch_names import name_object
+
+_KEPT: Final = 3  # calls of one place
+_LARGEST: Final = 1 << 21  # elements of a tensor that is kept
+_FRAME_BOUND: Final = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "__import__"}
+_HOOK: Final = "__noted__"
+
+
+@dataclass
+class Call:
+    """One evaluation of an expression: what it was given and what came of it, tensors copied."""
+
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    result: Any
+    receiver: Any = None
+    """the tensor or module whose method it is, as it was before"""
+    after: Any = None
+    """the receiver afterwards, of a method that changes it"""
+    default_dtype: Any = None
+    grad: bool = True
+
+
+@dataclass
+class Fact:
+    """What was seen at one place of the file."""
+
+    callees: set[str] = field(default_factory=set)
+    """public names: "torch.cat", "Tensor.view", "Module.register_buffer"; "" for what is not PyTorch's"""
+    calls: list[Call] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
+    """of a receiver or of operands: "int", "float" ... for tensors, names of classes for layers"""
+
+
+class TooLarge(Exception):
+    """A value is not kept."""
+
+
+class Recorder:
+    """What the hooks of a noted module call."""
+
+    def __init__(self, kept: int = _KEPT) -> None:
+        """Start with no facts."""
+        self.facts: dict[int, Fact] = {}
+        self._torch = sys.modules["torch"]
+        self._kept = kept
+        self._busy = False
+
+    # the hooks: each evaluates what the expression did, and returns its value
+
+    def call(self, site: int, function: Any, *arguments: Any, **keywords: Any) -> Any:
+        """Call a function."""
+        if self._busy:
+            return function(*arguments, **keywords)
+        name, receiver = self._name(function)
+        fact = self.facts.setdefault(site, Fact())
+        fact.callees.add(name)
+        if not name or len(fact.calls) >= self._kept:
+            return function(*arguments, **keywords)
+        try:
+            self._busy = True
+            held: tuple[Any, ...] = (
+                self._copy(arguments),
+                self._copy(keywords),
+                self._copy(receiver),
+            )
+        except TooLarge:
+            held = ()
+        finally:
+            self._busy = False
+        result = function(*arguments, **keywords)
+        if held:
+            self._keep(fact, held, result, receiver if name.endswith("_") else None)
+        return result
+
+    def binary(self, site: int, word: str, left: Any, right: Any) -> Any:
+        """Note the operands; the operation itself is done by what is returned."""
+        self._operands(site, left, right)
+        return _OPERATORS[word](left, right)
+
+    def augmented(self, site: int, left: Any, right: Any) -> Any:
+        """Note the operands of `left += right`, and return the right one."""
+        self._operands(site, left, right)
+        return right
+
+    def attribute(self, site: int, held: Any, name: str) -> Any:
+        """Read an attribute."""
+        value = getattr(held, name)
+        kind = self._kind(held)
+        if kind:
+            fact = self.facts.setdefault(site, Fact())
+            fact.kinds.add(kind)
+        return value
+
+    def _operands(self, site: int, left: Any, right: Any) -> None:
+        if self._busy or not (self._is_tensor(left) or self._is_tensor(right)):
+            return
+        fact = self.facts.setdefault(site, Fact())
+        kinds = (self._kind(left), self._kind(right))
+        fact.kinds.add(" ".join(kinds))
+        if len(fact.calls) < self._kept:
+            try:
+                operands = self._copy((left, right))
+            except TooLarge:
+                return
+            default = self._torch.get_default_dtype()
+            fact.calls.append(Call(operands, {}, None, default_dtype=default))
+
+    # ------------------------------------------------------------------ values
+
+    def _keep(self, fact: Fact, held: Any, result: Any, changed: Any) -> None:
+        try:
+            self._busy = True
+            made = self._copy(result)
+            after = self._copy(changed)
+        except TooLarge:
+            return
+        finally:
+            self._busy = False
+        dtype, grad = self._torch.get_default_dtype(), self._torch.is_grad_enabled()
+        fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, grad))
+
+    def _is_tensor(self, value: Any) -> bool:
+        return isinstance(value, self._torch.Tensor)
+
+    def _kind(self, value: Any) -> str:
+        """Return "float", "int", "bool" or "complex" for a tensor, "number" for one, a layer's class."""
+        if self._is_tensor(value):
+            dtype = value.dtype
+            if dtype.is_complex:
+                return "complex"
+            return "float" if dtype.is_floating_point else "bool" if "bool" in str(dtype) else "int"
+        if isinstance(value, bool | int | float):
+            return f"number {type(value).__name__}"
+        if isinstance(value, self._torch.nn.Module):
+            for base in type(value).__mro__:
+                name = name_object(base)
+                if name:
+                    return name
+        return ""
+
+    def _name(self, function: Any) -> tuple[str, Any]:
+        """Return the public name of a callable of PyTorch's and its receiver; "" for anything else."""
+        torch = self._torch
+        if isinstance(function, type):
+            return name_object(function), None
+        owner = getattr(function, "__self__", None)
+        if isinstance(owner, torch.Tensor):
+            return f"Tensor.{function.__name__}", owner
+        if isinstance(owner, torch.nn.Module):
+            inner = getattr(function, "__func__", function)
+            if (getattr(inner, "__module__", "") or "").startswith("torch.nn.modules"):
+                kind = inner.__qualname__.partition(".")[0]
+                if function.__name__ == "__init__":  # of the layer that the class is derived from
+                    kinds = [one for one in map(name_object, type(owner).__mro__) if one]
+                    kind = kinds[0].rpartition(".")[2] if kinds else kind
+                return f"{kind}.{function.__name__}", owner
+            return "", None
+        if isinstance(function, torch.nn.Module):
+            return "", None
+        name = name_object(function)
+        if name:
+            return name, None
+        if isinstance(owner, type) and name_object(owner):
+            return f"{name_object(owner)}.{function.__name__}", None
+        if not name and type(owner).__module__.startswith("torch") and owner is not None:
+            return f"{type(owner).__qualname__}.{function.__name__}", owner
+        return name, None
+
+    def _copy(self, value: Any) -> Any:
+        """Return a value with its tensors copied; layers and other objects are kept as they are."""
+        torch = self._torch
+        if isinstance(value, torch.Tensor):
+            if value.numel() > _LARGEST:
+                raise TooLarge
+            return value.detach().clone()
+        if isinstance(value, torch.Size):
+            return list(value)
+        if (
+            isinstance(value, tuple) and type(value) is not tuple
+        ):  # torch.return_types.max, named tuples
+            return tuple(map(self._copy, value))
+        if type(value) in (list, tuple, set):
+            return type(value)(map(self._copy, value))
+        if type(value) is dict:
+            return {key: self._copy(one) for key, one in value.items()}
+        if isinstance(value, types.GeneratorType | map | filter | zip):
+            raise TooLarge  # reading it would use it up
+        return value
+
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {}
+for _word, _sign in {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+    "MatMult": "@", "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>",
+    "Eq": "==", "NotEq": "!=",
+    "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=",
+}.items():  # fmt: skip
+    _OPERATORS[_word] = eval(f"lambda a, b: a {_sign} b")
+SIGNS: Final = {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+    "Eq": "==", "NotEq": "!=", "Lt": "<", "LtE": "<=", "Gt": ">", "GtE": ">=", "MatMult": "@",
+}  # fmt: skip
+
+
+def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
+    """Return the nodes of a tree by number, and note each one's number in it."""
+    numbered = dict(enumerate(ast.walk(tree)))
+    for number, node in numbered.items():
+        node._site = number  # type: ignore[attr-defined]
+    return numbered
+
+
+class _Noting(ast.NodeTransformer):
+    """Puts the hooks into a tree whose nodes are numbered."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id in _FRAME_BOUND:
+            if node.func.id == "super":
+                return node
+            return self.generic_visit(node)
+        function: ast.expr
+        if isinstance(node.func, ast.Attribute):  # read as it is: a bound method
+            node.func.value = self.visit(node.func.value)
+            function = node.func
+        else:
+            function = self.visit(node.func)
+        arguments = [self.visit(one) for one in node.args]
+        keywords = [self.visit(one) for one in node.keywords]
+        return self._hook("call", node, [function, *arguments], keywords)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        word = type(node.op).__name__
+        if word not in _OPERATORS:
+            return self.generic_visit(node)
+        parts = [ast.Constant(word), self.visit(node.left), self.visit(node.right)]
+        return self._hook("binary", node, parts)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        word = type(node.ops[0]).__name__
+        if len(node.ops) > 1 or word not in _OPERATORS:
+            return self.generic_visit(node)
+        parts = [ast.Constant(word), self.visit(node.left), self.visit(node.comparators[0])]
+        return self._hook("binary", node, parts)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        node.value = self.visit(node.value)
+        if isinstance(node.target, ast.Name | ast.Attribute):
+            left = copy.deepcopy(node.target)
+            left.ctx = ast.Load()
+            node.value = self._hook("augmented", node, [left, node.value])
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if not isinstance(node.ctx, ast.Load) or node.attr.startswith("__"):
+            return self.generic_visit(node)
+        return self._hook("attribute", node, [self.visit(node.value), ast.Constant(node.attr)])
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is not None:
+            node.value = self.visit(node.value)
+        return node
+
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        node.defaults = [self.visit(one) for one in node.defaults]
+        node.kw_defaults = [one and self.visit(one) for one in node.kw_defaults]
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        node.returns, kept = None, node.returns
+        self.generic_visit(node)
+        node.returns = kept
+        return node
+
+    def visit_Global(self, node: ast.Global) -> ast.AST:
+        return node
+
+    def _hook(
+        self,
+        word: str,
+        node: ast.AST,
+        parts: list[ast.expr],
+        keywords: list[ast.keyword] | None = None,
+    ) -> ast.Call:
+        hook = ast.Attribute(ast.Name(_HOOK, ast.Load()), word, ast.Load())
+        number = ast.Constant(node._site)  # type: ignore[attr-defined]
+        made = ast.Call(hook, [number, *parts], keywords or [])
+        return ast.copy_location(made, node)
+
+
+def load_noted(code: Code, name: str, path: Path, recorder: Recorder) -> types.ModuleType:
+    """Execute a file's code with hooks, as the module `name`; its nodes must be numbered.
+
+    What the code raises passes unchanged.
+    """
+    noted = ast.fix_missing_locations(_Noting().visit(copy.deepcopy(code.tree)))
+    module = types.ModuleType(name)
+    module.__file__ = str(path)
+    setattr(module, _HOOK, recorder)
+    sys.modules[name] = module
+    exec(compile(noted, str(path), "exec"), vars(module))
+    return module

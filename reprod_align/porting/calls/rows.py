@@ -1,0 +1,386 @@
+"""What PyTorch's calls are in Paddle where name, arguments or meaning differ: one line each.
+
+`torch.f(a, b=1) = paddle.g(a, axis=b)`: the left side names PyTorch's arguments, the right side is code in
+them. A keyword of the right side whose arguments are not given is left out; a default on the left side is
+written where the argument is not given, since Paddle's differs. `#` stands for 1, 2 and 3. Several rows
+of one name are tried in turn. Arguments that no right side names (device, inplace) mean nothing to Paddle.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+_LAYERS: Final = """
+torch.nn.Module() = paddle.nn.Layer()
+torch.nn.ModuleList(modules) = paddle.nn.LayerList(modules)
+torch.nn.ModuleDict(modules) = paddle.nn.LayerDict(modules)
+torch.nn.Linear(in_features, out_features, bias) = paddle.nn.Linear(in_features, out_features, bias_attr=None if bias else False)
+torch.nn.Conv#d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode) = paddle.nn.Conv#D(in_channels, out_channels, kernel_size, stride=stride, padding=padding, dilation=dilation, groups=groups, padding_mode=padding_mode, bias_attr=None if bias else False)
+torch.nn.Conv#d(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode) = paddle.nn.Conv#D(in_channels, out_channels, kernel_size, stride=stride, padding=kernel_size // 2, groups=groups, padding_mode=padding_mode, bias_attr=None if bias else False)
+torch.nn.ConvTranspose#d(in_channels, out_channels, kernel_size, stride, padding, output_padding, groups, bias, dilation) = paddle.nn.Conv#DTranspose(in_channels, out_channels, kernel_size, stride=stride, padding=padding, output_padding=output_padding, groups=groups, bias_attr=None if bias else False, dilation=dilation)
+torch.nn.BatchNorm#d(num_features, eps, momentum, affine) = paddle.nn.BatchNorm#D(num_features, epsilon=eps, momentum=1 - momentum, weight_attr=None if affine else False, bias_attr=None if affine else False)
+torch.nn.SyncBatchNorm(num_features, eps, momentum, affine) = paddle.nn.SyncBatchNorm(num_features, epsilon=eps, momentum=1 - momentum, weight_attr=None if affine else False, bias_attr=None if affine else False)
+torch.nn.InstanceNorm#d(num_features, eps, momentum, affine=False) = paddle.nn.InstanceNorm#D(num_features, epsilon=eps, momentum=1 - momentum, weight_attr=None if affine else False, bias_attr=None if affine else False)
+torch.nn.LayerNorm(normalized_shape, eps, elementwise_affine, bias) = paddle.nn.LayerNorm(normalized_shape, epsilon=eps, elementwise_affine=elementwise_affine, bias=bias)
+torch.nn.GroupNorm(num_groups, num_channels, eps, affine) = paddle.nn.GroupNorm(num_groups, num_channels, epsilon=eps, affine=affine)
+torch.nn.MaxPool#d(kernel_size, stride, padding, dilation, return_indices, ceil_mode) = paddle.nn.MaxPool#D(kernel_size, stride=stride, padding=padding, return_mask=return_indices, ceil_mode=ceil_mode)
+torch.nn.AvgPool1d(kernel_size, stride, padding, ceil_mode, count_include_pad=True) = paddle.nn.AvgPool1D(kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad)
+torch.nn.AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad=True, divisor_override) = paddle.nn.AvgPool2D(kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad, divisor_override=divisor_override)
+torch.nn.AvgPool3d(kernel_size, stride, padding, ceil_mode, count_include_pad=True, divisor_override) = paddle.nn.AvgPool3D(kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad, divisor_override=divisor_override)
+torch.nn.AdaptiveAvgPool#d(output_size) = paddle.nn.AdaptiveAvgPool#D(output_size)
+torch.nn.AdaptiveMaxPool#d(output_size, return_indices) = paddle.nn.AdaptiveMaxPool#D(output_size, return_mask=return_indices)
+torch.nn.MaxUnpool#d(kernel_size, stride, padding) = paddle.nn.MaxUnPool#D(kernel_size, stride=stride, padding=padding)
+torch.nn.Dropout(p, inplace) = paddle.nn.Dropout(p)
+torch.nn.Dropout1d(p, inplace) = paddle.nn.Dropout(p)
+torch.nn.Dropout2d(p, inplace) = paddle.nn.Dropout2D(p)
+torch.nn.Dropout3d(p, inplace) = paddle.nn.Dropout3D(p)
+torch.nn.AlphaDropout(p, inplace) = paddle.nn.AlphaDropout(p)
+torch.nn.ReLU(inplace) = paddle.nn.ReLU()
+torch.nn.ReLU6(inplace) = paddle.nn.ReLU6()
+torch.nn.SiLU(inplace) = paddle.nn.Silu()
+torch.nn.Mish(inplace) = paddle.nn.Mish()
+torch.nn.SELU(inplace) = paddle.nn.SELU()
+torch.nn.ELU(alpha, inplace) = paddle.nn.ELU(alpha)
+torch.nn.CELU(alpha, inplace) = paddle.nn.CELU(alpha)
+torch.nn.LeakyReLU(negative_slope, inplace) = paddle.nn.LeakyReLU(negative_slope)
+torch.nn.Hardswish(inplace) = paddle.nn.Hardswish()
+torch.nn.Hardsigmoid(inplace) = paddle.nn.Hardsigmoid()
+torch.nn.Hardtanh(min_val, max_val, inplace) = paddle.nn.Hardtanh(min=min_val, max=max_val)
+torch.nn.Threshold(threshold, value, inplace) = paddle.nn.ThresholdedReLU(threshold, value)
+torch.nn.PReLU(num_parameters, init) = paddle.nn.PReLU(num_parameters=num_parameters, init=init)
+torch.nn.RReLU(lower, upper, inplace) = paddle.nn.RReLU(lower=lower, upper=upper)
+torch.nn.Softmax(dim) = paddle.nn.Softmax(axis=dim)
+torch.nn.LogSoftmax(dim) = paddle.nn.LogSoftmax(axis=dim)
+torch.nn.GLU(dim) = paddle.nn.GLU(axis=dim)
+torch.nn.Flatten(start_dim, end_dim) = paddle.nn.Flatten(start_axis=start_dim, stop_axis=end_dim)
+torch.nn.PixelShuffle(upscale_factor) = paddle.nn.PixelShuffle(upscale_factor)
+torch.nn.Upsample(size, scale_factor, mode, align_corners) = paddle.nn.Upsample(size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+torch.nn.UpsamplingNearest2d(size, scale_factor) = paddle.nn.UpsamplingNearest2D(size=size, scale_factor=scale_factor)
+torch.nn.UpsamplingBilinear2d(size, scale_factor) = paddle.nn.UpsamplingBilinear2D(size=size, scale_factor=scale_factor)
+torch.nn.ZeroPad2d(padding) = paddle.nn.ZeroPad2D(padding)
+torch.nn.ConstantPad#d(padding, value) = paddle.nn.Pad#D(padding, value=value)
+torch.nn.ReflectionPad1d(padding) = paddle.nn.Pad1D(padding, mode="reflect")
+torch.nn.ReflectionPad2d(padding) = paddle.nn.Pad2D(padding, mode="reflect")
+torch.nn.ReflectionPad3d(padding) = paddle.nn.Pad3D(padding, mode="reflect")
+torch.nn.ReplicationPad#d(padding) = paddle.nn.Pad#D(padding, mode="replicate")
+torch.nn.CircularPad#d(padding) = paddle.nn.Pad#D(padding, mode="circular")
+torch.nn.Unfold(kernel_size, dilation, padding, stride) = paddle.nn.Unfold(kernel_size, dilations=dilation, paddings=padding, strides=stride)
+torch.nn.Fold(output_size, kernel_size, dilation, padding, stride) = paddle.nn.Fold(output_size, kernel_size, dilations=dilation, paddings=padding, strides=stride)
+torch.nn.Bilinear(in1_features, in2_features, out_features, bias) = paddle.nn.Bilinear(in1_features, in2_features, out_features, bias_attr=None if bias else False)
+torch.nn.CosineSimilarity(dim, eps) = paddle.nn.CosineSimilarity(axis=dim, eps=eps)
+torch.nn.LSTM(input_size, hidden_size, num_layers, bias, batch_first=False, dropout, bidirectional) = paddle.nn.LSTM(input_size, hidden_size, num_layers=num_layers, direction="bidirect" if bidirectional else "forward", time_major=not batch_first, dropout=dropout, bias_ih_attr=None if bias else False, bias_hh_attr=None if bias else False)
+torch.nn.GRU(input_size, hidden_size, num_layers, bias, batch_first=False, dropout, bidirectional) = paddle.nn.GRU(input_size, hidden_size, num_layers=num_layers, direction="bidirect" if bidirectional else "forward", time_major=not batch_first, dropout=dropout, bias_ih_attr=None if bias else False, bias_hh_attr=None if bias else False)
+torch.nn.RNN(input_size, hidden_size, num_layers, nonlinearity, bias, batch_first=False, dropout, bidirectional) = paddle.nn.SimpleRNN(input_size, hidden_size, num_layers=num_layers, activation=nonlinearity, direction="bidirect" if bidirectional else "forward", time_major=not batch_first, dropout=dropout, bias_ih_attr=None if bias else False, bias_hh_attr=None if bias else False)
+torch.nn.MultiheadAttention(embed_dim, num_heads, dropout, bias, add_bias_kv, add_zero_attn, kdim, vdim, batch_first) = paddle.compat.nn.MultiheadAttention(embed_dim, num_heads, dropout=dropout, bias=bias, add_bias_kv=add_bias_kv, add_zero_attn=add_zero_attn, kdim=kdim, vdim=vdim, batch_first=batch_first)
+torch.nn.CrossEntropyLoss(weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.CrossEntropyLoss(weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.NLLLoss(weight, size_average, ignore_index, reduce, reduction) = paddle.nn.NLLLoss(weight=weight, ignore_index=ignore_index, reduction=reduction)
+torch.nn.MSELoss(size_average, reduce, reduction) = paddle.nn.MSELoss(reduction=reduction)
+torch.nn.L1Loss(size_average, reduce, reduction) = paddle.nn.L1Loss(reduction=reduction)
+torch.nn.BCELoss(weight, size_average, reduce, reduction) = paddle.nn.BCELoss(weight=weight, reduction=reduction)
+torch.nn.SmoothL1Loss(size_average, reduce, reduction, beta) = paddle.nn.SmoothL1Loss(reduction=reduction, delta=beta)
+"""
+
+_FUNCTIONS: Final = """
+torch.nn.functional.dropout(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout(input, p=p, training=training)
+torch.nn.functional.dropout2d(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout2d(input, p=p, training=training)
+torch.nn.functional.softmax(input, dim, _stacklevel, dtype) = paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
+torch.nn.functional.log_softmax(input, dim, _stacklevel, dtype) = paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
+torch.softmax(input, dim, dtype) = paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
+torch.log_softmax(input, dim, dtype) = paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
+Tensor.softmax(dim, dtype) = paddle.nn.functional.softmax(self, axis=dim, dtype=dtype)
+Tensor.log_softmax(dim, dtype) = paddle.nn.functional.log_softmax(self, axis=dim, dtype=dtype)
+torch.nn.functional.relu(input, inplace) = paddle.nn.functional.relu(input)
+torch.nn.functional.relu6(input, inplace) = paddle.nn.functional.relu6(input)
+torch.nn.functional.silu(input, inplace) = paddle.nn.functional.silu(input)
+torch.nn.functional.mish(input, inplace) = paddle.nn.functional.mish(input)
+torch.nn.functional.elu(input, alpha, inplace) = paddle.nn.functional.elu(input, alpha=alpha)
+torch.nn.functional.leaky_relu(input, negative_slope, inplace) = paddle.nn.functional.leaky_relu(input, negative_slope=negative_slope)
+torch.nn.functional.hardtanh(input, min_val, max_val, inplace) = paddle.nn.functional.hardtanh(input, min=min_val, max=max_val)
+torch.nn.functional.hardswish(input, inplace) = paddle.nn.functional.hardswish(input)
+torch.nn.functional.hardsigmoid(input, inplace) = paddle.nn.functional.hardsigmoid(input)
+torch.nn.functional.glu(input, dim) = paddle.nn.functional.glu(input, axis=dim)
+torch.nn.functional.linear(input, weight, bias) = paddle.compat.nn.functional.linear(input, weight, bias)
+torch.nn.functional.layer_norm(input, normalized_shape, weight=None, bias=None, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, weight=weight, bias=bias, epsilon=eps)
+torch.nn.functional.group_norm(input, num_groups, weight=None, bias=None, eps) = paddle.nn.functional.group_norm(input, num_groups, weight=weight, bias=bias, epsilon=eps)
+torch.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=False, momentum=0.1, eps) = paddle.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=training, momentum=1 - momentum, epsilon=eps)
+torch.nn.functional.normalize(input, p, dim, eps) = paddle.nn.functional.normalize(input, p=p, axis=dim, epsilon=eps)
+torch.nn.functional.max_pool#d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) = paddle.nn.functional.max_pool#d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, return_mask=return_indices)
+torch.nn.functional.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True) = paddle.nn.functional.avg_pool1d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad)
+torch.nn.functional.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True, divisor_override) = paddle.nn.functional.avg_pool2d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad, divisor_override=divisor_override)
+torch.nn.functional.conv_transpose#d(input, weight, bias, stride, padding, output_padding, groups, dilation) = paddle.nn.functional.conv#d_transpose(input, weight, bias=bias, stride=stride, padding=padding, output_padding=output_padding, groups=groups, dilation=dilation)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+torch.nn.functional.pad(input, pad, mode, value) = paddle.compat.nn.functional.pad(input, pad, mode=mode, value=value)
+torch.nn.functional.pad(input, pad, mode, value) = paddle.nn.functional.pad(input, pad, mode=mode, value=value)
+torch.nn.functional.grid_sample(input, grid, mode, padding_mode, align_corners=False) = paddle.nn.functional.grid_sample(input, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+torch.nn.functional.affine_grid(theta, size, align_corners=False) = paddle.nn.functional.affine_grid(theta, size, align_corners=align_corners)
+torch.nn.functional.unfold(input, kernel_size, dilation, padding, stride) = paddle.nn.functional.unfold(input, kernel_size, strides=stride, paddings=padding, dilations=dilation)
+torch.nn.functional.fold(input, output_size, kernel_size, dilation, padding, stride) = paddle.nn.functional.fold(input, output_size, kernel_size, strides=stride, paddings=padding, dilations=dilation)
+torch.nn.functional.cosine_similarity(x1, x2, dim, eps) = paddle.nn.functional.cosine_similarity(x1, x2, axis=dim, eps=eps)
+torch.nn.functional.one_hot(tensor, num_classes) = paddle.nn.functional.one_hot(tensor, num_classes).astype("int64")
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.functional.nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction) = paddle.nn.functional.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+torch.nn.functional.mse_loss(input, target, size_average, reduce, reduction) = paddle.nn.functional.mse_loss(input, target, reduction=reduction)
+torch.nn.functional.l1_loss(input, target, size_average, reduce, reduction) = paddle.nn.functional.l1_loss(input, target, reduction=reduction)
+torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, beta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=beta)
+torch.nn.functional.binary_cross_entropy_with_logits(input, target, weight, size_average, reduce, reduction, pos_weight) = paddle.nn.functional.binary_cross_entropy_with_logits(input, target, weight=weight, reduction=reduction, pos_weight=pos_weight)
+torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) = paddle.nn.functional.ctc_loss(log_probs, targets.astype("int32"), input_lengths.astype("int64"), target_lengths.astype("int64"), blank=blank, reduction=reduction)
+torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) = paddle.compat.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
+torch.nn.functional.gumbel_softmax(logits, tau, hard, eps, dim) = paddle.nn.functional.gumbel_softmax(logits, temperature=tau, hard=hard, axis=dim)
+torch.cat(tensors, dim) = paddle.concat(tensors, axis=dim)
+torch.cat(tensors, axis) = paddle.concat(tensors, axis=axis)
+torch.concat(tensors, dim) = paddle.concat(tensors, axis=dim)
+torch.stack(tensors, dim) = paddle.stack(tensors, axis=dim)
+torch.split(tensor, split_size_or_sections, dim) = paddle.compat.split(tensor, split_size_or_sections, dim=dim)
+Tensor.split(split_size, dim) = paddle.compat.split(self, split_size, dim=dim)
+torch.max(input, dim, keepdim) = paddle.compat.max(input, dim=dim, keepdim=keepdim)
+torch.min(input, dim, keepdim) = paddle.compat.min(input, dim=dim, keepdim=keepdim)
+torch.max(input, other) = paddle.maximum(input, other)
+torch.min(input, other) = paddle.minimum(input, other)
+Tensor.max(dim, keepdim) = paddle.compat.max(self, dim=dim, keepdim=keepdim)
+Tensor.min(dim, keepdim) = paddle.compat.min(self, dim=dim, keepdim=keepdim)
+torch.sort(input, dim, descending) = paddle.compat.sort(input, dim=dim, descending=descending)
+Tensor.sort(dim, descending) = paddle.compat.sort(self, dim=dim, descending=descending)
+torch.median(input, dim, keepdim) = paddle.compat.median(input, dim=dim, keepdim=keepdim)
+Tensor.median(dim, keepdim) = paddle.compat.median(self, dim=dim, keepdim=keepdim)
+torch.std(input, dim, unbiased, keepdim) = paddle.std(input, axis=dim, unbiased=unbiased, keepdim=keepdim)
+torch.var(input, dim, unbiased, keepdim) = paddle.var(input, axis=dim, unbiased=unbiased, keepdim=keepdim)
+Tensor.std(dim, unbiased, keepdim) = self.std(axis=dim, unbiased=unbiased, keepdim=keepdim)
+Tensor.var(dim, unbiased, keepdim) = self.var(axis=dim, unbiased=unbiased, keepdim=keepdim)
+torch.std(input, dim, correction, keepdim) = paddle.std(input, axis=dim, unbiased=bool(correction), keepdim=keepdim)
+torch.var(input, dim, correction, keepdim) = paddle.var(input, axis=dim, unbiased=bool(correction), keepdim=keepdim)
+Tensor.std(dim, correction, keepdim) = self.std(axis=dim, unbiased=bool(correction), keepdim=keepdim)
+Tensor.var(dim, correction, keepdim) = self.var(axis=dim, unbiased=bool(correction), keepdim=keepdim)
+Tensor.type(dtype) = self.astype(dtype)
+Tensor.to(dtype) = self.astype(dtype)
+Tensor.to(device, dtype) = self.astype(dtype)
+Tensor.to(other) = self.astype(other.dtype)
+Tensor.to(device) = self
+Tensor.cuda() = self
+Tensor.cpu() = self
+Tensor.type_as(other) = self.astype(other.dtype)
+Tensor.numel() = self.size
+torch.numel(input) = input.size
+Tensor.nelement() = self.size
+Tensor.new_tensor(data, dtype) = paddle.to_tensor(data, dtype=self.dtype)
+Tensor.new_zeros(size, dtype) = paddle.zeros(size, dtype=self.dtype)
+Tensor.mul_(other) = self.scale_(other)
+Tensor.div_(other) = self.scale_(1 / other)
+Tensor.add_(other) = self.scale_(1.0, other)
+Tensor.sub_(other) = self.scale_(1.0, -other)
+Tensor.mul_(other) = self.multiply_(paddle.full_like(self, other))
+Tensor.add_(other) = self.add_(paddle.full_like(self, other))
+Tensor.add_(other, alpha) = self.add_(other.astype(self.dtype) * alpha)
+Tensor.add_(other) = self.add_(other.astype(self.dtype))
+Tensor.mul(other) = self * other
+Tensor.add(other) = self + other
+Tensor.sub(other) = self - other
+Tensor.div(other) = self / other
+Tensor.pow(exponent) = self ** exponent
+torch.mul(input, other) = input * other
+torch.add(input, other) = input + other
+torch.sub(input, other) = input - other
+torch.div(input, other) = input / other
+torch.div(input, other, rounding_mode) = input // other
+torch.add(input, other, alpha) = input + alpha * other
+Tensor.copy_(src) = self.set_value(src)
+Tensor.gather(dim, index) = paddle.take_along_axis(self, index, axis=dim, broadcast=False)
+torch.gather(input, dim, index) = paddle.take_along_axis(input, index, axis=dim, broadcast=False)
+Tensor.scatter(dim, index, src) = paddle.put_along_axis(self, index, src, axis=dim, broadcast=False)
+Tensor.scatter_(dim, index, src) = self.put_along_axis_(index, src, axis=dim, broadcast=False)
+Tensor.scatter_(dim, index, value) = self.put_along_axis_(index, value, axis=dim, broadcast=False)
+torch.scatter(input, dim, index, src) = paddle.put_along_axis(input, index, src, axis=dim, broadcast=False)
+torch.scatter_add(input, dim, index, src) = paddle.put_along_axis(input, index, src, axis=dim, reduce="add", broadcast=False)
+Tensor.scatter_add(dim, index, src) = paddle.put_along_axis(self, index, src, axis=dim, reduce="add", broadcast=False)
+Tensor.scatter_add_(dim, index, src) = self.put_along_axis_(index, src, axis=dim, reduce="add", broadcast=False)
+Tensor.scatter_reduce_(dim, index, src, reduce, include_self=True) = self.put_along_axis_(index, src, axis=dim, reduce=reduce, include_self=include_self, broadcast=False)
+Tensor.scatter_reduce(dim, index, src, reduce, include_self=True) = paddle.put_along_axis(self, index, src, axis=dim, reduce=reduce, include_self=include_self, broadcast=False)
+Tensor.index_select(dim, index) = paddle.index_select(self, index, axis=dim)
+torch.index_select(input, dim, index) = paddle.index_select(input, index, axis=dim)
+Tensor.index_add_(dim, index, source) = self.index_add_(index, dim, source)
+Tensor.index_add(dim, index, source) = self.index_add(index, dim, source)
+torch.roll(input, shifts, dims) = paddle.roll(input, shifts, axis=dims)
+Tensor.roll(shifts, dims) = self.roll(shifts, axis=dims)
+torch.flip(input, dims) = paddle.flip(input, axis=dims)
+Tensor.flip(dims) = self.flip(axis=dims)
+torch.tensor(data, dtype, device, requires_grad) = paddle.to_tensor(data, dtype=dtype)
+torch.as_tensor(data, dtype, device) = paddle.to_tensor(data, dtype=dtype)
+torch.from_numpy(ndarray) = paddle.to_tensor(ndarray)
+torch.meshgrid(tensors, indexing) = paddle.meshgrid(tensors)
+torch.meshgrid(a, b, indexing) = paddle.meshgrid(a, b)
+torch.meshgrid(a, b, c, indexing) = paddle.meshgrid(a, b, c)
+torch.repeat_interleave(input, repeats, dim) = paddle.repeat_interleave(input, repeats, axis=dim)
+Tensor.repeat_interleave(repeats, dim) = self.repeat_interleave(repeats, axis=dim)
+torch.norm(input, p, dim, keepdim) = paddle.linalg.norm(input, p=p, axis=dim, keepdim=keepdim)
+torch.outer(input, vec2) = paddle.outer(input.astype(vec2.dtype), vec2)
+torch.outer(input, vec2) = paddle.outer(input, vec2.astype(input.dtype))
+torch.matmul(input, other) = paddle.matmul(input.astype(other.dtype), other)
+torch.einsum(equation, a, b) = paddle.einsum(equation, a.astype(b.dtype), b)
+torch.einsum(equation, a, b) = paddle.einsum(equation, a, b.astype(a.dtype))
+torch.where(condition, input, other) = paddle.where(condition, input, paddle.full_like(input, other))
+torch.where(condition, input, other) = paddle.where(condition, paddle.full_like(other, input), other)
+torch.where(condition, input, other) = paddle.where(condition, input, other.astype(input.dtype))
+torch.pow(input, exponent) = paddle.pow(paddle.to_tensor(input, dtype=exponent.dtype), exponent)
+Tensor.clamp_min(min) = self.clip(min=min)
+Tensor.clamp_max(max) = self.clip(max=max)
+Tensor.clamp_min_(min) = self.clip_(min=min)
+torch.clamp_min(input, min) = paddle.clip(input, min=min)
+torch.nn.init.dirac_(tensor, groups) = paddle.nn.init.dirac_(tensor, groups)
+Tensor.bincount(minlength) = paddle.bincount(self, minlength=minlength)
+torch.unsqueeze(input, dim) = paddle.unsqueeze(input, axis=dim)
+torch.squeeze(input, dim) = paddle.squeeze(input, axis=dim)
+Tensor.addcmul_(tensor1, tensor2, value) = self.add_(value * tensor1 * tensor2)
+torch.cdist(x1, x2, p) = paddle.cdist(x1, x2, p=p)
+torch.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
+torch.amp.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
+torch.cuda.amp.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
+torch.amp.autocast_mode.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
+torch.cuda.amp.autocast_mode.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
+torch.jit.is_scripting() = False
+torch.jit.is_tracing() = False
+torch.compiler.is_compiling() = False
+torch.is_autocast_enabled() = False
+torch.onnx.is_in_onnx_export() = False
+torch._dynamo.is_compiling() = False
+torch.is_complex(input) = input.is_complex()
+torch._assert(condition, message) = None
+torch.nn.utils.rnn.pad_sequence(sequences, batch_first) = paddle.nn.utils.rnn.pad_sequence(sequences, batch_first)
+torch.utils.checkpoint.checkpoint(function, a, b, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, a, b)
+torch.utils.checkpoint.checkpoint(function, a, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, a)
+torch.autograd.Variable(data) = data
+Module.register_buffer(name, tensor, persistent) = self.register_buffer(name, tensor, persistable=persistent)
+Module.to(device) = self
+torch.optim.AdamW(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.AdamW(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
+torch.optim.Adam(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.Adam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
+torch.optim.SGD(params, lr=0.001) = paddle.optimizer.SGD(learning_rate=lr, parameters=params)
+"""
+
+NAMES: Final[Mapping[str, str]] = {
+    "torch.float": "paddle.float32", "torch.double": "paddle.float64", "torch.half": "paddle.float16",
+    "torch.long": "paddle.int64", "torch.int": "paddle.int32", "torch.short": "paddle.int16",
+    "torch.cfloat": "paddle.complex64", "torch.cdouble": "paddle.complex128",
+    "torch.LongTensor": "paddle.Tensor", "torch.FloatTensor": "paddle.Tensor",
+    "torch.BoolTensor": "paddle.Tensor", "torch.IntTensor": "paddle.Tensor",
+    "torch.nn.Module": "paddle.nn.Layer", "torch.nn.modules.module.Module": "paddle.nn.Layer",
+    "torch.nn.ModuleList": "paddle.nn.LayerList", "torch.nn.ModuleDict": "paddle.nn.LayerDict",
+    "torch.autograd.Function": "paddle.autograd.PyLayer",
+    "torch.nn.parameter.Parameter": "paddle.nn.Parameter", "torch.nn.Parameter": "paddle.nn.Parameter",
+    "torch.Tensor": "paddle.Tensor", "torch.nn.Sequential": "paddle.nn.Sequential",
+    "torch.nn.UninitializedParameter": "paddle.nn.Parameter", "torch.Generator": "paddle.base.libpaddle.Generator",
+    "torch.device": "str",
+}  # fmt: skip
+"""what is read without being called"""
+
+UNTOUCHED: Final = {"torch.nn.Parameter", "torch.nn.Sequential", "torch.nn.parameter.Parameter"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    name: str
+    arguments: tuple[str, ...]
+    defaults: Mapping[str, str]
+    """what is written where the argument is not given"""
+    target: str
+    """code in the arguments; `self` is the receiver of a method"""
+
+
+def _parse(text: str) -> Iterator[Row]:
+    for line in filter(None, text.splitlines()):
+        numbers = "123" if "#" in line else " "
+        for number in numbers:
+            left, _, right = line.replace("#", number).partition(") = ")
+            name, _, inside = left.partition("(")
+            arguments, defaults = [], {}
+            for word in filter(None, inside.split(", ")):
+                argument, _, default = word.partition("=")
+                arguments.append(argument)
+                if default:
+                    defaults[argument] = default
+            yield Row(name, tuple(arguments), defaults, right.strip())
+
+
+@cache
+def read_rows() -> Mapping[str, tuple[Row, ...]]:
+    """Return the rows of each name, in the order in which they are tried."""
+    found: dict[str, tuple[Row, ...]] = {}
+    for row in _parse(_LAYERS + _FUNCTIONS):
+        found[row.name] = (*found.get(row.name, ()), row)
+    return found
+
+
+def layer_names() -> frozenset[str]:
+    """Return the names of PyTorch's layers that have a row."""
+    return frozenset(row.name for row in _parse(_LAYERS))
+
+
+def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | None:
+    """Return a row's code with the texts of the arguments; None where one that it needs is not given."""
+    held = {**row.defaults, **given}
+    if not set(given) <= set(row.arguments):
+        return None
+    tree = ast.parse(row.target, mode="eval").body
+    if isinstance(tree, ast.Call):
+        kept = []
+        for keyword in tree.keywords:
+            needed = _read(keyword.value) & set(row.arguments)
+            if needed - set(held):
+                continue
+            keyword.value = _fold(_substitute(keyword.value, held, receiver))
+            if not (isinstance(keyword.value, ast.Constant) and keyword.value.value is None):
+                kept.append(keyword)
+            elif keyword.arg in ("weight", "bias", "axis", "size") and needed & set(given):
+                kept.append(keyword)
+        tree.keywords = kept
+        while tree.args and _read(tree.args[-1]) & set(row.arguments) - set(held):
+            tree.args.pop()
+    if _read(tree) & set(row.arguments) - set(held) - _free(given):
+        return None
+    return ast.unparse(_substitute(tree, held, receiver))
+
+
+def _free(given: Mapping[str, str]) -> set[str]:
+    """Return the names that the texts of arguments read themselves."""
+    return {name for text in given.values() for name in _read(ast.parse(text, mode="eval"))}
+
+
+def _read(node: ast.AST) -> set[str]:
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+class _Filling(ast.NodeTransformer):
+    def __init__(self, held: Mapping[str, str], receiver: str) -> None:
+        self.held, self.receiver = held, receiver
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id == "self":
+            return _Raw(self.receiver)
+        text = self.held.get(node.id)
+        return node if text is None else _Raw(text)
+
+
+def _Raw(text: str) -> ast.expr:
+    return ast.parse(f"({text})", mode="eval").body
+
+
+def _substitute(node: ast.expr, held: Mapping[str, str], receiver: str) -> ast.expr:
+    made: ast.expr = _Filling(held, receiver).visit(node)
+    return made
+
+
+def _fold(node: ast.expr) -> ast.expr:
+    """Return what an expression of constants is."""
+    if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Constant):
+        return node.body if node.test.value else node.orelse
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        if isinstance(node.operand, ast.Constant):
+            return ast.Constant(not node.operand.value)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        left, right = node.left, node.right
+        if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
+            if isinstance(left.value, int) and isinstance(right.value, float):
+                return ast.Constant(round(left.value - right.value, 12))
+    return node

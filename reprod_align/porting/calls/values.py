@@ -1,0 +1,88 @@
+"""Recorded values on Paddle: their counterparts, and whether a result is the recorded one."""
+
+from typing import Any
+
+import numpy as np
+
+
+class NoCounterpart(Exception):
+    """A value cannot be made on Paddle by itself."""
+
+
+def to_paddle(value: Any) -> Any:
+    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for layers and objects."""
+    import paddle
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        if value.dtype == torch.bfloat16:
+            return paddle.to_tensor(value.float().numpy()).astype("bfloat16")
+        made = paddle.to_tensor(value.resolve_conj().resolve_neg().numpy())
+        if value.numel() == 0:
+            made = made.reshape(list(value.shape))
+        return made
+    if isinstance(value, torch.dtype):
+        return getattr(paddle, str(value).removeprefix("torch."))
+    if isinstance(value, torch.device):
+        return str(value).partition(":")[0]
+    if value is None or isinstance(
+        value, bool | int | float | complex | str | slice | np.ndarray | np.generic
+    ):
+        return value
+    if isinstance(value, type(Ellipsis)):
+        return value
+    if type(value) in (list, tuple, set):
+        return type(value)(map(to_paddle, value))
+    if type(value) is dict:
+        return {key: to_paddle(one) for key, one in value.items()}
+    if isinstance(value, type) and value in (int, float, bool):
+        return value
+    raise NoCounterpart(type(value).__name__)
+
+
+def agrees(made: Any, recorded: Any, random: bool = False) -> bool:
+    """Tell whether a result has the recorded shapes, dtypes and values; random: but for the values."""
+    import paddle
+    import torch
+
+    if isinstance(recorded, torch.Tensor):
+        if not isinstance(made, paddle.Tensor) or list(made.shape) != list(recorded.shape):
+            return False
+        if _name_dtype(made.dtype) != _name_dtype(recorded.dtype):
+            return False
+        if random or recorded.numel() == 0:
+            return True
+        plain = recorded.resolve_conj().resolve_neg()
+        return _is_close(
+            made.numpy(), (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+        )
+    if isinstance(recorded, torch.dtype):
+        return _name_dtype(made) == _name_dtype(recorded)
+    if isinstance(recorded, list | tuple):
+        return (
+            isinstance(made, list | tuple)
+            and len(made) == len(recorded)
+            and all(agrees(one, other, random) for one, other in zip(made, recorded, strict=True))
+        )
+    if recorded is None:
+        return made is None
+    if isinstance(recorded, bool | int | float | complex | str):
+        return type(made) in (type(recorded), np.bool_) and bool(made == recorded or made != made)
+    return False
+
+
+def _name_dtype(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
+
+
+def _is_close(made: np.ndarray[Any, Any], recorded: np.ndarray[Any, Any]) -> bool:
+    if recorded.dtype.kind in "biu":
+        return bool(np.array_equal(made, recorded))
+    tolerance = 1e-10 if recorded.dtype in (np.float64, np.complex128) else 2e-5
+    with np.errstate(all="ignore"):
+        scale = float(np.nanmax(np.where(np.isfinite(recorded), np.abs(recorded), 0), initial=0.0))
+        return bool(
+            np.allclose(
+                made, recorded, rtol=tolerance, atol=tolerance * max(scale, 1e-30), equal_nan=True
+            )
+        )

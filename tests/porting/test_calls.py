@@ -1,0 +1,147 @@
+"""Calls recorded where they stand, tried on Paddle, and written."""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from reprod_align.explain.code import Code
+from reprod_align.porting.calls import adapters, draft, record, rows, torch_names, values, write
+from reprod_align.porting.port import list_missing
+from reprod_align.porting.source import Source, open_source
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+TEXT = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self, norm=nn.BatchNorm1d):
+        super().__init__()
+        self.cell = nn.LSTMCell(4, 4, 1)
+        self.norm = norm(4, eps=1e-3)
+
+    def forward(self, x, n):
+        h, c = self.cell(x)
+        h = F.dropout(self.norm(h), 0.5, self.training)
+        best = h.max(1)[0]
+        return torch.cat([h * n, c], 1), best.mul_(2.0)
+
+    def save(self, path):
+        torch.save(self.state_dict(), path)
+        return torch.no_such_thing(self)
+"""
+INPUTS = (np.random.default_rng(0).standard_normal((3, 4)), np.array([[1], [2], [3]]))
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"calls_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(TEXT)
+    yield open_source(tmp_path / f"{name}.py", f"{name}:Net()")
+    sys.modules.pop(name, None)
+
+
+def test_each_call_is_written_as_what_gives_the_recorded_result(source: Source) -> None:
+    made = draft.write_draft(source, INPUTS, TEXT)
+    assert "dropout(self.norm(h), p=0.5, training=self.training)" in made.text
+    assert "paddle.compat.max(h, dim=1)[0]" in made.text or "h.max(1)[0]" not in made.text
+    assert "n.astype(h.dtype)" in made.text and "class LSTMCell" in made.text
+    assert "class BatchNorm1d(paddle.nn.BatchNorm1D)" in made.text
+    assert made.proven >= 5 and made.failure == ""
+    assert [one.partition(": ")[2] for one in made.left] == ["torch.no_such_thing"]
+    assert any("torch.save" in one for one in made.unseen)
+    compile(made.text, "port", "exec")
+
+
+def test_a_candidate_that_gives_another_result_is_refused(
+    source: Source, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = rows.Row("torch.cat", ("tensors", "dim"), {}, "paddle.concat(tensors[::-1], axis=dim)")
+    table = dict(rows.read_rows())
+    monkeypatch.setattr(
+        write, "read_rows", lambda: {**table, "torch.cat": (wrong, *table["torch.cat"])}
+    )
+    made = draft.write_draft(source, INPUTS, TEXT)
+    assert "[::-1]" not in made.text and "paddle.concat(" in made.text
+
+
+def test_the_error_of_the_recording_is_kept(source: Source) -> None:
+    made = draft.write_draft(source, INPUTS, TEXT.replace("h.max(1)", "h.maximum_of(1)"))
+    assert "maximum_of" in made.failure
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "text"),
+    [
+        ("torch.nn.BatchNorm2d", {"num_features": "8", "momentum": "0.1"}, "momentum=0.9"),
+        (
+            "torch.nn.Linear",
+            {"in_features": "2", "out_features": "3", "bias": "False"},
+            "bias_attr=False",
+        ),
+        ("torch.nn.InstanceNorm2d", {"num_features": "8"}, "weight_attr=False"),
+        (
+            "torch.nn.LSTM",
+            {"input_size": "2", "hidden_size": "3", "batch_first": "True"},
+            "time_major=False",
+        ),
+    ],
+)
+def test_a_row_is_filled_with_the_arguments(name: str, given: dict[str, str], text: str) -> None:
+    made = rows.fill(rows.read_rows()[name][0], given)
+    assert made is not None and text in made
+
+
+def test_every_layer_of_the_table_is_in_paddle() -> None:
+    for name in rows.layer_names():
+        assert torch_names.find_torch(name) is not None, name
+        target = rows.read_rows()[name][0].target.partition("(")[0]
+        assert write.find_paddle(target) is not None, target
+
+
+def test_an_adapter_takes_the_arguments_of_pytorch() -> None:
+    text = adapters.write_adapter(
+        "torch.nn.MaxPool2d", "MaxPool2d", rows.read_rows()["torch.nn.MaxPool2d"]
+    )
+    space: dict[str, object] = {"paddle": paddle}
+    exec(text, space)
+    made = space["MaxPool2d"](2, 2, 0, 1, False, True)  # type: ignore[operator]
+    assert list(made(paddle.ones([1, 1, 5, 5])).shape) == [1, 1, 3, 3]
+
+
+def test_a_name_that_a_function_binds_is_its_own() -> None:
+    tree = ast.parse(
+        "from torch import relu\ndef f(relu):\n    return relu\ndef g():\n    return relu\n"
+    )
+    scope = torch_names.Scope(tree)
+    read = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    assert sorted(scope.name(node) for node in read) == ["", "torch.relu"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_agreement_is_of_shape_dtype_and_values(dtype: str) -> None:
+    recorded = torch.arange(4).to(getattr(torch, dtype))
+    assert values.agrees(values.to_paddle(recorded), recorded)
+    assert not values.agrees(values.to_paddle(recorded + 1), recorded)
+    assert values.agrees(values.to_paddle(recorded + 1), recorded, random=True)
+    assert not values.agrees(values.to_paddle(recorded).astype("int32"), recorded)
+    assert not values.agrees(values.to_paddle(recorded).reshape([2, 2]), recorded)
+
+
+def test_numbers_stay_with_their_nodes() -> None:
+    code = Code("x = f(1)\n")
+    numbered = record.number_nodes(code.tree)
+    assert numbered[code.tree.body[0]._site] is code.tree.body[0]  # type: ignore[attr-defined]
+
+
+def test_names_that_do_not_exist_are_listed() -> None:
+    code = Code("import paddle\na = paddle.optim.AdamW\nb = paddle.nn.Layer\n")
+    assert list_missing(code) == ["line 2: paddle.optim does not exist"]
