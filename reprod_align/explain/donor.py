@@ -166,7 +166,9 @@ Statement = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return | ast.Expr
 
 
 def list_statements(function: ast.AST) -> list[Any]:
-    """Return the simple statements and the branches of a function, in order."""
+    """Return the simple statements and the branches of a function, in order; a lambda returns its body."""
+    if isinstance(function, ast.Lambda):
+        return [ast.copy_location(ast.Return(function.body), function.body)]
     found = [
         node
         for node in ast.walk(function)

@@ -8,8 +8,8 @@ from reprod_align.alignment import check_arguments
 from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
-from reprod_align.explain.trials import Trial
-from reprod_align.mending.bench import Bench, Fault, MakePort, Outcome, list_classes
+from reprod_align.explain.trials import SAID, Trial
+from reprod_align.mending.bench import Bench, Fault, MakePort, Outcome
 from reprod_align.mending.patch import make_patch
 from reprod_align.mending.proof import Proof, prove
 from reprod_align.mending.result import Mend, Mended
@@ -17,6 +17,7 @@ from reprod_align.mending.search import find_edit
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
+from reprod_align.report import Edit as Found
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
@@ -45,21 +46,16 @@ def mend_port(
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
-    rebuilds: bool = True,
 ) -> Mended:
     """Return the edits that make a port faithful, and their proof. Its files are left as they are.
 
-    make_port: makes the Paddle side. rebuilds: whether its model is a new one each time, so that what
-    constructors say can be edited. The patch names files from the working directory.
+    make_port: makes the Paddle side, a new model each time if constructors may be edited. The patch names files from the working directory.
     Raises ReprodError if the pair cannot be judged.
     """
     check_inputs(inputs)
     port = make_port()
     check_arguments(steps, name_map, copy_weights, None, reference, port)
-    bench = Bench(
-        reference, make_port, inputs, steps, name_map, copy_weights, rebuilds=rebuilds,
-        classes=() if rebuilds else list_classes(port),
-    )  # fmt: skip
+    bench = Bench(reference, make_port, inputs, steps, name_map, copy_weights)
     tell("judging the port")
     first = bench.judge_fully({})
     if first.passed:
@@ -88,22 +84,32 @@ def _mend_all(bench: Bench, first: Report) -> Course:
 
 def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
     """Find an edit for the first finding that has one; tell whether there is any."""
+    ran, sources = bench.watch(course.texts), Sources(course.texts)
     with bench.port_with(course.texts) as port:
         aims = [
             (
                 finding,
                 fault,
-                find_scope(finding, bench.reference, port, report.pairs, Sources(course.texts)),
+                find_scope(finding, bench.reference, port, report.pairs, sources, ran),
             )
             for finding, fault in _list_aims(report, before)
         ]
-    course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
+    course.has_source = course.has_source or any(scope.has_own for *_, scope in aims)
     for finding, fault, scope in aims:
-        found = find_edit(bench, course.texts, scope, fault, before, course.mended, finding.edit)
+        found = find_edit(bench, course.texts, scope, fault, before, course.mended, _read_known(finding))
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True
     return False
+
+
+def _read_known(finding: Finding) -> Found | None:
+    """Return the edit that `align` has found, if it says what the reference says: it is tried first.
+
+    A port that is made anew allows more than a live one.
+    """
+    edit = finding.edit
+    return edit if edit and edit.kind in SAID and edit.column else None
 
 
 def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
