@@ -324,7 +324,9 @@ def find_named(code: Code, name: str) -> Any:
         return code.tree
     if name.startswith(LAMBDA):
         line = int(name.removeprefix(LAMBDA))
-        found = (node for node in code.nodes if isinstance(node, ast.Lambda) and node.lineno == line)
+        found = (
+            node for node in code.nodes if isinstance(node, ast.Lambda) and node.lineno == line
+        )
         return next(found, None)
     return next((node for known, node in _list_named(code.tree) if known == name), None)
 
@@ -366,21 +368,46 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     called += [name for name in _list_idle(code, function) if name not in called]
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
+    places = dict(met)
+    lacking = _list_unmet(statements, made, places)
     for number, statement in enumerate(statements):
         first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
         others = [one for one in ranked if one is not first]
-        sites.append(Site(code, statement, first, others, numbers, at_hand, called, scope.settings))
+        missing = lacking.get(number, ())
+        sites.append(
+            Site(code, statement, first, others, missing, numbers, at_hand, called, scope.settings)
+        )
     inside = scope.place[0] == region.file
     return sorted(
         sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0
     )
 
 
+def _list_unmet(
+    port: Sequence[Any], donors: Sequence[Any], met: Mapping[int, int]
+) -> dict[int, list[Any]]:
+    """Return the reference's plain statements that the port lacks, by the port's one that follows."""
+    own = {ast.dump(one) for one in port}
+    found: dict[int, list[Any]] = {}
+    last = -1
+    for number in sorted(met):
+        between = donors[last + 1 : met[number]]
+        found[number] = [
+            one
+            for one in between
+            if isinstance(one, (ast.Assign, ast.AugAssign, ast.Expr)) and ast.dump(one) not in own
+        ]
+        last = met[number]
+    return found
+
+
 def _assigns(statement: ast.stmt, names: Collection[str]) -> bool:
     """Tell whether a statement of a module gives one of these names its value."""
     targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-    held = {node.id for one in targets if one for node in ast.walk(one) if isinstance(node, ast.Name)}
+    held = {
+        node.id for one in targets if one for node in ast.walk(one) if isinstance(node, ast.Name)
+    }
     wanted = {name for name in held if name in names or name.startswith("paddle_")}
     return bool(wanted and getattr(statement, "value", None))
 

@@ -13,9 +13,9 @@ Texts = Mapping[str, str]
 """file -> its text"""
 SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
-_LACKING = ("missing-call",)
-_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "number", "name",
-         "missing-summand")  # fmt: skip
+_LACKING = ("missing-call", "missing-statement")
+_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "surplus-statement", "number",
+         "argument", "name", "missing-summand")  # fmt: skip
 """the others, those of few candidates first"""
 _NEAR = 4  # statements
 

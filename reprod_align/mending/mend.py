@@ -49,7 +49,8 @@ def mend_port(
 ) -> Mended:
     """Return the edits that make a port faithful, and their proof. Its files are left as they are.
 
-    make_port: makes the Paddle side, a new model each time if constructors may be edited. The patch names files from the working directory.
+    make_port: makes the Paddle side, a new model each time if constructors may be edited. The patch names
+    files from the working directory.
     Raises ReprodError if the pair cannot be judged.
     """
     check_inputs(inputs)
@@ -96,7 +97,9 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
         ]
     course.has_source = course.has_source or any(scope.has_own for *_, scope in aims)
     for finding, fault, scope in aims:
-        found = find_edit(bench, course.texts, scope, fault, before, course.mended, _read_known(finding))
+        found = find_edit(
+            bench, course.texts, scope, fault, before, course.mended, _read_known(finding)
+        )
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True

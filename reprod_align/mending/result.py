@@ -42,7 +42,8 @@ class Mend:
     def __str__(self) -> str:
         """Return the edit in one line."""
         before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return f"{self.where}: `{before}` becomes `{after}`"
+        made = f"becomes `{after}`" if after else "is taken out"
+        return f"{self.where}: `{before}` {made}"
 
 
 @dataclass(frozen=True)

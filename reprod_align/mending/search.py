@@ -16,7 +16,7 @@ from reprod_align.mending.probe import make_probe
 from reprod_align.report import Edit
 
 MOST_RUNS = 1500  # of the port, for one fault
-MOST_SECONDS = 150.0  # of a processor, in each copy of the process
+MOST_SECONDS = 60.0  # of a processor, in each copy of the process
 _MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
 _PATIENCE = 20.0  # seconds for one run, at least; the next: times a run of the port as it is
 _SLOWER = 20.0
