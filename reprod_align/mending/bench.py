@@ -3,7 +3,7 @@
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
 
@@ -21,6 +21,7 @@ Fault = tuple[str, str, str]
 """the stage and the place of a finding, and which of the place's values differs first"""
 _LAST = "its output"  # of the values at one place
 MakePort = Callable[[], LocalSide]
+MakeGiven = Callable[[], tuple[LocalSide, Inputs]]
 
 
 @dataclass
@@ -35,6 +36,8 @@ class Bench:
     copy_weights: bool = True
     widened: bool = False
     """whether the models' own requests for float32 are answered with float64"""
+    make_given: MakeGiven | None = None
+    """makes PyTorch's side and the inputs anew, which no edit may change; None: they are as they are"""
     live: Sequence[FunctionType] = ()
     """the functions of the port that exist before it is made anew"""
     files: Files = field(default_factory=Files)
@@ -44,8 +47,12 @@ class Bench:
     @contextmanager
     def port_with(self, texts: Texts) -> Iterator[LocalSide]:
         """Yield the port that other texts of its files make. Raises NotAppliedError, or what it raises."""
-        with overlaid(self.files.loaded, texts, self.live):
+        with self.with_texts(texts):
             yield self.make_port()
+
+    def with_texts(self, texts: Texts) -> AbstractContextManager[None]:
+        """Return the context in which other texts of the port's files are in force."""
+        return overlaid(self.files.loaded, texts, self.live)
 
     def watch(self, texts: Texts) -> Ran:
         """Return what runs of the users' code while the pair is judged; from now on it can be edited."""

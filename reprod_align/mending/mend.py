@@ -9,9 +9,9 @@ from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
 from reprod_align.explain.trials import SAID, Trial
-from reprod_align.mending.bench import Bench, Fault, MakePort, Outcome
+from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome
 from reprod_align.mending.patch import make_patch
-from reprod_align.mending.proof import Proof, prove
+from reprod_align.mending.proof import Proof, list_seen, prove
 from reprod_align.mending.result import Mend, Mended
 from reprod_align.mending.search import find_edit
 from reprod_align.model.inputs import check_inputs
@@ -33,8 +33,8 @@ class Course:
     """each in the text that the ones before it have made"""
     mended: list[Fault] = field(default_factory=list)
     """what they have mended"""
-    left: list[Finding] = field(default_factory=list)
-    """for which no edit was found"""
+    seen: list[Inputs] = field(default_factory=list)
+    """further batches on which an edit must hold before it is taken"""
     has_source: bool = False
     """whether there was any source to edit"""
 
@@ -46,17 +46,20 @@ def mend_port(
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
+    make_given: MakeGiven | None = None,
 ) -> Mended:
     """Return the edits that make a port faithful, and their proof. Its files are left as they are.
 
     make_port: makes the Paddle side, a new model each time if constructors may be edited. The patch names
-    files from the working directory.
+    files from the working directory. make_given: makes PyTorch's side and the inputs anew, for the proof
+    that no edit changes them.
     Raises ReprodError if the pair cannot be judged.
     """
     check_inputs(inputs)
     port = make_port()
     check_arguments(steps, name_map, copy_weights, None, reference, port)
-    bench = Bench(reference, make_port, inputs, steps, name_map, copy_weights)
+    given = make_given or (lambda: (reference, inputs))
+    bench = Bench(reference, make_port, inputs, steps, name_map, copy_weights, make_given=given)
     tell("judging the port")
     first = bench.judge_fully({})
     if first.passed:
@@ -68,18 +71,21 @@ def mend_port(
     proof = prove(bench, course.texts) if course.mends else Proof(first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.files.loaded, course.texts, Path.cwd())
-    return Mended(first, edits, patch, proof, tuple(course.left), course.texts, course.has_source)
+    left = () if proof.report.passed else tuple(proof.report.findings)
+    return Mended(first, edits, patch, proof, left, course.texts, course.has_source)
 
 
 def _mend_all(bench: Bench, first: Report) -> Course:
     """Find an edit for one finding after another, until none differs or none is found."""
-    course, report = Course(), first
+    course, report = Course(seen=[*list_seen(bench)]), first
     while len(course.mends) < _MOST:
         before = bench.judge(course.texts)
-        if before.passed or not _mend_one(bench, course, report, before):
+        if before.passed:
             break
-        report = bench.judge_fully(course.texts)
-    course.left = [] if report.passed else list(report.findings)
+        if course.mends:
+            report = bench.judge_fully(course.texts)
+        if report.passed or not _mend_one(bench, course, report, before):
+            break
     return course
 
 
@@ -98,7 +104,14 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
     course.has_source = course.has_source or any(scope.has_own for *_, scope in aims)
     for finding, fault, scope in aims:
         found = find_edit(
-            bench, course.texts, scope, fault, before, course.mended, _read_known(finding)
+            bench,
+            course.texts,
+            scope,
+            fault,
+            before,
+            course.mended,
+            _read_known(finding),
+            course.seen,
         )
         if found is not None:
             _keep(bench, course, found[0], finding, fault)

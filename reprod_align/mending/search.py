@@ -1,7 +1,7 @@
 """Looks for the edit with which a fault is gone: the likeliest candidates first, each tried in memory."""
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain, islice
 
 from reprod_align.base.progress import tell
@@ -13,6 +13,7 @@ from reprod_align.explain.trials import Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.mending.probe import make_probe
+from reprod_align.model.side import Inputs
 from reprod_align.report import Edit
 
 MOST_RUNS = 1500  # of the port, for one fault
@@ -30,11 +31,12 @@ def find_edit(
     before: Outcome,
     mended: Collection[Fault],
     known: Edit | None = None,
+    seen: Sequence[Inputs] = (),
 ) -> tuple[Trial, Outcome] | None:
     """Return the first edit with which the fault is gone, and what is left then; None if none is found.
 
     before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
-    has found, which is tried first.
+    has found, which is tried first. seen: further batches on which the fault must be gone too.
     """
     probe = make_probe(bench, texts, fault)
     patience = max(_PATIENCE, _SLOWER * bench.seconds)
@@ -57,7 +59,7 @@ def find_edit(
         tell(f"{fault[1]}: edit {number + 1}")
         if answer is not None:
             trial, outcome, spent = answer
-            if outcome.mends(before, fault, mended):
+            if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
                 return trial, outcome
             if other is None and outcome.mends(before, fault, mended, uncovers=True):
                 other, last = (trial, outcome), min(last, number + _MORE)
@@ -66,6 +68,13 @@ def find_edit(
         if number >= last:
             break
     return other
+
+
+def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterable[Inputs]) -> bool:
+    """Tell whether a fault is gone on further batches too: an edit that fits the given one is none."""
+    made = bench.files.apply(texts, trial)
+    outcomes = (bench.judge(made, inputs) for inputs in seen)
+    return all(outcome.ran and fault not in outcome.faults for outcome in outcomes)
 
 
 def _make_trial(bench: Bench, texts: Texts, edit: Edit) -> Trial:
