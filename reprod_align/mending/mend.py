@@ -21,6 +21,7 @@ from reprod_align.report import Edit as Found
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
+_AIMS = 3  # findings that are tried, of those that differ first
 
 
 @dataclass
@@ -136,7 +137,7 @@ def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
         for fault in before.faults
         if fault[:2] == (one.stage, one.place)
     ]
-    return aims or [(report.findings[0], fault) for fault in [*before.faults][:1]]
+    return aims[:_AIMS] or [(report.findings[0], fault) for fault in [*before.faults][:1]]
 
 
 def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:
