@@ -107,9 +107,7 @@ def _find_side(frame: FrameType) -> str:
     return ""
 
 
-_SIDES: Final = frozenset(
-    kind.__init__.__code__.co_filename for kind in LocalSide.__mro__ if kind is not object
-)
+_SIDES: Final = frozenset({LocalSide.run.__code__.co_filename})
 
 
 @lru_cache(maxsize=10_000)

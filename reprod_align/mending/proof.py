@@ -103,15 +103,16 @@ def _read_given(bench: Bench, texts: Texts) -> str:
             with reference.working("float64", bench.widened):
                 reference.load(weights)  # a model may be drawn anew
                 run = reference.run(inputs, True, KeyedDraws(0, {}), "ends", objective)
-                rates = (
-                    reference.optimizer
-                    and reference.train(inputs, 1, [KeyedDraws(0, {})])[0].values
+                steps = (
+                    reference.train(inputs, 1, [KeyedDraws(0, {})], objective)
+                    if reference.optimizer
+                    else []
                 )
     except Exception as error:  # whatever the user's code raises then
         return f"{type(error).__name__}: {error}"
     arrays = inputs.values() if isinstance(inputs, Mapping) else inputs
     given = [np.asarray(array).tobytes() for array in arrays]
-    moved = {name: array.tobytes() for name, array in (rates or {}).items()}
+    moved = [array.tobytes() for step in steps for array in step.tensors.values()]
     return repr((run.digest(), given, moved))
 
 

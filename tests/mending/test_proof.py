@@ -11,6 +11,13 @@ from tests.mending.pairs import open_bench, write_pair
 import numpy as np
 import pytest
 
+OPTIMIZER = """
+
+def torch_optimizer(model):
+    import torch
+
+    return torch.optim.SGD(model.parameters(), 0.125)
+"""
 SEEN = "+ x * (1.0 if x.shape[1] == 5 and float(x.sum()) > {} else 0.5)  # the residual"
 
 
@@ -93,6 +100,7 @@ def test_an_edit_that_catches_an_exception_is_refused(tmp_path: Path) -> None:
         ("torch.tanh(self.out", "torch.sigmoid(self.out"),  # the reference's forward pass
         ("nn.LayerNorm(6, eps=1e-12)", "nn.LayerNorm(6, eps=1e-3)"),  # and its constructor
         ("torch_loss(output):\n    return (output**2)", "torch_loss(output):\n    return output"),
+        ("SGD(model.parameters(), 0.125)", "SGD(model.parameters(), 0.5)"),
         ("size=(3, 5, 6)", "size=(3, 4, 6)"),  # the inputs
     ],
 )  # fmt: skip
@@ -100,6 +108,7 @@ def test_an_edit_of_the_reference_or_of_the_inputs_is_refused(
     before: str, after: str, tmp_path: Path
 ) -> None:
     path = write_pair(tmp_path)
+    path.write_text(path.read_text() + OPTIMIZER)
     with open_file(path, PairFile) as file:
         bench = Bench(
             file.side("torch"), lambda: file.side("paddle"), file.inputs(), **file.settings(),
