@@ -18,7 +18,6 @@ def torch_optimizer(model):
 
     return torch.optim.SGD(model.parameters(), 0.125)
 """
-SEEN = "+ x * (1.0 if x.shape[1] == 5 and float(x.sum()) > {} else 0.5)  # the residual"
 
 
 def test_a_right_edit_is_proven_on_three_batches_at_least(tmp_path: Path) -> None:
