@@ -52,8 +52,9 @@ def _mend(path: Path) -> Mended:
             with open_file(path, PairFile) as file:
                 reference = file.side("torch")
                 return mend_port(
-                    reference, lambda: file.side("paddle"), file.inputs(), **file.settings()
-                )
+                    reference, lambda: file.side("paddle"), file.inputs(), **file.settings(),
+                    make_given=lambda: (file.side("torch"), file.inputs()),
+                )  # fmt: skip
         finally:
             tell("")
 

@@ -4,7 +4,7 @@ import ast
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 Node = ast.expr | ast.stmt
 
@@ -76,6 +76,12 @@ class Code:
         line = bisect_right(self._lines, offset) - 1
         return line + 1, len(self._bytes[self._lines[line] : offset].decode()) + 1
 
+    def offset(self, line: int, column: int) -> int:
+        """Return the byte at a line and a column, as `place` gives them."""
+        start = self._lines[line - 1]
+        text = self._bytes[start : self._lines[line]].decode()
+        return start + len(text[: column - 1].encode())
+
     def replace(self, node: Node | ast.arg | ast.keyword, text: str) -> Edit:
         """Return the edit that puts `text` in place of a node."""
         return Edit(*self._span(node), text)
@@ -137,6 +143,12 @@ class Code:
         return content.decode()
 
 
+@lru_cache(maxsize=64)
+def parse_code(text: str) -> Code:
+    """Return a text's code, parsed once. Raises SyntaxError."""
+    return Code(text)
+
+
 def _last_line(node: Node | ast.arg | ast.keyword) -> int:
     return node.end_lineno or node.lineno
 
@@ -155,6 +167,7 @@ def dotted(node: ast.AST) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
+@lru_cache(maxsize=256)
 def list_imports(tree: ast.Module) -> dict[str, str]:
     """Return what a module's imports bind: {"F": "torch.nn.functional", "Tensor": "torch.Tensor"}."""
     bound: dict[str, str] = {}

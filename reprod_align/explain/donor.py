@@ -28,7 +28,7 @@ _CLASSES: Final[Mapping[str, str]] = {
     "MaxPool2d": "MaxPool2D", "AvgPool2d": "AvgPool2D", "AdaptiveAvgPool2d": "AdaptiveAvgPool2D",
     "SiLU": "Silu", "MultiheadAttention": "MultiHeadAttention", "CosineAnnealingLR": "CosineAnnealingDecay",
 }  # fmt: skip
-_KEYWORDS: Final[Mapping[str, str]] = {
+KEYWORDS: Final[Mapping[str, str]] = {
     "dim": "axis", "eps": "epsilon", "bias": "bias_attr", "lr": "learning_rate", "betas": "betas",
     "inplace": "", "device": "", "requires_grad": "", "memory_format": "", "non_blocking": "",
 }  # fmt: skip
@@ -76,7 +76,7 @@ class _Translator(ast.NodeTransformer):
         return self._rename(node) or self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> Any:  # noqa: N802
-        name = _KEYWORDS.get(node.arg or "", node.arg)
+        name = KEYWORDS.get(node.arg or "", node.arg)
         return None if name == "" else ast.keyword(name, self.visit(node.value))
 
     def visit_Call(self, node: ast.Call) -> Any:  # noqa: N802
@@ -166,7 +166,9 @@ Statement = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return | ast.Expr
 
 
 def list_statements(function: ast.AST) -> list[Any]:
-    """Return the simple statements and the branches of a function, in order."""
+    """Return the simple statements and the branches of a function, in order; a lambda returns its body."""
+    if isinstance(function, ast.Lambda):
+        return [ast.copy_location(ast.Return(function.body), function.body)]
     found = [
         node
         for node in ast.walk(function)

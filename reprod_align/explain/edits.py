@@ -5,16 +5,20 @@ in its place, it makes the texts that could stand there instead. Which of them i
 """
 
 import ast
+import inspect
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain, permutations
 from typing import Any, Final
 
+from reprod_align.api.table import list_entries
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.explain.donor import find_words, likeness
+from reprod_align.explain.donor import KEYWORDS, find_words, likeness
 
 Text = tuple[Any, str]
-"""a node, and what could stand in its place"""
+"""a node, and what could stand in its place; "" for a statement: nothing"""
 _ALIKE_ENOUGH: Final = 0.35  # a sum and one of its summands are at 0.5
 _FEW: Final = 4  # donors of one statement
 _MANY: Final = 12  # names that are tried in the place of one
@@ -44,6 +48,8 @@ class Site:
     """the reference's statement that stands for it, in the port's words; None if none does"""
     others: Sequence[Any] = ()
     """further statements of the reference, the likeliest first"""
+    missing: Sequence[Any] = ()
+    """statements of the reference right before it for which the port has none"""
     numbers: Sequence[Any] = ()
     """numbers, switches and texts that the reference's code or its modules hold"""
     names: Sequence[str] = ()
@@ -87,7 +93,11 @@ def list_candidates(site: Site, rows: Iterable[str] = ()) -> Iterator[Candidate]
     seen: set[tuple[int, int, str]] = set()
     for kind in rows or ROWS:
         for node, text in ROWS[kind](site):
-            edit = site.code.replace(node, _bracket(site, node, text))
+            edit = (
+                site.code.replace(node, _bracket(site, node, text))
+                if text
+                else site.code.remove(node)
+            )
             before = site.text(node)
             if (edit.start, edit.end, edit.text) in seen or _is_same(before, text):
                 continue
@@ -248,7 +258,8 @@ def set_argument(site: Site) -> Iterator[Text]:
     """A layer is set otherwise than PyTorch's: its argument."""
     for call in site.walk(ast.Call):
         named = {one.arg: one for one in call.keywords}
-        for name, value in site.settings.items():
+        for setting, value in site.settings.items():
+            name = KEYWORDS.get(setting, setting)
             if name in named:
                 yield named[name].value, repr(value)
             elif (
@@ -288,6 +299,53 @@ def _list_near(value: Any) -> Iterator[Any]:
         yield from dict.fromkeys([*near, 2 * value, value // 2])
     elif isinstance(value, float):
         yield from (value / 2, 2 * value, -value, 0.0, 1.0, value / 10, 10 * value)
+
+
+def give_argument(site: Site) -> Iterator[Text]:
+    """An argument that the table of APIs gives such a call, or a variable under its own name."""
+    for call in site.walk(ast.Call):
+        named, text = {one.arg: one for one in call.keywords}, site.text(call)
+        last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        for name, value in _list_known_arguments().get(last, ()):
+            if name in named:
+                yield named[name].value, value
+            else:
+                yield call, _add_argument(text, call, f"{name}={value}")
+        if dotted(call.func).startswith("self."):
+            used = {one.id for one in site.walk(ast.Name)}
+            for name in site.names[:_MANY]:
+                if name.isidentifier() and name not in used and None not in named:
+                    yield call, _add_argument(text, call, f"{name}={name}")
+
+
+@cache
+def _list_known_arguments() -> Mapping[str, Sequence[tuple[str, str]]]:
+    """Return the last name of a function -> arguments by name, as the entries of the table of APIs call it.
+
+    Numbers are those of the examples and no other's, but for axes and the like.
+    """
+    found: dict[str, dict[tuple[str, str], None]] = {}
+    for entry in list_entries():
+        for example in (getattr(type(entry), name, None) for name in ("paddle_side", "plain")):
+            text = (
+                textwrap.dedent(inspect.getsource(example)) if inspect.isfunction(example) else ""
+            )
+            for call in ast.walk(ast.parse(text)):
+                if isinstance(call, ast.Call):
+                    last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+                    for one in call.keywords:
+                        if one.arg and _is_plain(one.value):
+                            found.setdefault(last, {})[one.arg, ast.unparse(one.value)] = None
+    return {name: list(given) for name, given in found.items()}
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Tell whether a value is a switch, a text, or an axis."""
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return False
+    return isinstance(value, (bool, str)) or value in (-1, 0, 1)
 
 
 _OPERATORS: Final[Mapping[type, str]] = {
@@ -429,6 +487,32 @@ def drop_call(site: Site) -> Iterator[Text]:
     for node in site.walk(ast.BinOp):
         yield node, site.text(node.left)
         yield node, site.text(node.right)
+    for node in site.walk(ast.Attribute):
+        if node.attr in ("T", "mT"):
+            yield node, site.text(node.value)
+
+
+def drop_statement(site: Site) -> Iterator[Text]:
+    """A statement is one too many: a call alone, or a new value of what has one."""
+    own = site.statement
+    targets = getattr(own, "targets", [getattr(own, "target", None)])
+    if isinstance(own, (ast.Expr, ast.AugAssign)) or (
+        isinstance(own, ast.Assign)
+        and all(isinstance(one, ast.Name) for one in targets)
+        and {one.id for one in targets} & {one.id for one in site.walk(ast.Name)}
+    ):
+        yield own, ""
+
+
+def add_statement(site: Site) -> Iterator[Text]:
+    """A statement that the reference has before this one and the port lacks: each, then all."""
+    own, end = site.text(site.statement), "\r\n" if "\r\n" in site.code.text else "\n"
+    indent = end + " " * site.statement.col_offset
+    texts = [ast.unparse(one).replace("\n", indent) for one in site.missing]
+    for text in texts:
+        yield site.statement, f"{text}{indent}{own}"
+    if len(texts) > 1:
+        yield site.statement, f"{indent.join(texts)}{indent}{own}"
 
 
 def exchange_name(site: Site) -> Iterator[Text]:
@@ -480,13 +564,16 @@ ROWS: Final[Mapping[str, Row]] = {
     "setting": set_argument,
     "reference": follow_reference,
     "missing-call": add_call,
+    "missing-statement": add_statement,
     "elsewhere": follow_others,
     "number": exchange_number,
     "operator": exchange_operator,
     "function": exchange_function,
     "order": exchange_operands,
     "condition": exchange_comparison,
+    "argument": give_argument,
     "surplus": drop_call,
+    "surplus-statement": drop_statement,
     "name": exchange_name,
     "missing-summand": add_summand,
 }

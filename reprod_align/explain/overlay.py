@@ -5,11 +5,12 @@ that is made in the block is made by the new text: its constructors are function
 """
 
 import ast
+import gc
 import inspect
 import linecache
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from types import CodeType, FunctionType, ModuleType
@@ -26,16 +27,16 @@ class NotAppliedError(Exception):
 
 @contextmanager
 def overlaid(
-    before: Mapping[str, str], after: Mapping[str, str], classes: Iterable[type] = ()
+    before: Mapping[str, str], after: Mapping[str, str], live: Iterable[type | FunctionType] = ()
 ) -> Iterator[None]:
     """Put texts of files in force in the block.
 
-    before: file -> its text as it was loaded; after: the same files' other text. classes: of live
-    objects, whose functions may be of no module's namespace.
+    before: file -> its text as it was loaded; after: the same files' other text. live: classes of live
+    objects, and functions, which may be in no module's namespace.
     Raises NotAppliedError if a text does not compile, or if what it changes is neither a function nor
     an assignment in a module or a class.
     """
-    held = [*classes]
+    held = [*live]
     with ExitStack() as stack:
         for file, text in after.items():
             if text != before[file]:
@@ -43,18 +44,29 @@ def overlaid(
         yield
 
 
+def list_live_functions(files: Collection[str]) -> list[FunctionType]:
+    """Return every function of some files that exists now, closures and lambdas too."""
+    return [
+        it for it in gc.get_objects()
+        if type(it) is FunctionType and it.__code__.co_filename in files
+    ]  # fmt: skip
+
+
 @contextmanager
-def _overlay(file: str, before: str, after: str, classes: Iterable[type]) -> Iterator[None]:
+def _overlay(
+    file: str, before: str, after: str, live: Iterable[type | FunctionType]
+) -> Iterator[None]:
     old, new = _narrow(file, before, after)
     modules = [module for module in [*sys.modules.values()] if _is_of(module, file)]
-    functions = [*_find_functions(file, modules, classes)]
+    functions = [*_find_functions(file, modules, live)]
     with ExitStack() as stack:
         stack.enter_context(_show(file, after))
         known = _list_code(file, old)
         for function in functions:
-            code = _list_code(file, new).get(_key_of(function.__code__, known))
-            if code is not None:
-                stack.enter_context(_set_code(function, code))
+            key = _key_of(function.__code__, known)
+            code = _list_code(file, new).get(key)
+            if code is not None and code != function.__code__:
+                stack.enter_context(_set_code(function, _keep_variables(function, code, new)))
         for module in modules:
             stack.enter_context(_assign_anew(module, old, new))
         yield
@@ -113,10 +125,40 @@ def _show(file: str, text: str) -> Iterator[None]:
             linecache.cache[file] = kept
 
 
+def _keep_variables(function: FunctionType, code: CodeType, text: str) -> CodeType:
+    """Return code that takes the variables of the code around it which the function has.
+
+    A closure that a text would give further ones stays as it is: it is made anew, or not at all.
+    """
+    own = function.__code__
+    idle = sorted({*own.co_freevars} - {*code.co_freevars})
+    if {*code.co_freevars} - {*own.co_freevars}:
+        return own
+    if not idle:
+        return code
+    tree, line = ast.parse(text), code.co_firstlineno
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            first = min([node.lineno, *(it.lineno for it in getattr(node, "decorator_list", []))])
+            if first == line and getattr(node, "name", "<lambda>") == code.co_name:
+                _mention(node, idle)
+    whole = compile(ast.fix_missing_locations(tree), own.co_filename, "exec", dont_inherit=True)
+    fits = (it for it in _walk(whole) if (it.co_qualname, it.co_firstlineno) == (
+        code.co_qualname, line) and it.co_freevars == own.co_freevars)  # fmt: skip
+    return next(fits, own)
+
+
+def _mention(node: ast.FunctionDef | ast.Lambda, names: Sequence[str]) -> None:
+    """Let a function name variables that it does not use."""
+    unused = ast.Tuple([ast.Name(name, ast.Load()) for name in names], ast.Load())
+    if isinstance(node, ast.Lambda):
+        node.body = ast.IfExp(ast.Constant(True), node.body, unused)
+    else:
+        node.body.append(ast.If(ast.Constant(False), [ast.Expr(unused)], []))
+
+
 @contextmanager
 def _set_code(function: FunctionType, code: CodeType) -> Iterator[None]:
-    if code.co_freevars != function.__code__.co_freevars:
-        raise NotAppliedError(f"{code.co_qualname} takes other variables of the code around it")
     own = function.__code__
     function.__code__ = code
     try:
@@ -200,12 +242,13 @@ def _is_of(module: object, file: str) -> bool:
 
 
 def _find_functions(
-    file: str, modules: Iterable[ModuleType], classes: Iterable[type]
+    file: str, modules: Iterable[ModuleType], live: Iterable[type | FunctionType]
 ) -> Iterator[FunctionType]:
     """Yield the functions that are written in a file, each once."""
     seen: set[int] = set()
     waiting: list[Any] = [value for module in modules for value in [*vars(module).values()]]
-    held = {base for kind in classes for base in kind.__mro__}
+    waiting += [it for it in live if isinstance(it, FunctionType)]
+    held = {base for it in live if isinstance(it, type) for base in it.__mro__}
     waiting += held
     names = {module.__name__ for module in modules}
     while waiting:
@@ -245,10 +288,11 @@ def _unwrap(value: Any) -> Any:
 def _key_of(code: CodeType, known: Mapping[Key, CodeType]) -> Key:
     """Return the name of a function's code in the text that it was loaded from."""
     wanted = code.co_qualname, code.co_firstlineno
-    return next(
-        (key for key, one in known.items() if (one.co_qualname, one.co_firstlineno) == wanted),
-        (code.co_qualname, -1),
-    )
+    keys = [
+        key for key, one in known.items() if (one.co_qualname, one.co_firstlineno) == wanted
+    ]  # of several lambdas in a line, the one that reads the same
+    same = (key for key in keys if known[key] == code)
+    return next(same, keys[0] if keys else (code.co_qualname, -1))
 
 
 @lru_cache(maxsize=32)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from reprod_align.base.naming import is_within, parent
-from reprod_align.explain.code import Code, dotted, list_imports
+from reprod_align.explain.code import Code, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
     likeness,
     list_statements,
@@ -17,6 +17,7 @@ from reprod_align.explain.donor import (
     translate,
 )
 from reprod_align.explain.edits import Site
+from reprod_align.explain.executed import LAMBDA, MODULE, Ran
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.report import Finding
 
@@ -36,13 +37,16 @@ class Region:
     """what the reference could have in its place: one is chosen when it is asked for"""
     level: int = 0
     """how many classes around the module at fault: 0 for its own, and for the finding's line"""
+    names: Collection[str] = ()
+    """of the module's own code: whose assignments may be edited"""
 
 
 @dataclass(frozen=True, eq=False)
 class Donor:
     """A function of the reference, and what the imports of its file bind."""
 
-    function: Function
+    function: Any
+    """its tree; of what stands in no function, the module's"""
     imports: Mapping[str, str]
 
 
@@ -59,6 +63,8 @@ class Scope:
     """that PyTorch's module holds"""
     lines: Mapping[str, Collection[int]] | None = None
     """file -> the lines that ran: only there can an edit do anything; None: all"""
+    has_own: bool = True
+    """whether the place at fault has source of its own"""
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -88,7 +94,7 @@ class Sources:
         if file not in self._read:
             try:
                 text = self._texts.get(file)
-                self._read[file] = Code(read_source(file) if text is None else text)
+                self._read[file] = parse_code(read_source(file) if text is None else text)
             except (OSError, SyntaxError, ValueError):
                 self._read[file] = None
         return self._read[file]
@@ -100,9 +106,18 @@ def read_source(file: str) -> str:
 
 
 def find_scope(
-    finding: Finding, reference: Side, port: Side, modules: Mapping[str, str], sources: Sources
+    finding: Finding,
+    reference: Side,
+    port: Side,
+    modules: Mapping[str, str],
+    sources: Sources,
+    ran: Ran | None = None,
 ) -> Scope:
-    """Return where the edit for a finding may stand. modules: PyTorch's name -> Paddle's."""
+    """Return where the edit for a finding may stand. modules: PyTorch's name -> Paddle's.
+
+    ran: what ran of the users' code. Then every function that the port alone ran may be edited, and no
+    other; without it, those of the classes around the module at fault.
+    """
     theirs, ours = read_place(finding.paddle_line), read_place(finding.torch_line)
     known, described = reference.describe(), port.describe()
     path, other = _find_modules(finding, known, described, modules)
@@ -114,9 +129,42 @@ def find_scope(
     for level, (file, owner) in enumerate(classes):
         regions += _list_methods(file, owner, donors, level, sources)
     settings, numbers = _read_settings(known, described, other, path)
+    own = bool(regions)
+    if ran is not None:
+        files = {one.file for one in regions} or {file for file, _ in ran.port}
+        regions += _list_further(ran, donors, files, len(classes), sources)
     unique = {(one.file, one.name): one for one in reversed(regions)}
     ordered = sorted(unique.values(), key=lambda one: regions.index(one))
-    return Scope(ordered, theirs, settings, numbers)
+    if ran is not None:
+        ordered = [one for one in ordered if (one.file, one.name) in ran.port or one.names]
+    return Scope(ordered, theirs, settings, numbers, None if ran is None else ran.lines, own)
+
+
+def _list_further(
+    ran: Ran, donors: Sequence[Donor], files: Collection[str], level: int, sources: Sources
+) -> Iterator[Region]:
+    """Yield all that the port ran, and what it read of its modules.
+
+    donors: of the place at fault; files: with its code, which come first.
+    """
+    others = [*donors]
+    for file, name in ran.reference:
+        code = sources.code(file)
+        found = find_named(code, name) if code is not None else None
+        if code is not None and isinstance(found, (*Function.__args__, ast.Lambda)):
+            others.append(Donor(found, list_imports(code.tree)))
+    for file, name in sorted(ran.port, key=lambda one: one[0] not in files):
+        if name != MODULE and sources.code(file) is not None:
+            yield Region(file, name, others, level if file in files else level + 1)
+    every = dict.fromkeys([*(file for file, _ in ran.reference), *ran.names])
+    modules = [code.tree for code in map(sources.code, every) if code is not None]
+    tables = [
+        Donor(ast.Module([one for one in tree.body if isinstance(one, ast.Assign)], []), list_imports(tree))
+        for tree in modules
+    ]  # fmt: skip
+    for file, names in ran.names.items():
+        if file in files:
+            yield Region(file, MODULE, tables, level, names)
 
 
 def read_place(line: str | None) -> tuple[str, int]:
@@ -218,11 +266,18 @@ def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterat
                     yield Donor(one, imports)
 
 
-def _choose_donor(function: Function, donors: Sequence[Donor]) -> Donor | None:
+def _choose_donor(function: Any, donors: Sequence[Donor]) -> Donor | None:
     """Return the reference's function that does what one of the port does: the most alike."""
+    own = _plain_name(function)
     return max(donors, default=None,
                key=lambda one: likeness(function, one.function)
-               + (one.function.name == function.name))  # fmt: skip
+               + bool(own and _plain_name(one.function) == own))  # fmt: skip
+
+
+def _plain_name(function: Any) -> str:
+    """Return a function's name without that of the framework; "" of one without a name."""
+    name: str = getattr(function, "name", "")
+    return name.replace("paddle_", "").replace("torch_", "")
 
 
 def _read_settings(
@@ -264,7 +319,15 @@ def find_around(code: Code, line: int) -> Function | None:
 
 
 def find_named(code: Code, name: str) -> Any:
-    """Return the function or class of a qualified name; None if there is none."""
+    """Return the function or class of a qualified name, the module of MODULE; None if there is none."""
+    if name == MODULE:
+        return code.tree
+    if name.startswith(LAMBDA):
+        line = int(name.removeprefix(LAMBDA))
+        found = (
+            node for node in code.nodes if isinstance(node, ast.Lambda) and node.lineno == line
+        )
+        return next(found, None)
     return next((node for known, node in _list_named(code.tree) if known == name), None)
 
 
@@ -288,6 +351,8 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     if function is None:
         return []
     statements = list_statements(function)
+    if region.name == MODULE:
+        statements = [one for one in function.body if _assigns(one, region.names)]
     port = list_imports(code.tree)
     donor = _choose_donor(function, region.donors)
     donors = list_statements(donor.function) if donor is not None else []
@@ -303,20 +368,54 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     called += [name for name in _list_idle(code, function) if name not in called]
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
+    places = dict(met)
+    lacking = _list_unmet(statements, made, places)
     for number, statement in enumerate(statements):
         first = paired.get(number)
         ranked = sorted(made, key=lambda one: -likeness(statement, one))
         others = [one for one in ranked if one is not first]
-        sites.append(Site(code, statement, first, others, numbers, at_hand, called, scope.settings))
+        missing = lacking.get(number, ())
+        sites.append(
+            Site(code, statement, first, others, missing, numbers, at_hand, called, scope.settings)
+        )
     inside = scope.place[0] == region.file
     return sorted(
         sites, key=lambda one: abs(one.statement.lineno - scope.place[1]) if inside else 0
     )
 
 
+def _list_unmet(
+    port: Sequence[Any], donors: Sequence[Any], met: Mapping[int, int]
+) -> dict[int, list[Any]]:
+    """Return the reference's plain statements that the port lacks, by the port's one that follows."""
+    own = {ast.dump(one) for one in port}
+    found: dict[int, list[Any]] = {}
+    last = -1
+    for number in sorted(met):
+        between = donors[last + 1 : met[number]]
+        found[number] = [
+            one
+            for one in between
+            if isinstance(one, (ast.Assign, ast.AugAssign, ast.Expr)) and ast.dump(one) not in own
+        ]
+        last = met[number]
+    return found
+
+
+def _assigns(statement: ast.stmt, names: Collection[str]) -> bool:
+    """Tell whether a statement of a module gives one of these names its value."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    held = {
+        node.id for one in targets if one for node in ast.walk(one) if isinstance(node, ast.Name)
+    }
+    wanted = {name for name in held if name in names or name.startswith("paddle_")}
+    return bool(wanted and getattr(statement, "value", None))
+
+
 def _list_names(code: Code, function: Any) -> list[str]:
     """Return the variables of a function, and the attributes that its class gives `self`."""
-    arguments = [one.arg for one in (*function.args.args, *function.args.kwonlyargs)]
+    given = getattr(function, "args", None)
+    arguments = [one.arg for one in (*given.args, *given.kwonlyargs)] if given else []
     stored = [node.id for node in ast.walk(function)
               if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]  # fmt: skip
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)

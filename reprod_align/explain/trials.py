@@ -4,17 +4,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reprod_align.explain.code import Code
+from reprod_align.explain.code import parse_code
 from reprod_align.explain.edits import Candidate, Site, list_candidates
+from reprod_align.explain.executed import MODULE
 from reprod_align.explain.scope import Region, Scope, list_sites
 
 Texts = Mapping[str, str]
 """file -> its text"""
-_SAID = ("setting", "reference")
+SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
-_LACKING = ("missing-call",)
-_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "number", "name",
-         "missing-summand")  # fmt: skip
+_LACKING = ("missing-call", "missing-statement")
+_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "surplus-statement", "number",
+         "argument", "name", "missing-summand")  # fmt: skip
 """the others, those of few candidates first"""
 _NEAR = 4  # statements
 
@@ -41,7 +42,7 @@ class Files:
 
     def apply(self, texts: Texts, trial: Trial) -> dict[str, str]:
         """Return the texts with an edit made."""
-        code = Code(self.read(trial.file, texts))
+        code = parse_code(self.read(trial.file, texts))
         return {**texts, trial.file: code.splice([trial.candidate.edit])}
 
 
@@ -49,16 +50,13 @@ def list_texts(
     files: Files, scope: Scope, texts: Texts, near_only: bool = False
 ) -> Iterator[tuple[Trial, dict[str, str]]]:
     """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
-    codes: dict[str, Code] = {}
     tried = set[tuple[str, int, int, str]]()
     for trial in list_trials(files, scope, texts, near_only):
         edit = trial.candidate.edit
         key = trial.file, edit.start, edit.end, edit.text
         if key not in tried:
             tried.add(key)
-            if trial.file not in codes:
-                codes[trial.file] = Code(files.read(trial.file, texts))
-            yield trial, {**texts, trial.file: codes[trial.file].splice([edit])}
+            yield trial, files.apply(texts, trial)
 
 
 def list_trials(
@@ -72,20 +70,21 @@ def list_trials(
 
     def sites_of(region: Region) -> list[Site]:
         if region not in known:
-            code = Code(files.read(region.file, texts))
+            code = parse_code(files.read(region.file, texts))
             found = list_sites(scope, region, code)
-            known[region] = [site for site in found if scope.ran(region.file, site.statement)]
+            known[region] = [site for site in found
+                             if region.name == MODULE or scope.ran(region.file, site.statement)]  # fmt: skip
         return known[region]
 
     near = [(region, site) for region in scope.regions[:1] for site in sites_of(region)[:_NEAR]]
     levels = sorted({region.level for region in scope.regions})
     inner = [region for region in scope.regions if region.level in levels[:1]]
     every = scope.regions
-    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(_SAID, None)]
-    rounds += [] if near_only else [(_SAID, inner)]
+    rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
+    rounds += [] if near_only else [(SAID, inner)]
     rounds += [(_LACKING + _REST, None)]
-    rounds += [(_SAID, inner)] if near_only else []
-    rounds += [(_LACKING, inner), (_SAID, every)]
+    rounds += [(SAID, inner)] if near_only else []
+    rounds += [(_LACKING, inner), (SAID, every)]
     rounds += [] if near_only else [((row,), inner) for row in _REST]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every)]

@@ -3,13 +3,15 @@
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import FunctionType
 
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.errors import ReprodError
-from reprod_align.explain.overlay import NotAppliedError, overlaid
+from reprod_align.explain.executed import Ran, note_functions
+from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid
 from reprod_align.explain.trials import Files, Texts
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure
@@ -19,6 +21,7 @@ Fault = tuple[str, str, str]
 """the stage and the place of a finding, and which of the place's values differs first"""
 _LAST = "its output"  # of the values at one place
 MakePort = Callable[[], LocalSide]
+MakeGiven = Callable[[], tuple[LocalSide, Inputs]]
 
 
 @dataclass
@@ -33,10 +36,10 @@ class Bench:
     copy_weights: bool = True
     widened: bool = False
     """whether the models' own requests for float32 are answered with float64"""
-    rebuilds: bool = True
-    """whether the port is a new model each time"""
-    classes: Sequence[type] = ()
-    """of its modules"""
+    make_given: MakeGiven | None = None
+    """makes PyTorch's side and the inputs anew, which no edit may change; None: they are as they are"""
+    live: Sequence[FunctionType] = ()
+    """the functions of the port that exist before it is made anew"""
     files: Files = field(default_factory=Files)
     seconds: float = 0.0
     """that the longest run of the pair has taken"""
@@ -44,8 +47,18 @@ class Bench:
     @contextmanager
     def port_with(self, texts: Texts) -> Iterator[LocalSide]:
         """Yield the port that other texts of its files make. Raises NotAppliedError, or what it raises."""
-        with overlaid(self.files.loaded, texts, self.classes):
+        with self.with_texts(texts):
             yield self.make_port()
+
+    def with_texts(self, texts: Texts) -> AbstractContextManager[None]:
+        """Return the context in which other texts of the port's files are in force."""
+        return overlaid(self.files.loaded, texts, self.live)
+
+    def watch(self, texts: Texts) -> Ran:
+        """Return what runs of the users' code while the pair is judged; from now on it can be edited."""
+        ran = note_functions(lambda: self.judge(texts))
+        self.live = list_live_functions({file for file, _ in ran.port})
+        return ran
 
     def judge(self, texts: Texts, inputs: Inputs | None = None) -> "Outcome":
         """Return which places differ with these texts, of the first stage at which any does."""
@@ -142,8 +155,3 @@ def _read_outcome(report: Report) -> Outcome:
 def _name_value(finding: Finding) -> str:
     """Return which value of its place a finding is about: "its output", "the value it hands to b"."""
     return finding.message.partition(": ")[0]
-
-
-def list_classes(side: LocalSide) -> Sequence[type]:
-    """Return the classes of a model's modules."""
-    return [*{type(module) for _, module in side.fw.modules(side.model)}]

@@ -39,9 +39,7 @@ def fix(
     def make_port() -> LocalSide:
         return paddle_side(make(), paddle_loss, paddle_optimizer, paddle_scheduler)
 
-    return mend_port(
-        reference, make_port, inputs, steps, name_map, copy_weights, rebuilds=make is paddle_model
-    )
+    return mend_port(reference, make_port, inputs, steps, name_map, copy_weights)
 
 
 def _makes_model(value: Any) -> bool:

@@ -8,18 +8,20 @@ from reprod_align.alignment import check_arguments
 from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
-from reprod_align.explain.trials import Trial
-from reprod_align.mending.bench import Bench, Fault, MakePort, Outcome, list_classes
+from reprod_align.explain.trials import SAID, Trial
+from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome
 from reprod_align.mending.patch import make_patch
-from reprod_align.mending.proof import Proof, prove
+from reprod_align.mending.proof import Proof, list_seen, prove
 from reprod_align.mending.result import Mend, Mended
 from reprod_align.mending.search import find_edit
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
+from reprod_align.report import Edit as Found
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
+_AIMS = 3  # findings that are tried, of those that differ first
 
 
 @dataclass
@@ -32,8 +34,8 @@ class Course:
     """each in the text that the ones before it have made"""
     mended: list[Fault] = field(default_factory=list)
     """what they have mended"""
-    left: list[Finding] = field(default_factory=list)
-    """for which no edit was found"""
+    seen: list[Inputs] = field(default_factory=list)
+    """further batches on which an edit must hold before it is taken"""
     has_source: bool = False
     """whether there was any source to edit"""
 
@@ -45,21 +47,20 @@ def mend_port(
     steps: int = 3,
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
-    rebuilds: bool = True,
+    make_given: MakeGiven | None = None,
 ) -> Mended:
     """Return the edits that make a port faithful, and their proof. Its files are left as they are.
 
-    make_port: makes the Paddle side. rebuilds: whether its model is a new one each time, so that what
-    constructors say can be edited. The patch names files from the working directory.
+    make_port: makes the Paddle side, a new model each time if constructors may be edited. The patch names
+    files from the working directory. make_given: makes PyTorch's side and the inputs anew, for the proof
+    that no edit changes them.
     Raises ReprodError if the pair cannot be judged.
     """
     check_inputs(inputs)
     port = make_port()
     check_arguments(steps, name_map, copy_weights, None, reference, port)
-    bench = Bench(
-        reference, make_port, inputs, steps, name_map, copy_weights, rebuilds=rebuilds,
-        classes=() if rebuilds else list_classes(port),
-    )  # fmt: skip
+    given = make_given or (lambda: (reference, inputs))
+    bench = Bench(reference, make_port, inputs, steps, name_map, copy_weights, make_given=given)
     tell("judging the port")
     first = bench.judge_fully({})
     if first.passed:
@@ -71,39 +72,61 @@ def mend_port(
     proof = prove(bench, course.texts) if course.mends else Proof(first)
     edits = tuple(replace(one, level=proof.level) for one in course.mends)
     patch = make_patch(bench.files.loaded, course.texts, Path.cwd())
-    return Mended(first, edits, patch, proof, tuple(course.left), course.texts, course.has_source)
+    left = () if proof.report.passed else tuple(proof.report.findings)
+    return Mended(first, edits, patch, proof, left, course.texts, course.has_source)
 
 
 def _mend_all(bench: Bench, first: Report) -> Course:
     """Find an edit for one finding after another, until none differs or none is found."""
-    course, report = Course(), first
+    course, report = Course(seen=[*list_seen(bench)]), first
     while len(course.mends) < _MOST:
         before = bench.judge(course.texts)
-        if before.passed or not _mend_one(bench, course, report, before):
+        if before.passed:
             break
-        report = bench.judge_fully(course.texts)
-    course.left = [] if report.passed else list(report.findings)
+        if course.mends:
+            report = bench.judge_fully(course.texts)
+        if report.passed or not _mend_one(bench, course, report, before):
+            break
     return course
 
 
 def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> bool:
     """Find an edit for the first finding that has one; tell whether there is any."""
+    ran, sources = bench.watch(course.texts), Sources(course.texts)
     with bench.port_with(course.texts) as port:
         aims = [
             (
                 finding,
                 fault,
-                find_scope(finding, bench.reference, port, report.pairs, Sources(course.texts)),
+                find_scope(finding, bench.reference, port, report.pairs, sources, ran),
             )
             for finding, fault in _list_aims(report, before)
         ]
-    course.has_source = course.has_source or any(scope.regions for *_, scope in aims)
+    course.has_source = course.has_source or any(scope.has_own for *_, scope in aims)
     for finding, fault, scope in aims:
-        found = find_edit(bench, course.texts, scope, fault, before, course.mended, finding.edit)
+        found = find_edit(
+            bench,
+            course.texts,
+            scope,
+            fault,
+            before,
+            course.mended,
+            _read_known(finding),
+            course.seen,
+        )
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True
     return False
+
+
+def _read_known(finding: Finding) -> Found | None:
+    """Return the edit that `align` has found, if it says what the reference says: it is tried first.
+
+    A port that is made anew allows more than a live one.
+    """
+    edit = finding.edit
+    return edit if edit and edit.kind in SAID and edit.column else None
 
 
 def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
@@ -114,7 +137,7 @@ def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:
         for fault in before.faults
         if fault[:2] == (one.stage, one.place)
     ]
-    return aims or [(report.findings[0], fault) for fault in [*before.faults][:1]]
+    return aims[:_AIMS] or [(report.findings[0], fault) for fault in [*before.faults][:1]]
 
 
 def _keep(bench: Bench, course: Course, trial: Trial, finding: Finding, fault: Fault) -> None:

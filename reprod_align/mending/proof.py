@@ -1,11 +1,19 @@
-"""Proves an edit: the pair is faithful with it, on the given batch and on batches that no search has seen."""
+"""Proves an edit: the pair is faithful with it, on the given batch and on batches that no search has seen.
 
+Refused is what differs on any of them, what catches an exception that the port did not catch before, and
+what changes PyTorch's side or the inputs.
+"""
+
+import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from reprod_align.alignment.batches.derive import Batch, derive_batches
+from reprod_align.base.generators import seed_generators
 from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.explain.code import dotted, parse_code
 from reprod_align.explain.trials import Texts
 from reprod_align.mending.bench import Bench
 from reprod_align.model.projection import Projection
@@ -16,6 +24,8 @@ import numpy as np
 
 Level = Literal["safe", "unproven"]
 ENOUGH = 3  # further batches
+_SEEN = 1  # of those derived, by the search
+_SEED_SEEN = 7
 _ALL = 2**31  # examples of a batch: the user's loss may hold as many labels as the given one
 _SEEDS = (101, 102, 103, 104)
 
@@ -30,17 +40,26 @@ class Proof:
     """that no search has seen and that agree, in words"""
     refuted: str = ""
     """the batch on which the pair differs; "" if there is none"""
+    refused: str = ""
+    """why the edits are not allowed, whatever the numbers; "" if they are"""
 
     @property
     def level(self) -> Level:
         """safe: the pair is faithful on the given batch and on at least three others."""
-        done = self.report.passed and not self.refuted and len(self.batches) >= ENOUGH
+        done = (
+            self.report.passed
+            and not (self.refuted or self.refused)
+            and len(self.batches) >= ENOUGH
+        )
         return "safe" if done else "unproven"
 
 
 def prove(bench: Bench, texts: Texts) -> Proof:
     """Judge the pair with these texts on the given batch, then on others in both modes."""
     report = bench.judge_fully(texts)
+    refused = refuse(bench, texts)
+    if refused:
+        return Proof(report, refused=refused)
     agreeing: list[str] = []
     if report.passed:
         for words, inputs in list_unseen(bench):
@@ -50,8 +69,72 @@ def prove(bench: Bench, texts: Texts) -> Proof:
     return Proof(report, tuple(agreeing))
 
 
+def refuse(bench: Bench, texts: Texts) -> str:
+    """Return why edits are not allowed, whatever the numbers; "" if they are."""
+    before = {file: bench.files.read(file, {}) for file in texts}
+    if any(_count_catches(texts[file]) > _count_catches(before[file]) for file in texts):
+        return "an edit catches an exception"
+    plain = _read_given(bench, {})
+    if plain == _read_given(bench, {}) and plain != _read_given(bench, texts):
+        return "an edit changes PyTorch's side or the inputs"
+    return ""
+
+
+def _count_catches(text: str) -> int:
+    """Return how many places of a text catch exceptions."""
+    return sum(
+        isinstance(node, ast.ExceptHandler)
+        or (isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "suppress")
+        for node in parse_code(text).nodes
+    )
+
+
+def _read_given(bench: Bench, texts: Texts) -> str:
+    """Return what only the same inputs and the same reference give, made anew with these texts in force."""
+    if bench.make_given is None:
+        return ""
+    seed_generators(0)
+    with bench.reference.working("float64", bench.widened):
+        weights = bench.reference.values()
+    try:
+        with bench.with_texts(texts):
+            reference, inputs = bench.make_given()
+            objective = None if reference.loss is not None else Projection()
+            with reference.working("float64", bench.widened):
+                reference.load(weights)  # a model may be drawn anew
+                run = reference.run(inputs, True, KeyedDraws(0, {}), "ends", objective)
+                steps = (
+                    reference.train(inputs, 1, [KeyedDraws(0, {})], objective)
+                    if reference.optimizer
+                    else []
+                )
+    except Exception as error:  # whatever the user's code raises then
+        return f"{type(error).__name__}: {error}"
+    arrays = inputs.values() if isinstance(inputs, Mapping) else inputs
+    given = [np.asarray(array).tobytes() for array in arrays]
+    moved = [array.tobytes() for step in steps for array in step.tensors.values()]
+    return repr((run.digest(), given, moved))
+
+
+def list_seen(bench: Bench) -> Iterator[Inputs]:
+    """Yield the batches on which the search tries what mends the given one; the proof takes others."""
+    yield from islice((inputs for _, inputs in _derive(bench)), _SEEN)
+    inputs = redraw(bench.inputs, _SEED_SEEN)
+    if _runs(bench, inputs):
+        yield inputs
+
+
 def list_unseen(bench: Bench) -> Iterator[tuple[str, Inputs]]:
     """Yield batches that the reference accepts: of other lengths, masks and counts, and of other values."""
+    yield from islice(_derive(bench), _SEEN, None)
+    for seed in _SEEDS:
+        inputs = redraw(bench.inputs, seed)
+        if _runs(bench, inputs):
+            yield f"with other values, drawn from seed {seed}", inputs
+
+
+def _derive(bench: Bench) -> Iterator[tuple[str, Inputs]]:
+    """Yield the batches that `align` derives and the reference accepts, in words."""
 
     def accepts(batch: Batch) -> bool:
         return (
@@ -63,10 +146,6 @@ def list_unseen(bench: Bench) -> Iterator[tuple[str, Inputs]]:
 
     for batch in derive_batches(bench.inputs, accepts, _ALL):
         yield batch.words, batch.inputs
-    for seed in _SEEDS:
-        inputs = redraw(bench.inputs, seed)
-        if _runs(bench, inputs):
-            yield f"with other values, drawn from seed {seed}", inputs
 
 
 def redraw(inputs: Inputs, seed: int) -> Inputs:

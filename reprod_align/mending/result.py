@@ -42,7 +42,8 @@ class Mend:
     def __str__(self) -> str:
         """Return the edit in one line."""
         before, after = (" ".join(text.split()) for text in (self.before, self.after))
-        return f"{self.where}: `{before}` becomes `{after}`"
+        made = f"becomes `{after}`" if after else "is taken out"
+        return f"{self.where}: `{before}` {made}"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Mended:
     @property
     def passed(self) -> bool:
         """Whether the port is faithful at the end."""
-        return self.proof.report.passed and not self.proof.refuted
+        return self.proof.report.passed and not (self.proof.refuted or self.proof.refused)
 
     def summary(self) -> str:
         """Return the result as text: the verdict, the edits, what is left, the patch."""
@@ -99,7 +100,9 @@ class Mended:
     def _tell_proof(self) -> Iterator[str]:
         """Yield what the edits were tried on."""
         proof = self.proof
-        if proof.refuted:
+        if proof.refused:
+            yield f"refused: {proof.refused}"
+        elif proof.refuted:
             yield f"on another batch, {proof.refuted}, the pair still differs"
         elif self.edits and self.passed:
             named = shorten(proof.batches, _NAMED)
@@ -116,5 +119,6 @@ class Mended:
             "patch": self.patch,
             "batches": list(self.proof.batches),
             "refuted": self.proof.refuted,
+            "refused": self.proof.refused,
             "left": list(self.left),
         })  # fmt: skip

@@ -1,18 +1,23 @@
 """Looks for the edit with which a fault is gone: the likeliest candidates first, each tried in memory."""
 
 import time
-from collections.abc import Collection, Iterator
-from itertools import islice
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain, islice
 
 from reprod_align.base.progress import tell
+from reprod_align.explain.code import Edit as Span
+from reprod_align.explain.code import parse_code
+from reprod_align.explain.edits import Candidate
 from reprod_align.explain.scope import Scope
 from reprod_align.explain.trials import Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
+from reprod_align.mending.probe import make_probe
+from reprod_align.model.side import Inputs
 from reprod_align.report import Edit
 
-MOST_RUNS = 600  # of the pair, for one fault
-MOST_SECONDS = 240.0
+MOST_RUNS = 1500  # of the port, for one fault
+MOST_SECONDS = 60.0  # of a processor, in each copy of the process
 _MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
 _PATIENCE = 20.0  # seconds for one run, at least; the next: times a run of the port as it is
 _SLOWER = 20.0
@@ -26,45 +31,55 @@ def find_edit(
     before: Outcome,
     mended: Collection[Fault],
     known: Edit | None = None,
+    seen: Sequence[Inputs] = (),
 ) -> tuple[Trial, Outcome] | None:
     """Return the first edit with which the fault is gone, and what is left then; None if none is found.
 
     before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
-    has found, which is tried first.
+    has found, which is tried first. seen: further batches on which the fault must be gone too.
     """
-    began = time.monotonic()
+    probe = make_probe(bench, texts, fault)
     patience = max(_PATIENCE, _SLOWER * bench.seconds)
 
-    def list_most() -> Iterator[tuple[Trial, Texts]]:
-        every = list(islice(list_texts(bench.files, scope, texts), MOST_RUNS))
-        return iter(sorted(every, key=lambda one: not _is(one[0], known)))
+    first = [] if known is None else [_make_trial(bench, texts, known)]
 
-    found = try_in_order(
-        list_most, lambda task: (task[0], bench.judge(task[1])), bench.use_one_thread, patience
-    )
+    def list_most() -> Iterator[tuple[Trial, Texts]]:
+        given = ((one, bench.files.apply(texts, one)) for one in first)
+        return islice(chain(given, list_texts(bench.files, scope, texts)), MOST_RUNS)
+
+    def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
+        looks = probe is None or probe.may_mend(task[1])
+        outcome = bench.judge(task[1]) if looks else Outcome()
+        return task[0], outcome, time.process_time()
+
+    found = try_in_order(list_most, work, bench.use_one_thread, patience)
     other: tuple[Trial, Outcome] | None = None
     last = MOST_RUNS
     for number, answer in found:
         tell(f"{fault[1]}: edit {number + 1}")
-        if answer is not None and answer[1].mends(before, fault, mended):
-            return answer  # type: ignore[no-any-return]
-        if other is None and answer is not None:
-            if answer[1].mends(before, fault, mended, uncovers=True):
-                other, last = answer, min(last, number + _MORE)
-        if number >= last or time.monotonic() - began > MOST_SECONDS:
+        if answer is not None:
+            trial, outcome, spent = answer
+            if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
+                return trial, outcome
+            if other is None and outcome.mends(before, fault, mended, uncovers=True):
+                other, last = (trial, outcome), min(last, number + _MORE)
+            if spent > MOST_SECONDS:
+                break
+        if number >= last:
             break
     return other
 
 
-def _is(trial: Trial, edit: Edit | None) -> bool:
-    """Tell whether a trial makes this edit, if it says what the reference says.
+def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterable[Inputs]) -> bool:
+    """Tell whether a fault is gone on further batches too: an edit that fits the given one is none."""
+    made = bench.files.apply(texts, trial)
+    outcomes = (bench.judge(made, inputs) for inputs in seen)
+    return all(outcome.ran and fault not in outcome.faults for outcome in outcomes)
 
-    A port that is made anew allows more of what the reference says than a live one.
-    """
-    one = trial.candidate
-    place = (trial.file, one.line, one.before, one.after)
-    return (
-        edit is not None
-        and edit.kind == "reference"
-        and place == (edit.file, edit.line, edit.before, edit.after)
-    )
+
+def _make_trial(bench: Bench, texts: Texts, edit: Edit) -> Trial:
+    """Return the trial of an edit that `align` has found."""
+    code = parse_code(bench.files.read(edit.file, texts))
+    start = code.offset(edit.line, edit.column)
+    span = Span(start, code.offset(edit.last_line, edit.last_column), edit.after)
+    return Trial(edit.file, Candidate(edit.kind, span, edit.line, edit.before, edit.after))

@@ -18,9 +18,11 @@ CASES = {
     "reference, one that is too many": ("y = N(8, b=1)", "y = N(8)", {}, "reference", "y = N(8)"),
     "elsewhere": (
         "y = f(x)", "", {"others": ast.parse("z = f(h)").body}, "elsewhere", "y = f(h)"),
-    "setting": ("y = nn.Norm(8)", "", {"settings": {"eps": 1e-12}}, "setting", "y = nn.Norm(8, eps=1e-12)"),
+    "setting": (
+        "y = nn.Norm(8)", "", {"settings": {"eps": 1e-12}}, "setting", "y = nn.Norm(8, epsilon=1e-12)"),
     "setting, another value": (
-        "y = nn.Norm(8, eps=1e-5)", "", {"settings": {"eps": 1e-12}}, "setting", "y = nn.Norm(8, eps=1e-12)"),
+        "y = nn.Norm(8, epsilon=1e-5)", "", {"settings": {"eps": 1e-12}}, "setting",
+        "y = nn.Norm(8, epsilon=1e-12)"),
     "missing call": ("y = f(x)", "", {"called": ["self.g"]}, "missing-call", "y = self.g(f(x))"),
     "number": ("y = x * 0.5", "", {}, "number", "y = x * 1.0"),
     "number, negative": ("y = f(x, -2)", "", {}, "number", "y = f(x, -1)"),
@@ -41,6 +43,15 @@ CASES = {
     "surplus argument": ("y = f(x, axis=1)", "", {}, "surplus", "y = f(x)"),
     "surplus summand": ("y = a + b", "", {}, "surplus", "y = a"),
     "name": ("y = f(key)", "", {"names": ["key", "query"]}, "name", "y = f(query)"),
+    "argument, of the table of APIs": (
+        "y = F.gelu(x)", "", {}, "argument", "y = F.gelu(x, approximate=True)"),
+    "argument, a variable": (
+        "y = self.f(x)", "", {"names": ["mask"]}, "argument", "y = self.f(x, mask=mask)"),
+    "surplus transpose": ("y = w.T", "", {}, "surplus", "y = w"),
+    "surplus statement": ("x = f(x)", "", {}, "surplus-statement", "pass"),
+    "missing statement": (
+        "y = f(x)", "", {"missing": ast.parse("x = g(x)").body}, "missing-statement",
+        "x = g(x)\ny = f(x)"),
     "missing summand": ("y = f(x)", "", {"names": ["x"]}, "missing-summand", "y = f(x) + x"),
 }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.mending.bench import Outcome, list_classes
+from reprod_align.mending.bench import Outcome
 from tests.mending.pairs import open_bench, write_pair
 
 NORM = ("forward", "norm", "its output")
@@ -47,11 +47,6 @@ def test_another_value_of_the_same_place_counts_only_if_asked_for() -> None:
 
 def test_what_was_mended_may_not_come_back() -> None:
     assert not outcome(NORM).mends(outcome(NORM, MODEL), MODEL, mended=[NORM])
-
-
-def test_the_classes_of_a_model_are_known(tmp_path: Path) -> None:
-    with open_bench(write_pair(tmp_path)) as bench:
-        assert {"Net", "Linear"} <= {kind.__name__ for kind in list_classes(bench.make_port())}
 
 
 def test_both_frameworks_compute_in_one_thread(tmp_path: Path) -> None:

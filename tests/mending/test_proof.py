@@ -2,14 +2,22 @@
 
 from pathlib import Path
 
-from reprod_align.mending.proof import ENOUGH, Proof, list_unseen, prove, redraw
+from reprod_align.mending.bench import Bench
+from reprod_align.mending.proof import ENOUGH, Proof, list_unseen, prove, redraw, refuse
+from reprod_align.pair.file import PairFile, open_file
 from reprod_align.report import Check, Report
 from tests.mending.pairs import open_bench, write_pair
 
 import numpy as np
 import pytest
 
-SEEN = "+ x * (1.0 if x.shape[1] == 5 and float(x.sum()) > {} else 0.5)  # the residual"
+OPTIMIZER = """
+
+def torch_optimizer(model):
+    import torch
+
+    return torch.optim.SGD(model.parameters(), 0.125)
+"""
 
 
 def test_a_right_edit_is_proven_on_three_batches_at_least(tmp_path: Path) -> None:
@@ -53,6 +61,7 @@ def test_too_few_batches_leave_an_edit_unproven() -> None:
     assert Proof(faithful, ("a", "b", "c")).level == "safe"
     assert Proof(faithful, ("a", "b")).level == "unproven"
     assert Proof(faithful, ("a", "b", "c"), "with length 4").level == "unproven"
+    assert Proof(faithful, ("a", "b", "c"), refused="it catches an exception").level == "unproven"
 
 
 @pytest.mark.parametrize("kind", ["ids", "mask", "floats", "scalar"])
@@ -71,3 +80,53 @@ def test_values_are_drawn_from_those_that_are_given(kind: str) -> None:
         assert {tuple(row) for row in made} == {tuple(row) for row in given}
     if kind == "floats":
         assert (made != given).all()
+
+
+def test_an_edit_that_catches_an_exception_is_refused(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "a summand left out")
+    with open_bench(path) as bench:
+        before = bench.files.read(str(path), {})
+        line = "            return paddle.tanh(self.out(mixed))  # the residual"
+        caught = f"            try:\n    {line}\n            except ValueError:\n                return x"
+        after = before.replace(line, caught)
+        assert after != before
+        assert refuse(bench, {str(path): after}) and not refuse(bench, {str(path): before})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.tanh(self.out", "torch.sigmoid(self.out"),  # the reference's forward pass
+        ("nn.LayerNorm(6, eps=1e-12)", "nn.LayerNorm(6, eps=1e-3)"),  # and its constructor
+        ("torch_loss(output):\n    return (output**2)", "torch_loss(output):\n    return output"),
+        ("SGD(model.parameters(), 0.125)", "SGD(model.parameters(), 0.5)"),
+        ("size=(3, 5, 6)", "size=(3, 4, 6)"),  # the inputs
+    ],
+)  # fmt: skip
+def test_an_edit_of_the_reference_or_of_the_inputs_is_refused(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    path = write_pair(tmp_path)
+    path.write_text(path.read_text() + OPTIMIZER)
+    with open_file(path, PairFile) as file:
+        bench = Bench(
+            file.side("torch"), lambda: file.side("paddle"), file.inputs(), **file.settings(),
+            make_given=lambda: (file.side("torch"), file.inputs()),
+        )  # fmt: skip
+        text = bench.files.read(str(path), {})
+        assert text.count(before) == 1
+        assert refuse(bench, {str(path): text.replace(before, after)})
+        port = text.replace("epsilon=1e-12", "epsilon=1e-3")
+        assert not refuse(bench, {str(path): port})
+
+
+def test_a_number_of_the_batch_is_refuted_by_another_batch(tmp_path: Path) -> None:
+    path = write_pair(tmp_path)
+    with open_bench(path) as bench:
+        before = bench.files.read(str(path), {})
+        after = before.replace(
+            "@ h\n            return paddle", "@ h * (x.shape[1] / 5)\n            return paddle"
+        )
+        assert after != before and bench.judge({str(path): after}).passed
+        found = prove(bench, {str(path): after})
+    assert (found.refuted or not found.report.passed) and found.level == "unproven"
