@@ -61,7 +61,7 @@ class KeyedDraws:
         wanted = self.asked.get(key, tuple(shape))
         return lay_out(draw, source, wanted, tuple(shape))
 
-    def _begin(self, shape: Shape) -> tuple[tuple[Place, int], np.random.Generator]:
+    def _begin(self, shape: Shape) -> tuple[tuple[CallKey, int], np.random.Generator]:
         """Note a draw; return its key, and the generator that is its alone."""
         place = self._paired_place()
         key = place, self._counts[place]
