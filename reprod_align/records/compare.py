@@ -15,7 +15,6 @@ from typing import Any
 
 from reprod_align.base.difference import Array, Gap, divide, index_at, parts
 from reprod_align.base.local import Allowance, find_beyond
-from reprod_align.base.predictions import count_flips, is_named_scores
 from reprod_align.records.diff import (
     INEXACT,
     KINDS,
@@ -106,6 +105,17 @@ def _read_arrays(record: Mapping[Any, npt.ArrayLike]) -> dict[str, Array]:
     return found
 
 
+def _describe_flips(key: str, expected: Array, actual: Array, rule: Rule) -> str:
+    """Return how many predictions flip, if the key is called scores; "" if none does."""
+    from reprod_align.base.predictions import count_flips, is_named_scores
+
+    if not is_named_scores(key, expected):
+        return ""
+    flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
+    rows = expected.size // expected.shape[-1]
+    return f"{flips} of {rows} predictions flip, and not between equal scores" if flips else ""
+
+
 def _judge(
     key: str, expected: Array, actual: Array, rule: Rule, measured: Difference | None
 ) -> KeyResult:
@@ -124,12 +134,8 @@ def _judge(
     allowance = Allowance(rule.max_rel, rule.floor, rule.spread)
     local = find_beyond(expected, actual, allowance, whole) if inexact and whole.ok else None
     reason = _describe_fault(measured, whole, local, rule)
-    if not reason and math.isfinite(rule.max_rel) and is_named_scores(key, expected):
-        flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
-        rows = expected.size // expected.shape[-1]
-        reason = (
-            f"{flips} of {rows} predictions flip, and not between equal scores" if flips else ""
-        )
+    if not reason and math.isfinite(rule.max_rel):
+        reason = _describe_flips(key, expected, actual, rule)
     exceeds = _exceed(measured.mean_abs, rule.mean_abs), _exceed(whole.difference, whole.tolerance)
     return KeyResult(
         key=key,
