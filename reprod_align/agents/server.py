@@ -5,11 +5,9 @@ What it is doing is reported as progress.
 """
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +16,7 @@ from reprod_align.agents.calls import Root, make_words
 from reprod_align.base.json import parse_json
 from reprod_align.base.progress import LINES, MARK, PROGRESS
 from reprod_align.errors import ReprodError, one_line
+from reprod_align.pair.remote import end_group
 
 import anyio
 from anyio.streams.text import TextReceiveStream
@@ -111,8 +110,7 @@ async def run_command(root: Root, tool: str, given: Mapping[str, Any]) -> dict[s
             reading.start_soon(_follow, process.stderr, said, context)
         await process.wait()
     finally:  # done, failed or cancelled
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        end_group(process.pid)
         with anyio.CancelScope(shield=True):
             await process.wait()
     return _describe(process.returncode, "".join(printed), said)

@@ -329,9 +329,8 @@ def _subtraction(ours: np.dtype[Any], theirs: np.dtype[Any]) -> Callable[[Array,
         return _subtract_integers
     if kinds <= set("iuf"):
         return _subtract
-    wide = np.result_type(
-        ours, theirs, np.float64
-    )  # booleans and complex: numpy takes one dtype alone
+    # booleans and complex numbers: numpy subtracts them in one dtype alone
+    wide = np.result_type(ours, theirs, np.float64)
     return lambda ours, theirs: _subtract(ours.astype(wide), theirs.astype(wide))
 
 

@@ -4,7 +4,6 @@ import json
 import os
 import resource
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from reprod_align.contract.refusal import REFUSALS, Refusal
 from reprod_align.contract.terms import Terms
 from reprod_align.model.side import Inputs
 from reprod_align.pair.file import Framework
-from reprod_align.pair.remote import Launch, RemoteSide
+from reprod_align.pair.remote import Launch, RemoteSide, end_group
 
 _PACKAGE: Final = Path(__file__).resolve().parents[1]
 START: Final = (
@@ -72,7 +71,7 @@ class ProofSide(RemoteSide):
                 launch = Launch(
                     (*_isolate(self._guarded), python, "-IB", "-c", START, str(_PACKAGE.parent),
                      "reprod_align.contract.child", json.dumps(options)),
-                    make_environment(self.folder),
+                    clear_environment(self.folder),
                     self.folder / "work",
                     (theirs,),
                     partial(limit_process, terms.megabytes * 2**20),
@@ -90,8 +89,7 @@ class ProofSide(RemoteSide):
 
     def __exit__(self, *error: object) -> None:
         """End the process, and all that it started, and remove its folder."""
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        end_group(self._process.pid)
         super().__exit__(*error)
         self._kept.close()
 
@@ -143,7 +141,7 @@ class ProofSide(RemoteSide):
         self._ask("restore", str(place))
 
 
-def make_environment(folder: Path) -> dict[str, str]:
+def clear_environment(folder: Path) -> dict[str, str]:
     """Return the environment of a process that works in `folder`: nothing of ours that it does not need."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     places = {"HOME": str(folder), "TMPDIR": str(folder), "XDG_CACHE_HOME": str(folder)}

@@ -18,8 +18,9 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Any, Final
 
 from reprod_align.base.text import count
-from reprod_align.contract.process import START, limit_process, make_environment
+from reprod_align.contract.process import START, clear_environment, limit_process
 from reprod_align.errors import MissingInputError, ReprodError, join_lines, one_line
+from reprod_align.pair.remote import end_group
 from reprod_align.records.compare import compare_records
 from reprod_align.records.made import digest
 from reprod_align.records.record import load_record, unread_items
@@ -212,7 +213,7 @@ def _run_script(folder: Path, command: Command, python: str, seconds: float) -> 
     with TemporaryFile() as said:
         try:
             process = subprocess.Popen(
-                words, cwd=code, env=make_environment(folder), stdin=subprocess.DEVNULL,
+                words, cwd=code, env=clear_environment(folder), stdin=subprocess.DEVNULL,
                 stdout=said, stderr=said, preexec_fn=partial(limit_process, _MEMORY),
             )  # fmt: skip
         except OSError as error:
@@ -222,22 +223,15 @@ def _run_script(folder: Path, command: Command, python: str, seconds: float) -> 
         except subprocess.TimeoutExpired:
             return f"did not end within {seconds:g} s"
         finally:
-            end_group(process)
+            end_group(process.pid)
+            process.kill()  # where it leads no group yet
+            process.wait()
         said.seek(0)
         lines = [one.strip() for one in said.read().decode(errors="replace").splitlines()]
     if ended == 0:
         return ""
     last = next((line for line in reversed(lines) if line), "without a word")
     return f"ended with exit code {ended}: {one_line(last)[:200]}"
-
-
-def end_group(process: "subprocess.Popen[bytes]") -> None:
-    """End a process and all that it started."""
-    try:
-        os.killpg(process.pid, 9)
-    except (ProcessLookupError, PermissionError):
-        process.kill()
-    process.wait()
 
 
 def _check_sources(submission: Submission, code: Path, steps: set[str], findings: Findings) -> None:

@@ -217,6 +217,12 @@ def describe_code(code: int) -> str:
     return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
+def end_group(pid: int) -> None:
+    """End the group of processes that a process leads: itself, and all that it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
 class _Timer:
     """Ends a process after so many seconds, never where they are None."""
 

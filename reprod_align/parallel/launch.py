@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from reprod_align.errors import ReprodError
-from reprod_align.pair.remote import make_environment
+from reprod_align.pair.remote import end_group, make_environment
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel.mesh import Mesh
 from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH
@@ -232,8 +232,7 @@ class Ranks:
             with suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         if self._launcher is not None:
-            with suppress(OSError):
-                os.killpg(self._launcher.pid, signal.SIGKILL)
+            end_group(self._launcher.pid)
             self._launcher.wait()
         shutil.rmtree(self._folder, ignore_errors=True)
         if self._own_logs:

@@ -1,6 +1,5 @@
 """The ranks of a parallel run: how many for which purpose, and which rank stands where."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -87,11 +86,6 @@ def parse_mesh(text: str) -> Mesh:
             f"--parallel {text[:40]!r}: one rank is no parallel run: give tp=2 or dp=2"
         )
     return mesh
-
-
-def count_elements(shape: Sequence[int]) -> int:
-    """Return how many elements a shape has."""
-    return math.prod(shape)
 
 
 def find_order(whole: dict[str, Array], seen: Sequence[dict[str, Array]]) -> Array:

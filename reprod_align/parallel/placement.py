@@ -29,11 +29,6 @@ class Placement:
     padded: int = 0
     """along `tp`, with the padding"""
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether every rank holds all of it."""
-        return self.dp is None and self.tp is None
-
     def gather(self, parts: Sequence[Array], mesh: Mesh) -> Array:
         """Return the whole from what the ranks hold, in the order of the ranks."""
         replicas = [self._gather_parts(parts[at : at + mesh.tp], mesh)

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from reprod_align.contract import script
-from reprod_align.contract.process import can_unshare, describe_isolation, make_environment
+from reprod_align.contract.process import can_unshare, clear_environment, describe_isolation
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_environment_of_a_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFERENCE", "secret")
     monkeypatch.setenv("PYTHONPATH", "secret")
-    made = make_environment(tmp_path)
+    made = clear_environment(tmp_path)
     assert "secret" not in made.values() and made["HOME"] == str(tmp_path)
     assert any("network" in one for one in describe_isolation())
     assert can_unshare() in (True, False)

@@ -2,7 +2,6 @@
 
 import ast
 import os
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,8 +14,6 @@ from typing import Any, Final
 from reprod_align.explain.code import Code, dotted
 from reprod_align.porting.gathering.executed import Executed
 from reprod_align.porting.gathering.reading import read_names
-
-_USES_TORCH = re.compile(r"^\s*(import torch\b|from torch\b)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -54,11 +51,6 @@ class Module:
     path: Path
     code: Code
     _imports: dict[str, Import] = field(default_factory=dict)
-
-    @cached_property
-    def uses_torch(self) -> bool:
-        """Whether its text imports PyTorch."""
-        return _USES_TORCH.search(self.code.text) is not None
 
     @cached_property
     def _bound(self) -> dict[str, list[ast.stmt]]:
