@@ -16,8 +16,8 @@ from mkdocs.structure.pages import Page
 CHINESE = "_cn.md"
 FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)")
-NODE = re.compile(r'^ +(\w+)\["(?:<b>)?(.*?)(?:</b>)?(?:<br/>(.*))?"\]$', re.MULTILINE)
-ARROW = re.compile(r"^ +(\w+) --> (\w+)$", re.MULTILINE)
+NODE = re.compile(r'^ +(\w+)[\[{]"(?:<b>)?(.*?)(?:</b>)?(?:<br/>(.*))?"[\]}]$', re.MULTILINE)
+ARROW = re.compile(r" --(?: (\S+) --)?> ")
 SHOWN = {".py": "python", ".sh": "bash", ".yml": "yaml", ".toml": "toml", ".txt": "text"}
 
 
@@ -80,12 +80,25 @@ def on_page_read_source(page: Page, config: MkDocsConfig) -> str | None:
     return f"{front}# {at}\n\n`````{SHOWN[Path(at).suffix]}\n{page.file.content_string}\n`````\n"
 
 
+def list_arrows(graph: str) -> Iterator[tuple[str, str, str]]:
+    """Yield start, word and end of the arrows of a Mermaid graph: `a --> b --> c`, `a -- word --> b`."""
+    for line in graph.splitlines():
+        parts = ARROW.split(line.strip())
+        for at in range(0, len(parts) - 2, 2):
+            yield parts[at], parts[at + 1] or "", parts[at + 2]
+
+
 def tabulate_graph(graph: str) -> str:
     """Return a Mermaid graph as a table: its library would have to come from elsewhere."""
     names = {key: name for key, name, _ in NODE.findall(graph)}
+    arrows = [*list_arrows(graph)]
     rows = [f"| {' | '.join(row)} |" for row in (["", "", "→"], ["---"] * 3)]
     for key, name, note in NODE.findall(graph):
-        to = ", ".join(names[end] for start, end in ARROW.findall(graph) if start == key)
+        to = ", ".join(
+            f"{word}: {names[end]}" if word else names[end]
+            for start, word, end in arrows
+            if start == key
+        )
         rows.append(f"| `{name}` | {note.replace('<br/>', ', ')} | {to} |")
     return "\n".join(["", *rows, ""])
 
