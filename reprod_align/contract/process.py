@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from reprod_align.backends.recipes import Recipe
 from reprod_align.contract.guard import ARMED
+from reprod_align.contract.lookups import Lookup
 from reprod_align.contract.refusal import REFUSALS, Refusal
 from reprod_align.contract.terms import Terms
 from reprod_align.model.side import Inputs
@@ -29,6 +30,7 @@ START: Final = (
     "runpy.run_module(module, run_name='__main__', alter_sys=True)"
 )
 """what `python -I -c` runs: this package, and nothing that lies beside it"""
+_LOOKUPS: Final = "lookups.json"
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
                 "LD_LIBRARY_PATH", "TZ")  # fmt: skip
 """of the environment; a process of a proof gets nothing else of it"""
@@ -38,7 +40,12 @@ class ProofSide(RemoteSide):
     """One side of a proof. Use it as a context manager."""
 
     def __init__(
-        self, terms: Terms, framework: Framework, recipe: Recipe | None, python: str
+        self,
+        terms: Terms,
+        framework: Framework,
+        recipe: Recipe | None,
+        python: str,
+        lookups: Sequence[Lookup] = (),
     ) -> None:
         """Copy the side's files into a folder of their own, and start a process that works there."""
         self.armed = False
@@ -66,7 +73,10 @@ class ProofSide(RemoteSide):
                 "pipe": theirs,
                 "packages": terms.packages,
                 "recipe": asdict(recipe) if recipe else None,
+                "lookups": str(self.folder / _LOOKUPS) if self._guarded else "",
             }
+            text = json.dumps([[one.place, one.name, one.use] for one in lookups])
+            (self.folder / _LOOKUPS).write_text(text)
             try:
                 launch = Launch(
                     (*_isolate(self._guarded), python, "-IB", "-c", START, str(_PACKAGE.parent),

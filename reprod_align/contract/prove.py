@@ -12,6 +12,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -30,6 +31,7 @@ from reprod_align.contract.answers import (
     run_once,
 )
 from reprod_align.contract.draws import draw_batch
+from reprod_align.contract.lookups import Lookup
 from reprod_align.contract.process import ProofSide, describe_isolation
 from reprod_align.contract.proof import Proof, Stage
 from reprod_align.contract.refusal import Refusal, keep_distinct
@@ -53,8 +55,12 @@ _PAIRING = (
     0  # the seed of the batch that tells the order of calls: known to all, and compared by none
 )
 _CHECKPOINT = "checkpoint.pdparams"
+_MOVED = "outputs, other weights"
 _TRIES = 24  # pairings that names and shapes allow
 _BROKEN = 3  # layers that are made to fail
+_NARROW = 1e-4  # relative: of float32 outputs, at least
+_ROUNDINGS = 64  # of the reference's own rounding in float32
+_FAR = 100  # tolerances: by less, other weights may only have grown a rounding
 Tell = Callable[[str], None]
 Start = Callable[[Terms, Recipe | None, Framework], ProofSide]
 
@@ -87,9 +93,11 @@ def prove(
     proof.refusals += _check_digests(terms, agreed)
     if not proof.refusals:
         tell("reading the port's source")
-        proof.refusals += screen_files(terms.port_files, terms.packages)
+        refusals, lookups = screen_files(terms.port_files, terms.packages)
+        proof.refusals += refusals
     if not proof.refusals:
-        _Prover(terms, proof, start or partial(_start, python), tell).run()
+        begin = start or partial(_start, python, lookups)
+        _Prover(terms, proof, begin, tell).run()
         proof.refusals += _check_unchanged(terms, proof)
     proof.refusals[:] = keep_distinct(proof.refusals)
     proof.seconds = time.monotonic() - begun
@@ -98,9 +106,13 @@ def prove(
 
 
 def _start(
-    python: tuple[str, str], terms: Terms, recipe: Recipe | None, framework: Framework
+    python: tuple[str, str],
+    lookups: Sequence[Lookup],
+    terms: Terms,
+    recipe: Recipe | None,
+    framework: Framework,
 ) -> ProofSide:
-    return ProofSide(terms, framework, recipe, python[framework == "paddle"])
+    return ProofSide(terms, framework, recipe, python[framework == "paddle"], lookups)
 
 
 def _check_digests(terms: Terms, agreed: str) -> list[Refusal]:
@@ -194,7 +206,15 @@ class _Prover:
         places = {place: place for place in pairing.places.values()}
         with self.start("torch") as side:
             with side.working("float64"):
-                return ask(side, self.questions, known.weights, moved, places)
+                answers = ask(side, self.questions, known.weights, moved, places)
+            answers.narrow = self._ask_narrow(side, known.weights)
+        return answers
+
+    def _ask_narrow(self, side: ProofSide, weights: Weights) -> Outputs:
+        """Return the outputs of the first batch in float32, which users run and float64 does not show."""
+        with side.working("float32"):
+            side.load(weights)
+            return run_once(side, self.questions.list_batches()[0]).outputs
 
     # ------------------------------------------------------------------ the port
 
@@ -207,6 +227,10 @@ class _Prover:
                 self.proof.refusals += side.list_refusals()
                 if not side.armed:  # before any code of the port ran
                     raise CannotStart(str(error)) from error
+                raise
+            except ReprodError:
+                with suppress(ReprodError):  # what it changed may be why it fails
+                    self.proof.refusals += side.list_changes()
                 raise
             finally:
                 self.proof.refusals += side.list_refusals()
@@ -227,21 +251,19 @@ class _Prover:
             self._break_layers(side)
             checkpoint = side.save(_CHECKPOINT) if self.terms.round_trip else None
             names, info = side.saved_names(), side.describe()
+        answers.narrow = self._ask_narrow(side, first)
         self.proof.refusals += side.list_changes()
         if checkpoint is not None:
             self._come_back(checkpoint, names, info, first)
         return pairing, answers
 
     def _pair(self, side: ProofSide, known: _Structure) -> Pairing | None:
-        """Pair the tensors by name, or by the order of calls; a failed stage where some are left."""
+        """Pair the tensors by names and the order of calls; a failed stage where some are left."""
         info, held = side.describe(), side.values()
         torch = collect_evidence(known.info, known.order, known.weights, "PyTorch")
-        paddle = collect_evidence(info, [], held, "Paddle")
+        order = list_calls(run_once(side, draw_batch(self.terms.inputs, _PAIRING, 0)))
+        paddle = collect_evidence(info, order, held, "Paddle")
         match = match_models(torch, paddle, self.terms.name_map)
-        if match.torch_left or match.paddle_left or match.doubts:
-            order = list_calls(run_once(side, draw_batch(self.terms.inputs, _PAIRING, 0)))
-            paddle = paddle.called_in(order)
-            match = match_models(torch, paddle, self.terms.name_map)
         pairing = self._choose_pairing(side, known, match, torch, paddle)
         used = self._find_used(side, match.paddle_left, held)
         left = [*match.torch_left, *(f"{name} (Paddle)" for name in used)]
@@ -340,7 +362,9 @@ class _Prover:
         self._look_for_tricks(expected, given)
         for number, (ours, theirs) in enumerate(zip(expected.outputs, given.outputs, strict=True)):
             self._add_outputs(f"outputs, batch {number + 1}", ours, theirs)
-        self._add_outputs("outputs, other weights", expected.moved, given.moved)
+        self._add_outputs(_MOVED, expected.moved, given.moved)
+        self._check_moved()
+        self._add_narrow(expected, given)
         if self.terms.tokens:
             same = expected.tokens == given.tokens
             count = f"{self.terms.tokens.count} tokens of {len(given.tokens)} rows"
@@ -353,6 +377,16 @@ class _Prover:
         if self.terms.training:
             wanted, found = np.array(expected.losses), np.array(given.losses)
             self._add(f"losses of {len(wanted)} steps", {"losses": wanted}, {"losses": found})
+
+    def _check_moved(self) -> None:
+        """Refuse a port that is right with the first weights alone."""
+        stages = {one.name: one for one in self.proof.stages}
+        first = [one for name, one in stages.items() if name.startswith("outputs, batch")]
+        other = stages[_MOVED]
+        if all(one.passed for one in first) and not other.passed \
+                and (other.value is None or other.value > _FAR * self.terms.tolerance):  # fmt: skip
+            text = "right with the first weights, and wrong with every weight moved by about 5%"
+            self.proof.refusals.append(Refusal("keeps-own-weights", text))
 
     def _look_for_tricks(self, expected: Answers, given: Answers) -> None:
         """Refuse what no honest port does, whatever the figures say."""
@@ -379,15 +413,25 @@ class _Prover:
             refuse(Refusal("trains-nothing", f"every loss is {given.losses[0]:.6g}"))
 
     def _add_outputs(self, name: str, expected: Outputs, given: Outputs) -> None:
-        counted = {
-            at: leaf
-            for at, leaf in expected.items()
-            if not self.terms.outputs or at in self.terms.outputs
-        }
+        counted = self._count(expected)
         pairs = pair_outputs(counted, given)
         ours = {at or "output": leaf.array for at, leaf in counted.items()}
         theirs = {(pair.expected or "output"): given[pair.actual].array for pair in pairs}
         self._add(name, ours, theirs)
+
+    def _add_narrow(self, expected: Answers, given: Answers) -> None:
+        """Add a stage that holds the port's float32 outputs against float64's, as far as float32 can tell."""
+        own = _measure_distance(self._count(expected.outputs[0]), self._count(expected.narrow))
+        found = _measure_distance(self._count(expected.outputs[0]), given.narrow)
+        passed = found <= max(_NARROW, _ROUNDINGS * own)
+        figure = f"{found:.1e} relative, the reference's own rounding is {own:.1e}"
+        kept = found if math.isfinite(found) else None
+        self.proof.stages.append(Stage("outputs in float32", passed, figure, kept))
+
+    def _count(self, outputs: Outputs) -> Outputs:
+        """Return the outputs that count."""
+        named = self.terms.outputs
+        return {at: leaf for at, leaf in outputs.items() if not named or at in named}
 
     def _add(self, name: str, expected: Mapping[str, Array], given: Mapping[str, Array]) -> None:
         """Add a stage that compares arrays under the contract's tolerance."""
