@@ -58,9 +58,15 @@ class ProofSide(RemoteSide):
                 if self._guarded
                 else (terms.reference, [*terms.reference_files])
             )
-            root = Path(os.path.commonpath([one.parent for one in files]))
-            for one in files:
-                place = self.folder / "side" / one.relative_to(root)
+            root = Path(os.path.commonpath([one.parent for one in terms.reference_files]))
+            root = terms.port_folder if self._guarded else root
+            places = {
+                one: self.folder
+                / "side"
+                / (one.relative_to(root) if one.is_relative_to(root) else one.name)
+                for one in files
+            }
+            for one, place in places.items():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(one, place, follow_symlinks=False)
             (self.folder / "work").mkdir()
@@ -87,8 +93,7 @@ class ProofSide(RemoteSide):
                     partial(limit_process, terms.megabytes * 2**20),
                     terms.seconds,
                 )  # fmt: skip
-                file = self.folder / "side" / main.relative_to(root)
-                super().__init__(python, file, framework, launch=launch)
+                super().__init__(python, places[main], framework, launch=launch)
             finally:
                 os.close(theirs)
             self._kept = stack.pop_all()

@@ -33,10 +33,10 @@ from reprod_align.contract.answers import (
 from reprod_align.contract.draws import draw_batch
 from reprod_align.contract.lookups import Lookup
 from reprod_align.contract.process import ProofSide, describe_isolation
-from reprod_align.contract.proof import Proof, Stage
+from reprod_align.contract.proof import Known, Proof, Stage
 from reprod_align.contract.refusal import Refusal, keep_distinct
 from reprod_align.contract.screen import screen_files
-from reprod_align.contract.terms import Terms
+from reprod_align.contract.terms import Expected, Terms
 from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
 from reprod_align.model.projection import pair_outputs
@@ -62,7 +62,7 @@ _NARROW = 1e-4  # relative: of float32 outputs, at least
 _ROUNDINGS = 64  # of the reference's own rounding in float32
 _FAR = 100  # tolerances: by less, other weights may only have grown a rounding
 Tell = Callable[[str], None]
-Start = Callable[[Terms, Recipe | None, Framework], ProofSide]
+Start = Callable[[Terms, Recipe | None, Sequence[Lookup], Framework], ProofSide]
 
 
 def prove(
@@ -91,25 +91,46 @@ def prove(
         isolation=describe_isolation(),
     )
     proof.refusals += _check_digests(terms, agreed)
+    begin = start or partial(_start, python)
     if not proof.refusals:
-        tell("reading the port's source")
-        refusals, lookups = screen_files(terms.port_files, terms.packages)
-        proof.refusals += refusals
-    if not proof.refusals:
-        begin = start or partial(_start, python, lookups)
-        _Prover(terms, proof, begin, tell).run()
-        proof.refusals += _check_unchanged(terms, proof)
+        _prove_port(terms, proof, begin, tell)
+    if terms.expected is not None and not proof.refusals:
+        _prove_mended(terms, terms.expected, proof, begin, tell)
     proof.refusals[:] = keep_distinct(proof.refusals)
     proof.seconds = time.monotonic() - begun
     proof.mebibytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return proof
 
 
+def _prove_port(terms: Terms, proof: Proof, start: Start, tell: Tell) -> None:
+    """Read the port's source, then run it, then see whether a file has changed."""
+    tell("reading the port's source")
+    refusals, lookups = screen_files(terms.port_files, terms.packages)
+    proof.refusals += refusals
+    if not refusals:
+        _Prover(terms, proof, start, lookups, tell).run()
+        proof.refusals += _check_unchanged(terms, proof)
+
+
+def _prove_mended(terms: Terms, expected: Expected, proof: Proof, start: Start, tell: Tell) -> None:
+    """Hold a proof against the fault that its contract documents: that, and no other, is in the port."""
+    proof.known = Known(expected.stages, expected.report, expected.digest)
+    proof.known.hold_against(proof.stages)
+    if proof.known.fault:
+        return
+    other = replace(terms, port=expected.mended, port_files=(expected.mended, *terms.port_files))
+    files = {path.name: digest(path) for path in other.port_files}
+    mended = Proof(proof.name, proof.contract, proof.reference, files, proof.seed)
+    _prove_port(other, mended, start, lambda text: tell(f"{text}, the fault mended"))
+    proof.known.verdict = mended.verdict
+    proof.refusals += mended.refusals
+
+
 def _start(
     python: tuple[str, str],
-    lookups: Sequence[Lookup],
     terms: Terms,
     recipe: Recipe | None,
+    lookups: Sequence[Lookup],
     framework: Framework,
 ) -> ProofSide:
     return ProofSide(terms, framework, recipe, python[framework == "paddle"], lookups)
@@ -120,7 +141,10 @@ def _check_digests(terms: Terms, agreed: str) -> list[Refusal]:
     if agreed and agreed != terms.digest:
         text = f"{terms.path.name} has {terms.digest[:12]}, agreed was {agreed[:12]}"
         found.append(Refusal("contract-changed", text))
-    for path, wanted in terms.reference_files.items():
+    pinned = dict(terms.reference_files)
+    if terms.expected is not None:
+        pinned[terms.expected.mended] = terms.expected.digest
+    for path, wanted in pinned.items():
         if not path.is_file():
             found.append(Refusal("reference-changed", f"{path.name} is missing"))
         elif digest(path) != wanted:
@@ -157,11 +181,13 @@ class _Structure:
 class _Prover:
     """Runs one proof, and fills it."""
 
-    def __init__(self, terms: Terms, proof: Proof, start: Start, tell: Tell) -> None:
+    def __init__(
+        self, terms: Terms, proof: Proof, start: Start, lookups: Sequence[Lookup], tell: Tell
+    ) -> None:
         self.terms, self.proof, self.tell = terms, proof, tell
         self.questions = Questions(terms, proof.seed)
         self.recipe = _make_recipe(terms, proof.seed)
-        self.start: Callable[[Framework], ProofSide] = partial(start, terms, self.recipe)
+        self.start: Callable[[Framework], ProofSide] = partial(start, terms, self.recipe, lookups)
         self.restored: Outputs = {}
         self.export: Comparison | None = None
 
