@@ -42,7 +42,7 @@ def run_step(
             environment[key] = values[asked.removeprefix("inputs.")]
         else:
             known = {"github.event.pull_request.base.sha": base, "github.token": "secret",
-                     "github.event.pull_request.number": "7", 
+                     "github.event.pull_request.number": "7",
                      "github.action_path": str(REPOSITORY)}  # fmt: skip
             environment[key] = known[asked]
     command = folder / "bin" / "reprod-align"
