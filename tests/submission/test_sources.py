@@ -9,7 +9,7 @@ from tests.submission.making import WEIGHTS, make_submission
 
 
 def test_weights_that_changed_after_the_run(tmp_path: Path) -> None:
-    """One finding, however many records were made with them; an archive is not held against its neighbours."""
+    """One finding, however many records were made with them; an archive is judged without its neighbours."""
     logs = make_submission(tmp_path)
     assert verify(logs).passed
     shutil.make_archive(str(tmp_path / "handed"), "zip", tmp_path, "log_reprod")
