@@ -173,6 +173,7 @@ def rerun(
             with TemporaryDirectory(prefix="rerun_") as temporary:
                 folder = Path(temporary)
                 _copy_code(code, folder / "code")
+                _remove_copies(submission, folder / "code", findings)
                 for command in own:
                     tell(command.show())
                     _rerun_one(submission, folder, command, findings, result, python, seconds)
@@ -189,6 +190,21 @@ def _copy_code(code: Path, target: Path) -> None:
         shutil.copytree(code, target, ignore=_ignore, symlinks=True)
     except (OSError, shutil.Error) as error:
         raise ReprodError(f"{code} cannot be copied: {str(error)[:200]}") from error
+
+
+def _remove_copies(submission: Submission, code: Path, findings: Findings) -> None:
+    """Remove from the copied code what is a record under another name, and add a fault for it."""
+    records = [name for step in STEPS for side in SIDES for name in (*step.records(side), step.twin(side))
+               if name in submission.files]  # fmt: skip
+    sizes = {submission.files[name].stat().st_size for name in records}
+    alike = [path for path in _walk(code) if path.stat().st_size in sizes]
+    known = {digest(submission.files[name]): name for name in records} if alike else {}
+    for path in alike:
+        name = known.get(digest(path))
+        if name is not None:
+            path.unlink()
+            text = f"{path.relative_to(code)} in the code is a copy of {name}; it was left out"
+            findings.add(FORGED, text)
 
 
 def _ignore(folder: str, names: list[str]) -> set[str]:

@@ -52,6 +52,27 @@ WAYS = {
 }
 
 
+def test_a_record_elsewhere_is_closed_to_a_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its path, by what the system says of processes, or as a copy under another name."""
+    folder = write_submitted(tmp_path)
+    record = folder / "log_reprod" / "forward_torch.npy"
+    copied = folder / "weights" / "cache.bin"
+    ways = (
+        f"open({str(record)!r}, 'rb')",
+        "import os\nopen(f'/proc/{os.getppid()}/cmdline')",
+        "open(HERE / 'weights' / 'cache.bin')",
+    )
+    for read in ways:
+        text = f"from pathlib import Path\nHERE = Path(__file__).parent\n{read}\n"
+        (folder / "steps_pd.py").write_text(text)
+        shutil.copy(record, copied)
+        assert kinds(capsys, folder, "--rerun", "forward") == (1, ["not recomputed"] * 2), read
+        copied.unlink()
+        assert kinds(capsys, folder, "--rerun", "forward") == (1, ["not recomputed"]), read
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_a_port_that_does_not_compute(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
