@@ -194,10 +194,10 @@ def scale_record(logs: Path, draw: Random) -> str:
         )
     if draw.random() < 0.5:
         judge(logs, step, logs.parent / WEIGHTS)
-        curve = (
-            step == "train_align" and paths[0].parent == logs and key.endswith(("logits", "losses"))
-        )
-        return "float32 log" if curve and len(paths) > 1 else ""
+        if step == "train_align" and len(paths) > 1:
+            if paths[0].parent == logs and key.endswith(("logits", "losses")):
+                return "float32 log"
+            return "all copies" if key.endswith("logits") else ""
     return ""
 
 
