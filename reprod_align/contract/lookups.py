@@ -68,7 +68,7 @@ _PACKAGES: Final = {name: code for names, code in _BESIDE_MODELS.items() for nam
 """of paddle: what no model computes with; it leads to files, processes and other modules, partly in C++"""
 _HARMLESS_THERE: Final = frozenset(
     "static.InputSpec framework.get_default_dtype framework.in_dynamic_mode framework.dtype "
-    "framework.random_seed utils.unique_name".split()
+    "framework.random_seed base.param_attr base.param_attr.ParamAttr utils.unique_name".split()
 )
 
 PART: Final = "part"

@@ -45,6 +45,8 @@ _REACHED: Final = frozenset(
     "os sys subprocess ctypes builtins importlib threading multiprocessing socket torch".split()
 )
 """modules that no object of a port has as an attribute"""
+_ARGUMENTS: Final = frozenset({"input"})
+"""built-in names that layers give their arguments; nothing comes from the standard input"""
 _BY_NAME: Final = frozenset({"getattr", "setattr", "delattr", "hasattr"})
 _LAYER: Final = frozenset(
     "state_dict set_state_dict load_dict set_dict parameters named_parameters sublayers "
@@ -82,6 +84,9 @@ def screen_files(
             found.append(Refusal("not-python", f"{path.name}: {error}"))
             continue
         visitor = _Screen(path.name, own, packages)
+        visitor.known = BUILT_IN.keys() - (
+            _ARGUMENTS & {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
+        )
         visitor.visit(tree)
         found += visitor.found
         lookups |= dict.fromkeys(visitor.lookups)
@@ -116,6 +121,8 @@ class _Screen(ast.NodeVisitor):
         self.lookups: list[Lookup] = []
         self.given: set[int] = set()
         """ids of the expressions that may be a module as a whole"""
+        self.known: Collection[str] = BUILT_IN
+        """built-in names that are refused wherever they stand"""
         self.constants = 0
 
     def note(self, node: ast.AST, code: str, what: str) -> None:
@@ -161,7 +168,7 @@ class _Screen(ast.NodeVisitor):
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
 
     def visit_Name(self, node: ast.Name) -> None:  # noqa: N802, D102
-        if node.id in BUILT_IN and node.id not in self.modules:
+        if node.id in self.known and node.id not in self.modules:
             self.note(node, BUILT_IN[node.id], f"uses {node.id}")
         if node.id in _BY_NAME and id(node) not in self.given:
             self.note(node, "inspects-the-judge", f"hands {node.id} on")

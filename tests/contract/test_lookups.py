@@ -16,6 +16,8 @@ FINE = (
     "import paddlenlp.transformers as T\nm = T.BertModel",
     "import numpy as np\nx = np.linalg.norm",
     "import paddle\nx = paddle.nn.no_such_name",
+    "from paddle.base.param_attr import ParamAttr\nx = ParamAttr(initializer=None)",
+    "class A:\n    def forward(self, input):\n        return input + 1",
 )
 REFUSED = {
     "import logging\nlogging.os.environ": "reads-the-environment",
