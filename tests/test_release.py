@@ -1,11 +1,12 @@
 """What is ready for the day of a release: the workflow, its notes, and the hook for pre-commit."""
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 from tests.conftest import REPOSITORY
-from tools import changelog
+from tools import absolute_links, changelog
 
 import pytest
 import yaml
@@ -34,6 +35,21 @@ def test_a_tag_of_another_version_or_without_notes_is_refused(
     assert changelog.main(["v1.2.0"], root) == 2
     said = capsys.readouterr()
     assert said.out == "" and "the release is 1.1.0" in said.err and "(unreleased)" in said.err
+
+
+def test_the_page_that_a_package_index_shows_has_no_relative_link(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    root = "https://github.com/owner/name/blob/abc"
+    made = absolute_links.make_absolute("[a](b.md#c) [d](#e) [f](https://g.h) ![i](j.svg)", root)
+    assert made == f"[a]({root}/b.md#c) [d](#e) [f](https://g.h) ![i]({root}/j.svg)"
+    page = REPOSITORY / "README.md"
+    assert absolute_links.main([str(page), root]) == 0 and absolute_links.main([]) == 2
+    shown = capsys.readouterr().out
+    links = re.findall(r"\]\(([^)]+)\)", shown)
+    assert len(links) > 40 and all(one.startswith(("https://", "http://", "#")) for one in links)
+    inside = [one.removeprefix(f"{root}/") for one in links if one.startswith(root)]
+    assert len(inside) > 30 and all((REPOSITORY / one.partition("#")[0]).exists() for one in inside)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ what must agree. Batches come from a seed that is drawn now. The port runs in a 
 ends before the reference computes anything on these batches: docs/prove.md. No sandbox is claimed:
 docs/security.md says what a process on the same machine can still do.
 
-exit 0 proven, 1 different or refused, 2 it cannot be judged
+exit 0 proven, or different as the contract documents, 1 different or refused, 2 it cannot be judged
 """
 
 import sys

@@ -71,6 +71,8 @@ class Answers:
     """of the first batch, once more at the end"""
     moved: Outputs = field(default_factory=dict)
     """of the first batch, with other weights"""
+    narrow: Outputs = field(default_factory=dict)
+    """of the first batch, in float32"""
     tokens: list[list[int]] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
 

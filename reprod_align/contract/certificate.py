@@ -34,7 +34,7 @@ def hold_against(certificate: Mapping[str, Any], proof: Proof) -> list[Refusal]:
 
 def _list_differences(said: Mapping[str, Any], proof: Proof) -> Iterator[str]:
     now = proof.describe()
-    for name in ("name", "contract", "reference", "port", "verdict", "tokens"):
+    for name in ("name", "contract", "reference", "port", "verdict", "known", "tokens"):
         if said.get(name) != now[name]:
             yield f"{name}: it says {str(said.get(name))[:80]}, the proof {str(now[name])[:80]}"
     stages = [(one.name, one.passed) for one in proof.stages]

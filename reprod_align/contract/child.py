@@ -18,6 +18,7 @@ from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.contract.fingerprint import Fingerprint
 from reprod_align.contract.guard import Guard, hide_packages
+from reprod_align.contract.lookups import Lookup, look_up
 from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
@@ -118,16 +119,23 @@ def main(words: Sequence[str]) -> None:
     options, file, framework, handle = json.loads(words[0]), *words[1:4]
     recipe = Recipe(**options["recipe"]) if options["recipe"] else None
     before: Fingerprint | None = None
+    refused: list[tuple[str, str]] = []
     with ExitStack() as stack:
         if options["guarded"]:
             hide_packages()
             _import_all(("paddle", "numpy", *options["packages"]))
             import_module("reprod_align.backends.paddle.side")
             guard = Guard(Path(file).parent, options["pipe"], options["packages"])
+            lookups = [Lookup(*one) for one in json.loads(Path(options["lookups"]).read_text())]
+            refused = [*look_up(lookups, options["packages"])]
             before = Fingerprint()
             guard.arm()
+            for code, text in refused:
+                guard.tell(code, text)
 
         def load() -> ProofServed:
+            if refused:
+                raise ReprodError("refused before it ran")
             opened = stack.enter_context(open_file(Path(file), PairFile))
             return ProofServed(opened, cast(Framework, framework), recipe, before)
 

@@ -40,7 +40,12 @@ _ASKED_DIRECTLY: Final[Mapping[str, str]] = {
     "object.__setattr__": "patches-framework",
 }  # fmt: skip
 """what is refused where the port's code itself asks; libraries do it for their own ends"""
+_THROUGH_LIBRARY: Final = "exec"
+"""asked directly also where only the standard library lies between: typing.get_type_hints"""
+_MAKERS: Final = ("dataclasses.py", f"collections{os.sep}__init__.py")
+"""of the standard library: what makes classes out of text of its own"""
 _GROUPS: Final = (("ctypes.", "uses-ctypes"), ("socket.", "uses-the-network"))
+_LIBRARY: Final = tuple(f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib"))
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _FOLDERS: Final = ("os.listdir", "os.scandir")
 _MOST: Final = 50  # refusals that are told
@@ -91,7 +96,7 @@ class Guard:
         code = self._find_code(event, arguments)
         if not code:
             return None
-        place = self._find_port(event in _ASKED_DIRECTLY or event == "import", event == "import")
+        place = self._find_port(event, event in _ASKED_DIRECTLY or event == "import")
         if not place:
             return None
         said = f"{place}: {event} {str(arguments[:1])[1:-2][:200]}"
@@ -136,20 +141,28 @@ class Guard:
             return "imports-torch"
         return "imports-the-judge" if root == "reprod_align" else ""
 
-    def _find_port(self, directly: bool, by_import: bool) -> str:
+    def _find_port(self, event: str, directly: bool) -> str:
         """Return the port's line on the stack, "" if there is none.
 
-        directly: only where it asks itself; by_import: or by an import statement, which Python carries out.
+        directly: only where it asks itself, or by an import statement, which Python carries out.
         """
         frame: FrameType | None = sys._getframe(3)
         while frame is not None:
             name = frame.f_code.co_filename
             if name.startswith(self._folder):
                 return f"{name.removeprefix(self._folder)}, line {frame.f_lineno}"
-            if directly and not (by_import and name.startswith("<frozen importlib")):
+            if directly and not _lies_between(event, name):
                 return ""
             frame = frame.f_back
         return ""
+
+
+def _lies_between(event: str, file: str) -> bool:
+    """Tell whether code of a file only carries out what the code below it on the stack asks for."""
+    if event == "import":
+        return file.startswith("<frozen importlib")
+    return event == _THROUGH_LIBRARY and file.startswith(_LIBRARY) and not file.endswith(_MAKERS) \
+        and "-packages" not in file  # fmt: skip
 
 
 class _Finder:

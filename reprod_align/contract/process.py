@@ -16,6 +16,7 @@ from typing import Final, Self
 
 from reprod_align.backends.recipes import Recipe
 from reprod_align.contract.guard import ARMED
+from reprod_align.contract.lookups import Lookup
 from reprod_align.contract.refusal import REFUSALS, Refusal
 from reprod_align.contract.terms import Terms
 from reprod_align.model.side import Inputs
@@ -29,6 +30,7 @@ START: Final = (
     "runpy.run_module(module, run_name='__main__', alter_sys=True)"
 )
 """what `python -I -c` runs: this package, and nothing that lies beside it"""
+_LOOKUPS: Final = "lookups.json"
 _KEPT: Final = ("PATH", "LANG", "LC_ALL", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "CUDA_VISIBLE_DEVICES",
                 "LD_LIBRARY_PATH", "TZ")  # fmt: skip
 """of the environment; a process of a proof gets nothing else of it"""
@@ -38,7 +40,12 @@ class ProofSide(RemoteSide):
     """One side of a proof. Use it as a context manager."""
 
     def __init__(
-        self, terms: Terms, framework: Framework, recipe: Recipe | None, python: str
+        self,
+        terms: Terms,
+        framework: Framework,
+        recipe: Recipe | None,
+        python: str,
+        lookups: Sequence[Lookup] = (),
     ) -> None:
         """Copy the side's files into a folder of their own, and start a process that works there."""
         self.armed = False
@@ -51,9 +58,15 @@ class ProofSide(RemoteSide):
                 if self._guarded
                 else (terms.reference, [*terms.reference_files])
             )
-            root = Path(os.path.commonpath([one.parent for one in files]))
-            for one in files:
-                place = self.folder / "side" / one.relative_to(root)
+            root = Path(os.path.commonpath([one.parent for one in terms.reference_files]))
+            root = terms.port_folder if self._guarded else root
+            places = {
+                one: self.folder
+                / "side"
+                / (one.relative_to(root) if one.is_relative_to(root) else one.name)
+                for one in files
+            }
+            for one, place in places.items():
                 place.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(one, place, follow_symlinks=False)
             (self.folder / "work").mkdir()
@@ -66,7 +79,10 @@ class ProofSide(RemoteSide):
                 "pipe": theirs,
                 "packages": terms.packages,
                 "recipe": asdict(recipe) if recipe else None,
+                "lookups": str(self.folder / _LOOKUPS) if self._guarded else "",
             }
+            text = json.dumps([[one.place, one.name, one.use] for one in lookups])
+            (self.folder / _LOOKUPS).write_text(text)
             try:
                 launch = Launch(
                     (*_isolate(self._guarded), python, "-IB", "-c", START, str(_PACKAGE.parent),
@@ -77,8 +93,7 @@ class ProofSide(RemoteSide):
                     partial(limit_process, terms.megabytes * 2**20),
                     terms.seconds,
                 )  # fmt: skip
-                file = self.folder / "side" / main.relative_to(root)
-                super().__init__(python, file, framework, launch=launch)
+                super().__init__(python, places[main], framework, launch=launch)
             finally:
                 os.close(theirs)
             self._kept = stack.pop_all()

@@ -6,16 +6,18 @@ no record in it, each script in a process of its own, where the other framework 
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
-from typing import Any, Final
+from typing import Final
 
 from reprod_align.base.text import count
 from reprod_align.contract.process import START, clear_environment, limit_process
@@ -25,12 +27,14 @@ from reprod_align.records.compare import compare_records
 from reprod_align.records.made import digest
 from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
-from reprod_align.submission.findings import RUNS, Findings
+from reprod_align.submission.findings import Findings
 from reprod_align.submission.folder import GUIDE_FOLDER, Submission
 from reprod_align.submission.layout import SIDES, STEPS, Step
-from reprod_align.submission.reading import get_dict, read_object
+from reprod_align.submission.sources import check_sources, find_code
 
 SECONDS: Final = 1800.0
+NAMED: Final = "rerun.toml"
+"""names the scripts of a submission whose layout is another one"""
 _PREFIXES: Final = {"torch": "pt", "paddle": "pd"}
 _SCRIPTS: Final = {
     "forward": "forward*", "metric": "metric*", "loss": "loss*", "bp_align": "bp*",
@@ -80,15 +84,54 @@ def list_commands(code: Path, steps: Sequence[str], words: Sequence[str] = ()) -
     """Return the scripts of these steps that a folder has, Paddle's first.
 
     Known are StepN/pt_NAME.py and pd_NAME.py, as the guide has them, and steps_pt.py STEP, as
-    `reprod-align new` writes them. words: further arguments of each. Raises MissingInputError.
+    `reprod-align new` writes them; rerun.toml names the scripts of any other layout. words: further
+    arguments of each. Raises MissingInputError without a script, ReprodError for a rerun.toml that is wrong.
     """
-    found = []
+    found, named = [], _read_named(code)
     for side in reversed(SIDES):
         for step in STEPS:
             if step.name in steps:
-                script, further = _find_script(code, step, _PREFIXES[side])
+                script, further = named.get((side, step.name)) or _find_script(
+                    code, step, _PREFIXES[side]
+                )
                 found.append(Command(step.name, side, script, (*further, *words)))
     return found
+
+
+def _read_named(code: Path) -> dict[tuple[str, str], tuple[Path, tuple[str, ...]]]:
+    """Return the scripts that rerun.toml names, and their words, by side and step."""
+    path = code / NAMED
+    if not path.is_file():
+        return {}
+    try:
+        made = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ReprodError(f"{path} cannot be read as TOML: {str(error)[:200]}") from error
+    named = {}
+    for side, steps in made.items():
+        if side not in SIDES or not isinstance(steps, dict):
+            raise ReprodError(f"{path}: {side}: expected the tables {' and '.join(SIDES)}")
+        for name, text in steps.items():
+            if name not in _SCRIPTS or not isinstance(text, str):
+                known = ", ".join(_SCRIPTS)
+                raise ReprodError(f"{path}: {side}.{name}: expected a text for one of {known}")
+            named[side, name] = _read_script(path, f"{side}.{name}", text)
+    return named
+
+
+def _read_script(path: Path, place: str, text: str) -> tuple[Path, tuple[str, ...]]:
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise ReprodError(f"{path}: {place}: {error}") from error
+    script = Path(words[0]) if words else Path()
+    if script.suffix != ".py" or script.is_absolute() or ".." in script.parts:
+        raise ReprodError(
+            f"{path}: {place}: expected a Python script below {path.parent} and its arguments, got {text!r}"
+        )
+    if not (path.parent / script).is_file():
+        raise MissingInputError(f"{path}: {place}: {script} is missing")
+    return script, tuple(words[1:])
 
 
 def _find_script(code: Path, step: Step, prefix: str) -> tuple[Path, tuple[str, ...]]:
@@ -102,8 +145,8 @@ def _find_script(code: Path, step: Step, prefix: str) -> tuple[Path, tuple[str, 
         if matches:
             return matches[0].relative_to(code), ()
     raise MissingInputError(
-        f"{code} has no script for {step.name}: expected {pattern}, or steps_{prefix}.py; --code names "
-        "the folder with the submission's code"
+        f"{code} has no script for {step.name}: expected {pattern}, steps_{prefix}.py, or its name in "
+        f"{NAMED}; --code names the folder with the submission's code"
     )
 
 
@@ -122,13 +165,15 @@ def rerun(
     the code is too large or cannot be copied.
     """
     begun, result = time.monotonic(), Rerun(code)
-    _check_sources(submission, code, {one.step for one in commands}, findings)
+    if find_code(submission.source) != code:  # else `verify` has done it
+        check_sources(submission, code, findings)
     for side in reversed(SIDES):
         own = [one for one in commands if one.side == side]
         if own:
             with TemporaryDirectory(prefix="rerun_") as temporary:
                 folder = Path(temporary)
                 _copy_code(code, folder / "code")
+                _remove_copies(submission, folder / "code", findings)
                 for command in own:
                     tell(command.show())
                     _rerun_one(submission, folder, command, findings, result, python, seconds)
@@ -145,6 +190,21 @@ def _copy_code(code: Path, target: Path) -> None:
         shutil.copytree(code, target, ignore=_ignore, symlinks=True)
     except (OSError, shutil.Error) as error:
         raise ReprodError(f"{code} cannot be copied: {str(error)[:200]}") from error
+
+
+def _remove_copies(submission: Submission, code: Path, findings: Findings) -> None:
+    """Remove from the copied code what is a record under another name, and add a fault for it."""
+    records = [name for step in STEPS for side in SIDES for name in (*step.records(side), step.twin(side))
+               if name in submission.files]  # fmt: skip
+    sizes = {submission.files[name].stat().st_size for name in records}
+    alike = [path for path in _walk(code) if path.stat().st_size in sizes]
+    known = {digest(submission.files[name]): name for name in records} if alike else {}
+    for path in alike:
+        name = known.get(digest(path))
+        if name is not None:
+            path.unlink()
+            text = f"{path.relative_to(code)} in the code is a copy of {name}; it was left out"
+            findings.add(FORGED, text)
 
 
 def _ignore(folder: str, names: list[str]) -> set[str]:
@@ -234,28 +294,6 @@ def _run_script(folder: Path, command: Command, python: str, seconds: float) -> 
     return f"ended with exit code {ended}: {one_line(last)[:200]}"
 
 
-def _check_sources(submission: Submission, code: Path, steps: set[str], findings: Findings) -> None:
-    """Add a fault where the code or weights at hand are others than the records were made with."""
-    for step in STEPS:
-        if step.name not in steps or step.result not in submission.files:
-            continue
-        made = get_dict(read_object(submission, step.result, Findings(findings.source)), "made")
-        for side in SIDES:
-            sources: dict[str, Any] = get_dict(get_dict(made, "sources"), side)
-            changed = [name for name, wanted in sources.items() if _differs(code, name, wanted)]
-            if changed:
-                names = changed[0] + (" and others" if len(changed) > 1 else "")
-                text = f"{step.name}: {side}'s record was made with another {names} than lies in {code}"
-                findings.add(RUNS, text)
-
-
-def _differs(code: Path, name: str, wanted: object) -> bool:
-    """Tell whether a file of the code, known by the end of its path, has another digest."""
-    places = [path for root in (code, code / "pipeline", code.parent)
-              for path in (root / name, root / Path(name).name) if path.is_file()]  # fmt: skip
-    return bool(places) and all(digest(path) != wanted for path in places)
-
-
 def choose_code(source: Path, given: Path | None) -> Path:
     """Return the folder with a submission's code: the given one, or that of a folder that was handed in.
 
@@ -265,9 +303,9 @@ def choose_code(source: Path, given: Path | None) -> Path:
         if not given.is_dir():
             raise MissingInputError(f"--code {given} is not a folder")
         return given.resolve()
-    root = source.resolve()
-    if root.is_dir():
-        return root.parent if root.name == GUIDE_FOLDER else root
+    found = find_code(source)
+    if found is not None:
+        return found
     raise MissingInputError(
         "--rerun needs the submission's code, which an archive does not hold: give --code FOLDER"
     )

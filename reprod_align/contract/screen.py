@@ -1,7 +1,8 @@
 """Reads a port's source, without running it, for what no port needs and a cheat does.
 
 What may be imported is a list; so is what may be asked of `os`, `sys` and numpy. Names that lead out of a
-module (`__globals__`, `__subclasses__`) are refused wherever they stand.
+module (`__globals__`, `__subclasses__`) are refused wherever they stand. What a name such as
+`paddle.utils.x.y` stands for is known where Paddle is imported: `contract.lookups` looks it up there.
 """
 
 import ast
@@ -11,39 +12,19 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
+from reprod_align.contract.lookups import (
+    BUILT_IN,
+    COMPUTED,
+    HANDED_ON,
+    HARMLESS,
+    IMPORTS,
+    PART,
+    Lookup,
+    find_import_code,
+    find_name_code,
+)
 from reprod_align.contract.refusal import Refusal
 
-HARMLESS: Final = frozenset(
-    "__future__ abc collections contextlib copy dataclasses enum functools itertools logging math "
-    "numbers operator os paddle numpy re string sys textwrap types typing typing_extensions warnings "
-    "einops".split()
-)
-"""what every port may import"""
-_BAD_IMPORTS: Final = {
-    "torch torchvision torchaudio": "imports-torch",
-    "reprod_align": "imports-the-judge",
-    "ctypes cffi mmap": "uses-ctypes",
-    "subprocess multiprocessing pty threading _thread concurrent asyncio sched": "starts-processes",
-    "socket urllib http requests httpx ftplib ssl smtplib xmlrpc": "uses-the-network",
-    "io pathlib shutil glob tempfile fileinput linecache zipfile tarfile gzip h5py pickle marshal "
-    "shelve dill joblib sqlite3 csv json safetensors": "reads-files",
-    "time datetime random secrets uuid": "reads-the-clock",
-    "importlib runpy pkgutil imp zipimport code codeop": "runs-text",
-    "gc inspect traceback tracemalloc dis builtins pdb bdb trace faulthandler weakref site "
-    "unittest": "inspects-the-judge",
-    "atexit signal": "ends-the-process",
-    "platform": "reads-the-environment",
-}
-_IMPORTS: Final = {name: code for names, code in _BAD_IMPORTS.items() for name in names.split()}
-_CALLS: Final = {
-    "open": "reads-files", "input": "reads-files",
-    "exec": "runs-text", "eval": "runs-text", "compile": "runs-text", "__import__": "runs-text",
-    "globals": "inspects-the-judge", "vars": "inspects-the-judge", "__builtins__": "inspects-the-judge",
-    "breakpoint": "inspects-the-judge", "__loader__": "inspects-the-judge", "__spec__": "inspects-the-judge",
-    "exit": "ends-the-process", "quit": "ends-the-process", "SystemExit": "ends-the-process",
-    "KeyboardInterrupt": "ends-the-process",
-}  # fmt: skip
-"""built-in names, wherever they stand"""
 _ATTRIBUTES: Final = {
     "__globals__ __code__ __closure__ __subclasses__ __builtins__ __loader__ __spec__ f_back "
     "f_globals f_locals f_builtins tb_frame gi_frame cr_frame __traceback__ __reduce_ex__ "
@@ -54,22 +35,19 @@ _ATTRIBUTES: Final = {
     "tofile savez savez_compressed savetxt": "writes-files",
     "cpp_extension py_func": "runs-text",
     "enable_compat enable_torch_proxy": "imports-torch",
+    "get_type_hints ForwardRef evaluate_forward_ref _evaluate": "runs-text",
+    "attrgetter methodcaller": "inspects-the-judge",
 }
 _NAMES: Final = {name: code for names, code in _ATTRIBUTES.items() for name in names.split()}
-_OS: Final = frozenset("path sep linesep name fspath PathLike pardir curdir".split())
-_SYS: Final = frozenset(
-    "version version_info maxsize float_info int_info byteorder platform".split()
+_HIDDEN_IN_TEXT: Final = tuple(name for name in _NAMES if "_" in name and name.strip("_") != name)
+"""what a format string or a lookup by text can reach"""
+_REACHED: Final = frozenset(
+    "os sys subprocess ctypes builtins importlib threading multiprocessing socket torch".split()
 )
-_OS_NAMES: Final = {
-    "environ": "reads-the-environment", "getenv": "reads-the-environment", "putenv": "reads-the-environment",
-    "_exit": "ends-the-process", "abort": "ends-the-process", "kill": "ends-the-process",
-    "getpid": "reads-the-environment", "getppid": "reads-proc",
-    "remove": "writes-files", "unlink": "writes-files", "rename": "writes-files", "write": "writes-files",
-}  # fmt: skip
-_SYS_NAMES: Final = {"exit": "ends-the-process", "argv": "reads-the-environment"}
-_LOADERS: Final = frozenset("load save hub utils.download utils.cpp_extension jit.load jit.save "
-                            "static.load static.save vision.ops.read_file".split())  # fmt: skip
-"""of paddle and numpy: what reads and writes files"""
+"""modules that no object of a port has as an attribute"""
+_ARGUMENTS: Final = frozenset({"input"})
+"""built-in names that layers give their arguments; nothing comes from the standard input"""
+_BY_NAME: Final = frozenset({"getattr", "setattr", "delattr", "hasattr"})
 _LAYER: Final = frozenset(
     "state_dict set_state_dict load_dict set_dict parameters named_parameters sublayers "
     "named_sublayers named_buffers buffers __call__ __setattr__ __delattr__ __eq__ __array__ __del__ "
@@ -85,9 +63,15 @@ _MOST_CONSTANTS: Final = 4000
 _LONGEST_TEXT: Final = 20_000
 
 
-def screen_files(files: Sequence[Path], packages: Collection[str]) -> list[Refusal]:
-    """Return what is refused in the port's files; packages: those that the contract lists."""
+def screen_files(
+    files: Sequence[Path], packages: Collection[str]
+) -> tuple[list[Refusal], list[Lookup]]:
+    """Return what is refused in the port's files, and the names to look up where Paddle is imported.
+
+    packages: those that the contract lists.
+    """
     found: list[Refusal] = []
+    lookups: dict[Lookup, None] = {}
     own = {path.stem for path in files} | {path.parent.name for path in files}
     for path in files:
         fault = _find_file_fault(path)
@@ -100,9 +84,13 @@ def screen_files(files: Sequence[Path], packages: Collection[str]) -> list[Refus
             found.append(Refusal("not-python", f"{path.name}: {error}"))
             continue
         visitor = _Screen(path.name, own, packages)
+        visitor.known = BUILT_IN.keys() - (
+            _ARGUMENTS & {one.arg for one in ast.walk(tree) if isinstance(one, ast.arg)}
+        )
         visitor.visit(tree)
         found += visitor.found
-    return found
+        lookups |= dict.fromkeys(visitor.lookups)
+    return found, list(lookups)
 
 
 def _find_file_fault(path: Path) -> Refusal | None:
@@ -115,7 +103,7 @@ def _find_file_fault(path: Path) -> Refusal | None:
     if path.suffix != ".py":
         return Refusal("not-a-plain-file", f"{path.name} is not a Python file")
     special = {"sitecustomize", "usercustomize", "conftest"} | {*sys.stdlib_module_names}
-    if path.stem in special | HARMLESS | {*_IMPORTS} - {"code", "trace"}:
+    if path.stem in special | HARMLESS | {*IMPORTS} - {"code", "trace"}:
         return Refusal("shadows-a-module", f"{path.name} takes the name of another module")
     return None
 
@@ -127,7 +115,14 @@ class _Screen(ast.NodeVisitor):
         self.name, self.own, self.packages = name, own, packages
         self.found: list[Refusal] = []
         self.modules: dict[str, str] = {}
-        """names in the file that stand for modules -> the module"""
+        """names in the file that stand for modules, or for what is in one -> the module's name for it"""
+        self.assigned: set[str] = set()
+        """those of them that no import made"""
+        self.lookups: list[Lookup] = []
+        self.given: set[int] = set()
+        """ids of the expressions that may be a module as a whole"""
+        self.known: Collection[str] = BUILT_IN
+        """built-in names that are refused wherever they stand"""
         self.constants = 0
 
     def note(self, node: ast.AST, code: str, what: str) -> None:
@@ -148,42 +143,78 @@ class _Screen(ast.NodeVisitor):
         module = node.module or ""
         self._import(node, module)
         for one in node.names:
+            if one.name == "*":
+                self._look_up(node, module, COMPUTED)
+                continue
             self.modules[one.asname or one.name] = f"{module}.{one.name}"
             self._look_at(node, module, one.name)
+            self._look_up(node, f"{module}.{one.name}", PART)
 
     def _import(self, node: ast.AST, name: str) -> None:
-        root = name.partition(".")[0]
-        listed = any(f"{name}.".startswith(f"{one}.") for one in self.packages)
-        if root in self.own or root in HARMLESS or listed:
-            return
-        self.note(node, _IMPORTS.get(root, "imports-unlisted"), f"imports {name}")
+        code = find_import_code(name, self.packages, self.own)
+        if code:
+            self.note(node, code, f"imports {name}")
 
     # ------------------------------------------------------------------ names
 
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:  # noqa: N802, D102
+        outside = set(self.assigned)
+        self.generic_visit(node)
+        if not any(isinstance(one, (ast.Global, ast.Nonlocal)) for one in ast.walk(node)):
+            for name in self.assigned - outside:
+                self.modules.pop(name, None)
+            self.assigned = outside
+
+    visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815
+
     def visit_Name(self, node: ast.Name) -> None:  # noqa: N802, D102
-        if node.id in _CALLS and node.id not in self.modules:
-            self.note(node, _CALLS[node.id], f"uses {node.id}")
+        if node.id in self.known and node.id not in self.modules:
+            self.note(node, BUILT_IN[node.id], f"uses {node.id}")
+        if node.id in _BY_NAME and id(node) not in self.given:
+            self.note(node, "inspects-the-judge", f"hands {node.id} on")
+        self._look_up_whole(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802, D102
+        self._look_up_whole(node)
+        self._look_at_parts(node)
+
+    def _look_at_parts(self, node: ast.Attribute) -> None:
+        """Note what each part of a dotted expression asks for."""
         if node.attr in _NAMES:
             self.note(node, _NAMES[node.attr], f"uses .{node.attr}")
-        self._look_at(node, self._find_module(node.value), node.attr)
-        self.generic_visit(node)
+        module = self._find_module(node.value)
+        if module:
+            self._look_at(node, module, node.attr)
+        elif node.attr in _REACHED:
+            code = IMPORTS.get(node.attr, "inspects-the-judge")
+            self.note(node, code, f"reaches {node.attr} through an object")
+        if module and isinstance(node.value, ast.Attribute):
+            self._look_at_parts(node.value)
+        elif not module:
+            self.visit(node.value)
+
+    def _look_up_whole(self, node: ast.AST) -> None:
+        """Remember a name that begins with a module, to be looked up; as a value it must be none."""
+        name = self._find_module(node)
+        if name:
+            self._look_up(node, name, PART if id(node) in self.given else HANDED_ON)
+
+    def _look_up(self, node: ast.AST, name: str, use: str) -> None:
+        if name and name.partition(".")[0] not in self.own:
+            place = f"{self.name}, line {getattr(node, 'lineno', 1)}"
+            self.lookups.append(Lookup(place, name, use))
 
     def _look_at(self, node: ast.AST, module: str, name: str) -> None:
         """Note what is asked of a module where not everything of it may be asked."""
-        root, _, rest = module.partition(".")
-        if module == "os" and name not in _OS:
-            self.note(node, _OS_NAMES.get(name, "reads-files"), f"uses os.{name}")
-        if module == "sys" and name not in _SYS:
-            self.note(node, _SYS_NAMES.get(name, "inspects-the-judge"), f"uses sys.{name}")
-        if root in ("paddle", "numpy") and f"{rest}.{name}".lstrip(".") in _LOADERS:
-            code = "writes-files" if name == "save" else "reads-files"
+        code = find_name_code(module, name)
+        if module.partition(".")[0] in ("numpy", "typing", "operator"):
+            code = code or _NAMES.get(name, "")
+        if module == "contextlib" and name == "suppress":
+            code = "swallows-exceptions"
+        if name == "__dict__":
+            code = "inspects-the-judge"
+        if code:
             self.note(node, code, f"uses {module}.{name}")
-        if root == "numpy" and name in _NAMES:
-            self.note(node, _NAMES[name], f"uses {module}.{name}")
-        if root == "contextlib" and name == "suppress":
-            self.note(node, "swallows-exceptions", "uses contextlib.suppress")
 
     def _find_module(self, node: ast.AST) -> str:
         """Return the module, or the thing in one, that an expression names; "" if it is none."""
@@ -199,7 +230,16 @@ class _Screen(ast.NodeVisitor):
     def visit_Assign(self, node: ast.Assign) -> None:  # noqa: N802, D102
         for target in node.targets:
             self._look_at_target(target)
+        self.given.add(id(node.value))
         self.generic_visit(node)
+        name = self._find_module(node.value)
+        for target in node.targets if name else ():
+            if isinstance(target, ast.Name):
+                if target.id not in self.modules:
+                    self.assigned.add(target.id)
+                self.modules[target.id] = name
+            else:  # where it goes cannot be followed
+                self._look_up(node, name, HANDED_ON)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:  # noqa: N802, D102
         self._look_at_target(node.target)
@@ -221,7 +261,10 @@ class _Screen(ast.NodeVisitor):
         elif isinstance(target, ast.Starred):
             self._look_at_target(target.value)
         elif isinstance(target, ast.Attribute):
-            self._patch(target, self._find_module(target.value), target.attr)
+            module = self._find_module(target.value)
+            if not module and _names_a_class(target.value):
+                self.note(target, "patches-framework", f"changes .{target.attr} of a class")
+            self._patch(target, module, target.attr)
         elif isinstance(target, ast.Subscript):
             self._look_at_target(target.value)
 
@@ -233,20 +276,29 @@ class _Screen(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802, D102
         called = node.func.id if isinstance(node.func, ast.Name) else ""
-        if called in ("setattr", "delattr") and node.args:
-            self._patch(node, self._find_module(node.args[0]), "...")
-        if called == "getattr" and node.args and len(node.args) > 1:
-            self._look_up(node)
+        if called in _BY_NAME and node.args:
+            self.given.add(id(node.func))
+            self.given.add(id(node.args[0]))
+            if called in ("setattr", "delattr"):
+                self._patch(node, self._find_module(node.args[0]), "...")
+                if _names_a_class(node.args[0]):
+                    self.note(node, "patches-framework", "changes a class")
+            elif len(node.args) > 1:
+                self._look_by_name(node)
         self.generic_visit(node)
 
-    def _look_up(self, node: ast.Call) -> None:
+    def _look_by_name(self, node: ast.Call) -> None:
         """Note getattr() of a module: a name that is computed hides what is asked for."""
         module, name = self._find_module(node.args[0]), node.args[1]
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            self._look_at(node, module, name.value)
             if name.value in _NAMES:
                 self.note(node, _NAMES[name.value], f"uses .{name.value}")
-        elif module and module.partition(".")[0] != "paddle":
+            if module:
+                self._look_at(node, module, name.value)
+                self._look_up(node, f"{module}.{name.value}", HANDED_ON)
+        elif module.partition(".")[0] in ("", "paddle"):
+            self._look_up(node, module, COMPUTED)
+        else:
             self.note(node, "inspects-the-judge", f"looks a computed name up in {module}")
 
     # ------------------------------------------------------------------ layers, exceptions, constants
@@ -282,10 +334,21 @@ class _Screen(ast.NodeVisitor):
         if isinstance(node.value, (str, bytes)):
             if len(node.value) > _LONGEST_TEXT:
                 self.note(node, "holds-answers", f"a text of {len(node.value)} letters")
+            text = node.value if isinstance(node.value, str) else ""
+            for name in _HIDDEN_IN_TEXT:
+                if name in text:
+                    self.note(node, _NAMES[name], f"a text names {name}")
         elif type(node.value) in (int, float, complex):
             self.constants += 1
             if self.constants == _MOST_CONSTANTS:
                 self.note(node, "holds-answers", f"more than {_MOST_CONSTANTS} numbers")
+
+
+def _names_a_class(node: ast.AST) -> bool:
+    """Tell whether an expression is `type(...)` or `x.__class__`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "type"
+    return isinstance(node, ast.Attribute) and node.attr == "__class__"
 
 
 def _raises(body: Sequence[ast.stmt]) -> bool:

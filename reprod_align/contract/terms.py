@@ -45,6 +45,19 @@ class Tokens:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """A fault of the port that is known and documented: what of the contract it breaks."""
+
+    stages: tuple[str, ...]
+    """what the names of those stages begin with; every other stage must pass"""
+    report: str
+    """where the fault is described: an address, or a file seen from the contract"""
+    mended: Path
+    """the reviewer's file: paddle_model() of the port with that fault mended, and nothing else"""
+    digest: str
+
+
+@dataclass(frozen=True)
 class Terms:
     """What a contract says; paths are whole."""
 
@@ -75,6 +88,10 @@ class Terms:
     """of memory that each process may take"""
     outputs: tuple[str, ...] = ()
     """the reference's outputs that count; () all"""
+    expected: Expected | None = None
+    """None: the port keeps every term"""
+    port_folder: Path = Path()
+    """the folder from which the port's files are seen"""
 
     @property
     def digest(self) -> str:
@@ -123,6 +140,8 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
         table.number("seconds", 600.0),
         table.whole("megabytes", 16384),
         tuple(table.list_texts("outputs")),
+        _read_expected(table, folder),
+        port_folder.resolve(),
     )  # fmt: skip
     for one in (reference, of_port, table):
         one.close()
@@ -136,6 +155,24 @@ def _read_tokens(table: "_Table") -> Tokens | None:
     found = Tokens(inner.whole("count", 10), inner.text("input", "input_ids"),
                    inner.text("output", ""), inner.text("mask", ""))  # fmt: skip
     inner.close()
+    return found
+
+
+def _read_expected(table: "_Table", folder: Path) -> Expected | None:
+    if "expected" not in table.made:
+        return None
+    inner = table.table("expected")
+    found = Expected(
+        tuple(inner.list_texts("stages")),
+        inner.text("report"),
+        _locate(inner, folder, inner.text("mended")),
+        _read_hex(inner, "digest", inner.text("digest")),
+    )
+    inner.close()
+    if not found.stages:
+        raise inner.fault("stages: expected what the names of the stages that fail begin with")
+    if "://" not in found.report and not (folder / found.report).is_file():
+        raise inner.fault(f"report: expected an address or a file, {found.report} is missing")
     return found
 
 
@@ -179,7 +216,7 @@ def _locate(table: "_Table", folder: Path, name: str) -> Path:
 
 def _read_hex(table: "_Table", name: str, value: str) -> str:
     if len(value) != 64 or not _HEX >= {*value}:
-        raise table.fault(f"digests: {name}: expected a SHA-256, 64 hexadecimal digits")
+        raise table.fault(f"{name}: expected a SHA-256, 64 hexadecimal digits")
     return value
 
 

@@ -7,7 +7,7 @@ from reprod_align.submission.folder import Submission
 from reprod_align.submission.layout import MANIFEST, is_known
 from reprod_align.submission.reading import read_object
 
-_NAMED = 3  # files in one remark
+_NAMED = 9  # files in one remark
 
 
 def check_manifest(submission: Submission, findings: Findings) -> None:
@@ -37,5 +37,10 @@ def _note_others(submission: Submission, findings: Findings) -> None:
         verb = "is" if len(others) == 1 else "are"
         findings.remarks.append(
             f"{count(len(others), 'file')} {verb} no part of a submission and not looked at: "
-            f"{shorten(others, _NAMED)}"
+            f"{shorten(sorted(others, key=_is_page), _NAMED)}"
         )
+
+
+def _is_page(name: str) -> bool:
+    """Tell whether a file is a page of the guide's folder, which claims nothing of a run."""
+    return name.startswith("README")

@@ -45,7 +45,9 @@ def _check_twins(steps: Sequence[Judged], findings: Findings) -> None:
         if judged.step.exact:
             continue
         for side, record, twin in zip(SIDES, judged.records, judged.twins, strict=True):
-            fault = next(_find_apart(record, twin), "")
+            alone = [] if judged.step.from_counts else [key for key in record if key not in twin]
+            said = f"{alone[0]} is in float32 alone" if alone else ""
+            fault = said or next(_find_apart(record, twin), "")
             if fault:
                 findings.add(
                     RUNS,

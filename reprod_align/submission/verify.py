@@ -7,6 +7,7 @@ from pathlib import Path
 from reprod_align.submission.findings import Findings
 from reprod_align.submission.folder import Submission, open_submission
 from reprod_align.submission.layout import EXTRA, STEPS, TRAINING, Step
+from reprod_align.submission.sources import check_sources, find_code
 from reprod_align.submission.steps import judge_step
 from reprod_align.submission.together import check_together
 from reprod_align.submission.training_logs import check_training_logs
@@ -39,6 +40,9 @@ def examine(
     ]
     check_together(submission, judged, findings)
     check_training_logs(submission, findings)
+    code = find_code(submission.source)
+    if code is not None:
+        check_sources(submission, code, findings)
     if not any(name.startswith(TRAINING) for name in submission.files):
         findings.remarks.append(
             f"without training logs ({TRAINING}*), which the guide asks for beside the fifteen files"

@@ -1,6 +1,6 @@
 """A small contract with its reference and an honest port, on disk; sides of this process for fast tests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
@@ -10,6 +10,7 @@ from typing import Any, Self
 from reprod_align.backends.recipes import Recipe
 from reprod_align.contract.child import ProofServed
 from reprod_align.contract.fingerprint import Fingerprint
+from reprod_align.contract.lookups import Lookup
 from reprod_align.contract.proof import Proof
 from reprod_align.contract.prove import prove
 from reprod_align.contract.refusal import Refusal
@@ -113,7 +114,9 @@ def write_contract(
 class SideHere:
     """A side of a proof in this process: what the port does is judged, and not what it asks for."""
 
-    def __init__(self, terms: Terms, recipe: Recipe | None, framework: Framework) -> None:
+    def __init__(
+        self, terms: Terms, recipe: Recipe | None, lookups: Sequence[Lookup], framework: Framework
+    ) -> None:
         """Load the side's file."""
         self._stack = ExitStack()
         path = terms.port if framework == "paddle" else terms.reference

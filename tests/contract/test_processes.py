@@ -6,6 +6,7 @@ from reprod_align.contract import prove as proving
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
 from tests.contract.cheats import CHEATS, HONEST
+from tests.contract.drawn_later import LATER
 from tests.contract.made import PORT, write_contract
 
 import pytest
@@ -35,7 +36,7 @@ def test_an_honest_port(tmp_path: Path) -> None:
 def test_a_process_that_ends_itself_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proving, "screen_files", lambda *_: [])
+    monkeypatch.setattr(proving, "screen_files", lambda *_: ([], []))
     assert run(tmp_path, "os._exit") == ["ends-the-process"]
 
 
@@ -50,8 +51,17 @@ def test_each_cheat(name: str, tmp_path: Path) -> None:
 def test_each_cheat_whose_source_is_not_read(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proving, "screen_files", lambda *_: [])
+    monkeypatch.setattr(proving, "screen_files", lambda *_: ([], []))
     assert CHEATS[name].unscreened in run(tmp_path, name)
+
+
+@pytest.mark.longer
+@pytest.mark.parametrize("name", LATER)
+def test_each_cheat_that_was_drawn_later(name: str, tmp_path: Path) -> None:
+    proof = prove(read_terms(write_contract(tmp_path, LATER[name].files)))
+    assert not proof.passed
+    if LATER[name].code != "differs":
+        assert {one.code for one in proof.refusals} & {*LATER[name].code.split("|")}
 
 
 @pytest.mark.longer

@@ -41,7 +41,7 @@ JUDGED = ("swallows", "cached", "patches", "not-d", "loses", "trains", "not-f", 
 def test_what_a_port_does_is_judged_without_its_source(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(proving, "screen_files", lambda *_: [])
+    monkeypatch.setattr(proving, "screen_files", lambda *_: ([], []))
     assert CHEATS[name].unscreened in found(CHEATS[name], tmp_path)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from reprod_align.commands import verify
 from reprod_align.contract.rerun import list_commands
-from reprod_align.errors import MissingInputError
+from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.submission.layout import STEPS
 from reprod_align.submission.verify import verify as verify_files
 from tests.commands.asked import run
@@ -52,6 +52,27 @@ WAYS = {
 }
 
 
+def test_a_record_elsewhere_is_closed_to_a_script(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its path, by what the system says of processes, or as a copy under another name."""
+    folder = write_submitted(tmp_path)
+    record = folder / "log_reprod" / "forward_torch.npy"
+    copied = folder / "weights" / "cache.bin"
+    ways = (
+        f"open({str(record)!r}, 'rb')",
+        "import os\nopen(f'/proc/{os.getppid()}/cmdline')",
+        "open(HERE / 'weights' / 'cache.bin')",
+    )
+    for read in ways:
+        text = f"from pathlib import Path\nHERE = Path(__file__).parent\n{read}\n"
+        (folder / "steps_pd.py").write_text(text)
+        shutil.copy(record, copied)
+        assert kinds(capsys, folder, "--rerun", "forward") == (1, ["not recomputed"] * 2), read
+        copied.unlink()
+        assert kinds(capsys, folder, "--rerun", "forward") == (1, ["not recomputed"]), read
+
+
 @pytest.mark.parametrize("name", WAYS)
 def test_a_port_that_does_not_compute(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -69,8 +90,8 @@ def test_other_weights_than_those_of_the_records(
     """By the digests that the results hold; times do not count."""
     folder = write_submitted(tmp_path)
     (folder / "weights" / "weights.bin").write_bytes(b"other")
-    code, found = kinds(capsys, folder, "--rerun", "loss")
-    assert code == 1 and found == ["different runs", "different runs"]
+    assert kinds(capsys, folder) == (1, ["different runs"])
+    assert kinds(capsys, folder, "--rerun", "loss") == (1, ["different runs"])
 
 
 def test_an_archive_needs_its_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,6 +104,49 @@ def test_an_archive_needs_its_code(tmp_path: Path, capsys: pytest.CaptureFixture
         run(verify, archive, "--rerun", "loss", "--code", tmp_path)
     with pytest.raises(MissingInputError, match="is not a folder"):
         run(verify, archive, "--rerun", "--code", tmp_path / "none")
+
+
+NAMED = """
+[paddle]
+forward = "steps_pd.py forward"
+[torch]
+forward = "src/run_pt.py forward --fast"
+"""
+
+
+def test_a_submission_names_its_commands(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of any layout: rerun.toml says which script computes a step."""
+    folder = write_submitted(tmp_path / "handed")
+    (folder / "src").mkdir()
+    text = (folder / "steps_pt.py").read_text().replace("parent\n", "parents[1]\n")
+    (folder / "src" / "run_pt.py").write_text(text.replace("sys.argv[1:]", "sys.argv[1:2]"))
+    (folder / "steps_pt.py").unlink()
+    with pytest.raises(MissingInputError, match=r"rerun\.toml"):
+        run(verify, folder, "--rerun", "forward")
+    (folder / "rerun.toml").write_text(NAMED)
+    capsys.readouterr()
+    assert run(verify, folder, "--rerun", "forward") == 0
+    assert "torch: python src/run_pt.py forward --fast" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[paddel]", "paddel"),
+        ('[paddle]\nforwrad = "a.py"', "forwrad"),
+        ("[paddle]\nforward = 3", "paddle.forward"),
+        ('[paddle]\nforward = "bash run.sh"', "Python script"),
+        ('[paddle]\nforward = "../x.py"', "Python script"),
+        ('[paddle]\nforward = "none.py"', "none.py"),
+        ("[paddle", "TOML"),
+    ],
+)
+def test_a_command_that_cannot_be(text: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "rerun.toml").write_text(text)
+    with pytest.raises(ReprodError, match=told):
+        list_commands(tmp_path, ["forward"])
 
 
 def test_the_scripts_of_this_repository() -> None:

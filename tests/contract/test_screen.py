@@ -38,7 +38,8 @@ REFUSED = {
 
 def screen(folder: Path, text: str) -> set[str]:
     (folder / "port.py").write_text(text)
-    return {one.code for one in screen_files([folder / "port.py"], ["paddlenlp.transformers"])}
+    found, _ = screen_files([folder / "port.py"], ["paddlenlp.transformers"])
+    return {one.code for one in found}
 
 
 @pytest.mark.parametrize("text", [*FINE, PORT])
@@ -53,5 +54,5 @@ def test_what_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     (tmp_path / "weights.bin").write_bytes(b"")
-    found = screen_files([tmp_path / "none.py", tmp_path / "weights.bin"], [])
+    found, _ = screen_files([tmp_path / "none.py", tmp_path / "weights.bin"], [])
     assert [one.code for one in found] == ["not-a-plain-file"] * 2

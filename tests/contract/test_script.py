@@ -22,7 +22,10 @@ def test_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch", raising=False)
     words = ["script", json.dumps({"side": "paddle"}), str(tmp_path / "steps_pd.py"), "forward"]
     monkeypatch.setattr(sys, "argv", words)
+    closed: list[Path] = []
+    monkeypatch.setattr(script, "refuse_records", closed.append)  # it could not be taken back here
     script.main()
+    assert closed == [Path.cwd()]
     assert (tmp_path / "steps_pd.txt").read_text() == "['beside', '__main__', ['forward'], True]"
     sys.modules.pop("beside")
 

@@ -32,7 +32,9 @@ def test_the_commands_are_commands() -> None:
 def test_the_contract_on_the_page(tmp_path: Path) -> None:
     (text,) = blocks(PAGES[0], "toml")
     (tmp_path / "contract.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "bug_report.md").write_text("known")
     terms = read_terms(tmp_path / "contract.toml")
+    assert terms.expected and terms.expected.mended.name == "mended.py"
     assert terms.tokens and terms.training and terms.name_map and terms.port.parent.name == "port"
 
 
@@ -49,3 +51,4 @@ def test_each_contract_of_the_examples_is_sealed(path: Path) -> None:
     terms = read_terms(path)
     assert all(digest(one) == wanted for one, wanted in terms.reference_files.items())
     assert all(one.is_file() for one in terms.port_files)
+    assert terms.expected is None or digest(terms.expected.mended) == terms.expected.digest

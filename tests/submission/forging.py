@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from reprod_align.errors import ReprodError
+from reprod_align.records.record import load_record, save_record
 from reprod_align.submission.verify import verify
 from tests.submission.making import (
     STEPS,
@@ -193,10 +194,10 @@ def scale_record(logs: Path, draw: Random) -> str:
         )
     if draw.random() < 0.5:
         judge(logs, step, logs.parent / WEIGHTS)
-        curve = (
-            step == "train_align" and paths[0].parent == logs and key.endswith(("logits", "losses"))
-        )
-        return "float32 log" if curve and len(paths) > 1 else ""
+        if step == "train_align" and len(paths) > 1:
+            if paths[0].parent == logs and key.endswith(("logits", "losses")):
+                return "float32 log"
+            return "all copies" if key.endswith("logits") else ""
     return ""
 
 
@@ -362,11 +363,56 @@ def other_run(logs: Path, draw: Random) -> str:
     return ""
 
 
+def fake_precision(logs: Path, draw: Random) -> str:
+    """A float64 record that is the float32 one, on one side or both, judged again."""
+    step = draw.choice(("forward", "bp_align"))
+    for side in draw.choice((("torch",), ("paddle",), SIDES)):
+        narrow = dict(load_record(logs / f"{step}_{side}.npy"))
+        wide = {key: array.astype("float64") if array.dtype.kind == "f" else array
+                for key, array in narrow.items()}  # fmt: skip
+        save_record(logs / "strict" / f"{step}_{side}.npy", wide)
+    judge(logs, step, logs.parent / WEIGHTS)
+    return ""
+
+
+def rename_keys(logs: Path, draw: Random) -> str:
+    """A key of a float32 record under another name, on one side or both; perhaps judged again."""
+    step = draw.choice(("forward", "loss", "bp_align"))
+    sides = draw.choice((("paddle",), SIDES))
+    key = draw.choice([*load_record(logs / f"{step}_torch.npy")])
+    for side in sides:
+        change_record(
+            logs / f"{step}_{side}.npy", lambda held: held.update({f"z{key}": held.pop(key)})
+        )
+    if draw.random() < 0.5:
+        judge(logs, step, logs.parent / WEIGHTS)
+    return ""
+
+
+def rename_file(logs: Path, draw: Random) -> str:
+    """A record or a log under another name."""
+    names = [path for path in sorted(logs.rglob("*")) if path.suffix in (".npy", ".log")]
+    path = draw.choice(names)
+    path.rename(path.with_name(draw.choice((path.name.upper(), f"{path.name}.bak"))))
+    return ""
+
+
+def forge_benchmark(logs: Path, draw: Random) -> str:
+    """A better accuracy, with a benchmark of the author's own in place of the reference's run."""
+    value = np.float32(draw.choice((0.95, 0.99, 1.0)))
+    change_record(logs / "train_align_paddle.npy", lambda held: held.update(acc=value))
+    shutil.copy(logs / "train_align_paddle.npy", logs / "train_align_benchmark.npy")
+    if draw.random() < 0.5:
+        judge(logs, "train_align", logs.parent / WEIGHTS)
+    return ""
+
+
 KINDS: Final[tuple[Forge, ...]] = (
     change_number, change_count, change_switch, change_text, drop_from_result, exchange_results,
     change_making, change_log, exchange_logs, scale_record, drop_from_record, exchange_records,
     double_rates, forge_metric, forge_best, drop_line, scale_losses, scale_rates, renumber, empty_log,
-    change_result, exchange_training_logs, delete_file, copy_side, other_run,
+    change_result, exchange_training_logs, delete_file, copy_side, other_run, fake_precision, rename_keys,
+    rename_file, forge_benchmark,
 )  # fmt: skip
 
 

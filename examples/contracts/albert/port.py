@@ -11,6 +11,7 @@ CONFIG = dict(
     max_position_embeddings=40,
     type_vocab_size=2,
     embedding_size=16,
+    hidden_act="gelu",
 )
 
 
