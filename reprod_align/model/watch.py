@@ -97,6 +97,10 @@ class Watch:
         """Record in the block what the wanted modules' own code calls. Enter it last."""
         return nullcontext() if self._inner is None else self._inner.on()
 
+    def has_set(self, hook: object) -> bool:
+        """Tell whether a hook on a gradient is one of its own, which record and pin."""
+        return isinstance(hook, partial) and getattr(hook.func, "__self__", None) is self
+
     def place(self) -> list[tuple[str, int]]:
         """Return the calls that are open, the innermost last."""
         return [call.key for call in self._listener.open]

@@ -373,8 +373,9 @@ class ParallelSide:
         anew: bool = False,
         graded: bool = True,
         of_inputs: bool = False,
+        defer: bool = False,
     ) -> Trace:
-        """Run forward and backward once on every rank; see `Side.run`."""
+        """Run forward and backward once on every rank; see `Side.run`. Nothing is deferred."""
         options = {"anew": anew, "graded": graded, "of_inputs": of_inputs}
         asks, pinned = objective is not None, pins is not NO_PINS
         questions = [

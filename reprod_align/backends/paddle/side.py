@@ -9,7 +9,7 @@ from typing import Any
 
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
 from reprod_align.backends.paddle.float32 import float32_requests as float32_requests
-from reprod_align.backends.replacing import note_construction
+from reprod_align.backends.replacing import note_arguments, note_construction
 
 import numpy as np
 import paddle
@@ -150,6 +150,32 @@ def carries_gradient(tensor: paddle.Tensor) -> bool:
     return not tensor.stop_gradient
 
 
+def gradient_node(tensor: paddle.Tensor) -> Any:
+    """Return the operator that made the tensor, or what gathers a leaf's gradient; None without one."""
+    return None if tensor.stop_gradient else tensor.grad_fn
+
+
+def node_key(node: Any) -> int:
+    """Return what tells a node from all others; of a leaf, in every pass the same."""
+    return int(node.node_ptr())
+
+
+def node_name(node: Any) -> str:
+    """Return the operator's name in small letters; "" for a function of the user's own."""
+    name = node.name()
+    return "" if name.startswith("GradNodePyLayer") else name.removesuffix("GradNode").lower()
+
+
+def node_parents(node: Any) -> list[tuple[Any, int]]:
+    """Return the nodes to which a node hands gradients on; Paddle does not number its outputs."""
+    return [(parent, 0) for parent in node.next_functions if parent is not None]
+
+
+def is_leaf(node: Any) -> bool:
+    """Tell whether a node gathers the gradient of a leaf."""
+    return bool(node.name() == "GradNodeAccumulation")
+
+
 def pin(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if tensor.stop_gradient:
@@ -174,6 +200,11 @@ def on_gradient(tensor: paddle.Tensor, hook: Callable[[Any], Any]) -> Any:
     Returns the handle, None if the tensor takes no gradient.
     """
     return tensor.register_hook(hook) if not tensor.stop_gradient else None
+
+
+def note_hooks() -> AbstractContextManager[list[Any]]:
+    """Yield a list of the hooks that are set on gradients in the block."""
+    return note_arguments(paddle.Tensor, "register_hook")
 
 
 def before_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:
