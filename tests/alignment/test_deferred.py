@@ -86,7 +86,9 @@ def test_where_the_modes_run_the_same_graph_one_backward_pass_tells() -> None:
         checks = {check.what for check in report.checks}
         assert "gradients, train mode" in checks and "gradients, eval mode" not in checks
         layers = [layer.backward for layer in report.details.layers]
-        assert sum(found is not None for found in layers) == 2, "a report shows each layer's gradients"
+        assert sum(found is not None for found in layers) == 2, (
+            "a report shows each layer's gradients"
+        )
 
 
 def test_a_port_that_raises_in_train_mode_is_judged_in_eval_mode_all_the_same() -> None:
