@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from operator import eq
 
 from reprod_align.alignment.audit import describe_differences
-from reprod_align.alignment.batches.stage import compare_batches
+from reprod_align.alignment.batches.stage import compare_batches, takes_time
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.consequence import describe_effects, describe_flips
 from reprod_align.alignment.details.layers import add_gradients, add_layers
@@ -116,10 +116,15 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         if findings.is_enough:
             return _conclude(runner, findings)
         note_unread_rows(runner, findings)
-        _forget_details(runner)
+        slow = pair.further and takes_time(runner)
+        if not slow:  # else one short example does
+            _judge_float32(findings, runner, done)
+            _forget_details(runner)
         runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
-        if pair.further:
-            compare_batches(runner, findings, done)
+        short = compare_batches(runner, findings, done) if pair.further else None
+        if slow:
+            _judge_float32(findings, *(short or (runner, done)))
+            _forget_details(runner)
         note_left(runner.pairing, findings, done)
         if pair.reference.loss is not None:
             runs = compare_losses(runner, findings)
@@ -329,6 +334,10 @@ def _judge_outputs(runner: Runner, findings: Findings, done: Pass) -> None:
         if not done.is_deferred:
             for text in doubt_gradients(done, runner.pairing.torch):
                 findings.remark(text)
+
+
+def _judge_float32(findings: Findings, runner: Runner, done: Pass) -> None:
+    """Compare both sides in float32, where a pass in float64 shows no fault."""
     if runner.dtype == "float64" and not findings.at_stage("forward"):
         compare_float32(runner, findings, done)
 
