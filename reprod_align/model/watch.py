@@ -30,6 +30,8 @@ class Pin:
     gradient: Array | None
     differentiable: bool = False
     """the reference can be differentiated here: go on as if this side could"""
+    ends: bool = False
+    """no gradient goes further back from here"""
 
 
 class Pins(Protocol):
@@ -176,6 +178,8 @@ class Watch:
                 tensor = self.fw.make_differentiable(tensor)
         elif leaf.differentiable:  # its gradient is this use's share alone
             tensor = tensor.clone()
+        if pin is not None and pin.ends and self.fw.carries_gradient(tensor):
+            tensor = self.fw.make_differentiable(tensor)
         if self.fw.carries_gradient(tensor):
             self.fw.on_gradient(tensor, partial(self._gradient, leaf, pin))
             if pin is not None and pin.gradient is not None:

@@ -476,7 +476,7 @@ class ParallelSide:
         gradient = pin.gradient
         if gradient is not None:
             gradient = self.cut_gradient(gradient, placement, rank)
-        return Pin(array, gradient, pin.differentiable)
+        return Pin(array, gradient, pin.differentiable, pin.ends)
 
     def cut_gradient(self, gradient: Array, placement: Placement, rank: int) -> Array:
         """Return a rank's part of a gradient: averaged over the replicas it is the whole one."""
