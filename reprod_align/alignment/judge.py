@@ -297,7 +297,7 @@ def _complete(runner: Runner, done: Pass) -> Pass:
 
     Also where its inputs required a gradient: those of the runs that `locate` makes do not.
     """
-    asked = done.reference.input_gradients is not None
+    asked = bool(done.reference.input_gradients)
     if not done.training or (runner.kept_in_training == "all" and not asked):
         return done
     reference = runner.run_reference(True)
