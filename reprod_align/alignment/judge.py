@@ -218,7 +218,7 @@ def _runs_alike(trained: Pass, done: Pass) -> bool:
 def _run_in_full(runner: Runner, findings: Findings) -> tuple[Runner, Pass]:
     """Return the pass in eval mode with its backward passes, which were left out, and its runner."""
     try:
-        runner = replace(runner, expected=runner.run_reference(False), made={})
+        runner = replace(runner, expected=runner.run_reference(False))
     except ModelFailure as error:
         if error.what != "backward pass":
             raise
