@@ -101,3 +101,25 @@ def test_a_port_that_raises_in_train_mode_is_judged_in_eval_mode_all_the_same() 
     report = align(TorchNet(), PaddleNet(last=Wrong(5, 2)), (X,))
     codes = [finding.stage for finding in report.findings]
     assert "backward" in codes and not report.passed, report
+
+
+def test_fused_attention_with_dropout_runs_one_kernel_in_both_modes() -> None:
+    class Attention(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            q = x.view(1, 1, 4, 5)
+            drop = 0.5 if self.training else 0.0
+            made = torch.nn.functional.scaled_dot_product_attention(q, q, q, dropout_p=drop)
+            return made.view(4, 5)
+
+    class Port(paddle.nn.Layer):
+        def forward(self, x: Any) -> Any:
+            q = x.reshape([1, 1, 4, 5])
+            weights = paddle.nn.functional.softmax(q @ q.transpose([0, 1, 3, 2]) / 5**0.5)
+            weights = paddle.nn.functional.dropout(weights, 0.5, training=self.training)
+            return (weights @ q).reshape([4, 5])
+
+    before = torch.backends.cuda.flash_sdp_enabled()
+    report = align(TorchNet(Attention()), PaddleNet(Port()), (X,))
+    assert report.passed, report
+    assert "gradients, eval mode" not in {check.what for check in report.checks}
+    assert torch.backends.cuda.flash_sdp_enabled() is before

@@ -318,15 +318,21 @@ def _run_uncompiled() -> AbstractContextManager[Any]:
 
 @contextmanager
 def preserve_state() -> Iterator[None]:
-    """Give the generators, the gradient switch, the fast path and `compile` back as they were."""
+    """Give the generators, the gradient switch, the fast paths and `compile` back as they were.
+
+    One attention kernel runs in eval and in train mode: PyTorch's own choice hangs on the dropout.
+    """
     state, fast = torch.get_rng_state(), torch.backends.mha.get_fastpath_enabled()
+    flash = torch.backends.cuda.flash_sdp_enabled()  # of CPUs too
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     try:
         torch.backends.mha.set_fastpath_enabled(False)  # it would pass the modules by
+        torch.backends.cuda.enable_flash_sdp(False)
         with torch.enable_grad(), _run_uncompiled():
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+        torch.backends.cuda.enable_flash_sdp(flash)
         torch.set_rng_state(state)
         if gpus:
             torch.cuda.set_rng_state_all(gpus)
