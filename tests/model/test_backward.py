@@ -1,5 +1,6 @@
 """The digest of the graph that a backward pass takes, in both frameworks."""
 
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -95,3 +96,16 @@ def test_statistics_and_functions_of_the_users_own_are_not_told(made: Made) -> N
     norm.eval()
     assert made.digest(norm(made.x)) is None
     assert made.digest(fw.tanh(Own.apply(made.x))) is None
+
+
+def test_reading_the_graph_keeps_no_activation_alive() -> None:
+    """Paddle's `grad_fn` holds a reference that nobody gives back: the graph would stay."""
+    x = SIDES["paddle"].make_differentiable(paddle.ones([2]))
+    for _ in range(3):
+        made = paddle.tanh(x)
+        digest_graph(paddle_calls, [made])
+        node = made.grad_fn  # one reference too many, where Paddle keeps it
+        kept = sys.getrefcount(node) - 2
+        again = paddle_calls.gradient_node(made)
+        assert sys.getrefcount(again) - 3 == kept, "reading it once more adds none"
+        del again

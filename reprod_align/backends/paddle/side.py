@@ -1,6 +1,8 @@
 """The calls of Paddle that `LocalSide` makes. `backends.torch.side` holds the same with PyTorch's."""
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -27,6 +29,8 @@ MODELS = (os.path.join(PACKAGES[0], "vision"),)
 """but these are models: judged as a user's are"""
 
 NAME = "Paddle"
+
+_REFERENCES = 2  # a local variable, and the argument of `getrefcount`
 
 # Paddle keeps the running statistics of its norms among the parameters
 _STATISTICS = ("_mean", "_variance")
@@ -152,7 +156,22 @@ def carries_gradient(tensor: paddle.Tensor) -> bool:
 
 def gradient_node(tensor: paddle.Tensor) -> Any:
     """Return the operator that made the tensor, or what gathers a leaf's gradient; None without one."""
-    return None if tensor.stop_gradient else tensor.grad_fn
+    if tensor.stop_gradient:
+        return None
+    node = tensor.grad_fn
+    if _keeps_nodes():  # else every activation would stay in memory
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(node))
+    return node
+
+
+@cache
+def _keeps_nodes() -> bool:
+    """Tell whether `Tensor.grad_fn` keeps a reference that nobody gives back, as Paddle up to 3.3 does."""
+    one = paddle.ones([1])
+    one.stop_gradient = False
+    made = one * 2
+    node = made.grad_fn
+    return sys.getrefcount(node) > _REFERENCES
 
 
 def node_key(node: Any) -> int:
