@@ -63,6 +63,11 @@ class Pass:
         return all(found.ok for *_, found in self.gradients)
 
     @property
+    def is_deferred(self) -> bool:
+        """Whether gradients were not compared, since train mode's tell all that these would."""
+        return self.reference.deferred or self.natural.deferred
+
+    @property
     def pairs(self) -> list[LeafPair]:
         """Which output stands for which."""
         return [pair for pair, _ in self.outputs]
@@ -94,6 +99,7 @@ def compare_pass(
 ) -> Pass:
     """Compare the port as it is with a run of the reference in the same mode.
 
+    Gradients are compared where neither run has deferred its backward pass.
     natural: the port's run, if it was made already. until_one_differs: gradients are compared only
     if the outputs agree.
     """
@@ -102,7 +108,7 @@ def compare_pass(
     outputs = compare_outputs(runner.pairing, reference, natural, noise)
     values = compare_values(runner.pairing, reference, natural, noise)
     done = Pass(training, reference, natural, outputs, noise, values=values)
-    skip = until_one_differs and not done.outputs_ok
+    skip = (until_one_differs and not done.outputs_ok) or done.is_deferred
     if skip or not (training or runner.eval_backward):
         return done
     reached = frozenset(_find_reached(runner.pairing, reference, natural))
@@ -175,8 +181,7 @@ def compare_gradients(pairing: Pairing, done: Pass, port: Trace) -> list[Paramet
                 find = partial(_find_gradient, pairing, pair, other)
                 expected, actual = find(done.reference), pairing.paddle.find(port.gradients, other)
                 actual = np.zeros(expected.shape) if actual is None else actual
-                shown = not done.training  # a report shows the mean of each layer
-                apart = Judge(done.noise, find).compare(expected, actual, floor, with_mean=shown)
+                apart = Judge(done.noise, find).compare(expected, actual, floor, with_mean=True)
                 gaps.append((pair.torch[0], other, apart))
     return gaps
 

@@ -1,14 +1,15 @@
 """Takes two sides through the stages and collects what differs, in causal order."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import eq
 
 from reprod_align.alignment.audit import describe_differences
-from reprod_align.alignment.batches.stage import compare_batches
+from reprod_align.alignment.batches.stage import compare_batches, takes_time
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
 from reprod_align.alignment.consequence import describe_effects, describe_flips
-from reprod_align.alignment.details.layers import add_layers
+from reprod_align.alignment.details.layers import add_gradients, add_layers
 from reprod_align.alignment.details.picture import add_picture
 from reprod_align.alignment.details.sides import (
     add_setting_table,
@@ -21,7 +22,7 @@ from reprod_align.alignment.input_gradients import judge_input_gradients
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
-from reprod_align.alignment.loss_gradients import judge_own_gradient
+from reprod_align.alignment.loss_gradients import compare_own_gradient, judge_own_gradient
 from reprod_align.alignment.loss_stage import compare_losses
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.output_values import judge_values, note_left
@@ -34,7 +35,7 @@ from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.unjudged.generators import note_generators
 from reprod_align.alignment.unjudged.state_stage import compare_state
 from reprod_align.alignment.unjudged.unread import note_unread_rows
-from reprod_align.alignment.vacuity import doubts, nothing_finite
+from reprod_align.alignment.vacuity import doubt_gradients, doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
 from reprod_align.base.text import shorten
@@ -99,36 +100,64 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         pair.copy_weights,
         findings,
         pair.modules,
+        defer=True,
     )
     findings.report.details.inputs = describe_inputs(pair.inputs)
     add_weights(runner.pairing, findings)
     add_split_ties(runner.pairing, findings)
     findings.places_only = pair.places_only or (places_only and pair.asked_float32)
+    done: Pass | None = None
     try:
-        done = _compare_mode(runner, findings, training=False)
+        done = _run_mode(runner, findings, training=False)
+        if done.is_deferred and not (_agrees(runner, done) and _may_wait(done)):
+            runner, done = _run_in_full(runner, findings)
+        done = _judge_mode(runner, findings, done)
         findings.attribute_to_float32()
         if findings.is_enough:
             return _conclude(runner, findings)
         note_unread_rows(runner, findings)
-        _forget_details(runner)
+        slow = pair.further and takes_time(runner)
+        if not slow:  # else one short example does
+            _judge_float32(findings, runner, done)
+            _forget_details(runner)
         runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
-        if pair.further:
-            compare_batches(runner, findings, done)
+        short = compare_batches(runner, findings, done) if pair.further else None
+        if slow:
+            _judge_float32(findings, *(short or (runner, done)))
+            _forget_details(runner)
         note_left(runner.pairing, findings, done)
         if pair.reference.loss is not None:
             runs = compare_losses(runner, findings)
             if pair.reference.optimizer is None:  # the steps of one compare what it makes of them
-                judge_own_gradient(runner, findings, *runs)
+                own = compare_own_gradient(runner, findings, *runs)
+                if own is not None and done.is_deferred and not own.gradients_ok:
+                    runner, done = _run_in_full(runner, findings)
+                    _judge_backward(runner, findings, done)
+                if own is not None:
+                    judge_own_gradient(runner, findings, own)
         findings.attribute_to_float32()
         if not runner.draws_shared:
             runner = share_draws(runner)
-        trained = _compare_mode(runner, findings, training=True, earlier=done)
+        trained = _run_mode(runner, findings, training=True, earlier=done)
+        if done.is_deferred and not (_agrees(runner, trained) and _runs_alike(trained, done)):
+            runner, done = _run_in_full(runner, findings)
+            _judge_backward(runner, findings, done)
+            findings.attribute_to_float32()
+            if findings.is_enough:
+                return _conclude(runner, findings)
+        elif done.is_deferred:
+            _judge_gradients(runner, findings, trained)
+        trained = _judge_mode(runner, findings, trained, earlier=done)
         judge_one_sided(runner.pairing, findings, (done, trained))
         judge_input_gradients(runner, findings, trained)
         findings.attribute_to_float32()
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
     except ModelFailure as error:
+        if done is not None and done.is_deferred:
+            with suppress(ModelFailure):
+                runner, done = _run_in_full(runner, findings)
+                _judge_backward(runner, findings, done)
         _note_failure(runner, findings, error)
     add_leftovers(runner, findings)
     add_settings(runner.pairing, findings)
@@ -139,10 +168,10 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
     return _conclude(runner, findings)
 
 
-def _compare_mode(
+def _run_mode(
     runner: Runner, findings: Findings, training: bool, earlier: Pass | None = None
 ) -> Pass:
-    """Compare one forward and backward pass, in eval or in train mode.
+    """Run both sides in eval or in train mode, and compare.
 
     earlier: the pass in the other mode. What both sides repeat bit by bit is not compared again.
     """
@@ -151,16 +180,62 @@ def _compare_mode(
         kept, reference = runner.kept_in_training, runner.expected
         if training:
             reference = runner.run_reference(True, keep=kept, of_inputs=True)
-    natural = natural or runner.run_port(training, "outputs", of_inputs=training)
+    if natural is None:
+        defers = reference.deferred
+        natural = runner.run_port(training, "outputs", of_inputs=training, defer=defers)
     made = _digest(reference, natural)
-    repeated = earlier is not None and earlier.digests and all(map(eq, made, earlier.digests))
-    if earlier is not None and repeated:
-        done = replace(earlier, training=training, reference=reference, natural=natural)
-    else:
-        once = earlier is not None or _drops_in_training(runner.pairing)
-        digests = () if once else tuple(made)  # before gradients that agree are let go of
-        done = compare_pass(runner, reference, training, natural, findings.places_only)
-        done = replace(done, digests=digests)
+    if earlier is not None and earlier.digests and all(map(eq, made, earlier.digests)):
+        return replace(earlier, training=training, reference=reference, natural=natural)
+    once = earlier is not None or reference.deferred or _drops_in_training(runner.pairing)
+    digests = () if once else tuple(made)  # before gradients that agree are let go of
+    done = compare_pass(runner, reference, training, natural, findings.places_only)
+    return replace(done, digests=digests)
+
+
+def _agrees(runner: Runner, done: Pass) -> bool:
+    """Tell whether a pass leaves nothing to look at closely."""
+    pairing, found = runner.pairing, runner.pairing.match
+    tensors = [pairing.torch.tensors[name] for name in found.torch_left]
+    tensors += [pairing.paddle.tensors[name] for name in found.paddle_left]
+    if pairing.one_sided or any(tensor.is_parameter for tensor in tensors):
+        return False  # gradients tell what such a parameter does
+    exact = runner.dtype == "float64" and _is_faint(done)
+    values = all(found.gap.ok for found in done.values)
+    return done.outputs_ok and done.gradients_ok and values and not exact
+
+
+def _may_wait(done: Pass) -> bool:
+    """Tell whether a pass in train mode may tell what the backward passes of this one would."""
+    return done.reference.graph is not None and done.natural.graph is not None
+
+
+def _runs_alike(trained: Pass, done: Pass) -> bool:
+    """Tell whether the backward passes of train mode are those of eval mode, on both sides."""
+    graphs = (trained.reference.graph, trained.natural.graph)
+    return graphs == (done.reference.graph, done.natural.graph)
+
+
+def _run_in_full(runner: Runner, findings: Findings) -> tuple[Runner, Pass]:
+    """Return the pass in eval mode with its backward passes, which were left out, and its runner."""
+    try:
+        runner = replace(runner, expected=runner.run_reference(False))
+    except ModelFailure as error:
+        if error.what != "backward pass":
+            raise
+        findings.remark(f"gradients are compared in train mode only: {error}")
+        expected = runner.run_reference(False, backward=False)
+        runner = replace(runner, expected=expected, eval_backward=False)
+    return runner, _run_mode(runner, findings, training=False)
+
+
+def _judge_mode(
+    runner: Runner, findings: Findings, done: Pass, earlier: Pass | None = None
+) -> Pass:
+    """Judge a pass, and look closely where it differs; earlier: the pass in the other mode.
+
+    Returns the pass, with every module's numbers if they were needed.
+    """
+    training, repeated = done.training, earlier is not None and bool(done.digests)
     outputs = [found for _, found in done.outputs]
     findings.check_gaps("forward", f"outputs, {done.mode} mode", outputs, done.outputs_ok)
     if done.gradients:
@@ -170,14 +245,13 @@ def _compare_mode(
     port = done.natural
     if not (repeated or (done.outputs_ok and done.gradients_ok)):
         done = _complete(runner, done)
-        reference = done.reference
         port = locate(runner, findings, done)
     elif not training and runner.dtype == "float64" and _is_faint(done):
         search(runner, findings, done)
     judge_values(runner, findings, done)
     # a fault before a statistic changes it, but not in a run on the reference's numbers
     if training:
-        compare_statistics(runner, findings, reference, port)
+        compare_statistics(runner, findings, done.reference, port)
         if earlier is not None:
             compare_state(runner, findings, done, earlier)
     elif not findings.is_enough:
@@ -185,6 +259,24 @@ def _compare_mode(
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
+
+
+def _judge_backward(runner: Runner, findings: Findings, done: Pass) -> None:
+    """Judge the backward passes of a pass whose outputs were judged before they were made."""
+    if done.gradients:
+        gradients = [found for *_, found in done.gradients]
+        findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
+    if not done.gradients_ok:
+        locate(runner, findings, done)
+    _judge_gradients(runner, findings, done)
+
+
+def _judge_gradients(runner: Runner, findings: Findings, done: Pass) -> None:
+    """Note each layer's gradients, and say where their agreement shows little."""
+    add_gradients(findings, done)
+    if done.outputs_ok and not findings.at_stage("forward"):
+        for text in doubt_gradients(done, runner.pairing.torch):
+            findings.remark(text)
 
 
 def _drops_in_training(pairing: Pairing) -> bool:
@@ -205,7 +297,7 @@ def _complete(runner: Runner, done: Pass) -> Pass:
 
     Also where its inputs required a gradient: those of the runs that `locate` makes do not.
     """
-    asked = done.reference.input_gradients is not None
+    asked = bool(done.reference.input_gradients)
     if not done.training or (runner.kept_in_training == "all" and not asked):
         return done
     reference = runner.run_reference(True)
@@ -239,6 +331,13 @@ def _judge_outputs(runner: Runner, findings: Findings, done: Pass) -> None:
             findings.add("forward", "", "", text, kind="nothing-finite")
         for text in doubts(done, runner.inputs, runner.pairing.torch):
             findings.remark(text)
+        if not done.is_deferred:
+            for text in doubt_gradients(done, runner.pairing.torch):
+                findings.remark(text)
+
+
+def _judge_float32(findings: Findings, runner: Runner, done: Pass) -> None:
+    """Compare both sides in float32, where a pass in float64 shows no fault."""
     if runner.dtype == "float64" and not findings.at_stage("forward"):
         compare_float32(runner, findings, done)
 

@@ -22,20 +22,27 @@ from reprod_align.base.text import count
 from reprod_align.model.trace import Trace
 
 
-def judge_own_gradient(runner: Runner, findings: Findings, reference: Trace, port: Trace) -> None:
-    """Add a finding where the gradients of the loss differ though nothing else does."""
+def compare_own_gradient(
+    runner: Runner, findings: Findings, reference: Trace, port: Trace
+) -> Pass | None:
+    """Compare the gradients of the loss; None where something before them differs."""
     if findings.at_stage("weights", "forward", "loss", "backward"):
-        return
+        return None
     training = not runner.eval_backward
     done = Pass(training, reference, port, (), Noise(runner, training, loss=True))
     done = replace(done, gradients=compare_gradients(runner.pairing, done, port))
-    gaps = judge_all_gradients(runner.pairing, done).gradients
-    if gaps:
-        every = [found for *_, found in gaps]
-        findings.check_gaps("backward", "gradients of the loss", every)
-    wrong = [one for one in gaps if not one[2].ok]
+    return judge_all_gradients(runner.pairing, done)
+
+
+def judge_own_gradient(runner: Runner, findings: Findings, done: Pass) -> None:
+    """Add a finding where the gradients of the loss differ though nothing else does."""
+    if not done.gradients or findings.at_stage("backward"):
+        return
+    every = [found for *_, found in done.gradients]
+    findings.check_gaps("backward", "gradients of the loss", every)
+    wrong = [one for one in done.gradients if not one[2].ok]
     if wrong:
-        _add(runner, findings, done, wrong, len(gaps))
+        _add(runner, findings, done, wrong, len(every))
 
 
 def _add(

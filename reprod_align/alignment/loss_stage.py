@@ -3,7 +3,7 @@
 from reprod_align.alignment.comparing import limit_own_code
 from reprod_align.alignment.consequence import effect_on_loss
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.locating.pinning.pins import EndPins
+from reprod_align.alignment.locating.pinning.pins import EndPins, NoWayBack
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import gap
@@ -12,6 +12,7 @@ from reprod_align.causes import explain_gradient, explain_loss
 from reprod_align.causes.losses import LossSides
 from reprod_align.causes.numbers import as_floats
 from reprod_align.model.trace import Array, Trace
+from reprod_align.model.watch import NO_PINS
 
 import numpy as np
 
@@ -19,11 +20,13 @@ import numpy as np
 def compare_losses(runner: Runner, findings: Findings) -> tuple[Trace, Trace]:
     """Compare the losses on the reference's outputs, and where they agree their gradients.
 
-    Returns the runs of both sides, the port's on those outputs.
+    Returns the runs of both sides, the port's on those outputs. Where an optimizer's steps follow,
+    which compare the parameters' gradients of the loss, none go back into the models here.
     """
-    training = not runner.eval_backward
-    reference = runner.run_reference(training, loss=True)
-    given = runner.run_port(training, "ends", EndPins(reference), loss=True)
+    training, ends = not runner.eval_backward, runner.reference.optimizer is not None
+    pins = NoWayBack() if ends else NO_PINS
+    reference = runner.run_reference(training, loss=True, keep="ends", pins=pins)
+    given = runner.run_port(training, "ends", EndPins(reference, ends), loss=True)
     if findings.at_stage("forward"):
         own = runner.run_port(training, "none", loss=True)
         if reference.loss is not None and own.loss is not None:

@@ -33,15 +33,17 @@ def pair_models(
     copy_weights: bool,
     findings: Findings,
     modules: Mapping[str, str] | None = None,
+    defer: bool = False,
 ) -> Runner:
     """Pair the two sides, which are in their working state, and load the weights into the port.
 
-    modules: those known to stand for each other, PyTorch's name -> Paddle's. Unless copy_weights,
-    each weight of the port that differs from PyTorch's gives a finding.
+    modules: those known to stand for each other, PyTorch's name -> Paddle's. defer: the backward
+    passes may be left out, see `Side.run`. Unless copy_weights, each weight of the port that differs
+    from PyTorch's gives a finding.
     Raises ReprodError if PyTorch's model returns no tensor, ModelFailure if it fails.
     """
     weights, described = reference.read_given(), reference.describe()
-    first, eval_backward = _run_first(reference, inputs, findings)
+    first, eval_backward = _run_first(reference, inputs, findings, defer)
     held, model = port.read_given(), port.describe()
     torch = collect_evidence(described, _modules_called(first), weights, "PyTorch")
     as_defined = collect_evidence(model, [], held, "Paddle")
@@ -54,7 +56,7 @@ def pair_models(
             reference, port, inputs, dtype, pairing, weights, held, first, eval_backward
         ), paddle
 
-    runner, paddle, natural = _pair_at_once(pair_in)
+    runner, paddle, natural = _pair_at_once(pair_in, first.deferred)
     if natural is None:
         port.load(held)
         runner, paddle = pair_in(_order_of_port(port, inputs))
@@ -68,7 +70,7 @@ def pair_models(
     if draws or not eval_backward:
         runner, natural = share_draws(runner), None
     findings.report.pairs = runner.pairing.modules
-    runner = _run_again(runner)
+    runner = _run_again(runner, defer)
     if natural is not None:
         runner.made[False] = runner.expected, natural
     return runner
@@ -78,7 +80,7 @@ PairIn = Callable[[Sequence[str]], tuple[Runner, Evidence]]
 """pairs the two models; given the port's modules in calling order"""
 
 
-def _pair_at_once(pair_in: PairIn) -> tuple[Runner, Evidence, Trace | None]:
+def _pair_at_once(pair_in: PairIn, defer: bool) -> tuple[Runner, Evidence, Trace | None]:
     """Pair by names alone, and return the port's run on PyTorch's weights if that was right.
 
     It is where every tensor has a counterpart, and the order of that run's calls changes nothing.
@@ -89,7 +91,7 @@ def _pair_at_once(pair_in: PairIn) -> tuple[Runner, Evidence, Trace | None]:
         return runner, paddle, None
     runner.load_port()
     try:
-        natural = runner.run_port(False, "outputs")
+        natural = runner.run_port(False, "outputs", defer=defer)
     except ModelFailure:
         return runner, paddle, None
     again, paddle = pair_in(_modules_called(natural))
@@ -106,11 +108,14 @@ def _pair_alike(first: Pairing, second: Pairing) -> bool:
     )
 
 
-def _run_first(reference: Side, inputs: Inputs, findings: Findings) -> tuple[Trace, bool]:
+def _run_first(
+    reference: Side, inputs: Inputs, findings: Findings, defer: bool
+) -> tuple[Trace, bool]:
     """Return PyTorch's run in eval mode, and whether a backward pass is possible there."""
     draws = KeyedDraws(SEED, {})
     try:
-        trace, backward = reference.run(inputs, False, draws, "all", Projection(), anew=True), True
+        trace = reference.run(inputs, False, draws, "all", Projection(), anew=True, defer=defer)
+        backward = True
     except ModelFailure as error:
         if error.what != "backward pass":
             raise
@@ -123,14 +128,15 @@ def _run_first(reference: Side, inputs: Inputs, findings: Findings) -> tuple[Tra
     return trace, backward
 
 
-def _run_again(runner: Runner) -> Runner:
+def _run_again(runner: Runner, defer: bool) -> Runner:
     """Repeat PyTorch's run in eval mode if pairing has changed its draws or the outputs that count."""
     compared = runner.pairing.compared_outputs
     if compared is None:  # the port does not run
         return runner
-    if compared == runner.expected.outputs.keys() and not runner.expected.drawn:
+    kept = runner.expected.deferred or compared == runner.expected.outputs.keys()
+    if kept and not runner.expected.drawn:
         return runner
-    return replace(runner, expected=runner.run_reference(False))
+    return replace(runner, expected=runner.run_reference(False, defer=defer))
 
 
 def _modules_called(trace: Trace) -> list[str]:

@@ -86,13 +86,14 @@ class Runner:
         backward: bool = True,
         pins: Pins = NO_PINS,
         of_inputs: bool = False,
+        defer: bool = False,
     ) -> Trace:
         """Run PyTorch's side; `loss`: with the user's loss in place of a projection of the outputs.
 
         wanted: modules whose own code is recorded call by call. inputs: in place of those that both
         sides are given. backward: False: forward only, unless the loss is wanted. pins: in place of
         its own values. of_inputs: with the gradients of the float inputs, if the model takes inputs
-        that require one.
+        that require one. defer: see `Side.run`.
         """
         given = self.inputs if inputs is None else inputs
         objective = None if loss else Projection(only=self._counted(training, backward))
@@ -110,6 +111,7 @@ class Runner:
                 graded=self.graded,
                 wanted=wanted,
                 of_inputs=of_inputs,
+                defer=defer,
             )
         except ModelFailure:
             if not of_inputs:
@@ -128,6 +130,7 @@ class Runner:
         backward: bool = True,
         wanted: Wanted | None = None,
         of_inputs: bool = False,
+        defer: bool = False,
     ) -> Trace:
         """Run Paddle's side, with `pins` in place of its own values; the rest as for the reference."""
         objective = None if loss else self._projection(training, backward)
@@ -147,6 +150,7 @@ class Runner:
                 graded=self.graded,
                 wanted=wanted,
                 of_inputs=of_inputs,
+                defer=defer,
             )
         except ModelFailure:
             if not of_inputs:

@@ -27,7 +27,6 @@ def doubts(done: Pass, inputs: Inputs, info: ModelInfo) -> Iterator[str]:
     yield from _constant_inputs(inputs)
     yield from _constant_outputs(done)
     yield from _nan_outputs(done)
-    yield from _untested_gradients(done, info)
     yield from _uncalled(done, info)
 
 
@@ -89,7 +88,7 @@ def _nan_outputs(done: Pass) -> Iterator[str]:
             yield f"{name} is NaN on both sides in {count} of {array.size} places: they show nothing"
 
 
-def _untested_gradients(done: Pass, info: ModelInfo) -> Iterator[str]:
+def doubt_gradients(done: Pass, info: ModelInfo) -> Iterator[str]:
     """Yield a remark on the reference's parameters whose gradient is zero or missing."""
     names = [name for name, t in info.tensors.items() if t.is_trainable and t.tie == name]
     silent = [name for name in names if not magnitude(info.find(done.reference.gradients, name))]

@@ -41,3 +41,16 @@ def _note_first(name: str, kind: type, note: Callable[[str], None]) -> Callable[
         own(self, *args, **kwargs)
 
     return initialise
+
+
+@contextmanager
+def note_arguments(owner: Any, name: str) -> Iterator[list[Any]]:
+    """Yield a list of what a method is given first in the block; the calls are made."""
+    own, noted = getattr(owner, name), list[Any]()
+
+    def call(self: Any, first: Any, *args: Any, **kwargs: Any) -> Any:
+        noted.append(first)
+        return own(self, first, *args, **kwargs)
+
+    with replace_attribute(owner, name, call):
+        yield noted

@@ -17,6 +17,7 @@ from reprod_align.base.generators import preserve_generators, seed_generators
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import describe_error
+from reprod_align.model.backward import digest_graph
 from reprod_align.model.held import HeldTensors, choose_names
 from reprod_align.model.inputs import may_have_gradient, name_inputs
 from reprod_align.model.makers import Maker, Makers
@@ -295,6 +296,7 @@ class LocalSide:
         anew: bool = False,
         graded: bool = True,
         of_inputs: bool = False,
+        defer: bool = False,
     ) -> Trace:
         """Run forward and backward once; see `Side.run`.
 
@@ -318,6 +320,7 @@ class LocalSide:
             read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())
+            hooks = stack.enter_context(self.fw.note_hooks())
             scalar = None
             with suppress(RunEnd):
                 with (
@@ -325,8 +328,13 @@ class LocalSide:
                     nullcontext() if graded else self.fw.no_gradients(),
                 ):
                     output = self._forward(inputs, asked if of_inputs else None)
-                with self._blame("loss", watch):
-                    scalar = self._objective(output, objective)
+                if graded and all(map(watch.has_set, hooks)):
+                    made = leaves(output, self.fw.is_tensor).values()
+                    watch.trace.graph = digest_graph(self.fw, made, asked.values())
+                watch.trace.deferred = defer and watch.trace.graph is not None
+                if not watch.trace.deferred:
+                    with self._blame("loss", watch):
+                        scalar = self._objective(output, objective)
             if scalar is not None:
                 watch.trace.loss = float(self.fw.array(scalar).reshape(-1)[0])
             if scalar is not None and self.fw.carries_gradient(scalar):

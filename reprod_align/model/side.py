@@ -198,13 +198,15 @@ class Side(Protocol):
         anew: bool = False,
         graded: bool = True,
         of_inputs: bool = False,
+        defer: bool = False,
     ) -> Trace:
         """Run forward and backward once from the present weights.
 
         objective: None: the side's own loss. pins: values that take the place of the model's own as
         it runs. wanted: modules whose own code is recorded call by call. anew: what the model kept
         of earlier calls is forgotten first. graded: False: under no_grad. of_inputs: the gradients of
-        the float inputs are kept too. Raises ModelFailure if the model or the loss does.
+        the float inputs are kept too. defer: without a backward pass, if its graph tells all that it
+        would do. Raises ModelFailure if the model or the loss does.
         """
 
     def train(

@@ -60,6 +60,10 @@ class Trace:
     "module.attribute"; those of numbers with their numbers"""
     operations: list[Operation] = field(default_factory=list)
     """what the user's code called in the modules that were wanted"""
+    graph: str | None = None
+    """what only a run with the same backward pass has too, dropout aside; None: nothing tells"""
+    deferred: bool = False
+    """whether the backward pass was left out, since a run in the other mode may do the same"""
 
     @property
     def outputs(self) -> Mapping[str, Leaf]:

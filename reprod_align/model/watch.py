@@ -30,6 +30,8 @@ class Pin:
     gradient: Array | None
     differentiable: bool = False
     """the reference can be differentiated here: go on as if this side could"""
+    ends: bool = False
+    """no gradient goes further back from here"""
 
 
 class Pins(Protocol):
@@ -96,6 +98,10 @@ class Watch:
     def hear_operations(self) -> AbstractContextManager[None]:
         """Record in the block what the wanted modules' own code calls. Enter it last."""
         return nullcontext() if self._inner is None else self._inner.on()
+
+    def has_set(self, hook: object) -> bool:
+        """Tell whether a hook on a gradient is one of its own, which record and pin."""
+        return isinstance(hook, partial) and getattr(hook.func, "__self__", None) is self
 
     def place(self) -> list[tuple[str, int]]:
         """Return the calls that are open, the innermost last."""
@@ -172,6 +178,8 @@ class Watch:
                 tensor = self.fw.make_differentiable(tensor)
         elif leaf.differentiable:  # its gradient is this use's share alone
             tensor = tensor.clone()
+        if pin is not None and pin.ends and self.fw.carries_gradient(tensor):
+            tensor = self.fw.make_differentiable(tensor)
         if self.fw.carries_gradient(tensor):
             self.fw.on_gradient(tensor, partial(self._gradient, leaf, pin))
             if pin is not None and pin.gradient is not None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-OTHERS: Final = ("Counterparts", "EndPins", "ReferencePins", "_NoPins")
+OTHERS: Final = ("Counterparts", "EndPins", "NoWayBack", "ReferencePins", "_NoPins")
 """classes of this package that are no dataclasses and hold data alone"""
 
 _MODULE: Final = re.compile(r"reprod_align(\.[a-z0-9]\w*)*")

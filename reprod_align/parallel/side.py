@@ -373,8 +373,9 @@ class ParallelSide:
         anew: bool = False,
         graded: bool = True,
         of_inputs: bool = False,
+        defer: bool = False,
     ) -> Trace:
-        """Run forward and backward once on every rank; see `Side.run`."""
+        """Run forward and backward once on every rank; see `Side.run`. Nothing is deferred."""
         options = {"anew": anew, "graded": graded, "of_inputs": of_inputs}
         asks, pinned = objective is not None, pins is not NO_PINS
         questions = [
@@ -475,7 +476,7 @@ class ParallelSide:
         gradient = pin.gradient
         if gradient is not None:
             gradient = self.cut_gradient(gradient, placement, rank)
-        return Pin(array, gradient, pin.differentiable)
+        return Pin(array, gradient, pin.differentiable, pin.ends)
 
     def cut_gradient(self, gradient: Array, placement: Placement, rank: int) -> Array:
         """Return a rank's part of a gradient: averaged over the replicas it is the whole one."""

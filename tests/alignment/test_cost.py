@@ -51,9 +51,10 @@ def test_a_faithful_pair_runs_once_each_way(layers: Any) -> None:
     *runs, report = count(layers)
     assert report.passed
     for counted in runs:
-        assert counted["eval float64 and backward"] == counted["train float64 and backward"] == 1
+        assert counted["eval float64 and backward"] == 0  # train mode's graph is the same
+        assert counted["train float64 and backward"] == 1
         assert counted["eval float32"] == 1 and counted["eval float32 and backward"] == 0
-        assert counted["train float64"] == 0 and counted["eval float64"] <= BATCHES
+        assert counted["train float64"] == 0 and counted["eval float64"] <= 1 + BATCHES
 
 
 def test_a_fault_is_found_with_one_run_on_the_references_numbers() -> None:
@@ -66,8 +67,8 @@ def test_a_fault_is_found_with_one_run_on_the_references_numbers() -> None:
     ):  # on the reference's numbers; train repeats eval
         assert ours[f"{mode} float64 and backward"] == 1
         assert theirs[f"{mode} float64 and backward"] == times
-    assert theirs["eval float64"] <= 6  # for shares and lines
-    assert ours["eval float64"] <= 2 and ours["train float64"] == 1  # kernels against themselves
+    assert theirs["eval float64"] <= 7  # for shares and lines
+    assert ours["eval float64"] <= 3 and ours["train float64"] == 1  # kernels against themselves
 
 
 def make_wide(wrong: float = 1.0) -> tuple[Any, Any]:

@@ -36,6 +36,20 @@ def test_losses_and_gradients_are_compared_on_the_same_outputs(theirs: Any, word
     assert [words in text for text in messages(findings)] == [True] * bool(words)
 
 
+@pytest.mark.parametrize("theirs", [mean_square, halved, cut])
+def test_where_an_optimizer_follows_no_gradient_goes_into_the_models(theirs: Any) -> None:
+    optimizers = (
+        lambda model: torch.optim.SGD(model.parameters(), lr=0.1),
+        lambda model: paddle.optimizer.SGD(0.1, parameters=model.parameters()),
+    )
+    with at_work(TorchNet(), PaddleNet(), (mean_square, theirs), optimizers) as (runner, findings):
+        runs = compare_losses(runner, findings)
+    assert [run.gradients for run in runs] == [{}, {}]
+    assert runs[0].outputs[""].gradient is not None
+    kinds = [finding.kind for finding in findings.report.findings]
+    assert kinds == {mean_square: [], halved: ["loss"], cut: ["loss-gradient"]}[theirs]
+
+
 def test_a_difference_before_the_loss_is_told_by_its_effect_on_the_loss() -> None:
     losses = mean_square, mean_square
     with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), losses) as (runner, findings):

@@ -1,7 +1,7 @@
 """Where a comparison that passed shows little."""
 
 from reprod_align.alignment.comparing import compare_pass
-from reprod_align.alignment.vacuity import doubts, nothing_finite
+from reprod_align.alignment.vacuity import doubt_gradients, doubts, nothing_finite
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
 import numpy as np
@@ -14,6 +14,7 @@ def test_constant_inputs_and_uncalled_modules_are_doubtful() -> None:
     with at_work(ours, PaddleNet(), inputs=(np.ones((4, 3)),)) as (runner, _):
         done = compare_pass(runner, runner.expected, training=False)
         said = list(doubts(done, runner.inputs, runner.pairing.torch))
+        said += doubt_gradients(done, runner.pairing.torch)
     assert said[0].startswith("every element of the input 0 is 1")
     assert "zero gradient on this batch, so not tested: idle.weight, idle.bias" in said
     assert "never called as a module (unused, or used from outside): idle" in said
@@ -32,7 +33,7 @@ def test_a_constant_output_and_missing_gradients_are_doubtful() -> None:
     nets = TorchNet(lambda x: x * 0), PaddleNet(lambda x: x * 0)
     with at_work(*nets, inputs=(X[:, :3],)) as (runner, _):
         done = compare_pass(runner, runner.expected, training=False)
-        said = " ".join(doubts(done, runner.inputs, runner.pairing.torch))
+        said = " ".join(doubt_gradients(done, runner.pairing.torch))
     assert "zero gradient on this batch, so not tested: first.weight, first.bias" in said
 
 

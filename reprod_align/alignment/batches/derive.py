@@ -32,6 +32,7 @@ FEW = 2
 _TRIED = 4  # lengths, of sequences and of what turns out to be none
 _LENGTHS = 2  # of them are changed
 _GROWN = 2  # times the given elements: a longer batch has at most so many
+_LITTLE = 1.5  # the same where a run takes its time
 _AXES = (1, 0)  # along which whole numbers are moved: 0 if those of axis 1 have ranges of their own
 ONE_EXAMPLE = "the first example alone"
 
@@ -114,7 +115,7 @@ def derive_batches(inputs: Inputs, accepts: Accepts, examples: int = FEW) -> Ite
     yield from moved
     yield from _change_all_values(few, moved, accepts)
     yield from _change_lengths(few, _count_elements(arrays), accepts)
-    yield from _offer(_change_surroundings(few), accepts)
+    yield from _offer(_change_surroundings(few.make("")), accepts)
 
 
 @dataclass(frozen=True)
@@ -138,9 +139,19 @@ def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
     for last in _change_all_values(cut.plain, [cut.batch], accepts):
         yield last
     first = replace(last if last.before else cut.batch, words=cut.words)  # has just been called
-    yield from _lengthen(few, cut.axes, cut.length, most, first, accepts)
+    bare = _change_surroundings(cut.plain.make(""))
+    longer = list(_make_longer(few, cut.axes, cut.length, most, _LITTLE))[:1]
+    both = _first((_surround(_follow(one, first), bare) for one in longer), accepts)
+    yield from both or _lengthen(few, cut.axes, cut.length, most, first, accepts)
     yield from _change_lengths(few, most, accepts, cut.length)
-    yield from _offer(_change_surroundings(cut.plain), accepts)
+    if not both:
+        yield from _offer(bare, accepts)
+
+
+def _surround(batch: Batch, bare: Batch) -> Batch:
+    """Return a batch with what `bare` changes beside its own changes."""
+    both = _change_surroundings(batch)
+    return replace(both, words=f"{batch.words}, {bare.words}", parts=(batch, bare))
 
 
 def _cut_one(given: Given, accepts: Accepts) -> _Cut | None:
@@ -170,7 +181,8 @@ def _offer(batch: Batch, accepts: Accepts) -> Iterator[Batch]:
     if accepts(batch):
         yield batch
     else:
-        yield from (part for part in batch.parts if accepts(part))
+        for part in batch.parts:
+            yield from _offer(part, accepts)
 
 
 def _first(batches: Iterable[Batch], accepts: Accepts) -> list[Batch]:
@@ -264,9 +276,15 @@ def _follow(batch: Batch, first: Batch) -> Batch:
     return replace(batch, words=words, before=(*first.before, first.inputs), parts=parts)
 
 
-def _make_longer(few: Given, axes: Axes, length: int, most: int) -> Iterator[Batch]:
-    """Yield batches with a longer sequence, the longest first, that are small enough to be cheap."""
-    for longer in (2 * length, length + (length + 1) // 2, length + 1):
+def _make_longer(
+    few: Given, axes: Axes, length: int, most: int, times: float = _GROWN
+) -> Iterator[Batch]:
+    """Yield batches with a longer sequence, the longest first, that are small enough to be cheap.
+
+    times: the length, at most.
+    """
+    lengths = (2 * length, length + (length + 1) // 2, length + 1)
+    for longer in (one for one in lengths if one <= times * length or one == length + 1):
         for chosen in (few, few.take(1)) if few.count > 1 else (few,):
             made = [resize(chosen.arrays, axes, longer, follow=follow) for follow in (True, False)]
             if _count_elements(made[0]) <= _GROWN * most:
@@ -309,12 +327,16 @@ def _change_values(few: Given, word: str, changes: Iterable[Change]) -> Iterator
             yield few.make(f"with the inputs {word}", made)
 
 
-def _change_surroundings(few: Given) -> Batch:
-    """Return a batch with integers of another dtype, if there are any, under no_grad."""
-    bare = replace(few.make("under no_grad"), graded=False)
-    found = change_integers(few.arrays)
+def _change_surroundings(batch: Batch) -> Batch:
+    """Return the batch with integers of another dtype, if it has any, under no_grad."""
+    bare = replace(batch, words="under no_grad", graded=False)
+    arrays: dict[Key, Array] = {}
+    named = isinstance(batch.inputs, Mapping)
+    arrays.update(batch.inputs if isinstance(batch.inputs, Mapping) else enumerate(batch.inputs))
+    found = change_integers(arrays)
     if found is None:
         return bare
     words, made = found
-    other = replace(few.make(f"with {words}", made), other_dtype=True)
+    inputs = Given(made, frozenset(), named).pack()
+    other = replace(batch, words=f"with {words}", inputs=inputs, other_dtype=True)
     return replace(other, words=f"{other.words} under no_grad", graded=False, parts=(other, bare))

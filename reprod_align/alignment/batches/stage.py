@@ -33,18 +33,19 @@ Shown = tuple[Batch, Finding]
 """a fault, and the batch that shows it"""
 
 
-def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
+def compare_batches(runner: Runner, findings: Findings, done: Pass) -> tuple[Runner, Pass] | None:
     """Derive further batches, compare the outputs, and add a finding for each place at fault.
 
     done: the pass on the given batch in eval mode. If its outputs differ, nothing is compared.
+    Returns the pass on the smallest batch with every module's outputs, and what ran it, where runs
+    take their time and that one agrees.
     """
     if findings.at_stage("forward") or not (done.outputs_ok or findings.float32_inside):
-        return
-    trials = Trials(runner, done)
-    judged = [
-        _judge(trials, batch, done, findings)
-        for batch in derive_batches(runner.inputs, trials.accepts, _choose_count(runner))
-    ]
+        return None
+    slow = takes_time(runner)
+    trials, judged = Trials(runner, done, keep_first=slow), list[tuple[float, list[Shown]]]()
+    for batch in derive_batches(runner.inputs, trials.accepts, 1 if slow else FEW):
+        judged.append(_judge(trials, batch, done, findings))
     found = [shown for _, several in judged for shown in several]
     if judged:
         what = f"outputs, {len(judged)} further batches"
@@ -52,10 +53,11 @@ def compare_batches(runner: Runner, findings: Findings, done: Pass) -> None:
     if f"with {ONE_EXAMPLE}" in trials.refused:
         findings.remark(f"not compared with {ONE_EXAMPLE}: the PyTorch model does not run on it")
     findings.report.findings += _merge(found)
+    return trials.first
 
 
-def _choose_count(runner: Runner) -> int:
-    """Return how many examples most further batches hold: one does where a run takes its time.
+def takes_time(runner: Runner) -> bool:
+    """Tell whether a run takes its time, so that one example does in most further batches.
 
     Then the batch as given is the one that shows what several examples do to each other.
     """
@@ -65,7 +67,7 @@ def _choose_count(runner: Runner) -> int:
     arrays = list(given.values() if isinstance(given, Mapping) else given)
     counts = [len(array) for array in arrays if array.ndim]
     elements = sum(array.size for array in arrays) / max([1, *counts])
-    return FEW if parameters * elements < _SLOW else 1
+    return parameters * elements >= _SLOW
 
 
 def _merge(found: Sequence[Shown]) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from reprod_align.alignment.values import compare_values
 from reprod_align.base.difference import magnitude
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Array, Trace
+from reprod_align.model.watch import Keep
 
 import numpy as np
 
@@ -25,9 +26,12 @@ _GROWN = 2.0  # times the given batch's largest number: large numbers may be usu
 class Trials:
     """Runs further batches on both sides."""
 
-    def __init__(self, runner: Runner, done: Pass) -> None:
-        """Take the pass on the given batch."""
+    def __init__(self, runner: Runner, done: Pass, keep_first: bool = False) -> None:
+        """Take the pass on the given batch; keep_first: every module's outputs on the first one."""
         self._given, self._done = runner, done
+        self._keep: Keep = "outputs" if keep_first else "ends"
+        self.first: tuple[Runner, Pass] | None = None
+        """the pass on the first batch and what ran it, if that was wanted and its outputs agree"""
         self.pairing = runner.pairing
         self._runners: dict[int, Runner] = {}
         self._made: dict[str, tuple[Inputs, ...]] = {}
@@ -45,7 +49,7 @@ class Trials:
             _drawn={},
         )
         try:
-            expected = self._follow(runner, "reference").run_reference(False, keep="ends")
+            expected = self._follow(runner, "reference").run_reference(False, keep=self._keep)
         except ModelFailure:
             expected = Trace()
             self._made.clear()
@@ -58,18 +62,22 @@ class Trials:
     def compare(self, batch: Batch) -> Pass:
         """Run the port on a batch that is accepted. Raises ModelFailure if it does."""
         runner = self._runners[id(batch)]
-        natural = self._follow(runner, "port").run_port(False, "ends", backward=False)
+        natural = self._follow(runner, "port").run_port(False, self._keep, backward=False)
         noise = Noise(runner, training=False)
         outputs = compare_outputs(runner.pairing, runner.expected, natural, noise)
         if noise.is_measured:
             self._made.clear()
         values = compare_values(runner.pairing, runner.expected, natural, noise)
-        return Pass(False, runner.expected, natural, outputs, noise, values=values)
+        done = Pass(False, runner.expected, natural, outputs, noise, values=values)
+        if self._keep == "outputs" and done.outputs_ok and batch.graded:
+            self.first = runner, done
+        self._keep = "ends"
+        return done
 
     def _follow(self, runner: Runner, side: str) -> Runner:
         """Return the runner; it repeats no calls that its side has just made."""
         made = self._made.get(side, ())
-        done = runner.graded and 0 < len(runner.before) == len(made)
+        done = 0 < len(runner.before) == len(made)
         done = done and all(map(is_, runner.before, made))
         self._made[side] = (*runner.before, runner.inputs) if runner.graded else ()
         return replace(runner, called=done)

@@ -32,8 +32,8 @@ def add_layers(runner: Runner, findings: Findings, done: Pass) -> None:
         layer = known.setdefault(ours, Layer(ours, theirs, kind.rpartition(".")[2], 0))
         layer.calls += 1
         layer.forward = _worse(layer.forward, _measure_call(calls, leaves))
-    _add_gradients(known, done)
     findings.report.details.layers = list(known.values())
+    add_gradients(findings, done)
     if not done.outputs_ok and runner.dtype == "float64":
         _measure_floor(runner, findings, done.reference)
 
@@ -73,8 +73,9 @@ def _worse(one: Figures | None, other: Figures | None) -> Figures | None:
     return one if not one.relative < other.relative else other
 
 
-def _add_gradients(known: dict[str, Layer], done: Pass) -> None:
-    """Give each layer the worst difference of its own parameters' gradients."""
+def add_gradients(findings: Findings, done: Pass) -> None:
+    """Give each layer the worst difference of its own parameters' gradients in a pass."""
+    known = {layer.torch_name: layer for layer in findings.report.details.layers}
     for name, _, apart in done.gradients:
         layer = known.get(parent(name))
         if layer is not None:

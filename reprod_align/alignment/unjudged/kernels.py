@@ -15,16 +15,16 @@ import numpy as np
 _NAMED = 3  # places in one sentence
 
 
-def contradicts_itself(side: Side, inputs: Inputs) -> bool:
+def contradicts_itself(side: Side, inputs: Inputs, further: bool = True) -> bool:
     """Run PyTorch's model forward in both modes, with each of its kernels held against itself.
 
-    Integers come as they are given, and as int32, which a further batch may have.
+    further: integers come as they are given, and as int32, which a further batch may have.
     """
     side.mend_kernels(True)
     try:
         for dtype in ("float64", "float32"):
             with suppress(ModelFailure), side.working(dtype):
-                for varied in _vary(inputs):
+                for varied in _vary(inputs) if further else [inputs]:
                     for training in (False, True):
                         draws, nothing = KeyedDraws(SEED, {}), Projection(only=frozenset())
                         side.run(varied, training, draws, "none", nothing, anew=True)

@@ -1,6 +1,8 @@
 """The calls of Paddle that `LocalSide` makes. `backends.torch.side` holds the same with PyTorch's."""
 
+import ctypes
 import os
+import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
@@ -9,7 +11,7 @@ from typing import Any
 
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
 from reprod_align.backends.paddle.float32 import float32_requests as float32_requests
-from reprod_align.backends.replacing import note_construction
+from reprod_align.backends.replacing import note_arguments, note_construction
 
 import numpy as np
 import paddle
@@ -27,6 +29,8 @@ MODELS = (os.path.join(PACKAGES[0], "vision"),)
 """but these are models: judged as a user's are"""
 
 NAME = "Paddle"
+
+_REFERENCES = 2  # a local variable, and the argument of `getrefcount`
 
 # Paddle keeps the running statistics of its norms among the parameters
 _STATISTICS = ("_mean", "_variance")
@@ -150,6 +154,47 @@ def carries_gradient(tensor: paddle.Tensor) -> bool:
     return not tensor.stop_gradient
 
 
+def gradient_node(tensor: paddle.Tensor) -> Any:
+    """Return the operator that made the tensor, or what gathers a leaf's gradient; None without one."""
+    if tensor.stop_gradient:
+        return None
+    node = tensor.grad_fn
+    if _keeps_nodes():  # else every activation would stay in memory
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(node))
+    return node
+
+
+@cache
+def _keeps_nodes() -> bool:
+    """Tell whether `Tensor.grad_fn` keeps a reference that nobody gives back, as Paddle up to 3.3 does."""
+    one = paddle.ones([1])
+    one.stop_gradient = False
+    made = one * 2
+    node = made.grad_fn
+    return sys.getrefcount(node) > _REFERENCES
+
+
+def node_key(node: Any) -> int:
+    """Return what tells a node from all others; of a leaf, in every pass the same."""
+    return int(node.node_ptr())
+
+
+def node_name(node: Any) -> str:
+    """Return the operator's name in small letters; "" for a function of the user's own."""
+    name = node.name()
+    return "" if name.startswith("GradNodePyLayer") else name.removesuffix("GradNode").lower()
+
+
+def node_parents(node: Any) -> list[tuple[Any, int]]:
+    """Return the nodes to which a node hands gradients on; Paddle does not number its outputs."""
+    return [(parent, 0) for parent in node.next_functions if parent is not None]
+
+
+def is_leaf(node: Any) -> bool:
+    """Tell whether a node gathers the gradient of a leaf."""
+    return bool(node.name() == "GradNodeAccumulation")
+
+
 def pin(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if tensor.stop_gradient:
@@ -174,6 +219,11 @@ def on_gradient(tensor: paddle.Tensor, hook: Callable[[Any], Any]) -> Any:
     Returns the handle, None if the tensor takes no gradient.
     """
     return tensor.register_hook(hook) if not tensor.stop_gradient else None
+
+
+def note_hooks() -> AbstractContextManager[list[Any]]:
+    """Yield a list of the hooks that are set on gradients in the block."""
+    return note_arguments(paddle.Tensor, "register_hook")
 
 
 def before_call(module: nn.Layer, hook: Callable[..., Any]) -> Any:

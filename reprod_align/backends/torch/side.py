@@ -1,12 +1,13 @@
 """The calls of PyTorch that `LocalSide` makes. `backends.paddle.side` holds the same with Paddle's."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from reprod_align.backends.replacing import find_private, note_construction
+from reprod_align.backends.replacing import find_private, note_arguments, note_construction
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
 from reprod_align.backends.torch.float32 import float32_requests as float32_requests
 from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
@@ -15,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import nn
+from torch.autograd.graph import get_gradient_edge
 
 Array = NDArray[np.generic]
 Tensor, Module = torch.Tensor, nn.Module
@@ -117,6 +119,32 @@ def carries_gradient(tensor: torch.Tensor) -> bool:
     return bool(tensor.requires_grad)
 
 
+def gradient_node(tensor: torch.Tensor) -> Any:
+    """Return the operator that made the tensor, or what gathers a leaf's gradient; None without one."""
+    return get_gradient_edge(tensor).node if tensor.requires_grad else None
+
+
+def node_key(node: Any) -> int:
+    """Return what tells a node from all others; of a leaf, in every pass the same."""
+    return id(node.variable) if is_leaf(node) else id(node)
+
+
+def node_name(node: Any) -> str:
+    """Return the operator's name in small letters; "" for a function of the user's own."""
+    own = isinstance(node, torch.autograd.function.BackwardCFunction)
+    return "" if own else re.sub(r"backward\d*$", "", node.name().lower())
+
+
+def node_parents(node: Any) -> list[tuple[Any, int]]:
+    """Return the nodes to which a node hands gradients on, each with the number of its output."""
+    return [(parent, number) for parent, number in node.next_functions if parent is not None]
+
+
+def is_leaf(node: Any) -> bool:
+    """Tell whether a node gathers the gradient of a leaf."""
+    return hasattr(node, "variable")
+
+
 def pin(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
     """Return `values`, with the gradient going to `tensor` as if nothing had been replaced."""
     if not tensor.requires_grad:
@@ -139,6 +167,11 @@ def on_gradient(tensor: torch.Tensor, hook: Callable[[Any], Any]) -> Any:
     Returns the handle, None if the tensor takes no gradient.
     """
     return tensor.register_hook(hook) if tensor.requires_grad else None
+
+
+def note_hooks() -> AbstractContextManager[list[Any]]:
+    """Yield a list of the hooks that are set on gradients in the block."""
+    return note_arguments(torch.Tensor, "register_hook")
 
 
 def before_call(module: nn.Module, hook: Callable[..., Any]) -> Any:
@@ -285,15 +318,21 @@ def _run_uncompiled() -> AbstractContextManager[Any]:
 
 @contextmanager
 def preserve_state() -> Iterator[None]:
-    """Give the generators, the gradient switch, the fast path and `compile` back as they were."""
+    """Give the generators, the gradient switch, the fast paths and `compile` back as they were.
+
+    One attention kernel runs in eval and in train mode: PyTorch's own choice hangs on the dropout.
+    """
     state, fast = torch.get_rng_state(), torch.backends.mha.get_fastpath_enabled()
+    flash = torch.backends.cuda.flash_sdp_enabled()  # of CPUs too
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     try:
         torch.backends.mha.set_fastpath_enabled(False)  # it would pass the modules by
+        torch.backends.cuda.enable_flash_sdp(False)
         with torch.enable_grad(), _run_uncompiled():
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast)
+        torch.backends.cuda.enable_flash_sdp(flash)
         torch.set_rng_state(state)
         if gpus:
             torch.cuda.set_rng_state_all(gpus)

@@ -113,17 +113,18 @@ def test_one_short_example_does_where_runs_take_time() -> None:
     assert {words: shapes(batch) for words, batch in made.items()} == {
         SHORT: [(1, 3)],
         SECOND: [(1, 3)],
-        LATER: [(1, 12)],
-        BARE: [(1, 3)],
+        f"{LATER}, {BARE}": [(1, 9)],
     }
     alone, moved, half = made[SHORT].parts
     assert [shapes(part)[0] for part in (alone, moved, half)] == [(1, 6), (1, 6), (1, 3)]
     assert (made[SHORT].inputs[0] != half.inputs[0]).any() and not made[SHORT].note
     assert made[SECOND].before == (made[SHORT].inputs,)
-    assert made[LATER].before == (made[SHORT].inputs, made[SECOND].inputs)
-    assert made[LATER].note == " (the first example)" and parts(made[LATER]) == [
-        "with length 12 in place of 6"
-    ]
+    last = made[f"{LATER}, {BARE}"]
+    later, bare = last.parts
+    assert not last.graded and last.inputs[0].dtype == np.int32
+    assert last.before == later.before == (made[SHORT].inputs, made[SECOND].inputs)
+    assert later.note == " (the first example)" and parts(later) == ["with length 9 in place of 6"]
+    assert bare.words == BARE and shapes(bare) == [(1, 3)] and not bare.before
 
 
 def test_one_example_does_where_no_length_can_be_cut() -> None:

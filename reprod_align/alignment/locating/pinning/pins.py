@@ -88,9 +88,9 @@ def _pin_copies(
 class EndPins:
     """Gives the port the reference's outputs alone: they are what the loss is judged on."""
 
-    def __init__(self, reference: Trace) -> None:
-        """Take the reference's run."""
-        self._outputs = reference.outputs
+    def __init__(self, reference: Trace, ends: bool = False) -> None:
+        """Take the reference's run; ends: no gradient goes back into the model."""
+        self._outputs, self._ends = reference.outputs, ends
 
     def inputs(self, call: Call) -> dict[str, Pin]:
         """Return nothing: inputs stay as they are."""
@@ -101,4 +101,20 @@ class EndPins:
         if call.parent is not None:
             return {}
         pairs = pair_leaves(self._outputs, call.outputs)
-        return {p.actual: Pin(p.to_port(self._outputs[p.expected].array), None) for p in pairs}
+        return {
+            p.actual: Pin(p.to_port(self._outputs[p.expected].array), None, ends=self._ends)
+            for p in pairs
+        }
+
+
+class NoWayBack:
+    """Lets the loss's gradient go as far as the model's own outputs, which keep their values."""
+
+    def inputs(self, call: Call) -> dict[str, Pin]:
+        """Return nothing: inputs stay as they are."""
+        return {}
+
+    def outputs(self, call: Call) -> dict[str, Pin]:
+        """Return pins for the model's own outputs."""
+        ends = {} if call.parent is not None else call.outputs
+        return {at: Pin(None, None, ends=True) for at in ends}
