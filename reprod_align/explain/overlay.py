@@ -196,7 +196,7 @@ def _execute(node: ast.stmt, space: dict[str, Any]) -> None:
 
 
 def _is_of(module: object, file: str) -> bool:
-    return isinstance(module, ModuleType) and getattr(module, "__file__", None) == file
+    return isinstance(module, ModuleType) and vars(module).get("__file__") == file
 
 
 def _find_functions(
