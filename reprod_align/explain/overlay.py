@@ -222,6 +222,7 @@ def _find_functions(
             waiting.append(value.__func__)
         elif isinstance(value, FunctionType):
             if value.__code__.co_filename == file:
+                waiting += [*value.__globals__.values()]  # its module may be in no list of modules
                 yield value
             waiting += [value.__dict__.get("__wrapped__"), *_list_cells(value)]
 
