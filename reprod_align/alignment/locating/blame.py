@@ -199,11 +199,12 @@ def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
     file, _, line = (finding.paddle_line or "").rpartition(":")
     place = SourceLine(edit.file, edit.line, edit.before)
     beside = str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1
-    if beside:
-        return replace(finding, edit=edit)
-    return give_lines(
-        replace(finding, edit=edit, cause=plain, remedy="", paddle_line=None), None, place
-    )
+    found = replace(finding, edit=edit)
+    if beside and int(line) == edit.line:
+        return found
+    if not beside:
+        found = replace(found, cause=plain, remedy="")
+    return give_lines(replace(found, paddle_line=None), None, place)
 
 
 def _name_kind(fault: Fault) -> Kind:

@@ -14,9 +14,8 @@ PORT = Path(__file__).parents[1] / "lines" / "paddle_switches.py"
 # what is changed in the port, to what, and what the finding says
 FAULTS = {
     "switch of a module": ("scaled=True,\n", "scaled=False,\n", "scaled is False in Paddle: True gives"),
-    "condition negated": ("mask is not None", "mask is None", "in place of `mask is None` gives"),
+    "condition negated": ("mask is not None", "mask is None", "gives PyTorch's numbers"),
     "one of two conditions": ("x.ndim == 3", "x.ndim != 3", "gives PyTorch's numbers"),
-    "switch handed over": ("first=True", "first=False", "`True` in place of `False`"),
     "mask subtracted": ("scores + mask", "scores - mask", "it raises the scores that PyTorch hides"),
     "layer dropped": ("self.split(self.k(x))", "self.split(x)", "PyTorch calls `self.k(x)` here"),
 }  # fmt: skip

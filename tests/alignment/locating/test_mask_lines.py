@@ -18,7 +18,6 @@ FAULTS = {
     "diagonal": ("-1e4), 1)", "-1e4), 2)"),
     "axis": ("axis=1", "axis=0"),
     "ones": ("ones_like(ids)", "zeros_like(ids)"),
-    "call dropped": ("paddle.cumsum(ones, axis=1)", "ones"),
     "number": ("self.places(counted)", "self.places(counted - 1)"),
 }
 
