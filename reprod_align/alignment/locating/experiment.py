@@ -11,11 +11,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from reprod_align.alignment.locating.again import is_gone
 from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.forward import list_differences
+from reprod_align.alignment.locating.held import is_gone
 from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.explain.code import Code

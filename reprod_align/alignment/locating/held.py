@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 
 from reprod_align.alignment.lines.arguments import find_argument
 from reprod_align.alignment.lines.values import are_equal
-from reprod_align.alignment.locating.again import is_gone
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.fault import Fault
+from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, last_part, parent
+from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Operation, Switch
+from reprod_align.model.source.operation import Operation, Switch, Wanted
 
 _CLOSE = 1e-6  # relative: a table may be kept in float32
 _MOST_TENSORS = 8  # runs of the port, for all faults of one pass
@@ -142,3 +143,25 @@ def _turn(path: str, held: Mapping[str, object], due: Mapping[str, object]) -> I
             yield Switch(path, name, value, not value)
         elif name in due and type(due[name]) is type(value) and due[name] != value:
             yield Switch(path, name, value, due[name])
+
+
+def is_gone(
+    runner: Runner, training: bool, run: PinnedRun, fault: Fault, switch: Switch | None = None
+) -> bool:
+    """Tell whether the port has what is due at a fault of the forward pass now that it was changed.
+
+    run: in which the fault was found. switch: another value that a module holds.
+    """
+    place = fault.find_wrong()
+    if place is None:
+        return False
+    last = fault.calls.theirs.key, place[0]
+    wanted = Wanted(frozenset(), frozenset(), last=last, switch=switch)
+    pins = ReferencePins(run.counterparts, run.reference, constants=False)
+    try:
+        trace = runner.run_port(training, "all", pins, backward=False, wanted=wanted)
+    except ModelFailure:
+        return False
+    call = trace.by_key().get(fault.calls.theirs.key)
+    leaf = None if call is None else getattr(call, place[0]).get(place[1])
+    return leaf is not None and fault.agrees(leaf.array)
