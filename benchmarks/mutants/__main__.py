@@ -2,7 +2,7 @@
 
 python -m benchmarks.mutants draw   SET [--files development|score] [--count N] [--seed N]
 python -m benchmarks.mutants draw   SET --list benchmarks/mutants/sets/score.json
-python -m benchmarks.mutants judge  SET RESULTS [--again]
+python -m benchmarks.mutants judge  SET RESULTS [--again] [--no-repairs] [--kind KIND]
 python -m benchmarks.mutants table  SET RESULTS [--by kind|subject] [--markdown]
 python -m benchmarks.mutants show   SET RESULTS [--kind KIND]     development alone
 """
@@ -51,6 +51,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--by", choices=("kind", "subject"), default="kind")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/ has it")
     parser.add_argument("--again", action="store_true", help="judge those too that have a result")
+    parser.add_argument("--no-repairs", action="store_true", help="ask `align` alone, not `fix`")
     options = parser.parse_args(words)
     if options.command != "draw" and options.results is None:
         parser.error(f"{options.command}: name the folder of the results after that of the set")
@@ -94,8 +95,10 @@ def judge_set(options: argparse.Namespace) -> int:
     import transformers  # noqa: F401
 
     for number, frozen in enumerate(read_mutants(options.set), 1):
+        if options.kind and frozen.mutant.kind not in options.kind:
+            continue
         if options.again or load_result(options.results, frozen.mutant.name) is None:
-            result = judge_mutant(frozen)
+            result = judge_mutant(frozen, repairs=not options.no_repairs)
             save_result(options.results, result)
             print(f"{number} {result.seconds:.0f} s", flush=True)
     return 0

@@ -36,15 +36,18 @@ class Result:
     seconds: float = 0.0
 
 
-def judge_mutant(frozen: Frozen) -> Result:
-    """Return what is said about one mutant; a crash and a hang are results too."""
+def judge_mutant(frozen: Frozen, repairs: bool = True) -> Result:
+    """Return what is said about one mutant; a crash and a hang are results too.
+
+    repairs: whether `fix` is asked too, which takes minutes.
+    """
     start = time.perf_counter()
     try:
         result: Result = run_apart(lambda: _ask(frozen), PATIENCE)
     except Broken as error:
         result = Result(frozen.mutant.name, str(error))
     result.seconds = round(time.perf_counter() - start, 2)
-    if find_fix() is not None and result.outcome == "caught":
+    if repairs and find_fix() is not None and result.outcome == "caught":
         with suppress(Broken):  # a fix that takes too long repairs nothing
             result.repair = run_apart(lambda: judge_fix(frozen), FIXING)
     return result

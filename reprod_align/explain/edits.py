@@ -164,6 +164,8 @@ def _follow(site: Site, donor: Any) -> Iterator[Text]:
 
 def _put(site: Site, node: Any, donor: Any) -> Iterator[Text]:
     """Yield a donor in the place of a node; rather with the node's own text where the donor holds it."""
+    if ast.dump(node) == ast.dump(donor):
+        return
     if isinstance(node, ast.Call) and isinstance(donor, ast.Call):
         yield from _complete_call(site, node, donor)
     inside = [part for part in ast.walk(donor) if isinstance(part, ast.expr) and part is not donor]
