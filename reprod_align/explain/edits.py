@@ -6,10 +6,11 @@ in its place, it makes the texts that could stand there instead. Which of them i
 
 import ast
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, permutations
 from typing import Any, Final
 
@@ -517,6 +518,68 @@ def add_statement(site: Site) -> Iterator[Text]:
         yield site.statement, f"{indent.join(texts)}{indent}{own}"
 
 
+_HIDING: Final = (-1e4, -1e9, float("-inf"))
+"""what masks add to a score that is to be hidden"""
+
+
+def pass_mask(site: Site) -> Iterator[Text]:
+    """A mask is not handed on, or too weak: a variable in the place of `None`, or of what a call lacks."""
+    masks = [name for name in site.names if name.isidentifier() and "mask" in name.lower()]
+    for node in site.walk(ast.Constant):
+        if node.value is None:
+            above = next(site.code.parents(node), None)
+            own = getattr(above, "arg", None)
+            ranked = sorted(masks, key=lambda name: -_share(name, own or name))
+            if isinstance(above, (ast.Call, ast.keyword)):
+                yield from ((node, name) for name in [*([own] if own in site.names else []), *ranked])
+        elif isinstance(node.value, float):
+            whole, value = _read_number(site, node)
+            if value < 0:
+                yield from ((whole, _write_number(other)) for other in _HIDING if other != value)
+    passed = {one.id for one in site.walk(ast.Name)}
+    for call in site.walk(ast.Call):
+        words = {one.arg for one in call.keywords}
+        if dotted(call.func).startswith("self.") and None not in words:
+            pairs = ((word, name) for name in masks if name not in passed
+                     for word in _list_mask_words(site.code) if word not in words)  # fmt: skip
+            for word, name in sorted(pairs, key=lambda pair: -_share(*pair)):
+                yield call, _add_argument(site.text(call), call, f"{word}={name}")
+
+
+def _write_number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+@lru_cache(maxsize=16)
+def _list_mask_words(code: Code) -> Sequence[str]:
+    """Return the parameters and keywords of a file that are named after masks."""
+    named = (node.arg for node in code.nodes if isinstance(node, (ast.arg, ast.keyword)))
+    return [name for name in dict.fromkeys(named) if name and "mask" in name.lower()]
+
+
+def exchange_statements(site: Site) -> Iterator[Text]:
+    """Two statements, one after the other, that stand in the other order."""
+    first = site.statement
+    above = next(site.code.parents(first), None)
+    blocks = [held for _, held in ast.iter_fields(above) if isinstance(held, list) and first in held]
+    for block in blocks:
+        for second in block[block.index(first) + 1 :][:1]:
+            if isinstance(first, _PLAIN) and isinstance(second, _PLAIN):
+                between = _span(first.end_lineno, first.end_col_offset, second.lineno, second.col_offset)
+                both = _span(first.lineno, first.col_offset, second.end_lineno, second.end_col_offset)
+                yield both, f"{site.text(second)}{site.text(between)}{site.text(first)}"
+
+
+_PLAIN: Final = (ast.Assign, ast.AugAssign, ast.Expr)
+
+
+def _span(line: int, column: int, last_line: int, last_column: int) -> ast.Pass:
+    """Return a node that stands for a part of a file, as `ast` gives places."""
+    return ast.Pass(
+        lineno=line, col_offset=column, end_lineno=last_line, end_col_offset=last_column
+    )
+
+
 def exchange_name(site: Site) -> Iterator[Text]:
     """Another variable, or another attribute of the same object."""
     for node in site.walk(ast.Name, ast.Attribute):
@@ -569,6 +632,8 @@ ROWS: Final[Mapping[str, Row]] = {
     "missing-statement": add_statement,
     "elsewhere": follow_others,
     "number": exchange_number,
+    "mask": pass_mask,
+    "statement-order": exchange_statements,
     "operator": exchange_operator,
     "function": exchange_function,
     "order": exchange_operands,

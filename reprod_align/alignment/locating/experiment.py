@@ -156,11 +156,11 @@ class Experiment:
                 if not (backward or self._may_be_gone(fault)):
                     return False
                 run = self._run(backward)
-                keys = self._list_keys(run, fault.stage)
+                keys = self._list_keys(run, fault.stage, fault.residue)
                 if _key(fault) in keys or not keys <= set(known):
                     return False
                 if not backward:  # what mends the values may cut the gradient
-                    others = self._list_keys(self._run(True), "backward")
+                    others = self._list_keys(self._run(True), "backward", fault.residue)
                     return others <= self._list_keys(self.run, "backward")
                 return True
         except (NotAppliedError, ModelFailure):
@@ -175,11 +175,11 @@ class Experiment:
         trace = self.runner.run_port(self.training, "all", pins, backward=backward)
         return replace(self.run, port=trace)
 
-    def _list_keys(self, run: PinnedRun, stage: str) -> set[_Key]:
-        """Return what differs in a run, by the calls and values at which it shows."""
-        if stage == "backward":
-            return {_key(fault) for fault in find_backward_faults(run, self.noise)}
-        return {_key(fault) for fault in list_differences(run)}
+    def _list_keys(self, run: PinnedRun, stage: str, residue: float = 0.0) -> set[_Key]:
+        """Return what differs in a run by more than `residue`, by the calls and values at which it shows."""
+        backward = find_backward_faults(run, self.noise) if stage == "backward" else None
+        faults = list_differences(run) if backward is None else backward
+        return {_key(fault) for fault in faults if fault.gap.relative > residue}
 
     def _is_read(self, file: str) -> bool:
         """Tell whether a file can be read; its text is kept as it was loaded."""

@@ -27,14 +27,9 @@ from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array, Call, Trace
 
-import numpy as np
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
-ROUNDED = 2e-6
-"""how far float32 inside, such as that of rotary tables, may move a value"""
-_BESIDE = 1e-4
-"""times a fault: what is apart by less did not make it"""
 _WIDEST = 4  # modules around each other whose code is searched
 _ALL = 1_000
 
@@ -176,8 +171,7 @@ class LineFinder:
 
     def _closeness(self, fault: Fault) -> float:
         """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
-        large = _BESIDE * fault.gap.relative if np.isfinite(fault.gap.relative) else 1.0
-        return max(_RELATIVE[self._runner.dtype], min(ROUNDED, large))
+        return max(_RELATIVE[self._runner.dtype], fault.residue)
 
     def _compare(
         self,
