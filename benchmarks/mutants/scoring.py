@@ -59,7 +59,8 @@ def score(mutant: Mutant, result: Result) -> Row:
     first = result.findings[0]
     place, line = first["paddle_name"], first["paddle_line"] or ""
     told = read_finding(first, result.pairs)
-    cause = "right" if result.restored else judge(mutant.cause, mutant.expressions, told)
+    right = result.restored or result.names_change
+    cause = "right" if right else judge(mutant.cause, mutant.expressions, told)
     return Row(
         mutant, "caught",
         module=bool({place, place.rpartition(".")[0]} & set(mutant.places)),  # a parameter, its layer

@@ -116,7 +116,7 @@ def _bracket(site: Site, node: Any, text: str) -> str:
     inner = _parse(text)
     loose = isinstance(
         inner, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda)
-    )
+    ) and not (isinstance(inner, ast.UnaryOp) and isinstance(node, ast.UnaryOp))
     tight = isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute))
     taken = isinstance(above, (ast.Subscript, ast.Call)) and node in (
         getattr(above, "value", None), getattr(above, "func", None),
@@ -474,6 +474,26 @@ def exchange_function(site: Site) -> Iterator[Text]:
                 yield from ((node, repr(other)) for other in group)
 
 
+def exchange_repeats(site: Site) -> Iterator[Text]:
+    """The whole is repeated in place of each element, or the other way round: heads, beams, masks."""
+    for call in site.walk(ast.Call):
+        last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        *holder, repeats = [site.text(one) for one in call.args] or [""]
+        start = site.text(call.func).removesuffix(last)
+        if last == "tile" and call.args and isinstance(call.args[-1], (ast.List, ast.Tuple)):
+            counts = [site.text(one) for one in call.args[-1].elts]
+            found = [axis for axis, count in enumerate(counts) if count != "1"]
+            if len(found) == 1:
+                words = [*holder, counts[found[0]], f"axis={found[0]}"]
+                yield call, f"{start}repeat_interleave({', '.join(words)})"
+        elif last == "repeat_interleave" and len(call.keywords) == 1 and repeats:
+            axis = call.keywords[0].value
+            if isinstance(axis, ast.Constant) and axis.value in range(4):
+                for after in range(4):
+                    counts = ", ".join(["1"] * axis.value + [repeats] + ["1"] * after)
+                    yield call, f"{start}tile({', '.join([*holder, f'[{counts}]'])})"
+
+
 def drop_call(site: Site) -> Iterator[Text]:
     """A call, an operand or an argument is one too many."""
     for node in site.walk(ast.Call):
@@ -633,6 +653,7 @@ ROWS: Final[Mapping[str, Row]] = {
     "elsewhere": follow_others,
     "number": exchange_number,
     "mask": pass_mask,
+    "repeat": exchange_repeats,
     "statement-order": exchange_statements,
     "operator": exchange_operator,
     "function": exchange_function,

@@ -14,9 +14,9 @@ Texts = Mapping[str, str]
 SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call", "missing-statement")
-_MASK = ("mask",)
+_HANDED = ("mask", "repeat")
 """what is handed on at a place may decide what differs at another one"""
-_REST = ("mask", "statement-order", "operator", "condition", "order", "function", "elsewhere", "surplus", "surplus-statement", "number",
+_REST = ("mask", "repeat", "statement-order", "operator", "condition", "order", "function", "elsewhere", "surplus", "surplus-statement", "number",
          "argument", "name", "missing-summand")  # fmt: skip
 """the others, those of few candidates first"""
 _NEAR = 4  # statements
@@ -86,7 +86,7 @@ def list_trials(
     rounds += [] if near_only else [(SAID, inner)]
     rounds += [(_LACKING + _REST, None)]
     rounds += [(SAID, inner)] if near_only else []
-    rounds += [(_LACKING, inner), (_MASK, every), (SAID, every)]
+    rounds += [(_LACKING, inner), (_HANDED, every), (SAID, every)]
     rounds += [] if near_only else [((row,), inner) for row in _REST]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every)]

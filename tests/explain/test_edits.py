@@ -47,6 +47,17 @@ CASES = {
         "y = F.gelu(x)", "", {}, "argument", "y = F.gelu(x, approximate=True)"),
     "argument, a variable": (
         "y = self.f(x)", "", {"names": ["mask"]}, "argument", "y = self.f(x, mask=mask)"),
+    "mask, left out": (
+        "y = f(x, None)", "", {"names": ["x", "attention_mask"]}, "mask", "y = f(x, attention_mask)"),
+    "mask, an argument": (
+        "y = self.f(x, src_mask=None)", "", {"names": ["x", "mask"]}, "mask", "y = self.f(x, src_mask=mask)"),
+    "mask, too weak": ("m = (1 - m) * -1.0", "", {}, "mask", "m = (1 - m) * -10000.0"),
+    "repeat, the whole": (
+        "m = paddle.tile(m, [n, 1, 1])", "", {}, "repeat", "m = paddle.repeat_interleave(m, n, axis=0)"),
+    "repeat, each element": (
+        "m = m.repeat_interleave(n, axis=1)", "", {}, "repeat", "m = m.tile([1, n, 1])"),
+    "order of statements": (
+        "x = f(x)  # first\nx = g(x)", "", {}, "statement-order", "x = g(x)  # first\nx = f(x)"),
     "surplus transpose": ("y = w.T", "", {}, "surplus", "y = w"),
     "surplus statement": ("x = f(x)", "", {}, "surplus-statement", "pass"),
     "missing statement": (
