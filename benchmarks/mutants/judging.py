@@ -37,6 +37,9 @@ class Result:
     """whether that edit replaces code that the mutation changed, with whatever mends it"""
     repair: Repair = "none"
     seconds: float = 0.0
+    """of `align`, with what makes the models"""
+    fixing: float = 0.0
+    """of `fix`"""
 
 
 def judge_mutant(frozen: Frozen, repairs: bool = True) -> Result:
@@ -52,7 +55,7 @@ def judge_mutant(frozen: Frozen, repairs: bool = True) -> Result:
     result.seconds = round(time.perf_counter() - start, 2)
     if repairs and find_fix() is not None and result.outcome == "caught":
         with suppress(Broken):  # a fix that takes too long repairs nothing
-            result.repair = run_apart(lambda: judge_fix(frozen), FIXING)
+            result.repair, result.fixing = run_apart(lambda: judge_fix(frozen), FIXING)
     return result
 
 

@@ -26,6 +26,8 @@ class Row:
     """the same within one line"""
     cause: Verdict = "silent"
     repair: Repair = "none"
+    ratio: float = 0.0
+    """the time of `fix` over that of `align`; 0 where `fix` was not asked"""
     told: Told = Told()
     said: str = ""
 
@@ -65,7 +67,7 @@ def score(mutant: Mutant, result: Result) -> Row:
         mutant, "caught",
         module=bool({place, place.rpartition(".")[0]} & set(mutant.places)),  # a parameter, its layer
         exact=is_near(line, mutant, 0), line=is_near(line, mutant, 1),
-        cause=cause, repair=result.repair, told=told,
+        cause=cause, repair=result.repair, ratio=result.fixing / (result.seconds or 1.0), told=told,
         said=f"{first['stage']}: {place or 'the model'} {line}: {first['message']}",
     )  # fmt: skip
 

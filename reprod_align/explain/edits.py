@@ -551,7 +551,9 @@ def pass_mask(site: Site) -> Iterator[Text]:
             own = getattr(above, "arg", None)
             ranked = sorted(masks, key=lambda name: -_share(name, own or name))
             if isinstance(above, (ast.Call, ast.keyword)):
-                yield from ((node, name) for name in [*([own] if own in site.names else []), *ranked])
+                yield from (
+                    (node, name) for name in [*([own] if own in site.names else []), *ranked]
+                )
         elif isinstance(node.value, float):
             whole, value = _read_number(site, node)
             if value < 0:
@@ -581,12 +583,18 @@ def exchange_statements(site: Site) -> Iterator[Text]:
     """Two statements, one after the other, that stand in the other order."""
     first = site.statement
     above = next(site.code.parents(first), None)
-    blocks = [held for _, held in ast.iter_fields(above) if isinstance(held, list) and first in held]
+    blocks = [
+        held for _, held in ast.iter_fields(above) if isinstance(held, list) and first in held
+    ]
     for block in blocks:
         for second in block[block.index(first) + 1 :][:1]:
             if isinstance(first, _PLAIN) and isinstance(second, _PLAIN):
-                between = _span(first.end_lineno, first.end_col_offset, second.lineno, second.col_offset)
-                both = _span(first.lineno, first.col_offset, second.end_lineno, second.end_col_offset)
+                between = _span(
+                    first.end_lineno, first.end_col_offset, second.lineno, second.col_offset
+                )
+                both = _span(
+                    first.lineno, first.col_offset, second.end_lineno, second.end_col_offset
+                )
                 yield both, f"{site.text(second)}{site.text(between)}{site.text(first)}"
 
 

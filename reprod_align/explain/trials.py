@@ -16,8 +16,10 @@ SAID = ("setting", "reference")
 _LACKING = ("missing-call", "missing-statement")
 _HANDED = ("mask", "repeat")
 """what is handed on at a place may decide what differs at another one"""
-_REST = ("mask", "repeat", "statement-order", "operator", "condition", "order", "function", "elsewhere", "surplus", "surplus-statement", "number",
-         "argument", "name", "missing-summand")  # fmt: skip
+_REST = (
+    "mask", "repeat", "statement-order", "operator", "condition", "order", "function", "elsewhere",
+    "surplus", "surplus-statement", "number", "argument", "name", "missing-summand",
+)  # fmt: skip
 """the others, those of few candidates first"""
 _NEAR = 4  # statements
 

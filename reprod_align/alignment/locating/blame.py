@@ -189,6 +189,10 @@ def _add_fault(
             return  # two changes make the fault go away: that of what a module holds says more
         if edit is not None:
             findings.replace(finding, _show_edit(finding, edit, cause))
+        elif lines.is_open and lines.words:  # no edit has proven it
+            findings.replace(
+                finding, replace(finding, cause=why.removesuffix(lines.words).rstrip(". "))
+            )
 
 
 def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:

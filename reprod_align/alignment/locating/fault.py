@@ -60,7 +60,9 @@ class Fault:
     @property
     def residue(self) -> float:
         """How far apart, relatively, float32 inside may leave the values when the fault is gone."""
-        return min(ROUNDED, _BESIDE * self.gap.relative) if np.isfinite(self.gap.relative) else ROUNDED
+        return (
+            min(ROUNDED, _BESIDE * self.gap.relative) if np.isfinite(self.gap.relative) else ROUNDED
+        )
 
     def find_wrong(self) -> tuple[Which, str] | None:
         """Return where the wrong value is at the port's call, and which leaf of it; None if nowhere."""
@@ -76,9 +78,7 @@ class Fault:
         if self.expected is None or self.expected.shape != value.shape:
             return False
         found = self.judge.compare(self.expected, value, rounding_of(self.calls.ours))
-        return (
-            found.ok or found.relative <= self.residue or equal_in_effect(self.expected, value)
-        )
+        return found.ok or found.relative <= self.residue or equal_in_effect(self.expected, value)
 
 
 def compare(

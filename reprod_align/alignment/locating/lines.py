@@ -27,7 +27,6 @@ from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array, Call, Trace
 
-
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
 _WIDEST = 4  # modules around each other whose code is searched
@@ -49,6 +48,8 @@ class Lines:
     """whether what is made there is a mask or an index"""
     remedy: str = ""
     """what made the fault go away, where it is more than the difference of the two lines"""
+    is_open: bool = False
+    """whether a mask that the calls take, made elsewhere, may be what differs"""
     is_proven: bool = False
     """whether a run in which it is changed has shown that the fault is gone"""
 
@@ -124,7 +125,7 @@ class LineFinder:
         pairing, lines = self._runner.pairing, make_lines(found, self._closeness(fault))
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
-        return replace(lines, torch=ours, paddle=theirs)
+        return replace(lines, torch=ours, paddle=theirs, is_open=_may_be_a_mask(fault, found))
 
     def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:
         """Return the line of a value that a module holds, with another of which the fault is gone."""
@@ -315,6 +316,15 @@ def _is_proven(found: Difference | None) -> bool:
     return all(call.differentiable for call in calls) and not (
         found.theirs is not None and _takes_constant(found.theirs)
     )
+
+
+def _may_be_a_mask(fault: Fault, found: Difference) -> bool:
+    """Tell whether a mask made elsewhere may be at fault in place of the call that takes it."""
+    if found.theirs is None or found.take_the_same:
+        return False
+    if fault.kind == "mask":
+        return found.theirs.differentiable
+    return found.how == "call" and _takes_constant(found.theirs)
 
 
 def _takes_constant(operation: Operation) -> bool:
