@@ -488,10 +488,10 @@ def exchange_repeats(site: Site) -> Iterator[Text]:
                 yield call, f"{start}repeat_interleave({', '.join(words)})"
         elif last == "repeat_interleave" and len(call.keywords) == 1 and repeats:
             axis = call.keywords[0].value
-            if isinstance(axis, ast.Constant) and axis.value in range(4):
+            if isinstance(axis, ast.Constant) and isinstance(axis.value, int):
                 for after in range(4):
-                    counts = ", ".join(["1"] * axis.value + [repeats] + ["1"] * after)
-                    yield call, f"{start}tile({', '.join([*holder, f'[{counts}]'])})"
+                    listed = ", ".join([*["1"] * axis.value, repeats, *["1"] * after])
+                    yield call, f"{start}tile({', '.join([*holder, f'[{listed}]'])})"
 
 
 def drop_call(site: Site) -> Iterator[Text]:
@@ -548,12 +548,10 @@ def pass_mask(site: Site) -> Iterator[Text]:
     for node in site.walk(ast.Constant):
         if node.value is None:
             above = next(site.code.parents(node), None)
-            own = getattr(above, "arg", None)
-            ranked = sorted(masks, key=lambda name: -_share(name, own or name))
+            own = (above.arg if isinstance(above, ast.keyword) else None) or ""
+            ranked = sorted(masks, key=lambda name: -_share(name, own))
             if isinstance(above, (ast.Call, ast.keyword)):
-                yield from (
-                    (node, name) for name in [*([own] if own in site.names else []), *ranked]
-                )
+                yield from ((node, name) for name in ([own] if own in site.names else []) + ranked)
         elif isinstance(node.value, float):
             whole, value = _read_number(site, node)
             if value < 0:
@@ -582,30 +580,30 @@ def _list_mask_words(code: Code) -> Sequence[str]:
 def exchange_statements(site: Site) -> Iterator[Text]:
     """Two statements, one after the other, that stand in the other order."""
     first = site.statement
-    above = next(site.code.parents(first), None)
-    blocks = [
-        held for _, held in ast.iter_fields(above) if isinstance(held, list) and first in held
-    ]
-    for block in blocks:
-        for second in block[block.index(first) + 1 :][:1]:
-            if isinstance(first, _PLAIN) and isinstance(second, _PLAIN):
-                between = _span(
-                    first.end_lineno, first.end_col_offset, second.lineno, second.col_offset
-                )
-                both = _span(
-                    first.lineno, first.col_offset, second.end_lineno, second.end_col_offset
-                )
-                yield both, f"{site.text(second)}{site.text(between)}{site.text(first)}"
+    for above in [*site.code.parents(first)][:1]:  # what a lambda gives stands in no block
+        for block in (held for _, held in ast.iter_fields(above) if isinstance(held, list)):
+            second = block[block.index(first) + 1 :][:1] if first in block else []
+            if second and isinstance(first, _PLAIN) and isinstance(second[0], _PLAIN):
+                between = _span(_end(first), _start(second[0]))
+                both = _span(_start(first), _end(second[0]))
+                yield both, f"{site.text(second[0])}{site.text(between)}{site.text(first)}"
 
 
 _PLAIN: Final = (ast.Assign, ast.AugAssign, ast.Expr)
 
 
-def _span(line: int, column: int, last_line: int, last_column: int) -> ast.Pass:
+def _start(node: Any) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: Any) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset
+
+
+def _span(start: tuple[int, int], end: tuple[int, int]) -> ast.Pass:
     """Return a node that stands for a part of a file, as `ast` gives places."""
-    return ast.Pass(
-        lineno=line, col_offset=column, end_lineno=last_line, end_col_offset=last_column
-    )
+    line, column = end
+    return ast.Pass(lineno=start[0], col_offset=start[1], end_lineno=line, end_col_offset=column)
 
 
 def exchange_name(site: Site) -> Iterator[Text]:

@@ -3,6 +3,7 @@
 import ast
 
 from reprod_align.explain.code import Code
+from reprod_align.explain.donor import list_statements
 from reprod_align.explain.edits import ROWS, Candidate, Site, list_candidates
 
 import pytest
@@ -104,3 +105,10 @@ def test_only_the_rows_that_are_wanted_are_used() -> None:
     code = Code("y = a - 1\n")
     found = list(list_candidates(Site(code, code.tree.body[0]), ["operator"]))
     assert found == [Candidate("operator", found[0].edit, 1, "a - 1", "a + 1")]
+
+
+def test_what_a_lambda_gives_has_candidates_too() -> None:
+    code = Code("f = lambda x, mask: x - 1\n")
+    (statement,) = list_statements(code.tree.body[0].value)
+    texts = [one.after for one in list_candidates(Site(code, statement))]
+    assert "x + 1" in texts
