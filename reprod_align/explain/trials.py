@@ -86,9 +86,9 @@ def list_trials(
     every = scope.regions
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
     rounds += [] if near_only else [(SAID, inner)]
-    rounds += [(_LACKING + _REST, None)]
+    rounds += [(_HANDED, every), (_LACKING + _REST, None)]
     rounds += [(SAID, inner)] if near_only else []
-    rounds += [(_LACKING, inner), (_HANDED, every), (SAID, every)]
+    rounds += [(_LACKING, inner), (SAID, every)]
     rounds += [] if near_only else [((row,), inner) for row in _REST]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every)]
