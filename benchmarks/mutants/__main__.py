@@ -2,7 +2,7 @@
 
 python -m benchmarks.mutants draw   SET [--files development|score] [--count N] [--seed N]
 python -m benchmarks.mutants draw   SET --list benchmarks/mutants/sets/score.json
-python -m benchmarks.mutants judge  SET RESULTS [--again]
+python -m benchmarks.mutants judge  SET RESULTS [--again] [--no-repairs] [--kind KIND]
 python -m benchmarks.mutants table  SET RESULTS [--by kind|subject] [--markdown]
 python -m benchmarks.mutants show   SET RESULTS [--kind KIND]     development alone
 """
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from statistics import median
 
 from benchmarks.mutants.drawing import draw, restore
 from benchmarks.mutants.frozen import Mutant, list_entries, read_mutants, write_json, write_mutant
@@ -51,6 +52,7 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--by", choices=("kind", "subject"), default="kind")
     parser.add_argument("--markdown", action="store_true", help="print the table as docs/ has it")
     parser.add_argument("--again", action="store_true", help="judge those too that have a result")
+    parser.add_argument("--no-repairs", action="store_true", help="ask `align` alone, not `fix`")
     options = parser.parse_args(words)
     if options.command != "draw" and options.results is None:
         parser.error(f"{options.command}: name the folder of the results after that of the set")
@@ -94,8 +96,10 @@ def judge_set(options: argparse.Namespace) -> int:
     import transformers  # noqa: F401
 
     for number, frozen in enumerate(read_mutants(options.set), 1):
+        if options.kind and frozen.mutant.kind not in options.kind:
+            continue
         if options.again or load_result(options.results, frozen.mutant.name) is None:
-            result = judge_mutant(frozen)
+            result = judge_mutant(frozen, repairs=not options.no_repairs)
             save_result(options.results, result)
             print(f"{number} {result.seconds:.0f} s", flush=True)
     return 0
@@ -105,6 +109,9 @@ def print_table(options: argparse.Namespace) -> int:
     """Print what was found, by kind or by file."""
     rows = score_set(options)
     print(*make_table(rows, options.by, options.markdown), sep="\n")
+    ratios = [row.ratio for row in rows if row.ratio]
+    if ratios:
+        print(f"time of fix over that of align: {median(ratios):.1f}, the median")
     return 0 if rows else 1
 
 

@@ -13,6 +13,7 @@ from benchmarks.mutants.frozen import Frozen, write_json
 from benchmarks.mutants.repairs import Repair, find_fix, judge_fix
 from benchmarks.mutants.subjects import SUBJECTS
 from reprod_align import align
+from reprod_align.explain.code import Code, Edit
 
 PATIENCE = 180  # seconds of a processor for a mutant
 FIXING = 600  # likewise for `fix`, beside its copies of the process
@@ -32,21 +33,29 @@ class Result:
     remarks: list[str] = field(default_factory=list)
     restored: bool = False
     """whether the edit in the first finding makes the code what it was before the mutation"""
+    names_change: bool = False
+    """whether that edit replaces code that the mutation changed, with whatever mends it"""
     repair: Repair = "none"
     seconds: float = 0.0
+    """of `align`, with what makes the models"""
+    fixing: float = 0.0
+    """of `fix`"""
 
 
-def judge_mutant(frozen: Frozen) -> Result:
-    """Return what is said about one mutant; a crash and a hang are results too."""
+def judge_mutant(frozen: Frozen, repairs: bool = True) -> Result:
+    """Return what is said about one mutant; a crash and a hang are results too.
+
+    repairs: whether `fix` is asked too, which takes minutes.
+    """
     start = time.perf_counter()
     try:
         result: Result = run_apart(lambda: _ask(frozen), PATIENCE)
     except Broken as error:
         result = Result(frozen.mutant.name, str(error))
     result.seconds = round(time.perf_counter() - start, 2)
-    if find_fix() is not None and result.outcome == "caught":
+    if repairs and find_fix() is not None and result.outcome == "caught":
         with suppress(Broken):  # a fix that takes too long repairs nothing
-            result.repair = run_apart(lambda: judge_fix(frozen), FIXING)
+            result.repair, result.fixing = run_apart(lambda: judge_fix(frozen), FIXING)
     return result
 
 
@@ -58,22 +67,33 @@ def _ask(frozen: Frozen) -> Result:
     result = Result(
         frozen.mutant.name, outcome, plain["findings"], plain["pairs"], plain["remarks"]
     )
-    result.restored = bool(result.findings) and restores(frozen, result.findings[0].get("edit"))
+    edit = result.findings[0].get("edit") if result.findings else None
+    if edit is not None and Path(edit["file"]).name == frozen.path.name:
+        result.restored, result.names_change = restores(frozen, edit), meets(frozen, edit)
     return result
 
 
-def restores(frozen: Frozen, edit: dict[str, Any] | None) -> bool:
+def restores(frozen: Frozen, edit: dict[str, Any]) -> bool:
     """Tell whether an edit turns the mutated source into the original, apart from formatting."""
-    if edit is None or Path(edit["file"]).name != frozen.path.name:
-        return False
-    lines = frozen.path.read_text("utf-8").splitlines(keepends=True)
-    start = sum(len(line) for line in lines[: edit["line"] - 1])
-    text = "".join(lines)
-    made = text[:start] + text[start:].replace(edit["before"], edit["after"], 1)
+    code = Code(frozen.path.read_bytes().decode("utf-8"))
     try:
-        return ast.dump(ast.parse(made)) == ast.dump(ast.parse(frozen.original))
+        made = ast.parse(code.splice([_read_span(code, edit)]))
     except SyntaxError:
         return False
+    return ast.dump(made) == ast.dump(ast.parse(frozen.original))
+
+
+def meets(frozen: Frozen, edit: dict[str, Any]) -> bool:
+    """Tell whether an edit replaces code that the mutation changed."""
+    mutant = frozen.mutant
+    span = _read_span(Code(frozen.path.read_bytes().decode("utf-8")), edit)
+    last = mutant.start + len(mutant.after.encode())
+    return span.start < max(last, mutant.start + 1) and span.end > min(mutant.start, last - 1)
+
+
+def _read_span(code: Code, edit: dict[str, Any]) -> Edit:
+    start = code.offset(edit["line"], edit["column"])
+    return Edit(start, code.offset(edit["last_line"], edit["last_column"]), edit["after"])
 
 
 def save_result(folder: Path, result: Result) -> None:

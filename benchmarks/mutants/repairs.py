@@ -6,6 +6,7 @@ numbers, run directly, in both modes, forward and backward. `align` has no say h
 
 import importlib
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,16 +25,18 @@ Repair = Literal["repaired", "given batch only", "not repaired", "does not apply
 """what became of a patch; "none": there is no patch"""
 
 
-def judge_fix(frozen: Frozen) -> Repair:
-    """Ask `fix` for the patch of a mutant, and judge it."""
+def judge_fix(frozen: Frozen) -> tuple[Repair, float]:
+    """Ask `fix` for the patch of a mutant, and judge it; return also the seconds that `fix` took."""
     fix = find_fix()
     if fix is None:
-        return "none"
+        return "none", 0.0
     subject = SUBJECTS[frozen.mutant.subject]
     module = subject.load(frozen.path)
     first, _, inputs = subject.make(module)
+    start = time.perf_counter()
     found = fix(first, lambda: subject.make(module)[1], inputs)
-    return judge_patch(frozen, found.patch if found.passed else None)
+    took = time.perf_counter() - start
+    return judge_patch(frozen, found.patch if found.passed else None), took
 
 
 def find_fix() -> Callable[..., Any] | None:

@@ -26,6 +26,8 @@ class Row:
     """the same within one line"""
     cause: Verdict = "silent"
     repair: Repair = "none"
+    ratio: float = 0.0
+    """the time of `fix` over that of `align`; 0 where `fix` was not asked"""
     told: Told = Told()
     said: str = ""
 
@@ -59,12 +61,13 @@ def score(mutant: Mutant, result: Result) -> Row:
     first = result.findings[0]
     place, line = first["paddle_name"], first["paddle_line"] or ""
     told = read_finding(first, result.pairs)
-    cause = "right" if result.restored else judge(mutant.cause, mutant.expressions, told)
+    right = result.restored or result.names_change
+    cause = "right" if right else judge(mutant.cause, mutant.expressions, told)
     return Row(
         mutant, "caught",
         module=bool({place, place.rpartition(".")[0]} & set(mutant.places)),  # a parameter, its layer
         exact=is_near(line, mutant, 0), line=is_near(line, mutant, 1),
-        cause=cause, repair=result.repair, told=told,
+        cause=cause, repair=result.repair, ratio=result.fixing / (result.seconds or 1.0), told=told,
         said=f"{first['stage']}: {place or 'the model'} {line}: {first['message']}",
     )  # fmt: skip
 

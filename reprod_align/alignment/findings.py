@@ -1,7 +1,7 @@
 """Collects what a comparison finds, and writes the report."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
@@ -21,8 +21,6 @@ class Findings:
         self.report = Report()
         self.places_only = False
         """whether causes and lines are left out, since the pair is judged once more"""
-        self.failed: set[Hashable] = set()
-        """changes of the port's calls that made no fault go away, in eval or in train mode"""
 
     def add(
         self,

@@ -233,14 +233,17 @@ def pair_statements(port: Sequence[Any], donors: Sequence[Any]) -> list[tuple[in
 def map_names(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str]:
     """Return the reference's variables and attributes -> the port's, by what stands in the same places.
 
-    pairs: statements that stand for each other, the port's first.
+    pairs: statements that stand for each other, the port's first. A name that both have speaks for
+    itself once.
     """
     votes: dict[str, Counter[str]] = {}
+    pairs = list(pairs)
+    known = {dotted(node) for port, _ in pairs for node in ast.walk(port)} - {""}
     for port, donor in pairs:
         for one, other in align_nodes(port, donor):
             ours, theirs = dotted(other), dotted(one)
             if ours and theirs and ours.count(".") == theirs.count(".") <= 1:
-                votes.setdefault(ours, Counter())[theirs] += 1
+                votes.setdefault(ours, Counter({ours: 1} if ours in known else {}))[theirs] += 1
     return {
         name: found.most_common(1)[0][0]
         for name, found in votes.items()
@@ -253,6 +256,12 @@ def align_nodes(one: Any, other: Any) -> Iterable[tuple[Any, Any]]:
     """Yield the names that stand in the same places of two trees."""
     if dotted(one) and dotted(other):
         yield one, other
+    elif isinstance(one, ast.Call) and isinstance(other, ast.Call):
+        named = {keyword.arg: keyword.value for keyword in other.keywords}
+        pairs = [(one.func, other.func), *zip(one.args, other.args, strict=False)]
+        pairs += [(it.value, named[it.arg]) for it in one.keywords if it.arg in named]
+        for first, second in pairs:
+            yield from align_nodes(first, second)
     elif type(one) is type(other):
         for name, value in ast.iter_fields(one):
             rest = getattr(other, name, None)

@@ -6,10 +6,11 @@ in its place, it makes the texts that could stand there instead. Which of them i
 
 import ast
 import inspect
+import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from itertools import chain, permutations
 from typing import Any, Final
 
@@ -115,7 +116,7 @@ def _bracket(site: Site, node: Any, text: str) -> str:
     inner = _parse(text)
     loose = isinstance(
         inner, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.IfExp, ast.Lambda)
-    )
+    ) and not (isinstance(inner, ast.UnaryOp) and isinstance(node, ast.UnaryOp))
     tight = isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp, ast.Attribute))
     taken = isinstance(above, (ast.Subscript, ast.Call)) and node in (
         getattr(above, "value", None), getattr(above, "func", None),
@@ -164,6 +165,8 @@ def _follow(site: Site, donor: Any) -> Iterator[Text]:
 
 def _put(site: Site, node: Any, donor: Any) -> Iterator[Text]:
     """Yield a donor in the place of a node; rather with the node's own text where the donor holds it."""
+    if ast.dump(node) == ast.dump(donor):
+        return
     if isinstance(node, ast.Call) and isinstance(donor, ast.Call):
         yield from _complete_call(site, node, donor)
     inside = [part for part in ast.walk(donor) if isinstance(part, ast.expr) and part is not donor]
@@ -471,6 +474,26 @@ def exchange_function(site: Site) -> Iterator[Text]:
                 yield from ((node, repr(other)) for other in group)
 
 
+def exchange_repeats(site: Site) -> Iterator[Text]:
+    """The whole is repeated in place of each element, or the other way round: heads, beams, masks."""
+    for call in site.walk(ast.Call):
+        last = dotted(call.func).rpartition(".")[2] or getattr(call.func, "attr", "")
+        *holder, repeats = [site.text(one) for one in call.args] or [""]
+        start = site.text(call.func).removesuffix(last)
+        if last == "tile" and call.args and isinstance(call.args[-1], (ast.List, ast.Tuple)):
+            counts = [site.text(one) for one in call.args[-1].elts]
+            found = [axis for axis, count in enumerate(counts) if count != "1"]
+            if len(found) == 1:
+                words = [*holder, counts[found[0]], f"axis={found[0]}"]
+                yield call, f"{start}repeat_interleave({', '.join(words)})"
+        elif last == "repeat_interleave" and len(call.keywords) == 1 and repeats:
+            axis = call.keywords[0].value
+            if isinstance(axis, ast.Constant) and isinstance(axis.value, int):
+                for after in range(4):
+                    listed = ", ".join([*["1"] * axis.value, repeats, *["1"] * after])
+                    yield call, f"{start}tile({', '.join([*holder, f'[{listed}]'])})"
+
+
 def drop_call(site: Site) -> Iterator[Text]:
     """A call, an operand or an argument is one too many."""
     for node in site.walk(ast.Call):
@@ -513,6 +536,74 @@ def add_statement(site: Site) -> Iterator[Text]:
         yield site.statement, f"{text}{indent}{own}"
     if len(texts) > 1:
         yield site.statement, f"{indent.join(texts)}{indent}{own}"
+
+
+_HIDING: Final = (-1e4, -1e9, float("-inf"))
+"""what masks add to a score that is to be hidden"""
+
+
+def pass_mask(site: Site) -> Iterator[Text]:
+    """A mask is not handed on, or too weak: a variable in the place of `None`, or of what a call lacks."""
+    masks = [name for name in site.names if name.isidentifier() and "mask" in name.lower()]
+    for node in site.walk(ast.Constant):
+        if node.value is None:
+            above = next(site.code.parents(node), None)
+            own = (above.arg if isinstance(above, ast.keyword) else None) or ""
+            ranked = sorted(masks, key=lambda name: -_share(name, own))
+            if isinstance(above, (ast.Call, ast.keyword)):
+                yield from ((node, name) for name in ([own] if own in site.names else []) + ranked)
+        elif isinstance(node.value, float):
+            whole, value = _read_number(site, node)
+            if value < 0:
+                yield from ((whole, _write_number(other)) for other in _HIDING if other != value)
+    passed = {one.id for one in site.walk(ast.Name)}
+    for call in site.walk(ast.Call):
+        words = {one.arg for one in call.keywords}
+        if dotted(call.func).startswith("self.") and None not in words:
+            pairs = ((word, name) for name in masks if name not in passed
+                     for word in _list_mask_words(site.code) if word not in words)  # fmt: skip
+            for word, name in sorted(pairs, key=lambda pair: -_share(*pair)):
+                yield call, _add_argument(site.text(call), call, f"{word}={name}")
+
+
+def _write_number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+@lru_cache(maxsize=16)
+def _list_mask_words(code: Code) -> Sequence[str]:
+    """Return the parameters and keywords of a file that are named after masks."""
+    named = (node.arg for node in code.nodes if isinstance(node, (ast.arg, ast.keyword)))
+    return [name for name in dict.fromkeys(named) if name and "mask" in name.lower()]
+
+
+def exchange_statements(site: Site) -> Iterator[Text]:
+    """Two statements, one after the other, that stand in the other order."""
+    first = site.statement
+    for above in [*site.code.parents(first)][:1]:  # what a lambda gives stands in no block
+        for block in (held for _, held in ast.iter_fields(above) if isinstance(held, list)):
+            second = block[block.index(first) + 1 :][:1] if first in block else []
+            if second and isinstance(first, _PLAIN) and isinstance(second[0], _PLAIN):
+                between = _span(_end(first), _start(second[0]))
+                both = _span(_start(first), _end(second[0]))
+                yield both, f"{site.text(second[0])}{site.text(between)}{site.text(first)}"
+
+
+_PLAIN: Final = (ast.Assign, ast.AugAssign, ast.Expr)
+
+
+def _start(node: Any) -> tuple[int, int]:
+    return node.lineno, node.col_offset
+
+
+def _end(node: Any) -> tuple[int, int]:
+    return node.end_lineno, node.end_col_offset
+
+
+def _span(start: tuple[int, int], end: tuple[int, int]) -> ast.Pass:
+    """Return a node that stands for a part of a file, as `ast` gives places."""
+    line, column = end
+    return ast.Pass(lineno=start[0], col_offset=start[1], end_lineno=line, end_col_offset=column)
 
 
 def exchange_name(site: Site) -> Iterator[Text]:
@@ -567,6 +658,9 @@ ROWS: Final[Mapping[str, Row]] = {
     "missing-statement": add_statement,
     "elsewhere": follow_others,
     "number": exchange_number,
+    "mask": pass_mask,
+    "repeat": exchange_repeats,
+    "statement-order": exchange_statements,
     "operator": exchange_operator,
     "function": exchange_function,
     "order": exchange_operands,

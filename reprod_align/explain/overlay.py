@@ -238,7 +238,7 @@ def _execute(node: ast.stmt, space: dict[str, Any]) -> None:
 
 
 def _is_of(module: object, file: str) -> bool:
-    return isinstance(module, ModuleType) and getattr(module, "__file__", None) == file
+    return isinstance(module, ModuleType) and vars(module).get("__file__") == file
 
 
 def _find_functions(
@@ -265,6 +265,7 @@ def _find_functions(
             waiting.append(value.__func__)
         elif isinstance(value, FunctionType):
             if value.__code__.co_filename == file:
+                waiting += [*value.__globals__.values()]  # its module may be in no list of modules
                 yield value
             waiting += [value.__dict__.get("__wrapped__"), *_list_cells(value)]
 

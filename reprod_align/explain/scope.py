@@ -443,14 +443,28 @@ def _list_lacking(
 
 
 def _list_idle(code: Code, function: Any) -> list[str]:
-    """Return the attributes that the class of a method makes and reads nowhere: "self.dropout"."""
+    """Return the layers that the class of a method makes and calls nowhere: "self.dropout"."""
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
-    held = [node for node in ast.walk(owner) if isinstance(node, ast.Attribute)] if owner else []
-    made, read = (
-        {dotted(node) for node in held if isinstance(node.ctx, kind)}
-        for kind in (ast.Store, ast.Load)
-    )
-    return sorted(name for name in made - read if name.startswith("self."))
+    nodes = [*ast.walk(owner)] if owner else []
+    made = {
+        dotted(one)
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        for one, value in _pair_elements(target, node.value)
+        if isinstance(value, ast.Call)
+    }
+    read = {dotted(node) for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}  # fmt: skip
+    return sorted(name for name in made - read if name.startswith("self.") and name.count(".") == 1)
+
+
+def _pair_elements(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield what is assigned to what: `a, b = f(), g()` assigns two."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        yield from zip(target.elts, value.elts, strict=False)
+    else:
+        yield target, value
 
 
 def _name_called(node: ast.Call) -> str:

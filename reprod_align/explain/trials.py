@@ -14,8 +14,12 @@ Texts = Mapping[str, str]
 SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call", "missing-statement")
-_REST = ("operator", "condition", "order", "function", "elsewhere", "surplus", "surplus-statement", "number",
-         "argument", "name", "missing-summand")  # fmt: skip
+_HANDED = ("mask", "repeat")
+"""what is handed on at a place may decide what differs at another one"""
+_REST = (
+    "mask", "repeat", "statement-order", "operator", "condition", "order", "function", "elsewhere",
+    "surplus", "surplus-statement", "number", "argument", "name", "missing-summand",
+)  # fmt: skip
 """the others, those of few candidates first"""
 _NEAR = 4  # statements
 
@@ -82,7 +86,7 @@ def list_trials(
     every = scope.regions
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
     rounds += [] if near_only else [(SAID, inner)]
-    rounds += [(_LACKING + _REST, None)]
+    rounds += [(_HANDED, every), (_LACKING + _REST, None)]
     rounds += [(SAID, inner)] if near_only else []
     rounds += [(_LACKING, inner), (SAID, every)]
     rounds += [] if near_only else [((row,), inner) for row in _REST]

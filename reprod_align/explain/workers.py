@@ -4,12 +4,14 @@ An edit can give a kernel sizes that end the process, or ask for all memory ther
 """
 
 import faulthandler
+import math
 import os
 import pickle
 import resource
 import select
 import signal
 import struct
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from reprod_align.model.store.memory import read_free
 _WORKERS = 2  # at once; each takes one thread
 _HEADER = struct.Struct("<qq")  # the number of a task, and the bytes of its answer
 _END = -1
+_IDLE = 20  # times the patience: what a copy may take by the clock
 Task = Any
 Work = Callable[[Task], Any]
 
@@ -49,7 +52,8 @@ def try_in_order(
     """Yield the number of each task and its answer, in order; FAILED if it ended its process.
 
     tasks: gives the same tasks whenever it is called. prepare: called in each copy first. patience:
-    seconds for one task. Where processes can't be copied, the tasks run in this one.
+    seconds of a processor for one task, so that a busy machine ends none; where nothing is computed, as
+    in a deadlock, many times as long. Where processes can't be copied, the tasks run in this one.
     """
     if not hasattr(os, "fork"):
         yield from ((number, work(task)) for number, task in enumerate(tasks()))
@@ -74,19 +78,19 @@ def _collect(
     number, ends = 0, set[int]()
     for worker in crew:
         worker.next = worker.first
-        _start(worker, tasks, work, prepare)
+        _start(worker, tasks, work, prepare, patience)
     while number not in ends:
         if number in known:
             yield number, known.pop(number)
             number += 1
             continue
         worker = crew[number % len(crew)]
-        answer = _read(worker, patience)
+        answer = _read(worker, _IDLE * patience)
         if answer is None:
             known[worker.next] = FAILED
             _stop(worker)
             worker.next += worker.step
-            _start(worker, tasks, work, prepare)
+            _start(worker, tasks, work, prepare, patience)
         elif answer[0] == _END:
             ends.add(worker.next)
         else:
@@ -95,7 +99,11 @@ def _collect(
 
 
 def _start(
-    worker: _Worker, tasks: Callable[[], Iterable[Task]], work: Work, prepare: Callable[[], None]
+    worker: _Worker,
+    tasks: Callable[[], Iterable[Task]],
+    work: Work,
+    prepare: Callable[[], None],
+    patience: float,
 ) -> None:
     """Copy this process; the copy works from the worker's next task on."""
     reading, writing = os.pipe()
@@ -112,6 +120,7 @@ def _start(
         with os.fdopen(writing, "wb") as out:
             for number, task in enumerate(tasks()):
                 if number >= worker.next and number % worker.step == worker.first:
+                    _limit_time(patience)
                     _write(out, number, pickle.dumps(work(task)))
             _write(out, _END, pickle.dumps(None))
     finally:
@@ -136,6 +145,13 @@ def _limit_memory(shares: int) -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + read_free() // shares
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+def _limit_time(patience: float) -> None:
+    """Let a copy end when its next task has taken so many seconds of a processor."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    limit = math.ceil(time.process_time() + patience)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit if most < 0 else min(limit, most), most))
 
 
 def _read(worker: _Worker, patience: float) -> tuple[int, Any] | None:

@@ -1,5 +1,6 @@
 """Judges the pair with another text of the port's files: is the difference gone with it?"""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from types import FunctionType
 
 from reprod_align.alignment import compare_sides
+from reprod_align.alignment.findings import OUTPUTS_IN_EVAL
 from reprod_align.alignment.judge import Pair, judge
 from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
@@ -107,6 +109,8 @@ class Outcome:
     """whether the port could be made and run"""
     faults: Mapping[Fault, float] = field(default_factory=dict)
     """the places that differ, and by how much at most"""
+    agrees_in_eval: bool = False
+    """whether the outputs in eval mode agree: train mode is judged only then"""
     error: str = ""
 
     @property
@@ -129,12 +133,14 @@ class Outcome:
         """
         if not self.ran or fault in self.faults or any(one in self.faults for one in mended):
             return False
+        if self.agrees_in_eval and not before.agrees_in_eval:
+            return True  # what differs now shows in train mode, which was not judged before
         last = max(before.stage, STAGES.index(fault[0]))
         return all(
             one in before.faults
-            or (uncovers and _may_be_hidden_by(one, fault))
+            or (uncovers and _may_be_hidden_by(one, fault) and math.isfinite(difference))
             or STAGES.index(one[0]) > last
-            for one in self.faults
+            for one, difference in self.faults.items()
         )
 
 
@@ -149,7 +155,8 @@ def _read_outcome(report: Report) -> Outcome:
         for found in report.findings
         for place in (found.place, *found.places)
     }
-    return Outcome(report.passed, not report.port_raised, faults)
+    agrees = any(one.what == OUTPUTS_IN_EVAL and one.passed for one in report.checks)
+    return Outcome(report.passed, not report.port_raised, faults, agrees)
 
 
 def _name_value(finding: Finding) -> str:

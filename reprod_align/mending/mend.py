@@ -8,7 +8,7 @@ from reprod_align.alignment import check_arguments
 from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
-from reprod_align.explain.trials import SAID, Trial
+from reprod_align.explain.trials import Trial
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome
 from reprod_align.mending.patch import make_patch
 from reprod_align.mending.proof import Proof, list_seen, prove
@@ -17,7 +17,6 @@ from reprod_align.mending.search import find_edit
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
-from reprod_align.report import Edit as Found
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
@@ -111,22 +110,13 @@ def _mend_one(bench: Bench, course: Course, report: Report, before: Outcome) -> 
             fault,
             before,
             course.mended,
-            _read_known(finding),
+            finding.edit if finding.edit is not None and finding.edit.column else None,
             course.seen,
         )
         if found is not None:
             _keep(bench, course, found[0], finding, fault)
             return True
     return False
-
-
-def _read_known(finding: Finding) -> Found | None:
-    """Return the edit that `align` has found, if it says what the reference says: it is tried first.
-
-    A port that is made anew allows more than a live one.
-    """
-    edit = finding.edit
-    return edit if edit and edit.kind in SAID and edit.column else None
 
 
 def _list_aims(report: Report, before: Outcome) -> list[tuple[Finding, Fault]]:

@@ -4,6 +4,7 @@ One forward pass of the port tells, a tenth of what the pair's judgement takes. 
 not have mended the fault; what it lets pass is judged.
 """
 
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -21,7 +22,8 @@ from reprod_align.explain.trials import Texts
 from reprod_align.mending.bench import Bench, Fault
 from reprod_align.model.side import ModelFailure
 
-Keys = frozenset[tuple[object, ...]]
+Known = Mapping[tuple[object, ...], float]
+"""what differs -> how far float32 inside may leave it apart when it is gone"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Probe:
     bench: Bench
     runner: Runner
     run: PinnedRun
-    known: Keys
+    known: Known
 
     def may_mend(self, texts: Texts) -> bool:
         """Tell whether any of the differences is gone with these texts, as far as can be told."""
@@ -42,7 +44,9 @@ class Probe:
                 runner.load_port()
                 pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
                 trace = runner.run_port(False, "all", pins, backward=False)
-                return not self.known <= _list_keys(replace(self.run, port=trace))
+                left = list_differences(replace(self.run, port=trace))
+                stays = {one.key for one in left if one.gap.relative > self.known.get(one.key, 0.0)}
+                return not self.known.keys() <= stays
         except (NotAppliedError, ModelFailure):
             return False
         except Exception:  # other modules, other tensors: the pair's judgement tells
@@ -65,11 +69,7 @@ def make_probe(bench: Bench, texts: Texts, fault: Fault) -> Probe | None:
             if done.outputs_ok:
                 return None
             run, _ = run_pinned(runner, done)
-            known = _list_keys(run)
+            known = {fault.key: fault.residue for fault in list_differences(run)}
             return Probe(bench, runner, run, known) if known else None
     except (NotAppliedError, ModelFailure, ReprodError):
         return None
-
-
-def _list_keys(run: PinnedRun) -> Keys:
-    return frozenset(fault.key for fault in list_differences(run))

@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain, islice
+from itertools import islice
 
 from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit as Span
 from reprod_align.explain.code import parse_code
 from reprod_align.explain.edits import Candidate
 from reprod_align.explain.scope import Scope
-from reprod_align.explain.trials import Texts, Trial, list_texts
+from reprod_align.explain.trials import SAID, Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.mending.probe import make_probe
@@ -36,16 +36,15 @@ def find_edit(
     """Return the first edit with which the fault is gone, and what is left then; None if none is found.
 
     before: the outcome with `texts`. mended: faults that may not come back. known: the edit that `align`
-    has found, which is tried first. seen: further batches on which the fault must be gone too.
+    has found, which is tried early. seen: further batches on which the fault must be gone too.
     """
     probe = make_probe(bench, texts, fault)
     patience = max(_PATIENCE, _SLOWER * bench.seconds)
 
-    first = [] if known is None else [_make_trial(bench, texts, known)]
+    given = None if known is None else _make_trial(bench, texts, known)
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
-        given = ((one, bench.files.apply(texts, one)) for one in first)
-        return islice(chain(given, list_texts(bench.files, scope, texts)), MOST_RUNS)
+        return islice(_list_with(given, bench, texts, scope), MOST_RUNS)
 
     def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
         looks = probe is None or probe.may_mend(task[1])
@@ -68,6 +67,23 @@ def find_edit(
         if number >= last:
             break
     return other
+
+
+def _list_with(
+    known: Trial | None, bench: Bench, texts: Texts, scope: Scope
+) -> Iterator[tuple[Trial, Texts]]:
+    """Yield the candidates; `known` first if the reference says it, else before all that it does not say.
+
+    A port that is made anew allows more than the live one in which `known` was found.
+    """
+    rest = list_texts(bench.files, scope, texts)
+    for trial, made in rest:
+        if known is not None and (known.candidate.kind in SAID or trial.candidate.kind not in SAID):
+            yield known, bench.files.apply(texts, known)
+            known = None
+        yield trial, made
+    if known is not None:
+        yield known, bench.files.apply(texts, known)
 
 
 def _holds(bench: Bench, texts: Texts, trial: Trial, fault: Fault, seen: Iterable[Inputs]) -> bool:

@@ -25,10 +25,10 @@ from reprod_align.model.projection import Projection
 from reprod_align.model.reachable import Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step
-from reprod_align.model.source.alteration import altered, list_plain_attributes
 from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted
+from reprod_align.model.source.switch import list_plain_attributes, switched
 from reprod_align.model.state import State
 from reprod_align.model.store import keep_copy, require_room, unload
 from reprod_align.model.store.given import Given
@@ -313,7 +313,7 @@ class LocalSide:
         modules = dict(self.fw.modules(self.model))
         asked: dict[str, Any] = {}
         with ExitStack() as stack:
-            stack.enter_context(altered(modules, wanted.alteration if wanted else None))
+            stack.enter_context(switched(modules, wanted.switch if wanted else None))
             stack.enter_context(watch.on(modules.items()))
             stack.enter_context(self._watch_kernels(watch))
             stack.enter_context(self.shared_random(draws))

@@ -87,20 +87,13 @@ class OperationRecorder:
         self._busy = True
         try:
             inputs = self._read((args, kwargs))
-            result = self._replace(function(*args, **kwargs))
+            result = function(*args, **kwargs)
             changed = args[0] if result is None and args else result  # such as of __setitem__
             if inputs is not None:
                 self._keep(name, found, place, inputs, changed, (args, kwargs))
         finally:
             self._busy = False
         return result
-
-    def _replace(self, result: Any) -> Any:
-        """Return what stands for the next operation's result: its own, unless another is wanted."""
-        other = self.wanted.instead.get(len(self.operations))
-        if other is None or not self._fw.is_tensor(result):
-            return result
-        return self._fw.constant(other, result)
 
     def _keep(
         self,
@@ -152,9 +145,7 @@ class OperationRecorder:
         return {name: places[one] for name, one in held.items() if one in places}
 
     def _place(self) -> CallKey | None:
-        """Return the wanted call whose own code is running; None if another's is, or enough is known."""
-        if len(self.operations) > self.wanted.until:
-            return None
+        """Return the wanted call whose own code is running; None if another's is."""
         inner = next((key for key in reversed(self._open) if key[0] in self.wanted.modules), LOSS)
         return inner if inner in self.wanted.calls else None
 

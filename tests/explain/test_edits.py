@@ -3,6 +3,7 @@
 import ast
 
 from reprod_align.explain.code import Code
+from reprod_align.explain.donor import list_statements
 from reprod_align.explain.edits import ROWS, Candidate, Site, list_candidates
 
 import pytest
@@ -47,6 +48,17 @@ CASES = {
         "y = F.gelu(x)", "", {}, "argument", "y = F.gelu(x, approximate=True)"),
     "argument, a variable": (
         "y = self.f(x)", "", {"names": ["mask"]}, "argument", "y = self.f(x, mask=mask)"),
+    "mask, left out": (
+        "y = f(x, None)", "", {"names": ["x", "attention_mask"]}, "mask", "y = f(x, attention_mask)"),
+    "mask, an argument": (
+        "y = self.f(x, src_mask=None)", "", {"names": ["x", "mask"]}, "mask", "y = self.f(x, src_mask=mask)"),
+    "mask, too weak": ("m = (1 - m) * -1.0", "", {}, "mask", "m = (1 - m) * -10000.0"),
+    "repeat, the whole": (
+        "m = paddle.tile(m, [n, 1, 1])", "", {}, "repeat", "m = paddle.repeat_interleave(m, n, axis=0)"),
+    "repeat, each element": (
+        "m = m.repeat_interleave(n, axis=1)", "", {}, "repeat", "m = m.tile([1, n, 1])"),
+    "order of statements": (
+        "x = f(x)  # first\nx = g(x)", "", {}, "statement-order", "x = g(x)  # first\nx = f(x)"),
     "surplus transpose": ("y = w.T", "", {}, "surplus", "y = w"),
     "surplus statement": ("x = f(x)", "", {}, "surplus-statement", "pass"),
     "missing statement": (
@@ -93,3 +105,10 @@ def test_only_the_rows_that_are_wanted_are_used() -> None:
     code = Code("y = a - 1\n")
     found = list(list_candidates(Site(code, code.tree.body[0]), ["operator"]))
     assert found == [Candidate("operator", found[0].edit, 1, "a - 1", "a + 1")]
+
+
+def test_what_a_lambda_gives_has_candidates_too() -> None:
+    code = Code("f = lambda x, mask: x - 1\n")
+    (statement,) = list_statements(code.tree.body[0].value)
+    texts = [one.after for one in list_candidates(Site(code, statement))]
+    assert "x + 1" in texts

@@ -14,6 +14,9 @@ def work(task: object) -> object:
     if task == "crash":
         ctypes.string_at(0)
     if task == "hang":
+        while True:
+            pass
+    if task == "wait":
         time.sleep(60)
     if task == "exit":
         os._exit(3)
@@ -23,7 +26,7 @@ def work(task: object) -> object:
 
 
 def answers(tasks: list[object], workers: int = 2) -> Iterator[object]:
-    for number, answer in try_in_order(lambda: tasks, work, lambda: None, 2.0, workers):
+    for number, answer in try_in_order(lambda: tasks, work, lambda: None, 0.5, workers):
         assert number == len(seen)
         seen.append(answer)
         yield answer
@@ -44,9 +47,12 @@ def test_answers_come_in_order_from_other_processes() -> None:
     assert len(pids) == 2 and os.getpid() not in pids
 
 
-@pytest.mark.parametrize("fault", ["crash", "exit", "hang", "grab"])
+@pytest.mark.parametrize("fault", ["crash", "exit", "hang", "wait", "grab"])
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_task_that_ends_its_process_fails_alone(fault: str, workers: int) -> None:
+def test_a_task_that_ends_its_process_fails_alone(
+    fault: str, workers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reprod_align.explain.workers._IDLE", 4 if fault == "wait" else 100)
     found = list(answers(["a", fault, "b", "c", fault], workers))
     assert [one and one[0] for one in found] == ["a", FAILED, "b", "c", FAILED]  # type: ignore[index]
 

@@ -45,6 +45,18 @@ def test_another_value_of_the_same_place_counts_only_if_asked_for() -> None:
     assert not outcome(MODEL).mends(outcome(LATER), LATER, uncovers=True)  # the output comes last
 
 
+def test_train_mode_is_judged_where_eval_mode_agrees() -> None:
+    trained = ("forward", "norm", "running statistic running_mean differs after one step")
+    found = Outcome(False, True, {trained: 0.1}, agrees_in_eval=True)
+    assert found.mends(outcome(MODEL), MODEL)
+    assert not found.mends(Outcome(False, True, {MODEL: 0.1}, agrees_in_eval=True), MODEL)
+
+
+def test_an_output_of_another_shape_is_no_uncovered_fault() -> None:
+    torn = Outcome(False, True, {LATER: float("inf")})
+    assert not torn.mends(outcome(MODEL), MODEL, uncovers=True)
+
+
 def test_what_was_mended_may_not_come_back() -> None:
     assert not outcome(NORM).mends(outcome(NORM, MODEL), MODEL, mended=[NORM])
 

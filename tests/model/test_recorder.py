@@ -69,7 +69,7 @@ def test_a_function_put_away_in_a_dict_is_heard_too() -> None:
     assert found[0].source.expression == 'held["act"](x)'
 
 
-def test_a_call_knows_who_made_what_it_takes_and_can_give_something_else() -> None:
+def test_a_call_knows_who_made_what_it_takes() -> None:
     class Shifted(paddle.nn.Layer):
         def forward(self, x: paddle.Tensor) -> paddle.Tensor:
             return self.shift(x) + x
@@ -81,10 +81,6 @@ def test_a_call_knows_who_made_what_it_takes_and_can_give_something_else() -> No
     twice, added, _ = record(side, calls)
     assert list(added.makers) == [twice, None] and list(twice.makers) == [None]
     assert twice.caller is not None and twice.caller.expression == "self.shift(x)"
-    wanted = Wanted(calls, CHILDREN, {0: np.zeros((2, 5, 8))})
-    with side.working("float64"):
-        replaced = side.run(X, False, KeyedDraws(1, {}), wanted=wanted).operations
-    assert (replaced[1].outputs[0] == X[0]).all()
 
 
 def test_a_run_ends_where_no_more_is_wanted_of_it() -> None:
@@ -103,15 +99,11 @@ def test_a_run_ends_where_no_more_is_wanted_of_it() -> None:
     side, calls = paddle_side(Noted()), frozenset({("", 0)})
     places: tuple[Which, Which] = ("inputs", "outputs")
     for which in places:
-        wanted = Wanted(calls, frozenset({"", "act"}), until=0, last=(("act", 0), which))
+        wanted = Wanted(calls, frozenset({"", "act"}), last=(("act", 0), which))
         with side.working("float64"):
             trace = side.run(X, False, KeyedDraws(1, {}), "all", wanted=wanted)
         assert [one.name for one in trace.operations] == ["__add__"] and not ran
         assert bool(trace.calls[1].outputs) == (which == "outputs")
-    wanted = Wanted(calls, frozenset({"", "act"}), until=0)
-    with side.working("float64"):
-        trace = side.run(X, False, KeyedDraws(1, {}), "all", wanted=wanted)
-    assert [one.name for one in trace.operations] == ["__add__", RETURN] and ran == ["to the end"]
 
 
 def test_a_tensor_without_numbers_is_left_out() -> None:

@@ -7,7 +7,6 @@ value was passed on that should have been changed.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reprod_align.alignment.lines.changes import Change
 from reprod_align.alignment.lines.operands import are_exchanged
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.causes.functions import FUNCTIONS
@@ -27,8 +26,6 @@ from reprod_align.model.source.parsing import (
     list_names,
     names_are_crossed,
 )
-
-import numpy as np
 
 Lines = tuple[SourceLine | None, SourceLine | None]
 
@@ -68,20 +65,6 @@ def _find_exchange(operation: Operation) -> SourceLine | None:
     if caller is None or not names_are_crossed(caller, operation.source):
         return None
     return caller
-
-
-def find_change_line(change: Change) -> SourceLine:
-    """Return the line of a change: of the call, or the statement that passes its result on unchanged."""
-    made, used = change.operation, change.taker
-    if change.variant.held:
-        return _find_buffer(made) or made.source
-    if not change.variant.lacking or used is None:
-        return made.source
-    taken = used.inputs[change.position]
-    names = [name for name, at in used.tensors.items() if np.array_equal(used.inputs[at], taken)]
-    places = [find_assignment(used.source.file, used.source.line, name) for name in names]
-    lines = [place for place in places if place is not None]
-    return max(lines, key=lambda place: place.line, default=made.source)
 
 
 def _source(operation: Operation | None) -> SourceLine | None:

@@ -311,7 +311,7 @@ class _Search:
     def _find_meant(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that gives what one change of the port's call would give."""
         for variant in vary(theirs):
-            if not variant.lacking and tells(variant.value):
+            if tells(variant.value):
                 found = self._maker_of_ours([variant.value])
                 if found is not None and not self._is_made(found):
                     return found

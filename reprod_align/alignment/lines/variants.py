@@ -30,12 +30,6 @@ class Variant:
     words: str
     """what is changed"""
     value: Array
-    lacking: bool = False
-    """the call is as it should be, and another is missing: on its result, or on what it takes"""
-    operand: int | None = None
-    """on which of its inputs"""
-    held: bool = False
-    """the change is in a tensor that a module holds, and that the call takes"""
 
 
 Made = tuple[str, Array]
@@ -62,8 +56,6 @@ def vary(operation: Operation) -> Iterator[Variant]:
             made_of = operation.inputs, given, _numbers(operation)
             yield from (Variant(words, made) for words, made in vary_cross_entropy(*made_of))
         yield from _drop(operation)
-        yield from _complete(operation)
-        yield from _follow(given)
 
 
 def _is_taken(operation: Operation, made: Array) -> bool:
@@ -229,8 +221,8 @@ def _exchange_held(operation: Operation) -> Iterator[Variant]:
         return
     ones = np.ones(given.shape, given.dtype)
     for name, made in (("lower", np.tril(ones)), ("upper", np.triu(ones))):
-        yield Variant(f"the {name} triangle of ones", made, held=True)
-    yield Variant("all of it exchanged, 1 minus it", 1 - _plain(given), held=True)
+        yield Variant(f"the {name} triangle of ones", made)
+    yield Variant("all of it exchanged, 1 minus it", 1 - _plain(given))
 
 
 def _drop(operation: Operation) -> Iterator[Variant]:
@@ -241,40 +233,12 @@ def _drop(operation: Operation) -> Iterator[Variant]:
             yield Variant("what it takes in place of what it gives", value)
 
 
-def _complete(operation: Operation) -> Iterator[Variant]:
-    """Yield what the call gives of an operand that another call is made on before."""
-    operands = [_plain(one) for one in operation.inputs]
-    operands += [np.asarray(number) for number in _numbers(operation)]
-    if len(operands) != 2:
-        return
-    given = operation.outputs[0]
-    functions = [one for one in _OPERATORS.values()
-                 if _fits(one, operands) and are_equal(given, one(*operands), _CLOSE)]  # fmt: skip
-    for function in functions[:1]:
-        for at in range(len(operation.inputs)):
-            for missing in _follow(operands[at]):
-                other = [*operands[:at], missing.value, *operands[at + 1 :]]
-                yield Variant(missing.words, _keep_kind(function(*other), given), True, at)
-
-
 def _fits(function: Callable[..., Any], operands: Sequence[Array]) -> bool:
     try:
         function(*operands)
     except ValueError:
         return False
     return True
-
-
-def _follow(given: Array) -> Iterator[Variant]:
-    """Yield what another call makes of the result."""
-    if given.dtype.kind == "b":
-        yield Variant("a `not` of it", ~given, True)
-    elif given.dtype.kind in "iuf":
-        for axis in range(given.ndim):
-            yield Variant(f"cumsum of it over axis {axis}", given.cumsum(axis), True)
-        for words, value in (("1 more", given + 1), ("1 less", given - 1), ("its negative", -given),
-                             ("1 minus it", 1 - given)):  # fmt: skip
-            yield Variant(words, value, True)
 
 
 def _norm(x: Array, axis: int) -> Any:

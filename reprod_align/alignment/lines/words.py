@@ -2,7 +2,6 @@
 
 import re
 
-from reprod_align.alignment.lines.changes import Change
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.model.source.operation import RETURN, Operation
 
@@ -26,14 +25,6 @@ def describe_difference(found: Difference) -> str:
         step = f"{found.ours.name} inside {ours}" if inside and found.ours is not None else ours
         return f"{theirs} in Paddle, {step} in PyTorch"
     return ""
-
-
-def describe_change(change: Change) -> str:
-    """Return which change of a call makes the difference go away."""
-    kind = "index" if change.value.dtype.kind in "iu" else "mask" if change.hides else "value"
-    place = _quote(change.operation) or f"`{change.operation.name}`"
-    lacking = " (a call is missing)" if change.variant.lacking else ""
-    return f"the {kind} comes from {place}: {change.variant.words} gives PyTorch's numbers{lacking}"
 
 
 def _quote(operation: Operation | None) -> str:

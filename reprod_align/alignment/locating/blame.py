@@ -6,7 +6,7 @@ module's own output, what a composite's own code does between its children, what
 does to a gradient. No fault hides another, and no fault is inherited.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.comparing import (
@@ -128,7 +128,7 @@ def _add_faults(
     runner: Runner, findings: Findings, done: Pass, run: PinnedRun, faults: Sequence[Fault]
 ) -> None:
     """Add a finding for each fault that is more than rounding, or a remark."""
-    finder = LineFinder(runner, done.training, run, faults, findings.failed)
+    finder = LineFinder(runner, done.training, run, faults)
     experiment = Experiment(runner, done.training, run, done.outputs_noise)
     for fault in faults:
         ours = fault.place[0]
@@ -186,9 +186,13 @@ def _add_fault(
         finding = findings.report.findings[-1]
         edit = experiment.explain(finding, first, bool(lines.words or lines.cause or lines.remedy))
         if lines.is_proven and edit is not None and edit.kind != "reference":
-            return  # two changes make the fault go away: that of the call says more
+            return  # two changes make the fault go away: that of what a module holds says more
         if edit is not None:
             findings.replace(finding, _show_edit(finding, edit, cause))
+        elif lines.is_open and lines.words:  # no edit has proven it
+            findings.replace(
+                finding, replace(finding, cause=why.removesuffix(lines.words).rstrip(". "))
+            )
 
 
 def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
@@ -199,11 +203,12 @@ def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
     file, _, line = (finding.paddle_line or "").rpartition(":")
     place = SourceLine(edit.file, edit.line, edit.before)
     beside = str(place).rpartition(":")[0] == file and abs(int(line) - edit.line) <= 1
-    if beside:
-        return replace(finding, edit=edit)
-    return give_lines(
-        replace(finding, edit=edit, cause=plain, remedy="", paddle_line=None), None, place
-    )
+    found = replace(finding, edit=edit)
+    if beside and int(line) == edit.line:
+        return found
+    if not beside:
+        found = replace(found, cause=plain, remedy="")
+    return give_lines(replace(found, paddle_line=None), None, place)
 
 
 def _name_kind(fault: Fault) -> Kind:
@@ -273,7 +278,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
             exchanged = _describe_exchange(done, pair)
             text = exchanged or "but no single module makes the difference"
             text = f"the outputs differ{mode}, {text}: {worst.words}"
-            lines = _find_own_lines(runner, done, run, pair, worst, findings.failed)
+            lines = _find_own_lines(runner, done, run, pair, worst)
             cause = ". ".join(filter(None, [lines.cause, lines.words]))
             both = lines.torch, lines.paddle
             kind: Kind = "outputs-exchanged" if exchanged else "outputs"
@@ -307,7 +312,6 @@ def _find_own_lines(
     run: PinnedRun,
     pair: LeafPair,
     found: Gap,
-    failed: set[Hashable],
 ) -> Lines:
     """Return the lines in the model's own code that make another output."""
     calls = next((one for one in run.calls if one.theirs.parent is None), None)
@@ -319,4 +323,4 @@ def _find_own_lines(
         return Lines()  # on the reference's numbers its own code is right
     fault = Fault("forward", calls.paths, found, "its output", calls.theirs.finished, calls, True,
                   expected, actual)  # fmt: skip
-    return LineFinder(runner, done.training, run, [fault], failed).find(fault)
+    return LineFinder(runner, done.training, run, [fault]).find(fault)

@@ -9,11 +9,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.forward import list_differences
+from reprod_align.alignment.locating.held import is_gone
 from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.explain.code import Code
@@ -27,7 +29,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
 _MOST_RUNS = 600  # for one fault
-_MOST_SECONDS = 8.0  # for all faults of a pass
+_MOST_SECONDS = 8.0  # of processors, for all faults of a pass: a busy machine does not use them up
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
 _SLOWER = 20.0  # times a run of the port as it is
@@ -63,11 +65,11 @@ class Experiment:
             return None  # the code is in another process
         if self.in_vain >= _IN_VAIN or self.spent >= _MOST_SECONDS:
             return None
-        began = time.monotonic()
+        began = time.process_time()
         try:
             trial = self._search(finding, fault.shown or fault, reference, port, is_known)
         finally:
-            self.spent += time.monotonic() - began
+            self.spent += time.process_time() - began
         self.in_vain += trial is None
         if trial is None:
             return None
@@ -86,25 +88,25 @@ class Experiment:
         scope = replace(scope, regions=[one for one in scope.regions if self._is_read(one.file)])
         if not scope.regions:
             return None
-        began = time.monotonic()
+        began = time.process_time()
         lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
-        seconds = time.monotonic() - began
+        seconds = time.process_time() - began
         if seconds > _SLOW or not _may_be_there(scope, lines):
             return None
         scope = replace(scope, lines=lines)
         known = self._list_keys(self.run, fault.stage)
         if _key(fault) not in known:
             return None  # it shows in other runs alone
-        tried = self._try_all(
-            scope, fault, port, known, is_known, max(_PATIENCE, _SLOWER * seconds)
-        )
-        deadline = began + _MOST_SECONDS - self.spent
-        for (_, mends), trial in tried:
+        patience = max(_PATIENCE, _SLOWER * seconds)
+        tried = self._try_all(scope, fault, port, known, is_known, patience)
+        for (_, answer), trial in tried:
+            mends, seconds = answer or (False, patience)
+            self.spent += seconds
             if mends:
                 if trial not in self.found:
                     self.found.append(trial)
                 return trial[0]
-            if time.monotonic() > deadline:
+            if self.spent > _MOST_SECONDS:
                 break
         return None
 
@@ -116,8 +118,8 @@ class Experiment:
         known: Collection[_Key],
         is_known: bool,
         patience: float,
-    ) -> Iterator[tuple[tuple[int, bool], tuple[Trial, dict[str, str]]]]:
-        """Yield the number of each edit and whether it mends, and the edit with its texts."""
+    ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
+        """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
@@ -125,8 +127,9 @@ class Experiment:
                 chain(self.found, list_texts(self.files, scope, {}, is_known)), _MOST_RUNS
             )
 
-        def mends(task: tuple[Trial, dict[str, str]]) -> bool:
-            return self._mends(task[1], classes, fault, known)
+        def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
+            began = time.process_time()
+            return self._mends(task[1], classes, fault, known), time.process_time() - began
 
         answers = try_in_order(list_most, mends, self._use_one_thread, patience)
         try:
@@ -150,27 +153,33 @@ class Experiment:
         backward = fault.stage == "backward"
         try:
             with overlaid(self.files.loaded, texts, classes):
+                if not (backward or self._may_be_gone(fault)):
+                    return False
                 run = self._run(backward)
-                keys = self._list_keys(run, fault.stage)
+                keys = self._list_keys(run, fault.stage, fault.residue)
                 if _key(fault) in keys or not keys <= set(known):
                     return False
                 if not backward:  # what mends the values may cut the gradient
-                    others = self._list_keys(self._run(True), "backward")
+                    others = self._list_keys(self._run(True), "backward", fault.residue)
                     return others <= self._list_keys(self.run, "backward")
                 return True
         except (NotAppliedError, ModelFailure):
             return False
+
+    def _may_be_gone(self, fault: Fault) -> bool:
+        """Tell whether a fault is gone at its place, where that can be seen in a part of the run."""
+        return fault.find_wrong() is None or is_gone(self.runner, self.training, self.run, fault)
 
     def _run(self, backward: bool) -> PinnedRun:
         pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
         trace = self.runner.run_port(self.training, "all", pins, backward=backward)
         return replace(self.run, port=trace)
 
-    def _list_keys(self, run: PinnedRun, stage: str) -> set[_Key]:
-        """Return what differs in a run, by the calls and values at which it shows."""
-        if stage == "backward":
-            return {_key(fault) for fault in find_backward_faults(run, self.noise)}
-        return {_key(fault) for fault in list_differences(run)}
+    def _list_keys(self, run: PinnedRun, stage: str, residue: float = 0.0) -> set[_Key]:
+        """Return what differs in a run by more than `residue`, by the calls and values at which it shows."""
+        backward = find_backward_faults(run, self.noise) if stage == "backward" else None
+        faults = list_differences(run) if backward is None else backward
+        return {_key(fault) for fault in faults if fault.gap.relative > residue}
 
     def _is_read(self, file: str) -> bool:
         """Tell whether a file can be read; its text is kept as it was loaded."""

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from reprod_align.alignment.locating.counterparts import CallPair
+from reprod_align.alignment.locating.counterparts import CallPair, Which
 from reprod_align.alignment.noise import Judge
 from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import Gap
-from reprod_align.model.leaf import LeafPair
+from reprod_align.model.leaf import LeafPair, equal_in_effect
 from reprod_align.model.trace import Array, Call
 
 import numpy as np
@@ -16,6 +16,10 @@ FLOOR = 1e-13
 """of the largest value that a call meets: what rounding leaves where zero is due"""
 ALONE = Judge()
 """compares two arrays of which no more is known"""
+ROUNDED = 2e-6
+"""how far float32 inside, such as that of rotary tables, may move a value"""
+_BESIDE = 1e-4
+"""times a fault: what is apart by less did not make it"""
 Kind = Literal["number", "mask", "cut", "kink"]
 
 
@@ -52,6 +56,29 @@ class Fault:
     def key(self) -> tuple[object, ...]:
         """What is the same for this fault in another run."""
         return self.stage, self.place, self.calls.theirs.key, self.where.partition(":")[0]
+
+    @property
+    def residue(self) -> float:
+        """How far apart, relatively, float32 inside may leave the values when the fault is gone."""
+        return (
+            min(ROUNDED, _BESIDE * self.gap.relative) if np.isfinite(self.gap.relative) else ROUNDED
+        )
+
+    def find_wrong(self) -> tuple[Which, str] | None:
+        """Return where the wrong value is at the port's call, and which leaf of it; None if nowhere."""
+        places: tuple[Which, Which] = ("inputs", "outputs")
+        for which in places:
+            for at, leaf in getattr(self.calls.theirs, which).items():
+                if leaf.array is self.actual:
+                    return which, at
+        return None
+
+    def agrees(self, value: Array) -> bool:
+        """Tell whether a value is what is due here."""
+        if self.expected is None or self.expected.shape != value.shape:
+            return False
+        found = self.judge.compare(self.expected, value, rounding_of(self.calls.ours))
+        return found.ok or found.relative <= self.residue or equal_in_effect(self.expected, value)
 
 
 def compare(

@@ -4,41 +4,31 @@ The modules at fault are run once more on each side with every call of their own
 port gets the reference's numbers, as when the fault was found.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from reprod_align.alignment.lines.arguments import find_argument, find_deciding
-from reprod_align.alignment.lines.changes import takes_constant
+from reprod_align.alignment.lines.arguments import find_deciding
 from reprod_align.alignment.lines.construction import find_settings
 from reprod_align.alignment.lines.gradient import find_cut
 from reprod_align.alignment.lines.masks import find_mask_maker
 from reprod_align.alignment.lines.operands import explain_calls
-from reprod_align.alignment.lines.origin import find_change_line, find_origin
+from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
-from reprod_align.alignment.lines.words import describe_change, describe_difference
-from reprod_align.alignment.locating.changes import Trial
+from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
+from reprod_align.alignment.locating.held import HeldValues
 from reprod_align.alignment.locating.pinning.pins import ReferencePins
-from reprod_align.alignment.locating.replacing.alterations import Alterations, describe_alteration
-from reprod_align.alignment.locating.replacing.tensors import HeldTensors
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
-from reprod_align.model.source.alteration import Alteration, Edit
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
 from reprod_align.model.trace import Array, Call, Trace
 
-import numpy as np
-
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""
-ROUNDED = 2e-6
-"""how far float32 inside, such as that of rotary tables, may move a value"""
-_BESIDE = 1e-4
-"""times a fault: what is apart by less did not make it"""
 _WIDEST = 4  # modules around each other whose code is searched
 _ALL = 1_000
 
@@ -58,6 +48,8 @@ class Lines:
     """whether what is made there is a mask or an index"""
     remedy: str = ""
     """what made the fault go away, where it is more than the difference of the two lines"""
+    is_open: bool = False
+    """whether a mask that the calls take, made elsewhere, may be what differs"""
     is_proven: bool = False
     """whether a run in which it is changed has shown that the fault is gone"""
 
@@ -82,14 +74,9 @@ class LineFinder:
         training: bool,
         run: PinnedRun,
         faults: Iterable[Fault],
-        failed: set[Hashable],
     ):
-        """run: the port's run on the reference's numbers in which the faults were found.
-
-        failed: changes that made no fault go away, here or in another pass; more may be added.
-        """
+        """run: the port's run on the reference's numbers in which the faults were found."""
         self._runner, self._training, self._run = runner, training, run
-        self._failed = failed
         faults = list(faults)
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
         self._shown = [fault.calls for fault in faults]
@@ -106,12 +93,8 @@ class LineFinder:
         if scope is None or (kinds and pairing.settings_differ(*place)):
             return Lines()
         found = self._search(fault, scope)
-        if not _is_proven(found) and (changed := self._find_change(fault, found)) is not None:
-            return changed
-        if not _is_proven(found) and (held := self._held.explain(fault)) is not None:
-            return Lines(*held, is_proven=True)
-        if _is_open(found) and (altered := self._find_alteration(fault, scope, found)) is not None:
-            return altered
+        if (held := self._find_held(fault, scope, found)) is not None:
+            return held
         if found is not None and found.theirs is not None and found.theirs.user is not None:
             return self._find_deciding(fault, found)
         if found is None and fault.calls.theirs is not scope.theirs:
@@ -142,41 +125,22 @@ class LineFinder:
         pairing, lines = self._runner.pairing, make_lines(found, self._closeness(fault))
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
-        return replace(lines, torch=ours, paddle=theirs)
+        return replace(lines, torch=ours, paddle=theirs, is_open=_may_be_a_mask(fault, found))
 
-    def _find_change(self, fault: Fault, found: Difference | None) -> Lines | None:
-        """Return the lines of a call that makes a mask or index, changed so that the fault is gone."""
-        if fault.stage == "backward":
+    def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:
+        """Return the line of a value that a module holds, with another of which the fault is gone."""
+        if fault.stage == "backward" or fault.actual is None or _is_proven(found):
             return None
-        ours, theirs = (trace.operations for trace in self._traces)
-        change = self._trial.find_change(fault, ours, theirs)
-        if change is None:
+        if (table := self._held.explain_tensor(fault)) is not None:
+            return Lines(*table, is_proven=True)
+        if not _is_open(found):
             return None
-        path = change.operation.call[0]
-        place = self._run.counterparts.names.get(path, ""), path
-        line = None if found is None or found.ours is None else found.ours.source
-        cause = describe_change(change)
-        return Lines(line, find_change_line(change), "", cause, place, change.hides, is_proven=True)
-
-    def _find_alteration(
-        self, fault: Fault, scope: CallPair, found: Difference | None
-    ) -> Lines | None:
-        """Return the line of a condition or a switch which, turned, makes the fault go away."""
-        if fault.stage == "backward" or fault.actual is None:
-            return None
-        alteration = self._alterations.find(fault, scope, self._traces[1].operations)
-        if alteration is None:
+        inside = [one for one in self._traces[1].operations if one.call == scope.theirs.key]
+        switch = self._held.explain_switch(fault, scope, inside)
+        if switch is None:
             return None
         ours = None if found is None or found.ours is None else found.ours.source
-        line = self._find_altered(alteration)
-        return Lines(ours, line, remedy=describe_alteration(alteration), is_proven=True)
-
-    def _find_altered(self, alteration: Alteration) -> SourceLine | None:
-        """Return where an altered condition stands, or where a switch gets its value."""
-        if isinstance(alteration, Edit):
-            return alteration.place
-        side, info = self._runner.port, self._runner.pairing.paddle
-        return find_argument(side, info, alteration.path, [alteration.name])
+        return Lines(ours, switch[1], remedy=switch[2], is_proven=True)
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:
         """Tell whether the line stands in a file of the model's own classes, or in a function's body."""
@@ -208,8 +172,7 @@ class LineFinder:
 
     def _closeness(self, fault: Fault) -> float:
         """Return how far equal values may be apart: further beside a large fault, for float32 inside."""
-        large = _BESIDE * fault.gap.relative if np.isfinite(fault.gap.relative) else 1.0
-        return max(_RELATIVE[self._runner.dtype], min(ROUNDED, large))
+        return max(_RELATIVE[self._runner.dtype], fault.residue)
 
     def _compare(
         self,
@@ -305,16 +268,8 @@ class LineFinder:
                 yield _Target(keys, which, due, leaf.array), True
 
     @cached_property
-    def _trial(self) -> Trial:
-        return Trial(self._runner, self._training, self._run, self._wanted[1], self._failed)
-
-    @cached_property
-    def _held(self) -> HeldTensors:
-        return HeldTensors(self._runner, self._training, self._run)
-
-    @cached_property
-    def _alterations(self) -> Alterations:
-        return Alterations(self._runner, self._training, self._run)
+    def _held(self) -> HeldValues:
+        return HeldValues(self._runner, self._training, self._run)
 
     @cached_property
     def _wanted(self) -> tuple[Wanted, Wanted]:
@@ -359,7 +314,25 @@ def _is_proven(found: Difference | None) -> bool:
         return False
     calls = [call for call in (found.ours, found.theirs) if call is not None]
     return all(call.differentiable for call in calls) and not (
-        found.theirs is not None and takes_constant(found.theirs)
+        found.theirs is not None and _takes_constant(found.theirs)
+    )
+
+
+def _may_be_a_mask(fault: Fault, found: Difference) -> bool:
+    """Tell whether a mask made elsewhere may be at fault in place of the call that takes it."""
+    if found.theirs is None or found.take_the_same:
+        return False
+    if fault.kind == "mask":
+        return found.theirs.differentiable
+    return found.how == "call" and _takes_constant(found.theirs)
+
+
+def _takes_constant(operation: Operation) -> bool:
+    """Tell whether a call takes a mask or an index, which no gradient flows through."""
+    makers = [maker for maker in operation.makers if maker is not None]
+    whole = any(value.dtype.kind in "biu" for value in operation.inputs)
+    return whole or any(
+        one.child is None and not one.differentiable and len(one.outputs) == 1 for one in makers
     )
 
 

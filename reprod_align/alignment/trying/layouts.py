@@ -12,8 +12,7 @@ from dataclasses import replace
 from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
 from reprod_align.alignment.locating.differing import find_misfit
-from reprod_align.alignment.locating.fault import compare, rounding_of
-from reprod_align.alignment.locating.lines import ROUNDED
+from reprod_align.alignment.locating.fault import ROUNDED, compare, rounding_of
 from reprod_align.alignment.locating.pinning.pins import ReferencePins
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner

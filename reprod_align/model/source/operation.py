@@ -1,11 +1,9 @@
 """One framework call that the user's own code makes: plain data, so that it can cross to another process."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from reprod_align.model.source.alteration import Alteration
 from reprod_align.model.source.lines import SourceLine
 
 from numpy.typing import NDArray
@@ -21,22 +19,28 @@ RETURN: Final = "return"
 
 
 @dataclass(frozen=True)
+class Switch:
+    """Another value of a module's attribute."""
+
+    path: str
+    name: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
 class Wanted:
     """Which calls of modules are to be recorded from the inside."""
 
     calls: frozenset[CallKey]
     modules: frozenset[str]
     """the modules with a counterpart: what happens in one of them is no other module's own code"""
-    instead: Mapping[int, Array] = field(default_factory=dict)
-    """what recorded operations give in place of their own result, by their number"""
     stock: frozenset[str] = frozenset()
     """the modules whose own code is the framework's"""
-    until: int = sys.maxsize
-    """the number of the last operation that is recorded"""
     last: tuple[CallKey, Which] | None = None
     """the run ends where this call has taken its "inputs", or given its "outputs" """
-    alteration: Alteration | None = None
-    """a change of the user's code that is in force in this run"""
+    switch: Switch | None = None
+    """another value that a module holds in this run"""
 
 
 class RunEnd(BaseException):

@@ -25,8 +25,8 @@ FAULTS = {
                       "Paddle calls `nn.functional.softmax(scores)` here, and PyTorch does not"),
     "scaled scores": ("measure(scores,", "measure(scores / 2,",
                       "Paddle calls `scores / 2` here, and PyTorch does not"),
-    "label shift": ("labels[:, 1:]", "labels[:, :-1]", "a slice from 1 of axis 1 in place of a slice from 0"),
-    "score shift": ("logits[:, :-1]", "logits[:, 1:]", "a slice from 0 of axis 1 in place of a slice from 1"),
+    "label shift": ("labels[:, 1:]", "labels[:, :-1]", "`1:` in place of `:-1`"),
+    "score shift": ("logits[:, :-1]", "logits[:, 1:]", "`:-1` in place of `1:`"),
     "scores turned": ("logits[:, :-1].reshape", "logits[:, :-1].transpose([1, 0, 2]).reshape", "transpose"),
     "gradient stopped": ("measure(scores,", "measure(scores.detach(),", "the gradient stops at"),
     "argument of a function": ("dropout_add(paddle.tanh(layer(x)), x, 0.1)",
@@ -53,5 +53,5 @@ def test_line_and_cause_are_named(name: str, tmp_path: Path) -> None:
     before, after, words = FAULTS[name]
     port, changed = plant(PORT, before, after, tmp_path)
     finding = judge(port, IDS).findings[0]
-    assert words in finding.message
+    assert words in f"{finding.message}. {finding.edit}"
     assert finding.paddle_line == f"{port}:{changed}", f"{finding} {finding.paddle_code}"

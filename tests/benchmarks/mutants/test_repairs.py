@@ -7,10 +7,11 @@ import reprod_align
 from benchmarks.mutants.batches import vary
 from benchmarks.mutants.drawing import describe, prepare
 from benchmarks.mutants.frozen import Frozen, read_mutants, write_mutant
-from benchmarks.mutants.judging import judge_mutant
+from benchmarks.mutants.judging import judge_mutant, meets, restores
 from benchmarks.mutants.kinds import mutate
 from benchmarks.mutants.repairs import apply_patch, batches, find_fix, judge_patch
 from benchmarks.mutants.subjects import SUBJECTS
+from reprod_align.explain.code import Code
 
 import numpy as np
 import pytest
@@ -53,6 +54,24 @@ def test_a_patch_that_fits_the_given_batch_only_is_told_apart(frozen: Frozen) ->
     assert judge_patch(frozen, diff(frozen, guarded)) == "given batch only"
     again = mutated.replace(WRONG, f"({RIGHT} if not self.training else {WRONG})")
     assert judge_patch(frozen, diff(frozen, again)) == "not repaired"  # both modes are run
+
+
+def test_an_edit_names_the_change_if_it_replaces_code_that_was_changed(frozen: Frozen) -> None:
+    code = Code(frozen.path.read_text("utf-8"))
+    (line, column), at = code.place(frozen.mutant.start), code.text.index(WRONG)
+    (first, left), (last, right) = code.place(at), code.place(at + len(WRONG))
+    known = {
+        "file": str(frozen.path),
+        "line": first,
+        "column": left,
+        "last_line": last,
+        "last_column": right,
+    }
+    assert first <= line <= last and left <= column <= right
+    assert restores(frozen, {**known, "after": RIGHT}) and meets(frozen, {**known, "after": RIGHT})
+    other = {**known, "after": "scores / self.head_size**0.5"}
+    assert meets(frozen, other) and not restores(frozen, other)
+    assert not meets(frozen, {**known, "line": first + 1, "last_line": last + 1, "after": RIGHT})
 
 
 def test_no_patch_repairs_nothing(frozen: Frozen) -> None:
