@@ -17,7 +17,7 @@ from reprod_align.model.side import Inputs
 from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
-from reprod_align.porting.calls.draft import write_draft
+from reprod_align.porting.calls.draft import rehearse, write_draft
 from reprod_align.porting.calls.torch_names import Scope
 from reprod_align.porting.calls.write import find_paddle
 from reprod_align.porting.draft import Draft, find_converter, make_draft
@@ -45,7 +45,11 @@ def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") 
     require_new(target)
     check_inputs(inputs)
     tell("gathering what runs")
-    gathered = gather(source, list_executed(lambda: _run_reference(source, inputs)))
+    gathered = gather(
+        source,
+        list_executed(lambda: _run_reference(source, inputs)),
+        lambda text: rehearse(source, inputs, text),
+    )
     with TemporaryDirectory() as folder:
         course, draft, bench = _make_course(source, inputs, gathered, style, Path(folder))
         if style == "paddle":

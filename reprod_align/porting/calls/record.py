@@ -28,7 +28,7 @@ class Call:
     receiver: Any = None
     """the tensor or module whose method it is, as it was before"""
     after: Any = None
-    """the receiver afterwards, of a method that changes it"""
+    """afterwards, what a method or function changes: the receiver, or the first argument"""
     default_dtype: Any = None
     grad: bool = True
 
@@ -42,6 +42,21 @@ class Fact:
     calls: list[Call] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     """of a receiver or of operands: "int", "float" ... for tensors, names of classes for layers"""
+    derived: bool = False
+    """whether a receiver is of a class derived from PyTorch's"""
+    values: list[Any] = field(default_factory=list)
+    """what was read of a layer"""
+    owners: set[int] = field(default_factory=set)
+    """where the Linear layers whose attribute is read were made"""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The weight of a Linear, which lies the other way in Paddle."""
+
+    tensor: Any
+    owner: int
+    """where the layer was made"""
 
 
 class TooLarge(Exception):
@@ -57,6 +72,10 @@ class Recorder:
         self._torch = sys.modules["torch"]
         self._kept = kept
         self._busy = False
+        self._made: dict[int, tuple[int, Any]] = {}
+        """id of a Linear -> where it was made, and itself, which keeps the id its own"""
+        self._weights: dict[int, tuple[int, Any]] = {}
+        """id of a Linear's weight -> where the layer was made, and the weight"""
 
     # the hooks: each evaluates what the expression did, and returns its value
 
@@ -67,7 +86,7 @@ class Recorder:
         name, receiver = self._name(function)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
-        if not name or len(fact.calls) >= self._kept:
+        if not name or (len(fact.calls) >= self._kept and name != "torch.nn.Linear"):
             return function(*arguments, **keywords)
         try:
             self._busy = True
@@ -81,8 +100,11 @@ class Recorder:
         finally:
             self._busy = False
         result = function(*arguments, **keywords)
-        if held:
-            self._keep(fact, held, result, receiver if name.endswith("_") else None)
+        if name == "torch.nn.Linear":
+            self._made[id(result)] = site, result
+        if held and len(fact.calls) < self._kept:
+            changed = receiver if receiver is not None else next(iter(arguments), None)
+            self._keep(fact, held, result, changed if name.endswith("_") else None)
         return result
 
     def binary(self, site: int, word: str, left: Any, right: Any) -> Any:
@@ -102,6 +124,14 @@ class Recorder:
         if kind:
             fact = self.facts.setdefault(site, Fact())
             fact.kinds.add(kind)
+            if isinstance(held, self._torch.nn.Module):
+                fact.derived = fact.derived or name_object(type(held)) != kind
+                fact.values.append(... if isinstance(value, self._torch.Tensor) else value)
+                owner, _ = self._made.get(id(held), (-1, None))
+                if owner >= 0:
+                    fact.owners.add(owner)
+                    if name == "weight":
+                        self._weights[id(value)] = owner, value
         return value
 
     def _operands(self, site: int, left: Any, right: Any) -> None:
@@ -185,6 +215,8 @@ class Recorder:
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
                 raise TooLarge
+            if id(value) in self._weights:
+                return Weight(value.detach().clone(), self._weights[id(value)][0])
             return value.detach().clone()
         if isinstance(value, torch.Size):
             return list(value)

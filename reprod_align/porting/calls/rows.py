@@ -2,8 +2,8 @@
 
 `torch.f(a, b=1) = paddle.g(a, axis=b)`: the left side names PyTorch's arguments, the right side is code in
 them. A keyword of the right side whose arguments are not given is left out; a default on the left side is
-written where the argument is not given, since Paddle's differs. `#` stands for 1, 2 and 3. Several rows
-of one name are tried in turn. Arguments that no right side names (device, inplace) mean nothing to Paddle.
+written where the argument is not given, since Paddle's differs. `*args` takes the positions that are left.
+`#` stands for 1, 2 and 3. Several rows of one name are tried in turn. Arguments that no right side names (device, inplace) mean nothing to Paddle.
 """
 
 import ast
@@ -208,9 +208,7 @@ Tensor.flip(dims) = self.flip(axis=dims)
 torch.tensor(data, dtype, device, requires_grad) = paddle.to_tensor(data, dtype=dtype)
 torch.as_tensor(data, dtype, device) = paddle.to_tensor(data, dtype=dtype)
 torch.from_numpy(ndarray) = paddle.to_tensor(ndarray)
-torch.meshgrid(tensors, indexing) = paddle.meshgrid(tensors)
-torch.meshgrid(a, b, indexing) = paddle.meshgrid(a, b)
-torch.meshgrid(a, b, c, indexing) = paddle.meshgrid(a, b, c)
+torch.meshgrid(*tensors, indexing) = paddle.meshgrid(*tensors)
 torch.repeat_interleave(input, repeats, dim) = paddle.repeat_interleave(input, repeats, axis=dim)
 Tensor.repeat_interleave(repeats, dim) = self.repeat_interleave(repeats, axis=dim)
 torch.norm(input, p, dim, keepdim) = paddle.linalg.norm(input, p=p, axis=dim, keepdim=keepdim)
@@ -247,8 +245,7 @@ torch._dynamo.is_compiling() = False
 torch.is_complex(input) = input.is_complex()
 torch._assert(condition, message) = None
 torch.nn.utils.rnn.pad_sequence(sequences, batch_first) = paddle.nn.utils.rnn.pad_sequence(sequences, batch_first)
-torch.utils.checkpoint.checkpoint(function, a, b, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, a, b)
-torch.utils.checkpoint.checkpoint(function, a, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, a)
+torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, *args)
 torch.autograd.Variable(data) = data
 Module.register_buffer(name, tensor, persistent) = self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
@@ -286,6 +283,8 @@ class Row:
     """what is written where the argument is not given"""
     target: str
     """code in the arguments; `self` is the receiver of a method"""
+    star: int | None = None
+    """the position of the argument that takes all the positions that are left"""
 
 
 def _parse(text: str) -> Iterator[Row]:
@@ -297,10 +296,11 @@ def _parse(text: str) -> Iterator[Row]:
             arguments, defaults = [], {}
             for word in filter(None, inside.split(", ")):
                 argument, _, default = word.partition("=")
-                arguments.append(argument)
+                arguments.append(argument.removeprefix("*"))
                 if default:
                     defaults[argument] = default
-            yield Row(name, tuple(arguments), defaults, right.strip())
+            star = next((at for at, one in enumerate(inside.split(", ")) if one[:1] == "*"), None)
+            yield Row(name, tuple(arguments), defaults, right.strip(), star)
 
 
 @cache
@@ -360,6 +360,20 @@ class _Filling(ast.NodeTransformer):
             return _Raw(self.receiver)
         text = self.held.get(node.id)
         return node if text is None else _Raw(text)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Fill a call; a starred tuple becomes arguments."""
+        self.generic_visit(node)
+        node.args = [
+            part
+            for one in node.args
+            for part in (
+                one.value.elts
+                if isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple)
+                else [one]
+            )
+        ]
+        return node
 
 
 def _Raw(text: str) -> ast.expr:

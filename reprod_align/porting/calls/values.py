@@ -10,7 +10,7 @@ class NoCounterpart(Exception):
 
 
 def to_paddle(value: Any) -> Any:
-    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for layers and objects."""
+    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for objects."""
     import paddle
     import torch
 
@@ -37,7 +37,19 @@ def to_paddle(value: Any) -> Any:
         return {key: to_paddle(one) for key, one in value.items()}
     if isinstance(value, type) and value in (int, float, bool):
         return value
+    if isinstance(value, torch.nn.Module):
+        return _make_stand_in(value)
     raise NoCounterpart(type(value).__name__)
+
+
+def _make_stand_in(layer: Any) -> Any:
+    """Return a layer that has parameters of the same sizes: what a container is given."""
+    import paddle
+
+    made = paddle.nn.Layer()
+    for at, one in enumerate(layer.parameters()):
+        made.add_parameter(f"p{at}", made.create_parameter([one.numel()]))
+    return made
 
 
 def agrees(made: Any, recorded: Any, random: bool = False) -> bool:

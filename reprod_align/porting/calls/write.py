@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
-from reprod_align.porting.calls.record import SIGNS, Call, Fact
+from reprod_align.porting.calls.record import SIGNS, Call, Fact, Weight
 from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, read_rows
+from reprod_align.porting.calls.settings import write_setting
 from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch
 from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
 
@@ -31,6 +32,7 @@ _MEANINGLESS: Final = (
     "torch.compiler",
     "torch._C._log_api_usage_once",
     "torch._dynamo",
+    "torch.utils._pytree",
 )
 
 
@@ -81,6 +83,7 @@ class _Writer:
         self.done = Written("")
         self.made: dict[int, list[Edit] | None] = {}
         self.adapters: dict[str, str] = {}
+        self.removed: set[ast.stmt] = set()
         self.space: dict[str, Any] = {}
         self.rows = read_rows()
         self.taken = {getattr(node, "name", "") for node in code.nodes} | {
@@ -88,14 +91,30 @@ class _Writer:
         }
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
         self.dynamic = self._find_dynamic()
-        self.linear_exposed = self._exposes_linear()
+        self.stored = {
+            node.attr
+            for node in code.nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        }
+        self.exposed = self._find_exposed()
+        self._settle()
         self.adapted_bases = self._find_adapted_bases()
 
     def write(self) -> Written:
         edits = [*self._imports(), *self._edits(self.code.tree)]
+        for node in self.code.nodes:
+            for field in ("body", "orelse", "finalbody"):
+                block = getattr(node, field, None)
+                if isinstance(block, list) and len(block) > 1 and self.removed >= set(block):
+                    edits.insert(0, self.code.replace(block[0], "pass"))
         text = self.code.splice(edits)
         self.done.text = _insert_adapters(text, list(self.adapters.values()))
         return self.done
+
+    def _remove(self, statement: ast.stmt) -> Edit:
+        """Return the edit that takes a statement out; see `write` for blocks that are emptied."""
+        self.removed.add(statement)
+        return self.code.remove(statement)
 
     # ------------------------------------------------------------------ text
 
@@ -170,7 +189,7 @@ class _Writer:
             if text:
                 yield self.code.replace(node, text)
             else:
-                yield self.code.remove(node)
+                yield self._remove(node)
 
     def _alias(self, one: ast.alias) -> str:
         return f"{one.name} as {one.asname}" if one.asname else one.name
@@ -191,6 +210,8 @@ class _Writer:
         if id(node) in self.annotations:
             found = NAMES.get(public) or self._equal(public) or self._equal(name)
             return found or "object"
+        if public == "torch.nn.Linear" and self.exposed:
+            return self._name_linear(node)
         if id(node) in self.adapted_bases or (public in self.dynamic and not self._is_kind(node)):
             adapter = self._adapt(public)
             if adapter:
@@ -203,6 +224,19 @@ class _Writer:
             return repr(held)
         self.done.unknown.append(f"line {node.lineno}: {name}")  # type: ignore[attr-defined]
         return name
+
+    def _name_linear(self, node: ast.AST) -> str:
+        """Return the class, or in a comparison both, where the weights of some lie as PyTorch's."""
+        plain, compat = "paddle.nn.Linear", "paddle.compat.nn.Linear"
+        made = {site for site, fact in self.facts.items() if "torch.nn.Linear" in fact.callees}
+        around = next(self.code.parents(node), None)
+        if isinstance(around, ast.ClassDef):
+            return compat if 0 in self.exposed else plain
+        if self._is_kind(node):
+            if isinstance(around, ast.Tuple):
+                return f"{plain}, {compat}"
+            return f"({plain}, {compat})" if made - self.exposed else compat
+        return compat if made & self.exposed else plain
 
     def _name_target(self, public: str) -> str:
         if public in NAMES:
@@ -238,16 +272,23 @@ class _Writer:
         if fact is None:
             return None
         kinds = {kind for kind in fact.kinds if kind.startswith("torch.nn.")}
-        tensors = fact.kinds - kinds
-        target = _TENSOR_ATTRIBUTES.get(node.attr) if tensors else None
+        target = _TENSOR_ATTRIBUTES.get(node.attr, "") if fact.kinds - kinds else ""
         if kinds:
-            renamed = {
-                _LAYER_ATTRIBUTES.get((kind.rpartition(".")[2], node.attr)) for kind in kinds
-            }
-            target = renamed.pop() if len(renamed) == 1 else None
-        if target is None:
+            texts = {self._write_setting(node.attr, kind, fact) for kind in kinds}
+            target = texts.pop() if len(texts) == 1 else ""
+            if fact.derived and node.attr in self.stored and target != "None":
+                return None  # the class's own
+        if not target:
             return None
         return [self.code.replace(node, target.replace("self", self.render(node.value)))]
+
+    def _write_setting(self, name: str, kind: str, fact: Fact) -> str:
+        """Return the text that reads a setting of Paddle's layer, "" if it is the same."""
+        target = "paddle.compat.nn.Linear" if fact.owners & self.exposed else self._name_target(kind)
+        theirs, ours = find_torch(kind), find_paddle(target)
+        if kind == "torch.nn.Module" or not isinstance(theirs, type) or not isinstance(ours, type):
+            return ""
+        return write_setting(name, theirs, target, ours, fact.values)
 
     # ------------------------------------------------------------------ layers as values
 
@@ -313,29 +354,64 @@ class _Writer:
             plain = public.rpartition(".")[2]
             name = plain if plain not in self.taken else f"Torch{plain}"
             text = write_adapter(public, name, self.rows.get(public, ()))
-            if not text:
+            space = _define(text)
+            if not space:
                 return ""
             self.adapters[public] = text
             self.taken.add(name)
-            self.space |= _define(text)
+            self.space |= space
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
 
-    def _exposes_linear(self) -> bool:
-        """Tell whether a Linear's weight is read or shared as a matrix: it keeps PyTorch's layout."""
+    def _find_exposed(self) -> set[int]:
+        """Return the calls that make a Linear whose weight is read or shared as PyTorch's matrix.
+
+        A class derived from Linear that reads its own weight is 0 among them.
+        """
+        found: set[int] = set()
         for node in self.code.nodes:
             if not isinstance(node, ast.Attribute) or node.attr != "weight":
                 continue
             fact = self.facts.get(node._site)  # type: ignore[attr-defined]
-            read = fact is not None and any(kind == "torch.nn.Linear" for kind in fact.kinds)
             around = next(self.code.parents(node), None)
-            if isinstance(node.ctx, ast.Store) and isinstance(around, ast.Assign):
-                value = around.value
-                if isinstance(value, ast.Attribute) and value.attr == "weight":
-                    return True
-            if read and not self._sets_alone(node, around):
-                return True
-        return False
+            if fact is None or "torch.nn.Linear" not in fact.kinds:
+                continue
+            if fact.derived and not self._sets_alone(node, around):
+                found.add(0)
+            elif not self._sets_alone(node, around) and not self._is_taken(around):
+                found |= fact.owners
+        made = {site for site, fact in self.facts.items() if "torch.nn.Linear" in fact.callees}
+        named = {
+            node._site  # type: ignore[attr-defined]
+            for node in self.code.nodes
+            if isinstance(node, ast.Call) and self.scope.name(node.func)
+        }
+        return found | (made - named if found - named - {0} else set())
+
+    def _is_taken(self, around: ast.AST | None) -> bool:
+        """Tell whether a weight is the argument of a function that takes it as it lies."""
+        if isinstance(around, ast.keyword):
+            around = next(self.code.parents(around), None)
+        name = self.scope.name(around.func) if isinstance(around, ast.Call) else ""
+        return bool(name) and find_public(name) in _TAKING_WEIGHTS
+
+    def _settle(self) -> None:
+        """Lay the recorded weights of Linear layers as the port has them."""
+
+        def lay(value: Any) -> Any:
+            if isinstance(value, Weight):
+                return value.tensor if value.owner in self.exposed else value.tensor.t()
+            if type(value) in (list, tuple):
+                return type(value)(map(lay, value))
+            if type(value) is dict:
+                return {key: lay(one) for key, one in value.items()}
+            return value
+
+        for fact in self.facts.values():
+            for call in fact.calls:
+                call.arguments, call.keywords = lay(call.arguments), lay(call.keywords)
+                call.result, call.receiver = lay(call.result), lay(call.receiver)
+                call.after = lay(call.after)
 
     def _sets_alone(self, node: ast.Attribute, around: ast.AST | None) -> bool:
         """Tell whether a weight is read to be initialised, or for what has no layout."""
@@ -359,14 +435,14 @@ class _Writer:
             parts = [self.render(one) for one in node.value.args]
             return [self.code.replace(node, f"assert {', '.join(parts)}")]
         if name and name.startswith(_MEANINGLESS):
-            return [self.code.remove(node)]
+            return [self._remove(node)]
         method = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else ""
         if (
             method.endswith("state_dict_pre_hook")
             or method.endswith("state_dict_post_hook")
             or method.endswith("state_dict_hook")
         ):
-            return [self.code.remove(node)]
+            return [self._remove(node)]
         return None
 
     def _write_definition(
@@ -470,16 +546,15 @@ class _Writer:
         starred = any(one.arg is None for one in node.keywords) or any(
             isinstance(one, ast.Starred) for one in node.args
         )
+        if public == "torch.nn.Linear" and node._site in self.exposed:  # type: ignore[attr-defined]
+            name = "paddle.compat.nn.Linear"
+            yield Candidate("", slots.call(name, True), name)
         if public in ADAPTERS or (
             is_layer and starred and public in self.rows and public not in UNTOUCHED
         ):
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
-        if public == "torch.nn.Linear" and self.linear_exposed:
-            yield Candidate(
-                "", slots.call("paddle.compat.nn.Linear", True), "paddle.compat.nn.Linear"
-            )
         rows = self.rows.get(public, ())
         same = list(self._same(node, slots, public, static, receiver))
         if (
@@ -685,24 +760,9 @@ _ROWS_FIRST: Final = frozenset(
     torch.cuda.amp.autocast_mode.autocast torch.nn.functional.cross_entropy torch.meshgrid
     """.split()
 )
-PRIVATE: Final = {"running_mean": "mean", "running_var": "variance", "eps": "epsilon"}
-"""PyTorch's settings of layers -> Paddle's, each behind an underscore"""
+_TAKING_WEIGHTS: Final = ("torch.nn.functional.linear",)
+"""functions that take the weight of a Linear, whichever way it lies"""
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
-_LAYER_ATTRIBUTES: Final[dict[tuple[str, str], str]] = {
-    (kind, name): f"self._{PRIVATE.get(name, name)}"
-    for kinds, names in (
-        ("BatchNorm1d BatchNorm2d BatchNorm3d", "running_mean running_var eps num_features"),
-        ("LayerNorm", "eps normalized_shape"),
-        ("GroupNorm", "eps num_groups num_channels"),
-        ("Embedding", "embedding_dim num_embeddings padding_idx"),
-        (
-            "Conv1d Conv2d Conv3d",
-            "stride padding dilation groups kernel_size in_channels out_channels padding_mode",
-        ),
-    )
-    for kind in kinds.split()
-    for name in names.split()
-}
 
 
 def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
@@ -715,8 +775,8 @@ def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
             paddle.set_default_dtype(str(call.default_dtype).removeprefix("torch."))
         with paddle.no_grad():
             made = eval(text, space)
-        if call.after is not None and "self" in values:
-            return agrees(space["self"], call.after, random)
+        if call.after is not None:
+            return agrees(space["self"] if "self" in values else space["a0"], call.after, random)
         if _is_layer(call.result):
             return _is_layer_alike(made, call.result)
         return agrees(made, call.result, random)
@@ -727,11 +787,14 @@ def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
 
 
 def _define(text: str) -> dict[str, Any]:
-    """Return what a definition binds."""
+    """Return what a definition binds, nothing if it cannot be executed."""
     import paddle
 
     space: dict[str, Any] = {"paddle": paddle}
-    exec(text, space)
+    try:
+        exec(text, space)
+    except TypeError:  # a base that is a function in Paddle
+        return {}
     return {name: held for name, held in space.items() if name not in ("paddle", "__builtins__")}
 
 
@@ -801,15 +864,22 @@ class _Slots:
 
     def fill(self, row: Row) -> Iterator[Candidate]:
         """Yield a row's code with the arguments."""
-        if self.starred:
+        names, positions = list(row.arguments), self.node.args
+        if row.star is None and (self.starred or len(positions) > len(names)):
             return
-        names = [one for one in row.arguments]
-        if len(self.node.args) > len(names) or not set(
-            k.arg for k in self.node.keywords if k.arg not in _DROPPED
-        ) <= set(names):
+        if not {k.arg for k in self.node.keywords if k.arg not in _DROPPED} <= set(names):
             return
         texts, trials = {}, {}
-        for at, one in enumerate(self.node.args):
+        if row.star is not None:
+            positions, rest = positions[: row.star], positions[row.star :]
+            if any(isinstance(one, ast.Starred) for one in positions):
+                return
+            texts[names[row.star]] = "".join(f"{self.writer.render(one)}, " for one in rest)
+            trials[names[row.star]] = "".join(
+                "*star, " if isinstance(one, ast.Starred) else f"a{at}, "
+                for at, one in enumerate(rest, row.star)
+            )
+        for at, one in enumerate(positions):
             texts[names[at]], trials[names[at]] = self.writer.render(one), f"a{at}"
         for keyword in self.node.keywords:
             if keyword.arg in names:

@@ -177,7 +177,7 @@ class Library:
             held = sys.modules.get(
                 found.module if found.bound != found.module.partition(".")[0] else found.bound
             )
-        if not isinstance(held, ModuleType) or _stays(held.__name__):
+        if not isinstance(held, ModuleType) or stays(held.__name__):
             return None
         return held
 
@@ -192,7 +192,7 @@ class Library:
         if isinstance(held, ModuleType):
             return None
         home = getattr(held, "__module__", None) if isinstance(held, type | FunctionType) else None
-        if _stays(home or found.module):
+        if stays(home or found.module):
             return None
         name = getattr(held, "__name__", found.name) if home else found.name
         for module_name, own in ((home, name), (home, found.name), (found.module, found.name)):
@@ -220,7 +220,7 @@ class Library:
         if isinstance(held, type | FunctionType):
             for statement in definition.statements:
                 if self.executed.handles(
-                    str(module.path), _first_line(statement), statement.end_lineno or 0
+                    str(module.path), first_line(statement), statement.end_lineno or 0
                 ):
                     return True
             if isinstance(held, type):
@@ -235,11 +235,11 @@ class Library:
         return _holds_torch(held) or self._is_gathered(type(held))
 
     def _places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
-        return [(str(module.path), _first_line(one)) for one in definition.statements]
+        return [(str(module.path), first_line(one)) for one in definition.statements]
 
     def _is_gathered(self, kind: type) -> bool:
         """Tell whether a class comes along."""
-        if _stays(kind.__module__):
+        if stays(kind.__module__):
             return False
         module = self.open(kind.__module__)
         if module is None or not module.define(kind.__name__):
@@ -247,7 +247,8 @@ class Library:
         return self._comes_along(module, kind.__name__, kind)
 
 
-def _first_line(statement: ast.stmt) -> int:
+def first_line(statement: ast.stmt) -> int:
+    """Return where a definition begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(one.lineno for one in decorators)])
 
@@ -319,7 +320,7 @@ def _is_torch(module: str) -> bool:
     return module.partition(".")[0] == "torch"
 
 
-def _stays(module: str) -> bool:
+def stays(module: str) -> bool:
     """Tell whether nothing of a module is taken along."""
     top = module.partition(".")[0]
     return top in _STAYING or top in sys.stdlib_module_names
