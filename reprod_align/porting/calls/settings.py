@@ -15,7 +15,13 @@ _COMPUTED: Final = {
     ("paddle.nn.Linear", "in_features"): "self.weight.shape[0]",
     ("paddle.nn.Linear", "out_features"): "self.weight.shape[1]",
     ("paddle.nn.LayerNorm", "normalized_shape"): "tuple(self._normalized_shape)",
+    **{
+        (f"paddle.nn.{kind}", "momentum"): "(1 - self._momentum)"
+        for kind in ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "SyncBatchNorm", "InstanceNorm1D",
+                     "InstanceNorm2D", "InstanceNorm3D")
+    },
 }
+"""what is kept in another form"""
 
 
 @cache

@@ -115,7 +115,7 @@ class _Gatherer:
         """Take the content of the functions whose error a rehearsal ended in; tell whether there are any."""
         found = False
         for piece in list(self.pieces.values()):
-            for node, name in _name_functions(piece.definition):
+            for node, name in name_functions(piece.definition.statements):
                 if id(node) in self.left_out and _NOT_RUN.format(name)[27:-2] in error:
                     del self.left_out[id(node)]
                     self.taken.add(id(node))
@@ -261,14 +261,14 @@ class _Gatherer:
 
     def finish(self, own: Module) -> Gathered:
         """Return the file."""
-        self._keep_what_needs_no_more()
+        self._keep_what_needs_no_more(own)
         self.read, self.written = self._list_read(), set()
         names = self._choose_names()
         written = [self._write(key, names) for key in self._order(own)]
         body = ast.parse("\n\n".join(written))
         used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
         used |= {node.name for node in body.body if isinstance(node, ast.ClassDef | Function)}
-        kept = [self._rename(key, one, names) for key, one in self.imports.items()]
+        kept = [self._rename(key, one, names) for key, one in self.imports.items() if key in names]
         imports = sorted({write_import(one) for one in kept if _is_used(one, used)})
         header = ["from __future__ import annotations", *imports]
         others = {key[0] for key in self.pieces} - {own.name}
@@ -276,11 +276,15 @@ class _Gatherer:
         text = "\n".join(header) + "\n\n\n" + "\n\n\n".join(filter(None, written)) + "\n"
         return Gathered(text, tuple(sorted(others)), tuple(sorted(set(left))))
 
-    def _keep_what_needs_no_more(self) -> None:
-        """Take the content of a function that nothing ran where all that it needs is there."""
+    def _keep_what_needs_no_more(self, own: Module) -> None:
+        """Take the content of a function of the file's own that nothing ran where all that it needs is there."""
         for piece in self.pieces.values():
             module = piece.definition.module
-            for node in [n for n in self.left_out.values() if n in _functions(piece.definition)]:
+            if module is not own:
+                continue
+            for node, _ in name_functions(piece.definition.statements):
+                if id(node) not in self.left_out:
+                    continue
                 names = {
                     self.unit(module, words) for part in node.body for words in read_names(part)
                 }
@@ -383,14 +387,14 @@ class _Gatherer:
         key: _Key,
         names: dict[_Key, str],
     ) -> Iterator[Edit]:
+        for node, name in name_functions([statement]):
+            if id(node) in self.left_out:
+                unread = "." in name and node.name not in self.read and node.name[:2] != "__"
+                yield _drop(code, node) if unread else _empty(code, node, name)
         for node in ast.walk(statement):
             for decorator in getattr(node, "decorator_list", ()):
                 if id(decorator) in self.idle:
                     yield code.remove_decorator(decorator)
-        for node, name in _name_functions(self.pieces[key].definition):
-            if id(node) in self.left_out:
-                unread = "." in name and node.name not in self.read
-                yield _drop(code, node) if unread else _empty(code, node, name)
         for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and dotted(node) in renamed:
                 yield code.replace(node, renamed[dotted(node)])
@@ -429,13 +433,9 @@ class _Gatherer:
         return code.replace(node, separator.join(kept) or "pass")
 
 
-def _functions(definition: Definition) -> list[ast.AST]:
-    return [node for node, _ in _name_functions(definition)]
-
-
-def _name_functions(definition: Definition) -> Iterator[tuple[Function, str]]:
+def name_functions(statements: Iterable[ast.stmt]) -> Iterator[tuple[Function, str]]:
     """Yield the functions of a definition, each with its name: "Class.method" of one in a class."""
-    waiting: list[tuple[ast.AST, str]] = [(one, "") for one in definition.statements]
+    waiting: list[tuple[ast.AST, str]] = [(one, "") for one in statements]
     while waiting:
         node, outer = waiting.pop(0)
         name = outer
