@@ -2,9 +2,10 @@
 
 import ast
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
@@ -14,7 +15,6 @@ from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
-from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
 from reprod_align.porting.calls.draft import rehearse, write_draft
@@ -24,6 +24,7 @@ from reprod_align.porting.draft import Draft, find_converter, make_draft
 from reprod_align.porting.gathering.executed import list_executed
 from reprod_align.porting.gathering.gather import Gathered, gather
 from reprod_align.porting.loop import Course, Outcome, mend
+from reprod_align.porting.nesting import flatten_inputs
 from reprod_align.porting.pair_text import name_port, write_pair
 from reprod_align.porting.problem import Problem
 from reprod_align.porting.remedies import REMEDIES
@@ -37,13 +38,16 @@ FLOAT32 = "agrees to float32"
 _SHOWN = 20  # lines left to a person
 
 
-def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") -> Result:
+def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> Result:
     """Port a PyTorch file to Paddle and write the result folder; return what was done.
 
-    Raises ReprodError if the folder exists, PyTorch's model fails, or style "compat" finds no PaConvert.
+    inputs: arrays by name or by position, also nested in dicts, lists and dataclasses. Raises ReprodError
+    if the folder exists, PyTorch's model fails, or style "compat" finds no PaConvert.
     """
     require_new(target)
+    inputs, arrange = flatten_inputs(inputs)
     check_inputs(inputs)
+    source = replace(source, arrange=arrange)
     tell("gathering what runs")
     gathered = gather(
         source,
@@ -134,7 +138,7 @@ def _describe_calls(draft: Draft) -> list[str]:
 
 def _run_reference(source: Source, inputs: Inputs) -> None:
     """Build PyTorch's model and run it in both modes."""
-    side = torch_side(call_named(f"{source.name}:{source.call}"))
+    side = torch_side(source.make_model())
     with warnings.catch_warnings(), side.working("float64", throughout=True):
         warnings.simplefilter("ignore")
         for training in (False, True):

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
-from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.calls.record import Fact, Recorder, load_noted, number_nodes
 from reprod_align.porting.calls.write import write_paddle
@@ -71,7 +70,7 @@ def _run(load: Callable[[str, Path], object], text: str, source: Source, inputs:
         path.write_text(text, encoding="utf-8")
         try:
             load(name, path)
-            side = torch_side(call_named(f"{name}:{source.call}"))
+            side = torch_side(source.make_model(name))
             with warnings.catch_warnings(), side.working("float64", throughout=True):
                 warnings.simplefilter("ignore")
                 for training in (False, True):
