@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.torch_names import name_object
+from reprod_align.porting.calls.values import Built
 
 _KEPT: Final = 3  # calls of one place
 _LARGEST: Final = 1 << 21  # elements of a tensor that is kept
@@ -210,7 +211,7 @@ class Recorder:
         return name, None
 
     def _copy(self, value: Any) -> Any:
-        """Return a value with its tensors copied; layers and other objects are kept as they are."""
+        """Return a value with its tensors copied; objects are kept as they are, of layers the sizes."""
         torch = self._torch
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
@@ -218,6 +219,9 @@ class Recorder:
             if id(value) in self._weights:
                 return Weight(value.detach().clone(), self._weights[id(value)][0])
             return value.detach().clone()
+        if isinstance(value, torch.nn.Module):
+            held = value.parameters() if hasattr(value, "_modules") else ()  # before its __init__
+            return Built(tuple(one.numel() for one in held))
         if isinstance(value, torch.Size):
             return list(value)
         if (

@@ -130,6 +130,7 @@ torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, 
 torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) = paddle.compat.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
 torch.nn.functional.gumbel_softmax(logits, tau, hard, eps, dim) = paddle.nn.functional.gumbel_softmax(logits, temperature=tau, hard=hard, axis=dim)
 torch.cat(tensors, dim) = paddle.concat(tensors, axis=dim)
+torch.cat(tensors, dim) = paddle.concat([one for one in tensors if one.size > 0], axis=dim)
 torch.cat(tensors, axis) = paddle.concat(tensors, axis=axis)
 torch.concat(tensors, dim) = paddle.concat(tensors, axis=dim)
 torch.stack(tensors, dim) = paddle.stack(tensors, axis=dim)

@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
@@ -13,7 +14,7 @@ from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
 from reprod_align.porting.calls.record import SIGNS, Call, Fact, Weight
 from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, read_rows
 from reprod_align.porting.calls.settings import write_setting
-from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch
+from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch, is_torch
 from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
 
 _DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
@@ -220,8 +221,10 @@ class _Writer:
         if target:
             return target
         held = find_torch(name)
-        if isinstance(held, bool | int | float | str):
+        if isinstance(held, bool | int | float | str) or (held is None and is_torch(name)):
             return repr(held)
+        if isinstance(held, type) and self._is_compared(node):
+            return "()"  # isinstance(x, ()): nothing of Paddle's is one
         self.done.unknown.append(f"line {node.lineno}: {name}")  # type: ignore[attr-defined]
         return name
 
@@ -263,6 +266,11 @@ class _Writer:
         around = next(self.code.parents(node), None)
         if isinstance(around, ast.ClassDef):
             return node in around.bases
+        return self._is_compared(node)
+
+    def _is_compared(self, node: ast.AST) -> bool:
+        """Tell whether a class is an argument of isinstance."""
+        around = next(self.code.parents(node), None)
         while isinstance(around, ast.Tuple | ast.BinOp):
             around = next(self.code.parents(around), None)
         return isinstance(around, ast.Call) and dotted(around.func) in ("isinstance", "issubclass")
@@ -499,26 +507,20 @@ class _Writer:
 
     def _choose(self, node: ast.Call, public: str, static: str, fact: Fact) -> list[Edit] | None:
         """Write the first candidate that gives what was recorded; of none that does, the first."""
-        candidates = list(self._candidates(node, public, static))
+        candidates = self._candidates(node, public, static)
         label = f"line {node.lineno}: {public}"
-        if not candidates:  # its name is listed where it is read
+        first = next(candidates, None)
+        if first is None:  # its name is listed where it is read
             return None
         if not fact.callees:
             self.done.unseen.append(label)
-            return self._put(node, candidates[0])
-        chosen = None
-        tried = False
-        for candidate in candidates:
-            verdict = self._prove(node, candidate, public, fact)
-            tried = tried or verdict is not None
-            if verdict:
-                chosen = candidate
-                break
-        if chosen is not None:
-            self.done.proven += 1
-        else:
-            self.done.unproven.append(label)
-        return self._put(node, chosen or candidates[0])
+            return self._put(node, first)
+        for candidate in chain([first], candidates):
+            if self._prove(node, candidate, public, fact):
+                self.done.proven += 1
+                return self._put(node, candidate)
+        self.done.unproven.append(label)
+        return self._put(node, first)
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
         if candidate.plain:
@@ -777,8 +779,6 @@ def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
             made = eval(text, space)
         if call.after is not None:
             return agrees(space["self"] if "self" in values else space["a0"], call.after, random)
-        if _is_layer(call.result):
-            return _is_layer_alike(made, call.result)
         return agrees(made, call.result, random)
     except Exception:
         return False
@@ -796,23 +796,6 @@ def _define(text: str) -> dict[str, Any]:
     except TypeError:  # a base that is a function in Paddle
         return {}
     return {name: held for name, held in space.items() if name not in ("paddle", "__builtins__")}
-
-
-def _is_layer(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.nn.Module)
-
-
-def _is_layer_alike(made: Any, layer: Any) -> bool:
-    """Tell whether a layer has as many numbers in its parameters as PyTorch's."""
-    import paddle
-
-    if not isinstance(made, paddle.nn.Layer):
-        return False
-    ours = sorted(int(one.size) for one in made.parameters())
-    theirs = sorted(one.numel() for one in layer.parameters())
-    return ours == theirs
 
 
 class _Slots:
@@ -982,7 +965,7 @@ def _list_annotations(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
-    """Return a file with definitions after its imports, and with Paddle imported."""
+    """Return a file with the definitions that it reads after its imports, and with Paddle imported."""
     try:
         code = Code(text)
     except SyntaxError:
@@ -994,6 +977,8 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         body = code.tree.body
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
+    read = {node.id for node in code.nodes if isinstance(node, ast.Name)}
+    adapters = [one for one in adapters if ast.parse(one).body[0].name in read]  # type: ignore[attr-defined]
     if adapters:
         body = code.tree.body
         at = next(

@@ -401,8 +401,10 @@ class _Gatherer:
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id in renamed:
                 yield code.replace(node, renamed[node.id])
-            elif isinstance(node, ast.ImportFrom) and (node.level or self._takes_any(key, node)):
-                yield self._write_inner_import(code, node, key, names)
+            elif isinstance(node, ast.ImportFrom) and (
+                node.level or self._takes_any(key, node, statement)
+            ):
+                yield self._write_inner_import(code, node, key, names, statement)
         if names[key] != key[1] and isinstance(statement, ast.ClassDef | Function):
             yield code.rename(statement, names[key])
         elif names[key] != key[1]:
@@ -410,22 +412,33 @@ class _Gatherer:
                 if isinstance(node, ast.Name) and node.id == key[1]:
                     yield code.replace(node, names[key])
 
-    def _takes_any(self, key: _Key, node: ast.ImportFrom) -> bool:
+    def _takes_any(self, key: _Key, node: ast.ImportFrom, statement: ast.stmt) -> bool:
         """Tell whether something that an import inside a definition binds is in the file."""
-        module = self.pieces[key].definition.module
         bound = (one.asname or one.name for one in node.names if one.name != "*")
-        return any(self._find(module, name)[0] in self.pieces for name in bound)
+        return any(self._find_taken(key, name, statement) for name in bound)
+
+    def _find_taken(self, key: _Key, name: str, statement: ast.stmt) -> _Key | None:
+        """Return the key of what is in the file by a name, None if only the statement itself binds it."""
+        found, definition = self._find(self.pieces[key].definition.module, name)
+        if found not in self.pieces or definition is None or statement in definition.statements:
+            return None
+        return found
 
     def _write_inner_import(
-        self, code: Code, node: ast.ImportFrom, key: _Key, names: dict[_Key, str]
+        self,
+        code: Code,
+        node: ast.ImportFrom,
+        key: _Key,
+        names: dict[_Key, str],
+        statement: ast.stmt,
     ) -> Edit:
         """Return the edit of an import inside a definition: what is in the file is not imported."""
         module = self.pieces[key].definition.module
         kept = []
         for one in node.names:
             bound = one.asname or one.name
-            found = self._find(module, bound)[0] if one.name != "*" else None
-            if found in self.pieces and found in names:
+            found = self._find_taken(key, bound, statement) if one.name != "*" else None
+            if found in names:
                 kept += [f"{bound} = {names[found]}"] if names[found] != bound else []
             else:
                 kept.append(str(Import(bound, module.resolve(node), one.name)))
