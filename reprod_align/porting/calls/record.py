@@ -31,7 +31,8 @@ class Call:
     after: Any = None
     """afterwards, what a method or function changes: the receiver, or the first argument"""
     default_dtype: Any = None
-    grad: bool = True
+    random: bool = False
+    """whether random numbers were drawn"""
 
 
 @dataclass
@@ -100,12 +101,14 @@ class Recorder:
             held = ()
         finally:
             self._busy = False
+        before = self._torch.get_rng_state() if held else None
         result = function(*arguments, **keywords)
         if name == "torch.nn.Linear":
             self._made[id(result)] = site, result
         if held and len(fact.calls) < self._kept:
             changed = receiver if receiver is not None else next(iter(arguments), None)
-            self._keep(fact, held, result, changed if name.endswith("_") else None)
+            drawn = not self._torch.equal(before, self._torch.get_rng_state())
+            self._keep(fact, held, result, changed if name.endswith("_") else None, drawn)
         return result
 
     def binary(self, site: int, word: str, left: Any, right: Any) -> Any:
@@ -135,6 +138,18 @@ class Recorder:
                         self._weights[id(value)] = owner, value
         return value
 
+    def target(self, site: int, held: Any) -> Any:
+        """Note what an attribute is given to."""
+        kind = self._kind(held)
+        if kind.startswith("torch.nn."):
+            fact = self.facts.setdefault(site, Fact())
+            fact.kinds.add(kind)
+            fact.derived = fact.derived or name_object(type(held)) != kind
+            owner, _ = self._made.get(id(held), (-1, None))
+            if owner >= 0:
+                fact.owners.add(owner)
+        return held
+
     def _operands(self, site: int, left: Any, right: Any) -> None:
         if self._busy or not (self._is_tensor(left) or self._is_tensor(right)):
             return
@@ -151,7 +166,7 @@ class Recorder:
 
     # ------------------------------------------------------------------ values
 
-    def _keep(self, fact: Fact, held: Any, result: Any, changed: Any) -> None:
+    def _keep(self, fact: Fact, held: Any, result: Any, changed: Any, drawn: bool) -> None:
         try:
             self._busy = True
             made = self._copy(result)
@@ -160,8 +175,8 @@ class Recorder:
             return
         finally:
             self._busy = False
-        dtype, grad = self._torch.get_default_dtype(), self._torch.is_grad_enabled()
-        fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, grad))
+        dtype = self._torch.get_default_dtype()
+        fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, drawn))
 
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, self._torch.Tensor)
@@ -300,6 +315,9 @@ class _Noting(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.ctx, ast.Store):
+            node.value = self._hook("target", node, [self.visit(node.value)])
+            return node
         if not isinstance(node.ctx, ast.Load) or node.attr.startswith("__"):
             return self.generic_visit(node)
         return self._hook("attribute", node, [self.visit(node.value), ast.Constant(node.attr)])

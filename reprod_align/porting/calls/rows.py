@@ -180,6 +180,24 @@ Tensor.add(other) = self + other
 Tensor.sub(other) = self - other
 Tensor.div(other) = self / other
 Tensor.pow(exponent) = self ** exponent
+Tensor.eq(other) = self == other
+torch.eq(input, other) = input == other
+Tensor.ne(other) = self != other
+torch.ne(input, other) = input != other
+Tensor.lt(other) = self < other
+torch.lt(input, other) = input < other
+Tensor.le(other) = self <= other
+torch.le(input, other) = input <= other
+Tensor.gt(other) = self > other
+torch.gt(input, other) = input > other
+Tensor.ge(other) = self >= other
+torch.ge(input, other) = input >= other
+Tensor.long() = self.astype("int64")
+Tensor.int() = self.astype("int32")
+Tensor.float() = self.astype("float32")
+Tensor.double() = self.astype("float64")
+Tensor.half() = self.astype("float16")
+Tensor.bool() = self.astype("bool")
 torch.mul(input, other) = input * other
 torch.add(input, other) = input + other
 torch.sub(input, other) = input - other

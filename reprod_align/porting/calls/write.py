@@ -386,6 +386,8 @@ class _Writer:
                 continue
             if fact.derived and not self._sets_alone(node, around):
                 found.add(0)
+            elif isinstance(node.ctx, ast.Store):
+                found |= fact.owners
             elif not self._sets_alone(node, around) and not self._is_taken(around):
                 found |= fact.owners
         made = {site for site, fact in self.facts.items() if "torch.nn.Linear" in fact.callees}
@@ -489,6 +491,8 @@ class _Writer:
         if public.endswith(".__init__") and not static:
             return self._write_super(node, public)
         method = isinstance(node.func, ast.Attribute) and not static
+        if dotted(node.func) == "hasattr" and node.args and self._is_lacking(node.args[0]):
+            return [self.code.replace(node, "False")]
         if not public or (not static and not method):
             if not public and method and not fact.callees:
                 return self._write_unseen_method(node)
@@ -504,6 +508,11 @@ class _Writer:
         ):
             return [self.code.replace(node, self.render(node.args[0]))]
         return self._choose(node, public, static, fact)
+
+    def _is_lacking(self, node: ast.AST) -> bool:
+        """Tell whether an expression names something of PyTorch's that Paddle does not have."""
+        name = self.scope.name(node)
+        return bool(name) and not (self._name_target(find_public(name)) or self._equal(name))
 
     def _choose(self, node: ast.Call, public: str, static: str, fact: Fact) -> list[Edit] | None:
         """Write the first candidate that gives what was recorded; of none that does, the first."""
@@ -675,7 +684,8 @@ class _Writer:
             except NoCounterpart:
                 continue
             tried = True
-            if not _run(candidate.trial, values, call, random):
+            drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
+            if not _run(candidate.trial, values, call, drawn):
                 return False
         return tried
 
@@ -914,7 +924,9 @@ def _bind(node: ast.Call, call: Call) -> dict[str, Any]:
     if stars:
         first = stars[0]
         values |= {f"a{at}": given[at] for at in range(first)}
-        values["star"] = given[first:]
+        after = len(node.args) - 1 - first  # with two stars their split is not known: nothing is proven
+        values["star"] = given[first : len(given) - after]
+        values |= {f"a{first + at}": given[at - after - 1] for at in range(1, after + 1)}
     else:
         values |= {f"a{at}": value for at, value in enumerate(given)}
     words = {one.arg for one in node.keywords if one.arg}

@@ -262,6 +262,7 @@ class _Gatherer:
     def finish(self, own: Module) -> Gathered:
         """Return the file."""
         self._keep_what_needs_no_more(own)
+        self._unite()
         self.read, self.written = self._list_read(), set()
         names = self._choose_names()
         written = [self._write(key, names) for key in self._order(own)]
@@ -277,13 +278,14 @@ class _Gatherer:
         return Gathered(text, tuple(sorted(others)), tuple(sorted(set(left))))
 
     def _keep_what_needs_no_more(self, own: Module) -> None:
-        """Take the content of a function of the file's own that nothing ran where all that it needs is there."""
+        """Take the content of functions that nothing ran where all that they need is there.
+
+        Of neighbours, of methods with names as `__reduce__` alone: Python calls them by itself.
+        """
         for piece in self.pieces.values():
             module = piece.definition.module
-            if module is not own:
-                continue
             for node, _ in name_functions(piece.definition.statements):
-                if id(node) not in self.left_out:
+                if id(node) not in self.left_out or (module is not own and node.name[:2] != "__"):
                     continue
                 names = {
                     self.unit(module, words) for part in node.body for words in read_names(part)
@@ -297,6 +299,16 @@ class _Gatherer:
                         self._bind(name, key): key for name, key in needed.items() if key
                     }
                     del self.left_out[id(node)]
+
+    def _unite(self) -> None:
+        """Read from the file what is in it, wherever it is imported from."""
+        for key, found in list(self.imports.items()):
+            home = self.library.locate(found)
+            if home in self.pieces:
+                del self.imports[key]
+                for piece in self.pieces.values():
+                    for reads in (piece.first, piece.later):
+                        reads |= {name: home for name, one in reads.items() if one == key}
 
     def _list_read(self) -> set[str]:
         """Return the attributes and the words that what is in the file reads."""

@@ -203,6 +203,15 @@ class Library:
         further = module.imports.get(found.name) if module else None
         return self.find_home(further) if further and further != found else None
 
+    def locate(self, found: Import) -> tuple[str, str]:
+        """Return the module that binds what is imported, through what others pass on, and its name there."""
+        for _ in range(20):  # modules may import each other
+            module = self.open(found.module) if found.name and not stays(found.module) else None
+            if module is None or module.define(found.name) or found.name not in module.imports:
+                break
+            found = module.imports[found.name]
+        return found.module, found.name
+
     def _comes_along(self, module: Module, name: str, held: Any) -> bool:
         """Tell whether a definition reaches PyTorch: it is of layers, or it handled tensors when it ran."""
         key = (module.name, name)
@@ -224,15 +233,43 @@ class Library:
                 ):
                     return True
             if isinstance(held, type):
-                return any(
+                held_inside = [one for one in vars(held).values() if isinstance(one, dict | list)]
+                return any(map(self._holds_torch, held_inside)) or any(
                     base is not held and base.__module__ != "builtins" and self._is_gathered(base)
                     for base in held.__mro__[1:-1]
                 )
             if any(place in self.executed for place in self._places(module, definition)):
                 return False
             names = {one for statement in definition.statements for one in read_names(statement)}
-            return any(_is_torch_object(vars(sys.modules[module.name]).get(one)) for one in names)
-        return _holds_torch(held) or self._is_gathered(type(held))
+            space = vars(sys.modules[module.name])
+            return any(_is_torch_object(space.get(one)) for one in names)
+        return self._holds_torch(held) or self._is_gathered(type(held))
+
+    def _holds_torch(self, value: Any, depth: int = 3) -> bool:
+        """Tell whether a value is PyTorch's, handled something of it, or holds what does."""
+        if _is_torch_object(value):
+            return True
+        if isinstance(value, type):
+            return issubclass(value, sys.modules["torch"].nn.Module)
+        if isinstance(value, FunctionType):
+            line = value.__code__.co_firstlineno
+            return self.executed.handles(os.path.realpath(value.__code__.co_filename), line, line)
+        if depth == 0 or isinstance(value, ModuleType) or value is None:
+            return False
+        if isinstance(value, dict):
+            return any(self._holds_torch(one, depth - 1) for one in list(value.values())[:300])
+        if isinstance(value, list | tuple | set | frozenset):
+            return any(self._holds_torch(one, depth - 1) for one in list(value)[:300])
+        if hasattr(value, "func") and hasattr(value, "args"):  # partial
+            return self._holds_torch(value.func, depth - 1) or self._holds_torch(
+                value.args, depth - 1
+            )
+        kind = type(value)
+        inside = [] if stays(kind.__module__) else [
+            one for one in vars(kind).values() if isinstance(one, dict | list)
+        ]
+        inside += list(getattr(value, "__dict__", {}).values())
+        return any(self._holds_torch(one, depth - 1) for one in inside[:50])
 
     def _places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
         return [(str(module.path), first_line(one)) for one in definition.statements]
@@ -259,27 +296,6 @@ def _is_torch_object(value: Any) -> bool:
     return _is_torch(getattr(value, "__module__", None) or "") or _is_torch(type(value).__module__)
 
 
-def _holds_torch(value: Any, depth: int = 3) -> bool:
-    """Tell whether a value is PyTorch's or holds something of it."""
-    if _is_torch_object(value):
-        return True
-    if isinstance(value, type):
-        return issubclass(value, sys.modules["torch"].nn.Module)
-    if depth == 0:
-        return False
-    if isinstance(value, dict):
-        return any(_holds_torch(one, depth - 1) for one in list(value.values())[:300])
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(_holds_torch(one, depth - 1) for one in list(value)[:300])
-    if isinstance(value, FunctionType | ModuleType) or value is None:
-        return False
-    if hasattr(value, "func") and hasattr(value, "args"):  # partial
-        return _holds_torch(value.func, depth - 1) or _holds_torch(value.args, depth - 1)
-    return any(
-        _holds_torch(one, depth - 1) for one in list(getattr(value, "__dict__", {}).values())[:50]
-    )
-
-
 def _list_starred(module: str) -> dict[str, Import]:
     """Return what `from module import *` binds."""
     try:
@@ -287,7 +303,7 @@ def _list_starred(module: str) -> dict[str, Import]:
     except (Exception, SystemExit):
         return {}
     names = getattr(held, "__all__", None) or [one for one in vars(held) if not one.startswith("_")]
-    return {name: Import(name, module, name) for name in names if hasattr(held, name)}
+    return {name: Import(name, module, name) for name in names}
 
 
 def write_import(found: Import) -> str:
