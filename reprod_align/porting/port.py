@@ -64,7 +64,7 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
             if not found or len(needed) >= _MOST_NEEDED:
                 break
             needed += found
-        if style == "paddle":
+        if style == "paddle" and draft.author == Draft.author:
             write_plainly(course, bench, bench.file)
         result = Result(source.path.name, source.call, bench.file, draft, course)
     result.left = _list_left(course.outcome, course.code)

@@ -235,8 +235,12 @@ class Recorder:
                 return Weight(value.detach().clone(), self._weights[id(value)][0])
             return value.detach().clone()
         if isinstance(value, torch.nn.Module):
-            held = value.parameters() if hasattr(value, "_modules") else ()  # before its __init__
-            return Built(tuple(one.numel() for one in held))
+            if not hasattr(value, "_modules"):  # before its __init__
+                return Built(())
+            return Built(
+                tuple(one.numel() for one in value.parameters()),
+                tuple(one.numel() for one in value.buffers() if one.is_floating_point()),
+            )
         if isinstance(value, torch.Size):
             return list(value)
         if (

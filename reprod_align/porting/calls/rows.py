@@ -342,8 +342,8 @@ def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | No
     if not set(given) <= set(row.arguments):
         return None
     tree = ast.parse(row.target, mode="eval").body
+    kept: list[ast.keyword] = []
     if isinstance(tree, ast.Call):
-        kept = []
         for keyword in tree.keywords:
             needed = _read(keyword.value) & set(row.arguments)
             if needed - set(held):
@@ -353,17 +353,15 @@ def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | No
                 kept.append(keyword)
             elif keyword.arg in ("weight", "bias", "axis", "size") and needed & set(given):
                 kept.append(keyword)
-        tree.keywords = kept
+        tree.keywords = []  # they are filled: an argument's text may read a name that is an argument's
         while tree.args and _read(tree.args[-1]) & set(row.arguments) - set(held):
             tree.args.pop()
-    if _read(tree) & set(row.arguments) - set(held) - _free(given):
+    if _read(tree) & set(row.arguments) - set(held):
         return None
-    return ast.unparse(_substitute(tree, held, receiver))
-
-
-def _free(given: Mapping[str, str]) -> set[str]:
-    """Return the names that the texts of arguments read themselves."""
-    return {name for text in given.values() for name in _read(ast.parse(text, mode="eval"))}
+    made = _substitute(tree, held, receiver)
+    if isinstance(made, ast.Call) and kept:
+        made.keywords = kept
+    return ast.unparse(made)
 
 
 def _read(node: ast.AST) -> set[str]:

@@ -221,7 +221,7 @@ class _Writer:
         if target:
             return target
         held = find_torch(name)
-        if isinstance(held, bool | int | float | str) or (held is None and is_torch(name)):
+        if (held is not None or is_torch(name)) and _is_literal(repr(held)):
             return repr(held)
         if isinstance(held, type) and self._is_compared(node):
             return "()"  # isinstance(x, ()): nothing of Paddle's is one
@@ -543,7 +543,12 @@ class _Writer:
             for part in (*node.args, *node.keywords):
                 edits += self._parts(part)
             return edits
-        return [self.code.replace(node, candidate.text)]
+        around = next(self.code.parents(node), None)
+        joined = isinstance(around, _JOINING) and not (
+            isinstance(around, ast.Call | ast.Subscript) and node is not _head(around)
+        )
+        text = f"({candidate.text})" if joined and not _is_closed(candidate.text) else candidate.text
+        return [self.code.replace(node, text)]
 
     def _parts(self, node: ast.AST) -> list[Edit]:
         made = self._rewrite(node)
@@ -566,6 +571,8 @@ class _Writer:
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
+        if any(one.arg in _RENAMED for one in node.keywords) and public not in self.rows:
+            yield from self._renamed(slots, public, static, receiver)  # Paddle's own words first
         rows = self.rows.get(public, ())
         same = list(self._same(node, slots, public, static, receiver))
         if (
@@ -772,6 +779,11 @@ _ROWS_FIRST: Final = frozenset(
     torch.cuda.amp.autocast_mode.autocast torch.nn.functional.cross_entropy torch.meshgrid
     """.split()
 )
+_JOINING: Final = (
+    ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.Starred, ast.Await,
+)  # fmt: skip
+"""what binds the text of its parts to what is beside it"""
 _TAKING_WEIGHTS: Final = ("torch.nn.functional.linear",)
 """functions that take the weight of a Linear, whichever way it lies"""
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
@@ -906,6 +918,17 @@ class _Slots:
                 texts.append(f"{name}={self.writer.render(keyword.value)}")
                 trials.append(f"{name}=k_{keyword.arg}")
         return ", ".join(texts), ", ".join(trials)
+
+
+def _is_closed(text: str) -> bool:
+    """Tell whether an expression stays one, whatever is written beside it."""
+    node = ast.parse(text, mode="eval").body
+    return isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant)
+
+
+def _head(node: ast.Call | ast.Subscript) -> ast.expr:
+    """Return what is called or indexed."""
+    return node.func if isinstance(node, ast.Call) else node.value
 
 
 def _is_literal(text: str) -> bool:

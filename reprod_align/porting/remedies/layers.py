@@ -42,7 +42,7 @@ class SlopeOfGivenInput(Substitute):
 
     names = ("paddle.nn.PReLU",)
     helper = '''
-class PReLU(paddle.nn.PReLU):
+class GivenPReLU(paddle.nn.PReLU):
     """A PReLU whose input may be one that needs no gradient."""
 
     def forward(self, x):
