@@ -165,6 +165,9 @@ class Net(nn.Module):
         self.other = nn.Linear(4, 3)
         self.other.weight = self.layer.weight
         self.norm = nn.BatchNorm1d(3)
+        self.conv = nn.Conv1d(3, 3, 2)
+        self.conv.stride, self.conv.dilation = (2,), (1,)
+        self.conv.padding = (1,)
 
     def forward(self, x, n):
         kept = n.ne(2).int()
@@ -192,3 +195,5 @@ def test_layouts_settings_and_joined_expressions(
     assert "self.layer = paddle.nn.Linear(" in made.text or "Linear(4, 3, **" in made.text
     assert "self.other = paddle.compat.nn.Linear(4, 3)" in made.text
     assert "paddle.meshgrid(y[0], y[1], y[2])" in made.text
+    assert "self.conv._stride, " in made.text
+    assert "self.conv._padding = self.conv._updated_padding = (1,)" in made.text

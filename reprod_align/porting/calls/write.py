@@ -92,11 +92,6 @@ class _Writer:
         }
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
         self.dynamic = self._find_dynamic()
-        self.stored = {
-            node.attr
-            for node in code.nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-        }
         self.exposed = self._find_exposed()
         self._settle()
         self.adapted_bases = self._find_adapted_bases()
@@ -153,6 +148,8 @@ class _Writer:
             return self._write_call(node)
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             return self._write_name(node)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            return self._write_attribute(node)
         if isinstance(node, ast.BinOp | ast.Compare):
             return self._write_operation(node)
         if isinstance(node, ast.AugAssign):
@@ -284,11 +281,22 @@ class _Writer:
         if kinds:
             texts = {self._write_setting(node.attr, kind, fact) for kind in kinds}
             target = texts.pop() if len(texts) == 1 else ""
-            if fact.derived and node.attr in self.stored and target != "None":
-                return None  # the class's own
+            if fact.derived and target != "None" and self._is_own(node):
+                return None
+        if isinstance(node.ctx, ast.Store):
+            target = _STORED.get(target, target if target.startswith("self._") else "")
         if not target:
             return None
         return [self.code.replace(node, target.replace("self", self.render(node.value)))]
+
+    def _is_own(self, node: ast.Attribute) -> bool:
+        """Tell whether the class that a setting is read in gives it itself."""
+        parents = self.code.parents(node)
+        kind = next((one for one in parents if isinstance(one, ast.ClassDef)), self.code.tree)
+        return any(
+            isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and one.attr == node.attr
+            for one in ast.walk(kind)
+        )
 
     def _write_setting(self, name: str, kind: str, fact: Fact) -> str:
         """Return the text that reads a setting of Paddle's layer, "" if it is the same."""
@@ -784,6 +792,8 @@ _JOINING: Final = (
     ast.IfExp, ast.Starred, ast.Await,
 )  # fmt: skip
 """what binds the text of its parts to what is beside it"""
+_STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
+"""a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
 _TAKING_WEIGHTS: Final = ("torch.nn.functional.linear",)
 """functions that take the weight of a Linear, whichever way it lies"""
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
