@@ -30,7 +30,7 @@ class Embedding(paddle.nn.Embedding):
 
     def forward(self, input):
         rows = paddle.nn.functional.embedding(input, self.weight)
-        if self._padding_idx == -1:
+        if self._padding_idx in (None, -1):
             return rows
         is_pad = (input == self._padding_idx).unsqueeze(-1)
         return paddle.where(is_pad, rows.detach(), rows)
