@@ -31,7 +31,7 @@ def is_guarded() -> bool:
 
 
 def run_guarded(words: Sequence[str]) -> int:
-    """Run a command that ports; start it again if a fault ends it while it attempts a draft. Return its exit code."""
+    """Run a command that ports, again if a fault ends it while it attempts a draft; return its exit code."""
     with TemporaryDirectory() as folder:
         for _ in range(_MOST):
             done = subprocess.run(words, env={**os.environ, VARIABLE: folder})

@@ -59,7 +59,11 @@ def _write(value: Any, name: str, arrays: dict[str, Any], modules: set[str]) -> 
         return "{" + ", ".join(f"{key!r}: {text}" for key, text in parts) + "}"
     if type(value) in (list, tuple):
         texts = [text for _, text in within(iter(enumerate(value)))]
-        return f"[{', '.join(texts)}]" if type(value) is list else f"({''.join(f'{one}, ' for one in texts)})"
+        return (
+            f"[{', '.join(texts)}]"
+            if type(value) is list
+            else f"({''.join(f'{one}, ' for one in texts)})"
+        )
     kind = type(value)
     fields: Iterator[tuple[str, Any]] | None = None
     if dataclasses.is_dataclass(value):

@@ -55,9 +55,7 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
     needed: list[str] = []
     with TemporaryDirectory() as folder:
         while True:
-            gathered = gather(
-                source, executed, lambda text: rehearse(source, inputs, text), needed
-            )
+            gathered = gather(source, executed, lambda text: rehearse(source, inputs, text), needed)
             work = Path(folder, str(len(needed)))
             course, draft, bench = _make_course(source, inputs, gathered, style, work)
             found = _list_needed(course)

@@ -90,7 +90,12 @@ def test_the_error_of_the_recording_is_kept(source: Source) -> None:
         ("torch.nn.InstanceNorm2d", {"num_features": "8"}, "weight_attr=False"),
         (
             "torch.nn.Conv2d",
-            {"in_channels": "stride", "out_channels": "3", "kernel_size": "2", "padding": "(padding, 0)"},
+            {
+                "in_channels": "stride",
+                "out_channels": "3",
+                "kernel_size": "2",
+                "padding": "(padding, 0)",
+            },
             "(stride, 3, 2, padding=(padding, 0))",
         ),
         ("torch.meshgrid", {"tensors": "a, *b, ", "indexing": "'ij'"}, "paddle.meshgrid(a, *b)"),

@@ -17,8 +17,15 @@ _COMPUTED: Final = {
     ("paddle.nn.LayerNorm", "normalized_shape"): "tuple(self._normalized_shape)",
     **{
         (f"paddle.nn.{kind}", "momentum"): "(1 - self._momentum)"
-        for kind in ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D", "SyncBatchNorm", "InstanceNorm1D",
-                     "InstanceNorm2D", "InstanceNorm3D")
+        for kind in (
+            "BatchNorm1D",
+            "BatchNorm2D",
+            "BatchNorm3D",
+            "SyncBatchNorm",
+            "InstanceNorm1D",
+            "InstanceNorm2D",
+            "InstanceNorm3D",
+        )
     },
 }
 """what is kept in another form"""

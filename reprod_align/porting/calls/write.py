@@ -99,8 +99,8 @@ class _Writer:
     def write(self) -> Written:
         edits = [*self._imports(), *self._edits(self.code.tree)]
         for node in self.code.nodes:
-            for field in ("body", "orelse", "finalbody"):
-                block = getattr(node, field, None)
+            for part in ("body", "orelse", "finalbody"):
+                block = getattr(node, part, None)
                 if isinstance(block, list) and len(block) > 1 and self.removed >= set(block):
                     edits.insert(0, self.code.replace(block[0], "pass"))
         text = self.code.splice(edits)
@@ -294,13 +294,17 @@ class _Writer:
         parents = self.code.parents(node)
         kind = next((one for one in parents if isinstance(one, ast.ClassDef)), self.code.tree)
         return any(
-            isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store) and one.attr == node.attr
+            isinstance(one, ast.Attribute)
+            and isinstance(one.ctx, ast.Store)
+            and one.attr == node.attr
             for one in ast.walk(kind)
         )
 
     def _write_setting(self, name: str, kind: str, fact: Fact) -> str:
         """Return the text that reads a setting of Paddle's layer, "" if it is the same."""
-        target = "paddle.compat.nn.Linear" if fact.owners & self.exposed else self._name_target(kind)
+        target = (
+            "paddle.compat.nn.Linear" if fact.owners & self.exposed else self._name_target(kind)
+        )
         theirs, ours = find_torch(kind), find_paddle(target)
         if kind == "torch.nn.Module" or not isinstance(theirs, type) or not isinstance(ours, type):
             return ""
@@ -555,7 +559,9 @@ class _Writer:
         joined = isinstance(around, _JOINING) and not (
             isinstance(around, ast.Call | ast.Subscript) and node is not _head(around)
         )
-        text = f"({candidate.text})" if joined and not _is_closed(candidate.text) else candidate.text
+        text = (
+            f"({candidate.text})" if joined and not _is_closed(candidate.text) else candidate.text
+        )
         return [self.code.replace(node, text)]
 
     def _parts(self, node: ast.AST) -> list[Edit]:
@@ -957,7 +963,9 @@ def _bind(node: ast.Call, call: Call) -> dict[str, Any]:
     if stars:
         first = stars[0]
         values |= {f"a{at}": given[at] for at in range(first)}
-        after = len(node.args) - 1 - first  # with two stars their split is not known: nothing is proven
+        after = (
+            len(node.args) - 1 - first
+        )  # with two stars their split is not known: nothing is proven
         values["star"] = given[first : len(given) - after]
         values |= {f"a{first + at}": given[at - after - 1] for at in range(1, after + 1)}
     else:

@@ -8,8 +8,8 @@ from types import ModuleType
 from typing import Final
 
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.gathering.executed import Executed
 from reprod_align.porting.gathering.decorators import list_idle
+from reprod_align.porting.gathering.executed import Executed
 from reprod_align.porting.gathering.modules import Definition, Import, Library, Module, write_import
 from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
 from reprod_align.porting.source import Source
@@ -212,9 +212,7 @@ class _Gatherer:
                     self.idle[id(decorator)] = own, decorator
             reads = list_reads(
                 statement,
-                lambda node: (
-                    piece.whole or id(node) in self.taken or self._runs(module, node)
-                ),
+                lambda node: piece.whole or id(node) in self.taken or self._runs(module, node),
                 self.idle,
             )
             for words in sorted(reads.first):

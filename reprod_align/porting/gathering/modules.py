@@ -265,9 +265,11 @@ class Library:
                 value.args, depth - 1
             )
         kind = type(value)
-        inside = [] if stays(kind.__module__) else [
-            one for one in vars(kind).values() if isinstance(one, dict | list)
-        ]
+        inside = (
+            []
+            if stays(kind.__module__)
+            else [one for one in vars(kind).values() if isinstance(one, dict | list)]
+        )
         inside += list(getattr(value, "__dict__", {}).values())
         return any(self._holds_torch(one, depth - 1) for one in inside[:50])
 
