@@ -11,30 +11,20 @@ from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
-from reprod_align.porting.calls.record import SIGNS, Call, Fact, Weight
-from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, read_rows
+from reprod_align.porting.calls.linear import Layouts
+from reprod_align.porting.calls.record import SIGNS, Fact
+from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, read_rows
 from reprod_align.porting.calls.settings import write_setting
+from reprod_align.porting.calls.slots import RENAMED, Candidate, Slots, is_literal
 from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch, is_torch
-from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
+from reprod_align.porting.calls.trial import operates, prove
 
-_DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
-_RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
-_RANDOM: Final = frozenset(
-    """
-    dropout dropout2d rand randn rand_like randn_like randint randperm normal_ uniform_ bernoulli
-    bernoulli_ normal multinomial empty empty_like new_empty trunc_normal_ exponential_
-    kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_ orthogonal_ alpha_dropout
-    gumbel_softmax feature_alpha_dropout rrelu randint_like random_ sparse_ dropout1d dropout3d
-    """.split()
-)
 _MEANINGLESS: Final = (
-    "torch.jit",
-    "torch.fx",
-    "torch.compiler",
-    "torch._C._log_api_usage_once",
-    "torch._dynamo",
-    "torch.utils._pytree",
-)
+    "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
+    "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
+)  # fmt: skip
+"""what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 
 
 @dataclass
@@ -50,17 +40,6 @@ class Written:
     """calls that never ran: converted, not proven"""
     unknown: list[str] = field(default_factory=list)
     """what stays PyTorch's"""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A text that could stand in a call's place."""
-
-    text: str
-    trial: str
-    """the same, with a variable in place of each argument"""
-    plain: str = ""
-    """the callee alone, where only that changes"""
 
 
 def write_paddle(code: Code, facts: dict[int, Fact]) -> Written:
@@ -92,8 +71,8 @@ class _Writer:
         }
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
         self.dynamic = self._find_dynamic()
-        self.exposed = self._find_exposed()
-        self._settle()
+        self.layouts = Layouts(code, facts, self.scope)
+        self.exposed = self.layouts.exposed
         self.adapted_bases = self._find_adapted_bases()
 
     def write(self) -> Written:
@@ -218,7 +197,7 @@ class _Writer:
         if target:
             return target
         held = find_torch(name)
-        if (held is not None or is_torch(name)) and _is_literal(repr(held)):
+        if (held is not None or is_torch(name)) and is_literal(repr(held)):
             return repr(held)
         if isinstance(held, type) and self._is_compared(node):
             return "()"  # isinstance(x, ()): nothing of Paddle's is one
@@ -228,7 +207,7 @@ class _Writer:
     def _name_linear(self, node: ast.AST) -> str:
         """Return the class, or in a comparison both, where the weights of some lie as PyTorch's."""
         plain, compat = "paddle.nn.Linear", "paddle.compat.nn.Linear"
-        made = {site for site, fact in self.facts.items() if "torch.nn.Linear" in fact.callees}
+        made = self.layouts.made
         around = next(self.code.parents(node), None)
         if isinstance(around, ast.ClassDef):
             return compat if 0 in self.exposed else plain
@@ -383,71 +362,6 @@ class _Writer:
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
 
-    def _find_exposed(self) -> set[int]:
-        """Return the calls that make a Linear whose weight is read or shared as PyTorch's matrix.
-
-        A class derived from Linear that reads its own weight is 0 among them.
-        """
-        found: set[int] = set()
-        for node in self.code.nodes:
-            if not isinstance(node, ast.Attribute) or node.attr != "weight":
-                continue
-            fact = self.facts.get(node._site)  # type: ignore[attr-defined]
-            around = next(self.code.parents(node), None)
-            if fact is None or "torch.nn.Linear" not in fact.kinds:
-                continue
-            if fact.derived and not self._sets_alone(node, around):
-                found.add(0)
-            elif isinstance(node.ctx, ast.Store):
-                found |= fact.owners
-            elif not self._sets_alone(node, around) and not self._is_taken(around):
-                found |= fact.owners
-        made = {site for site, fact in self.facts.items() if "torch.nn.Linear" in fact.callees}
-        named = {
-            node._site  # type: ignore[attr-defined]
-            for node in self.code.nodes
-            if isinstance(node, ast.Call) and self.scope.name(node.func)
-        }
-        return found | (made - named if found - named - {0} else set())
-
-    def _is_taken(self, around: ast.AST | None) -> bool:
-        """Tell whether a weight is the argument of a function that takes it as it lies."""
-        if isinstance(around, ast.keyword):
-            around = next(self.code.parents(around), None)
-        name = self.scope.name(around.func) if isinstance(around, ast.Call) else ""
-        return bool(name) and find_public(name) in _TAKING_WEIGHTS
-
-    def _settle(self) -> None:
-        """Lay the recorded weights of Linear layers as the port has them."""
-
-        def lay(value: Any) -> Any:
-            if isinstance(value, Weight):
-                return value.tensor if value.owner in self.exposed else value.tensor.t()
-            if type(value) in (list, tuple):
-                return type(value)(map(lay, value))
-            if type(value) is dict:
-                return {key: lay(one) for key, one in value.items()}
-            return value
-
-        for fact in self.facts.values():
-            for call in fact.calls:
-                call.arguments, call.keywords = lay(call.arguments), lay(call.keywords)
-                call.result, call.receiver = lay(call.result), lay(call.receiver)
-                call.after = lay(call.after)
-
-    def _sets_alone(self, node: ast.Attribute, around: ast.AST | None) -> bool:
-        """Tell whether a weight is read to be initialised, or for what has no layout."""
-        if isinstance(around, ast.keyword):
-            around = next(self.code.parents(around), None)
-        if isinstance(around, ast.Call):
-            return self.scope.name(around.func).startswith("torch.nn.init") or _is_init(around)
-        if isinstance(around, ast.Attribute) and around.attr == "data":
-            around = next(self.code.parents(around), None)
-        if isinstance(around, ast.Attribute):
-            plain = ("dtype", "device", "requires_grad", "grad", "numel", "is_cuda")
-            return around.attr in plain or around.attr.endswith("_")
-        return isinstance(around, ast.Compare | ast.Expr)
-
     # ------------------------------------------------------------------ calls
 
     def _write_statement(self, node: ast.Expr) -> list[Edit] | None:
@@ -459,33 +373,18 @@ class _Writer:
         if name and name.startswith(_MEANINGLESS):
             return [self._remove(node)]
         method = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else ""
-        if (
-            method.endswith("state_dict_pre_hook")
-            or method.endswith("state_dict_post_hook")
-            or method.endswith("state_dict_hook")
-        ):
-            return [self._remove(node)]
-        return None
+        return [self._remove(node)] if method.endswith(_HOOKS) else None
 
     def _write_definition(
         self, node: ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
     ) -> list[Edit] | None:
-        gone = []
-        for decorator in node.decorator_list:
-            held = decorator.func if isinstance(decorator, ast.Call) else decorator
-            name = self.scope.name(held)
-            if name.startswith(
-                (
-                    "torch.jit",
-                    "torch.fx",
-                    "torch.compiler",
-                    "torch.compile",
-                    "torch._dynamo",
-                    "torch.amp.custom",
-                    "torch.cuda.amp.custom",
-                )
-            ):
-                gone.append(decorator)
+        gone = [
+            one
+            for one in node.decorator_list
+            if self.scope.name(one.func if isinstance(one, ast.Call) else one).startswith(
+                _MEANINGLESS
+            )
+        ]
         if not gone:
             return None
         edits = [self.code.remove_decorator(one) for one in gone]
@@ -511,13 +410,7 @@ class _Writer:
             return None
         if not static and not public.startswith("Tensor.") and public not in self.rows:
             return None
-        if (
-            static
-            and dotted(node.func)
-            and public
-            in ("torch.jit.script", "torch.jit.ignore", "torch.jit.unused", "torch.compile")
-            and len(node.args) == 1
-        ):
+        if static.startswith(_MEANINGLESS) and len(node.args) == 1 and public not in self.rows:
             return [self.code.replace(node, self.render(node.args[0]))]
         return self._choose(node, public, static, fact)
 
@@ -537,7 +430,7 @@ class _Writer:
             self.done.unseen.append(label)
             return self._put(node, first)
         for candidate in chain([first], candidates):
-            if self._prove(node, candidate, public, fact):
+            if prove(node, candidate.trial, public, fact, self.space):
                 self.done.proven += 1
                 return self._put(node, candidate)
         self.done.unproven.append(label)
@@ -571,7 +464,7 @@ class _Writer:
     def _candidates(self, node: ast.Call, public: str, static: str) -> Iterator[Candidate]:
         """Yield what could be written, the simplest first."""
         receiver = node.func.value if isinstance(node.func, ast.Attribute) and not static else None
-        slots = _Slots(node, self, receiver)
+        slots = Slots(node, receiver, self.render, self.closed)
         is_layer = isinstance(find_torch(public), type)
         starred = any(one.arg is None for one in node.keywords) or any(
             isinstance(one, ast.Starred) for one in node.args
@@ -585,7 +478,7 @@ class _Writer:
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
-        if any(one.arg in _RENAMED for one in node.keywords) and public not in self.rows:
+        if any(one.arg in RENAMED for one in node.keywords) and public not in self.rows:
             yield from self._renamed(slots, public, static, receiver)  # Paddle's own words first
         rows = self.rows.get(public, ())
         same = list(self._same(node, slots, public, static, receiver))
@@ -607,7 +500,7 @@ class _Writer:
                 yield Candidate("", slots.call(adapter, True), adapter)
 
     def _same(
-        self, node: ast.Call, slots: "_Slots", public: str, static: str, receiver: ast.expr | None
+        self, node: ast.Call, slots: Slots, public: str, static: str, receiver: ast.expr | None
     ) -> Iterator[Candidate]:
         """Yield the call by Paddle's equal name, with the arguments as they are."""
         if receiver is not None:
@@ -627,7 +520,7 @@ class _Writer:
                 yield Candidate("", slots.call(name, True), name)
 
     def _renamed(
-        self, slots: "_Slots", public: str, static: str, receiver: ast.expr | None
+        self, slots: Slots, public: str, static: str, receiver: ast.expr | None
     ) -> Iterator[Candidate]:
         """Yield the call with Paddle's usual names of arguments, and what paddle.compat has."""
         if receiver is not None:
@@ -668,7 +561,7 @@ class _Writer:
             node.func.attr in ("type_as", "numel", "new_tensor", "masked_fill_", "nelement")
             and rows
         ):
-            slots = _Slots(node, self, node.func.value)
+            slots = Slots(node, node.func.value, self.render, self.closed)
             for candidate in slots.fill(rows[0]):
                 self.done.unseen.append(f"line {node.lineno}: Tensor.{node.func.attr}")
                 return self._put(node, candidate)
@@ -683,32 +576,12 @@ class _Writer:
         kind = next((one for one in self.code.parents(node) if isinstance(one, ast.ClassDef)), None)
         if kind is not None and any(id(base) in self.adapted_bases for base in kind.bases):
             return None
-        slots = _Slots(node, self, None)
+        slots = Slots(node, None, self.render, self.closed)
         for row in rows:
             for candidate in slots.fill(row):
                 inside = candidate.text.partition("(")[2]
                 return [self.code.replace(node, f"{self.code.source(node.func)}({inside}")]
         return None
-
-    # ------------------------------------------------------------------ proof
-
-    def _prove(self, node: ast.Call, candidate: Candidate, public: str, fact: Fact) -> bool | None:
-        """Tell whether a candidate gives what was recorded; None if nothing could be tried."""
-        random = public.rpartition(".")[2] in _RANDOM
-        tried = None
-        for call in fact.calls:
-            slots = _bind(node, call)
-            try:
-                values = self.space | {name: to_paddle(value) for name, value in slots.items()}
-                if call.receiver is not None:
-                    values["self"] = to_paddle(call.receiver)
-            except NoCounterpart:
-                continue
-            tried = True
-            drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
-            if not _run(candidate.trial, values, call, drawn):
-                return False
-        return tried
 
     # ------------------------------------------------------------------ operators
 
@@ -723,10 +596,10 @@ class _Writer:
         )
         operator = node.op if isinstance(node, ast.BinOp) else node.ops[0]
         sign = SIGNS.get(type(operator).__name__)
-        if sign is None or self._operates(fact, sign, "{0}", "{1}"):
+        if sign is None or operates(fact, sign):
             return None
         for form in _FORMS:
-            if self._operates(fact, sign, *form):
+            if operates(fact, sign, *form):
                 texts = [self.closed(left), self.closed(right)]
                 return [
                     self.code.replace(left, form[0].format(*texts)),
@@ -743,38 +616,15 @@ class _Writer:
     def _write_augmented(self, node: ast.AugAssign) -> list[Edit] | None:
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
         sign = SIGNS.get(type(node.op).__name__)
-        if (
-            fact is None
-            or not fact.calls
-            or sign is None
-            or self._operates(fact, sign, "{0}", "{1}")
-        ):
+        if fact is None or not fact.calls or sign is None or operates(fact, sign):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
-        if self._operates(fact, sign, *form):
+        if operates(fact, sign, *form):
             target = self.code.source(node.target)
             return [
                 self.code.replace(node.value, f"{self.closed(node.value)}.astype({target}.dtype)")
             ]
         return None
-
-    def _operates(self, fact: Fact, sign: str, left: str, right: str) -> bool:
-        import torch
-
-        for call in fact.calls:
-            first, second = call.arguments
-            with torch.no_grad():
-                expected = eval(f"a {sign} b", {"a": first, "b": second})
-            try:
-                values = {"a": to_paddle(first), "b": to_paddle(second)}
-            except NoCounterpart:
-                return True
-            made = Call((), {}, expected, default_dtype=call.default_dtype)
-            if not _run(
-                f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}", values, made, False
-            ):
-                return False
-        return True
 
 
 _FORMS: Final = (
@@ -800,28 +650,7 @@ _JOINING: Final = (
 """what binds the text of its parts to what is beside it"""
 _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 """a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
-_TAKING_WEIGHTS: Final = ("torch.nn.functional.linear",)
-"""functions that take the weight of a Linear, whichever way it lies"""
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
-
-
-def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
-    import paddle
-
-    kept = paddle.get_default_dtype()
-    space = {"paddle": paddle, **values}
-    try:
-        if call.default_dtype is not None:
-            paddle.set_default_dtype(str(call.default_dtype).removeprefix("torch."))
-        with paddle.no_grad():
-            made = eval(text, space)
-        if call.after is not None:
-            return agrees(space["self"] if "self" in values else space["a0"], call.after, random)
-        return agrees(made, call.result, random)
-    except Exception:
-        return False
-    finally:
-        paddle.set_default_dtype(kept)
 
 
 def _define(text: str) -> dict[str, Any]:
@@ -836,106 +665,6 @@ def _define(text: str) -> dict[str, Any]:
     return {name: held for name, held in space.items() if name not in ("paddle", "__builtins__")}
 
 
-class _Slots:
-    """The arguments of a call: their texts, and a variable for each."""
-
-    def __init__(self, node: ast.Call, writer: _Writer, receiver: ast.expr | None) -> None:
-        self.node, self.writer = node, writer
-        self.receiver = receiver
-        self.starred = any(isinstance(one, ast.Starred) for one in node.args) or any(
-            one.arg is None for one in node.keywords
-        )
-        self.has_dropped = any(one.arg in _DROPPED for one in node.keywords)
-
-    @property
-    def _self(self) -> str:
-        assert self.receiver is not None
-        return self.writer.closed(self.receiver)
-
-    def _list(self, whole: bool, trial: bool, renamed: bool = False) -> list[str]:
-        found = []
-        for at, one in enumerate(self.node.args):
-            if isinstance(one, ast.Starred):
-                found.append("*star" if trial else self.writer.render(one))
-            else:
-                found.append(f"a{at}" if trial else self.writer.render(one))
-        for keyword in self.node.keywords:
-            if keyword.arg is None:
-                found.append("**rest" if trial else f"**{self.writer.render(keyword.value)}")
-            elif whole or keyword.arg not in _DROPPED:
-                name = _RENAMED.get(keyword.arg, keyword.arg) if renamed else keyword.arg
-                found.append(
-                    f"{name}={f'k_{keyword.arg}' if trial else self.writer.render(keyword.value)}"
-                )
-        return found
-
-    def call(self, name: str, whole: bool, trial: bool = True, renamed: bool = False) -> str:
-        """Return the call of a function by its name."""
-        return f"{name}({', '.join(self._list(whole, trial, renamed))})"
-
-    def method(self, name: str, whole: bool, renamed: bool = False, trial: bool = False) -> str:
-        """Return the call of a method of the receiver."""
-        held = "self" if trial else self._self
-        return f"{held}.{name}({', '.join(self._list(whole, trial, renamed))})"
-
-    def function(self, name: str, trial: bool = True) -> str:
-        """Return the call of a function with the receiver as its first argument."""
-        held = "self" if trial else self._self
-        return f"{name}({', '.join([held, *self._list(False, trial)])})"
-
-    def fill(self, row: Row) -> Iterator[Candidate]:
-        """Yield a row's code with the arguments."""
-        names, positions = list(row.arguments), self.node.args
-        if row.star is None and (self.starred or len(positions) > len(names)):
-            return
-        if not {k.arg for k in self.node.keywords if k.arg not in _DROPPED} <= set(names):
-            return
-        texts, trials = {}, {}
-        if row.star is not None:
-            positions, rest = positions[: row.star], positions[row.star :]
-            if any(isinstance(one, ast.Starred) for one in positions):
-                return
-            texts[names[row.star]] = "".join(f"{self.writer.render(one)}, " for one in rest)
-            trials[names[row.star]] = "".join(
-                "*star, " if isinstance(one, ast.Starred) else f"a{at}, "
-                for at, one in enumerate(rest, row.star)
-            )
-        for at, one in enumerate(positions):
-            texts[names[at]], trials[names[at]] = self.writer.render(one), f"a{at}"
-        for keyword in self.node.keywords:
-            if keyword.arg in names:
-                texts[keyword.arg] = self.writer.render(keyword.value)
-                trials[keyword.arg] = (
-                    repr(keyword.value.value)
-                    if isinstance(keyword.value, ast.Constant)
-                    else f"k_{keyword.arg}"
-                )
-        trials = {n: (texts[n] if _is_literal(texts[n]) else t) for n, t in trials.items()}
-        held = self._self if self.receiver is not None else "self"
-        try:
-            text, trial = fill(row, texts, held), fill(row, trials, "self")
-        except SyntaxError:
-            return
-        if text is not None and trial is not None:
-            yield Candidate(text, trial)
-
-    def name_arguments(self, signature: Sequence[str]) -> tuple[str, str] | None:
-        """Return the arguments with positions as names, as text and as variables."""
-        if len(self.node.args) > len(signature):
-            return None
-        texts, trials = [], []
-        for at, one in enumerate(self.node.args):
-            before = "" if at == 0 else f"{_RENAMED.get(signature[at], signature[at])}="
-            texts.append(before + self.writer.render(one))
-            trials.append(f"{before}a{at}")
-        for keyword in self.node.keywords:
-            if keyword.arg not in _DROPPED:
-                name = _RENAMED.get(keyword.arg or "", keyword.arg)
-                texts.append(f"{name}={self.writer.render(keyword.value)}")
-                trials.append(f"{name}=k_{keyword.arg}")
-        return ", ".join(texts), ", ".join(trials)
-
-
 def _is_closed(text: str) -> bool:
     """Tell whether an expression stays one, whatever is written beside it."""
     node = ast.parse(text, mode="eval").body
@@ -945,35 +674,6 @@ def _is_closed(text: str) -> bool:
 def _head(node: ast.Call | ast.Subscript) -> ast.expr:
     """Return what is called or indexed."""
     return node.func if isinstance(node, ast.Call) else node.value
-
-
-def _is_literal(text: str) -> bool:
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):
-        return False
-    return True
-
-
-def _bind(node: ast.Call, call: Call) -> dict[str, Any]:
-    """Return the recorded value of each variable of a trial."""
-    values: dict[str, Any] = {}
-    given = list(call.arguments)
-    stars = [at for at, one in enumerate(node.args) if isinstance(one, ast.Starred)]
-    if stars:
-        first = stars[0]
-        values |= {f"a{at}": given[at] for at in range(first)}
-        after = (
-            len(node.args) - 1 - first
-        )  # with two stars their split is not known: nothing is proven
-        values["star"] = given[first : len(given) - after]
-        values |= {f"a{first + at}": given[at - after - 1] for at in range(1, after + 1)}
-    else:
-        values |= {f"a{at}": value for at, value in enumerate(given)}
-    words = {one.arg for one in node.keywords if one.arg}
-    values |= {f"k_{name}": call.keywords[name] for name in words if name in call.keywords}
-    values["rest"] = {name: value for name, value in call.keywords.items() if name not in words}
-    return values
 
 
 def _takes(row: Row, count: int, words: Sequence[str | None]) -> bool:
@@ -1002,11 +702,6 @@ def _signature(public: str) -> tuple[str, ...]:
     if any(one.kind is one.VAR_POSITIONAL for one in names):
         return ()
     return tuple(one.name for one in names)
-
-
-def _is_init(call: ast.Call) -> bool:
-    name = dotted(call.func).rpartition(".")[2]
-    return name.endswith("_") or name.startswith("init") or "normal" in name or "uniform" in name
 
 
 def _list_annotations(tree: ast.Module) -> Iterator[ast.AST]:

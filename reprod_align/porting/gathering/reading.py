@@ -24,7 +24,7 @@ class Reads:
 def list_reads(
     statement: ast.stmt, runs: Callable[[Function], bool], idle: Container[int] = ()
 ) -> Reads:
-    """Return what a statement reads; runs: whether a function is called; idle: decorators to pass over, by id."""
+    """Return what a statement reads; runs: whether a function is called; idle: ids of decorators to skip."""
     reads = Reads()
     parts: Iterable[ast.AST] = [statement]
     if isinstance(statement, ast.ClassDef):
