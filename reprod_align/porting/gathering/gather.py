@@ -10,7 +10,14 @@ from typing import Final
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.gathering.decorators import list_idle
 from reprod_align.porting.gathering.executed import Executed
-from reprod_align.porting.gathering.modules import Definition, Import, Library, Module, write_import
+from reprod_align.porting.gathering.modules import (
+    Definition,
+    Import,
+    Library,
+    Module,
+    first_line,
+    write_import,
+)
 from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
 from reprod_align.porting.source import Source
 
@@ -139,16 +146,14 @@ class _Gatherer:
             held = {
                 id(one) for piece in self.pieces.values() for one in piece.definition.statements
             }
-            for module in {
-                piece.definition.module.name: piece.definition.module
-                for piece in self.pieces.values()
-            }.values():
+            near = {piece.definition.module.name for piece in self.pieces.values()}
+            for module in self.library.list_handling():
                 for statement in module.code.tree.body:
                     if isinstance(statement, ast.ClassDef | Function) and id(statement) not in held:
-                        start = min(one.lineno for one in (statement, *statement.decorator_list))
+                        last = statement.end_lineno or 0
                         if self.executed.handles(
-                            str(module.path), start, statement.end_lineno or 0
-                        ):
+                            str(module.path), first_line(statement), last
+                        ) and (module.name in near or self._is_entered(module, statement)):
                             self.require(module, statement.name)
             if len(self.pieces) == before:
                 return
@@ -238,6 +243,14 @@ class _Gatherer:
                 for name in read_names(decorator):
                     if found := self.require(module, self.unit(module, name), whole=True):
                         self.pieces[key].first[self._bind(self.unit(module, name), found)] = found
+
+    def _is_entered(self, module: Module, statement: ast.ClassDef | Function) -> bool:
+        """Tell whether a decorator enters a definition into a registry that is in the file."""
+        words = (
+            dotted(one.func if isinstance(one, ast.Call) else one)
+            for one in statement.decorator_list
+        )
+        return any(self._fills(module, one) for one in words if one)
 
     def _fills(self, module: Module, words: str) -> bool:
         """Tell whether a decorator is of a registry that is in the file, or reads one."""
@@ -404,10 +417,10 @@ class _Gatherer:
         key: _Key,
         names: dict[_Key, str],
     ) -> Iterator[Edit]:
-        for node, name in name_functions([statement]):
-            if id(node) in self.left_out:
-                unread = "." in name and node.name not in self.read and node.name[:2] != "__"
-                yield _drop(code, node) if unread else _empty(code, node, name)
+        for function, name in name_functions([statement]):
+            if id(function) in self.left_out:
+                kept = "." not in name or function.name in self.read or function.name[:2] == "__"
+                yield _empty(code, function, name) if kept else _drop(code, function)
         for node in ast.walk(statement):
             for decorator in getattr(node, "decorator_list", ()):
                 if id(decorator) in self.idle:

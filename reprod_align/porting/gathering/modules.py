@@ -157,6 +157,17 @@ class Library:
             self._modules[name] = _open(name)
         return self._modules[name]
 
+    def list_handling(self) -> list[Module]:
+        """Return the modules whose functions handled tensors, packages that stay aside."""
+        files = {file for file, _ in self.executed.handling}
+        named = [
+            name
+            for name, held in list(sys.modules.items())
+            if isinstance(held, ModuleType) and not stays(name)
+            and os.path.realpath(getattr(held, "__file__", None) or "") in files
+        ]  # fmt: skip
+        return [one for one in map(self.open, sorted(named)) if one is not None]
+
     def trace(self, found: Import) -> Import:
         """Return an import of something of PyTorch's that a neighbour passes on as PyTorch's own."""
         one: Import | None = found
@@ -238,11 +249,13 @@ class Library:
                     base is not held and base.__module__ != "builtins" and self._is_gathered(base)
                     for base in held.__mro__[1:-1]
                 )
+            names = {one for statement in definition.statements for one in read_names(statement)}
+            values = [vars(sys.modules[module.name]).get(one) for one in names]
+            if any(_is_store(one) and self._holds_torch(one) for one in values):
+                return True  # what looks into a registry that comes along
             if any(place in self.executed for place in self._places(module, definition)):
                 return False
-            names = {one for statement in definition.statements for one in read_names(statement)}
-            space = vars(sys.modules[module.name])
-            return any(_is_torch_object(space.get(one)) for one in names)
+            return any(map(_is_torch_object, values))
         return self._holds_torch(held) or self._is_gathered(type(held))
 
     def _holds_torch(self, value: Any, depth: int = 3) -> bool:
@@ -290,6 +303,13 @@ def first_line(statement: ast.stmt) -> int:
     """Return where a definition begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(one.lineno for one in decorators)])
+
+
+def _is_store(value: Any) -> bool:
+    """Tell whether a value may hold others: a container, or an object of a class of the package's own."""
+    if isinstance(value, type | FunctionType | ModuleType):
+        return False
+    return isinstance(value, dict | list | tuple | set) or not stays(type(value).__module__)
 
 
 def _is_torch_object(value: Any) -> bool:
