@@ -169,6 +169,8 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 3, **{"bias": True})
         self.other = nn.Linear(4, 3)
         self.other.weight = self.layer.weight
+        self.third = nn.Linear(4, 3)
+        self.held = nn.ParameterList([self.third.weight])
         self.norm = nn.BatchNorm1d(3)
         self.conv = nn.Conv1d(3, 3, 2)
         self.conv.stride, self.conv.dilation = (2,), (1,)
@@ -177,7 +179,7 @@ class Net(nn.Module):
     def forward(self, x, n):
         kept = n.ne(2).int()
         rate = self.norm.momentum if self.norm.track_running_stats else 0.0
-        y = nn.functional.linear(x, self.layer.weight) + self.other(x)
+        y = nn.functional.linear(x, self.layer.weight) + self.other(x) + self.third(x)
         for grid in torch.meshgrid(y[0], y[1], y[2], indexing="ij"):
             y = y + grid.sum() * rate
         if isinstance(y, torch.sparse.Tensor if False else torch.fx.Proxy):
@@ -199,6 +201,7 @@ def test_layouts_settings_and_joined_expressions(
     assert "(1 - self.norm._momentum) if True else" in made.text
     assert "self.layer = paddle.nn.Linear(" in made.text or "Linear(4, 3, **" in made.text
     assert "self.other = paddle.compat.nn.Linear(4, 3)" in made.text
+    assert "self.third = paddle.compat.nn.Linear(4, 3)" in made.text
     assert "paddle.meshgrid(y[0], y[1], y[2])" in made.text
     assert "self.conv._stride, " in made.text
     assert "self.conv._padding = self.conv._updated_padding = (1,)" in made.text

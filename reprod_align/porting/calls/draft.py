@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import Code
@@ -58,11 +59,17 @@ def _record(code: Code, source: Source, inputs: Inputs) -> tuple[dict[int, Fact]
     def load(name: str, path: Path) -> None:
         load_noted(code, name, path, recorder)
 
-    failure = _run(load, code.text, source, inputs)
+    failure = _run(load, code.text, source, inputs, recorder.note_shared)
     return recorder.facts, failure
 
 
-def _run(load: Callable[[str, Path], object], text: str, source: Source, inputs: Inputs) -> str:
+def _run(
+    load: Callable[[str, Path], object],
+    text: str,
+    source: Source,
+    inputs: Inputs,
+    note: Callable[[Any], object] = lambda model: None,
+) -> str:
     """Run a gathered file in both modes; return the error that ended it, "" without one."""
     name = _name_module()
     with TemporaryDirectory() as folder:
@@ -70,7 +77,9 @@ def _run(load: Callable[[str, Path], object], text: str, source: Source, inputs:
         path.write_text(text, encoding="utf-8")
         try:
             load(name, path)
-            side = torch_side(source.make_model(name))
+            model = source.make_model(name)
+            note(model)
+            side = torch_side(model)
             with warnings.catch_warnings(), side.working("float64", throughout=True):
                 warnings.simplefilter("ignore")
                 for training in (False, True):

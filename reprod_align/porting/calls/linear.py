@@ -27,7 +27,7 @@ class Layouts:
 
         A class derived from Linear that reads its own weight is 0 among them.
         """
-        found: set[int] = set()
+        found = {site for site, fact in self.facts.items() if fact.shared}
         for node in self.code.nodes:
             if not isinstance(node, ast.Attribute) or node.attr != "weight":
                 continue

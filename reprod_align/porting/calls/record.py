@@ -50,6 +50,8 @@ class Fact:
     """what was read of a layer"""
     owners: set[int] = field(default_factory=set)
     """where the Linear layers whose attribute is read were made"""
+    shared: bool = False
+    """whether the weight of a Linear that is made here belongs to another kind of module too"""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,19 @@ class Recorder:
             default = self._torch.get_default_dtype()
             fact.calls.append(Call(operands, {}, None, default_dtype=default))
 
+    def note_shared(self, model: Any) -> None:
+        """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
+        linear = self._torch.nn.Linear
+        others = {
+            id(one)
+            for module in model.modules()
+            if not isinstance(module, linear)
+            for one in module._parameters.values()
+        }
+        for site, layer in self._made.values():
+            if id(layer.weight) in others:
+                self.facts[site].shared = True
+
     # ------------------------------------------------------------------ values
 
     def _keep(self, fact: Fact, held: Any, result: Any, changed: Any, drawn: bool) -> None:
@@ -231,9 +246,12 @@ class Recorder:
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
                 raise TooLarge
+            made = value.detach().clone()
+            if isinstance(value, torch.nn.Parameter):
+                made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
             if id(value) in self._weights:
-                return Weight(value.detach().clone(), self._weights[id(value)][0])
-            return value.detach().clone()
+                return Weight(made, self._weights[id(value)][0])
+            return made
         if isinstance(value, torch.nn.Module):
             if not hasattr(value, "_modules"):  # before its __init__
                 return Built(())

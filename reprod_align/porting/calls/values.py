@@ -20,10 +20,11 @@ def to_paddle(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         if value.dtype == torch.bfloat16:
             return paddle.to_tensor(value.float().numpy()).astype("bfloat16")
-        made = paddle.to_tensor(value.resolve_conj().resolve_neg().numpy())
+        made = paddle.to_tensor(value.detach().resolve_conj().resolve_neg().numpy())
         if value.numel() == 0:
             made = made.reshape(list(value.shape))
-        return made
+        is_parameter = isinstance(value, torch.nn.Parameter)
+        return paddle.base.framework.EagerParamBase.from_tensor(made) if is_parameter else made
     if isinstance(value, torch.dtype):
         return getattr(paddle, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
@@ -87,9 +88,10 @@ def agrees(made: Any, recorded: Any, random: bool = False) -> bool:
             return False
         if random or recorded.numel() == 0:
             return True
-        plain = recorded.resolve_conj().resolve_neg()
+        plain = recorded.detach().resolve_conj().resolve_neg()
         return _is_close(
-            made.numpy(), (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+            made.detach().numpy(),
+            (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy(),
         )
     if isinstance(recorded, Built):
         return recorded.is_like(made)
