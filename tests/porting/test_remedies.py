@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from reprod_align.porting.remedies import REMEDIES, layers
+from reprod_align.explain.code import Code
+from reprod_align.porting.problem import Problem
+from reprod_align.porting.remedies import REMEDIES, layers, names
+from reprod_align.porting.remedy import Case
 from tests.porting.cases import CASES, EPSILON, INPLACE
 from tests.porting.drafts import mended, names_of
 
@@ -31,3 +34,10 @@ def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:
 def test_every_remedy_has_a_case_and_says_why() -> None:
     assert {type(remedy) for remedy in REMEDIES} == {*CASES, layers.SlopeOfGivenInput}
     assert all(remedy.reason and remedy.reason.endswith(".") for remedy in REMEDIES)
+
+
+@pytest.mark.parametrize(("kind", "edits"), [("Conv1D", 1), ("Tensor", 0), ("NoneType", 0)])
+def test_only_layers_keep_settings_behind_an_underscore(kind: str, edits: int) -> None:
+    problem = Problem("run", f"AttributeError: '{kind}' object has no attribute 'stride'", 1)
+    code = Code("y = x.stride\n")
+    assert len(list(names.PrivateSetting().propose(Case(problem, code, code)))) == edits
