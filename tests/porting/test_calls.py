@@ -169,7 +169,7 @@ class Net(nn.Module):
         self.layer = nn.Linear(4, 3, **{"bias": True})
         self.other = nn.Linear(4, 3)
         self.other.weight = self.layer.weight
-        self.third = nn.Linear(4, 3)
+        self.third, self.corners = nn.Linear(4, 3), None
         self.held = nn.ParameterList([self.third.weight])
         self.norm = nn.BatchNorm1d(3)
         self.conv = nn.Conv1d(3, 3, 2)
@@ -178,6 +178,8 @@ class Net(nn.Module):
 
     def forward(self, x, n):
         kept = n.ne(2).int()
+        sized = nn.functional.interpolate(x[None, None], size=(3, 4), mode="nearest", align_corners=self.corners)
+        x = x + sized[0, 0].movedim(1, 0).movedim(0, 1)
         rate = self.norm.momentum if self.norm.track_running_stats else 0.0
         y = nn.functional.linear(x, self.layer.weight) + self.other(x) + self.third(x)
         for grid in torch.meshgrid(y[0], y[1], y[2], indexing="ij"):
@@ -201,7 +203,8 @@ def test_layouts_settings_and_joined_expressions(
     assert "(1 - self.norm._momentum) if True else" in made.text
     assert "self.layer = paddle.nn.Linear(" in made.text or "Linear(4, 3, **" in made.text
     assert "self.other = paddle.compat.nn.Linear(4, 3)" in made.text
-    assert "self.third = paddle.compat.nn.Linear(4, 3)" in made.text
+    assert "self.third, self.corners = paddle.compat.nn.Linear(4, 3)" in made.text
+    assert "align_corners=bool(self.corners)" in made.text and "paddle.moveaxis(" in made.text
     assert "paddle.meshgrid(y[0], y[1], y[2])" in made.text
     assert "self.conv._stride, " in made.text
     assert "self.conv._padding = self.conv._updated_padding = (1,)" in made.text
