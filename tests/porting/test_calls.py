@@ -178,7 +178,7 @@ class Net(nn.Module):
 
     def forward(self, x, n):
         kept = n.ne(2).int()
-        sized = nn.functional.interpolate(x[None, None], size=(3, 4), mode="nearest", align_corners=self.corners)
+        sized = nn.functional.interpolate(x[None, None], size=(3, 4), align_corners=self.corners)
         x = x + sized[0, 0].movedim(1, 0).movedim(0, 1)
         rate = self.norm.momentum if self.norm.track_running_stats else 0.0
         y = nn.functional.linear(x, self.layer.weight) + self.other(x) + self.third(x)

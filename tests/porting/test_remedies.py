@@ -41,3 +41,10 @@ def test_only_layers_keep_settings_behind_an_underscore(kind: str, edits: int) -
     problem = Problem("run", f"AttributeError: '{kind}' object has no attribute 'stride'", 1)
     code = Code("y = x.stride\n")
     assert len(list(names.PrivateSetting().propose(Case(problem, code, code)))) == edits
+
+
+@pytest.mark.parametrize(("name", "edits"), [("exp", 1), ("torch", 0)])
+def test_what_is_not_converted_keeps_its_name(name: str, edits: int) -> None:
+    problem = Problem("run", f"NameError: name '{name}' is not defined", 1)
+    draft, source = Code(f"y = {name}(x)\n"), Code("import torch\nfrom torch import exp\n")
+    assert len(list(names.LostTorchName().propose(Case(problem, draft, source)))) == edits

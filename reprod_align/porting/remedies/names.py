@@ -21,15 +21,16 @@ def name_in_paddle(name: str) -> str:
 
 
 class LostTorchName(Remedy):
-    """The draft drops the import `from torch import NAME` and keeps the name where an annotation has a |."""
+    """The draft drops the import `from torch import NAME` and keeps the name."""
 
     def propose(self, case: Case) -> Iterable[Edit]:
         """Write Paddle's full name wherever the name is read."""
         found = case.find(r"name '(\w+)' is not defined")
         if not found:
             return
-        renamed = name_in_paddle(list_imports(case.source.tree).get(found[1], ""))
-        if renamed:
+        imported = list_imports(case.source.tree).get(found[1], "")
+        renamed = name_in_paddle(imported)
+        if renamed and imported != "torch":  # what is not converted stays in sight
             for node in case.draft.names(found[1]):
                 yield case.draft.replace(node, renamed)
 
