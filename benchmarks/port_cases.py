@@ -17,6 +17,7 @@ from reprod_align.model.side import Inputs
 from reprod_align.porting.draft import make_draft
 from reprod_align.porting.gathering.gather import write_whole
 from reprod_align.porting.gathering.modules import Library
+from reprod_align.porting.guard import is_guarded, run_guarded
 from reprod_align.porting.loop import Outcome
 from reprod_align.porting.port import Bench, port
 from reprod_align.porting.report import describe
@@ -101,4 +102,6 @@ def _open_package(name: str) -> None:
 
 
 if __name__ == "__main__":
+    if not is_guarded():
+        sys.exit(run_guarded([sys.executable, "-m", "benchmarks.port_cases", *sys.argv[1:]]))
     main(sys.argv[1], Path(sys.argv[2]))

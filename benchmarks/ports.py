@@ -19,6 +19,7 @@ from typing import Any
 
 from benchmarks.port_list import CASES
 from reprod_align.base.text import table
+from reprod_align.pair.remote import end_group
 
 from tqdm import tqdm
 
@@ -64,11 +65,16 @@ def port_apart(name: str, alone: bool = False) -> dict[str, Any]:
             str(out),
             *(["--alone"] if alone else []),
         ]
-        try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=_PATIENCE)
-            said = (done.stderr.strip().splitlines() or ["nothing on stderr"])[-1]
-        except subprocess.TimeoutExpired:
-            said = f"took longer than {_PATIENCE} s"
+        with Path(folder, "stderr").open("w+", encoding="utf-8", errors="replace") as errors:
+            process = subprocess.Popen(words, stdout=errors, stderr=errors, start_new_session=True)
+            try:
+                process.wait(_PATIENCE)
+                errors.seek(0)
+                said = (errors.read().strip().splitlines() or ["nothing on stderr"])[-1]
+            except subprocess.TimeoutExpired:
+                end_group(process.pid)
+                process.wait()
+                said = f"took longer than {_PATIENCE} s"
         if out.is_file():
             row: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
             return row

@@ -15,6 +15,7 @@ paddle.enable_compat() makes `import torch` import Paddle, and `align` judges it
 exit 0 the port is faithful, 1 something is left, 2 it cannot be done
 """
 
+import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.pair.call import call_named
+from reprod_align.pair.remote import describe_code
+from reprod_align.porting.guard import is_guarded, run_guarded
 from reprod_align.porting.port import port
 from reprod_align.porting.proxy import judge_source
 from reprod_align.porting.report import Result
@@ -47,6 +50,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print what was done; return 0 if the port is faithful."""
+    if sys.argv[1:2] == ["port"] and not options.proxy and not is_guarded():
+        code = run_guarded([sys.executable, "-m", "reprod_align", *sys.argv[1:]])
+        if code < 0:
+            raise ReprodError(f"the process that ports was {describe_code(code)}")
+        return code
     if options.proxy == (options.out is not None):
         raise ReprodError("give -o OUT for a port, or --proxy to try the source as it is")
     with run_user_code(options.source):

@@ -22,7 +22,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-
+{imported}
 FOLDER = Path(__file__).resolve().parent
 TORCH = {torch!r}
 PADDLE = {paddle!r}
@@ -35,7 +35,7 @@ def torch_model():
     from reprod_align.pair.call import call_named
 
     torch.manual_seed(0)
-    return call_named(TORCH)
+    return {torch_made}
 
 
 def paddle_model():
@@ -47,10 +47,10 @@ def paddle_model():
     weights = FOLDER / "{weights}"
     if weights.is_file():
         model.set_state_dict(paddle.load(str(weights)))
-    return model
+    return {paddle_made}
 
 
-def inputs():
+{arrange}def inputs():
     """Return the inputs of both."""
     with np.load(FOLDER / "{inputs}") as held:
         return {gather}
@@ -76,6 +76,10 @@ def write_pair(source: Source, inputs: Inputs, folder: Path) -> None:
     paths = "[str(FOLDER)]" if root in installed else f"[str(FOLDER), {str(root)!r}]"
     text = _TEXT.format(
         pair=PAIR, weights=WEIGHTS, inputs=INPUTS, paths=paths, gather=_NAMED if named else _ORDERED,
+        imported="from reprod_align.porting.nesting import rearrange\n" if source.arrange else "",
+        torch_made="rearrange(call_named(TORCH), arrange)" if source.arrange else "call_named(TORCH)",
+        paddle_made="rearrange(model, arrange)" if source.arrange else "model",
+        arrange=f"{source.arrange}\n\n" if source.arrange else "",
         torch=f"{source.name}:{source.call}", paddle=f"{name_port(source)}:{source.call}",
     )  # fmt: skip
     (folder / PAIR).write_text(text, encoding="utf-8")

@@ -2,9 +2,10 @@
 
 import ast
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
@@ -14,16 +15,17 @@ from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
-from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import Obstacle, attempt, open_pair
-from reprod_align.porting.calls.draft import write_draft
+from reprod_align.porting.calls.draft import rehearse, write_draft
 from reprod_align.porting.calls.torch_names import Scope
 from reprod_align.porting.calls.write import find_paddle
 from reprod_align.porting.draft import Draft, find_converter, make_draft
 from reprod_align.porting.gathering.executed import list_executed
-from reprod_align.porting.gathering.gather import Gathered, gather
+from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, gather
+from reprod_align.porting.guard import note_attempt
 from reprod_align.porting.loop import Course, Outcome, mend
+from reprod_align.porting.nesting import flatten_inputs
 from reprod_align.porting.pair_text import name_port, write_pair
 from reprod_align.porting.problem import Problem
 from reprod_align.porting.remedies import REMEDIES
@@ -35,20 +37,32 @@ from reprod_align.report import Finding
 
 FLOAT32 = "agrees to float32"
 _SHOWN = 20  # lines left to a person
+_MOST_NEEDED = 5  # functions that the port calls and PyTorch's model does not
 
 
-def port(source: Source, inputs: Inputs, target: Path, style: Style = "paddle") -> Result:
+def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> Result:
     """Port a PyTorch file to Paddle and write the result folder; return what was done.
 
-    Raises ReprodError if the folder exists, PyTorch's model fails, or style "compat" finds no PaConvert.
+    inputs: arrays by name or by position, also nested in dicts, lists and dataclasses. Raises ReprodError
+    if the folder exists, PyTorch's model fails, or style "compat" finds no PaConvert.
     """
     require_new(target)
+    inputs, arrange = flatten_inputs(inputs)
     check_inputs(inputs)
+    source = replace(source, arrange=arrange)
     tell("gathering what runs")
-    gathered = gather(source, list_executed(lambda: _run_reference(source, inputs)))
+    executed = list_executed(lambda: _run_reference(source, inputs))
+    needed: list[str] = []
     with TemporaryDirectory() as folder:
-        course, draft, bench = _make_course(source, inputs, gathered, style, Path(folder))
-        if style == "paddle":
+        while True:
+            gathered = gather(source, executed, lambda text: rehearse(source, inputs, text), needed)
+            work = Path(folder, str(len(needed)))
+            course, draft, bench = _make_course(source, inputs, gathered, style, work)
+            found = _list_needed(course)
+            if not found or len(needed) >= _MOST_NEEDED:
+                break
+            needed += found
+        if style == "paddle" and draft.author == Draft.author:
             write_plainly(course, bench, bench.file)
         result = Result(source.path.name, source.call, bench.file, draft, course)
     result.left = _list_left(course.outcome, course.code)
@@ -78,7 +92,7 @@ def _make_course(
                 source, inputs, gathered, write_draft(source, inputs, gathered.text), folder / "own"
             )
         )
-        if found[0][0].outcome.passed:
+        if found[0][0].outcome.passed or _list_needed(found[0][0]):
             return found[0]
     try:
         tell("PaConvert's draft")
@@ -91,10 +105,15 @@ def _make_course(
     return max(found, key=lambda one: one[0].outcome.rank)  # the first of equals
 
 
+def _list_needed(course: Course) -> list[str]:
+    """Return the problems of a port that calls functions which were left out."""
+    return [one.text for one in course.outcome.problems if NOT_PORTED in one.text]
+
+
 def _mend(
     source: Source, inputs: Inputs, gathered: Gathered, draft: Draft, folder: Path
 ) -> tuple[Course, Draft, "Bench"]:
-    folder.mkdir()
+    folder.mkdir(parents=True)
     bench = Bench(source, inputs, draft, folder)
     try:
         code = Code(draft.text)
@@ -130,7 +149,7 @@ def _describe_calls(draft: Draft) -> list[str]:
 
 def _run_reference(source: Source, inputs: Inputs) -> None:
     """Build PyTorch's model and run it in both modes."""
-    side = torch_side(call_named(f"{source.name}:{source.call}"))
+    side = torch_side(source.make_model())
     with warnings.catch_warnings(), side.working("float64", throughout=True):
         warnings.simplefilter("ignore")
         for training in (False, True):
@@ -159,6 +178,9 @@ class Bench:
 
     def __call__(self, code: Code) -> Outcome:
         """Return what comes of a draft."""
+        known = note_attempt(code.text, self.file)
+        if known is not None:
+            return Outcome(None, [known])
         self._attempts += 1
         folder = self.folder / f"attempt{self._attempts}"
         folder.mkdir()

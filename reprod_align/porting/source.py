@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from reprod_align.errors import ReprodError, describe_error, explain_absence
+from reprod_align.pair.call import call_named
+from reprod_align.porting.nesting import compile_arrange, rearrange
 
 
 @dataclass(frozen=True)
@@ -18,11 +21,18 @@ class Source:
     module: ModuleType
     call: str
     """"BertModel(BertConfig())": an expression in the module's names"""
+    arrange: str = ""
+    """the code that makes the model's arguments of the arrays; see `nesting`"""
 
     @property
     def name(self) -> str:
         """The module's dotted name."""
         return self.module.__name__
+
+    def make_model(self, module: str = "") -> Any:
+        """Return the model, as a module of another name makes it; called with arrays."""
+        made = call_named(f"{module or self.name}:{self.call}")
+        return rearrange(made, compile_arrange(self.arrange)) if self.arrange else made
 
     @property
     def root(self) -> Path:

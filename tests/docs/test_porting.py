@@ -1,11 +1,12 @@
 """docs/porting.md: its commands run, in order, and print what the page shows."""
 
+import re
 import shlex
 from pathlib import Path
 
 from reprod_align.commands import main, parse
 from tests.conftest import REPOSITORY
-from tests.docs.pages import assert_both_show_the_same, blocks, commands
+from tests.docs.pages import assert_both_show_the_same, blocks, commands, read
 from tests.porting.paconvert import needs_paconvert
 
 import pytest
@@ -33,3 +34,15 @@ def test_the_commands_run_and_print_what_the_page_shows(
     assert "models/pt_bert.py, line 231" in shown
     files = {path.name for path in (tmp_path / "port_bert").iterdir() if path.is_file()}
     assert files == {"pt_bert_paddle.py", "weights.pdparams", "pair.py", "inputs.npz", "report.md"}
+
+
+@pytest.mark.parametrize("name", ["README.md", "README_cn.md"])
+def test_the_readmes_command_works_as_typed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shown,) = re.findall(r"^\| `reprod-align (port [^`]*)`", read(name), flags=re.MULTILINE)
+    monkeypatch.syspath_prepend(REPOSITORY / "examples")
+    monkeypatch.chdir(REPOSITORY)
+    words = [str(tmp_path / word) if word == "ported" else word for word in shlex.split(shown)]
+    assert name == "README_cn.md" or main(words) == 0
+    assert shown == "port examples/pair_mlp.py -o ported"

@@ -20,7 +20,7 @@ _numbers = count()
 
 def make_bench(folder: Path, source: str, draft: str, inputs: object = NUMBERS) -> Bench:
     """Return the bench of a source whose model is `Net()`."""
-    name = f"mine_{next(_numbers)}"  # modules stay in sys.modules
+    name = f"drafted_{next(_numbers)}"  # modules stay in sys.modules
     path = folder / f"{name}.py"
     path.write_text(dedent(source))
     if str(folder) not in sys.path:

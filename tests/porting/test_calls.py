@@ -89,6 +89,17 @@ def test_the_error_of_the_recording_is_kept(source: Source) -> None:
         ),
         ("torch.nn.InstanceNorm2d", {"num_features": "8"}, "weight_attr=False"),
         (
+            "torch.nn.Conv2d",
+            {
+                "in_channels": "stride",
+                "out_channels": "3",
+                "kernel_size": "2",
+                "padding": "(padding, 0)",
+            },
+            "(stride, 3, 2, padding=(padding, 0))",
+        ),
+        ("torch.meshgrid", {"tensors": "a, *b, ", "indexing": "'ij'"}, "paddle.meshgrid(a, *b)"),
+        (
             "torch.nn.LSTM",
             {"input_size": "2", "hidden_size": "3", "batch_first": "True"},
             "time_major=False",
@@ -145,3 +156,55 @@ def test_numbers_stay_with_their_nodes() -> None:
 def test_names_that_do_not_exist_are_listed() -> None:
     code = Code("import paddle\na = paddle.optim.AdamW\nb = paddle.nn.Layer\n")
     assert list_missing(code) == ["line 2: paddle.optim does not exist"]
+
+
+JOINED = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3, **{"bias": True})
+        self.other = nn.Linear(4, 3)
+        self.other.weight = self.layer.weight
+        self.third, self.corners = nn.Linear(4, 3), None
+        self.held = nn.ParameterList([self.third.weight])
+        self.norm = nn.BatchNorm1d(3)
+        self.conv = nn.Conv1d(3, 3, 2)
+        self.conv.stride, self.conv.dilation = (2,), (1,)
+        self.conv.padding = (1,)
+
+    def forward(self, x, n):
+        kept = n.ne(2).int()
+        sized = nn.functional.interpolate(x[None, None], size=(3, 4), align_corners=self.corners)
+        x = x + sized[0, 0].movedim(1, 0).movedim(0, 1)
+        rate = self.norm.momentum if self.norm.track_running_stats else 0.0
+        y = nn.functional.linear(x, self.layer.weight) + self.other(x) + self.third(x)
+        for grid in torch.meshgrid(y[0], y[1], y[2], indexing="ij"):
+            y = y + grid.sum() * rate
+        if isinstance(y, torch.sparse.Tensor if False else torch.fx.Proxy):
+            y = y.node
+        return self.norm(torch.cat([torch.tensor([]), y], 0) * kept)
+"""
+
+
+def test_layouts_settings_and_joined_expressions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"joined_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(JOINED)
+    source = open_source(tmp_path / f"{name}.py", f"{name}:Net()")
+    made = draft.write_draft(source, INPUTS, JOINED)
+    assert made.failure == "" and made.unproven == ()
+    assert "(n != 2).int()" in made.text or "paddle.not_equal" in made.text
+    assert "(1 - self.norm._momentum) if True else" in made.text
+    assert "self.layer = paddle.nn.Linear(" in made.text or "Linear(4, 3, **" in made.text
+    assert "self.other = paddle.compat.nn.Linear(4, 3)" in made.text
+    assert "self.third, self.corners = paddle.compat.nn.Linear(4, 3)" in made.text
+    assert "align_corners=bool(self.corners)" in made.text and "paddle.moveaxis(" in made.text
+    assert "paddle.meshgrid(y[0], y[1], y[2])" in made.text
+    assert "self.conv._stride, " in made.text
+    assert "self.conv._padding = self.conv._updated_padding = (1,)" in made.text

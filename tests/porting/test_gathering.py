@@ -4,6 +4,7 @@ import ast
 import sys
 from pathlib import Path
 
+from reprod_align.porting.calls import draft
 from reprod_align.porting.gathering import executed, gather, modules, reading
 from reprod_align.porting.source import Source, open_source
 
@@ -36,6 +37,10 @@ class Base(nn.Module):
         """Load a checkpoint."""
         return download(path)
 
+    @trace
+    def reset(self):
+        return download(None)
+
 def download(path):
     return torch.load(path)
 
@@ -63,6 +68,9 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.layer(scale(self.part(x)))
+
+    def restore(self, path):
+        return self.part.load(path)
 
 class Unused(nn.Module):
     pass
@@ -105,8 +113,89 @@ def test_the_file_stands_by_itself(source: Source) -> None:
 
 def test_what_nothing_runs_says_so(source: Source) -> None:
     made = gathered(source)
-    assert made.left_out == ("load",) and "torch.load" not in made.text
+    assert made.left_out == ("load", "reset") and "torch.load" not in made.text
     assert '"""Load a checkpoint."""\n        raise NotImplementedError' in made.text
+    assert "def reset" not in made.text  # a method that nothing reads
+
+
+REGISTERED = {
+    "__init__.py": "",
+    "registry.py": """
+from functools import wraps
+
+MODELS = {}
+
+def register(model):
+    if model.__name__ in MODELS:
+        raise ValueError(f"{model.__name__} is there already")
+    MODELS[model.__name__] = model
+    return model
+
+def twice(function):
+    @wraps(function)
+    def inner(*given):
+        return 2 * function(*given)
+    return inner
+""",
+    "net.py": """
+import torch
+from torch import nn
+from .layers import Base
+from .registry import register, twice
+
+class Act(nn.Module):
+    @twice
+    def forward(self, x):
+        return torch.relu(x)
+
+@register
+class Net(Base):
+    def forward(self, x):
+        return self.layer(self.act(x))
+
+class Other(Net):
+    pass
+""",
+    "layers.py": """
+from torch import nn
+
+MADE = []
+
+def note(kind):
+    MADE.append(kind.__name__)
+
+class Base(nn.Module):
+    def __init_subclass__(cls):
+        note(cls)
+
+    def __init__(self):
+        super().__init__()
+        from . import net
+        self.act, self.layer = net.Act(), nn.Linear(4, 2)
+""",
+}
+
+
+def test_what_runs_on_import_comes_along_and_registers_stay_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"registered_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    for file, text in REGISTERED.items():
+        (tmp_path / name / file).write_text(text)
+    source = open_source(tmp_path / name / "net.py", f"{name}.net:Net()")
+    inputs = (torch.ones(1, 4).numpy(),)
+
+    def run() -> None:
+        source.module.Net()(torch.ones(1, 4))
+
+    made = gather.gather(
+        source, executed.list_executed(run), lambda text: draft.rehearse(source, inputs, text)
+    )
+    assert draft.rehearse(source, inputs, made.text) == ""
+    assert "@register" not in made.text and "@twice" in made.text
+    assert "MADE.append" in made.text
 
 
 def test_a_file_that_needs_no_neighbour_is_taken_whole(tmp_path: Path) -> None:

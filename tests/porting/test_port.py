@@ -128,3 +128,83 @@ def test_weights_that_do_not_convert_are_told(tmp_path: Path) -> None:
 def test_an_object_by_its_name() -> None:
     assert remedy.find_object("math.pi") and remedy.find_object("math.nope") is None
     assert remedy.find_object("no such thing") is None
+
+
+def test_a_draft_that_is_no_python_leaves_the_folder_and_its_line(
+    source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft_by(monkeypatch, "import paddle\n\nfrom (paddle import nn")
+    result = port(source, NUMBERS, tmp_path / "out", "compat")
+    assert not result.passed and result.verdict == "does not import"
+    assert result.left == ["import: line 3: SyntaxError: invalid syntax `from (paddle import nn`"]
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"inputs.npz", "pair.py", "report.md", f"{name_port(source)}.py"}
+
+
+ASKING = {
+    "__init__.py": "",
+    "kinds.py": """
+import torch
+
+REGISTRY = {}
+
+def register(name):
+    def enter(function):
+        REGISTRY[name] = function
+        return function
+    return enter
+
+def find(name):
+    return REGISTRY[name]
+
+def is_other(x):
+    return not isinstance(x, torch.Tensor)
+
+def is_tensor(x):
+    return "torch" in str(type(x)) or not is_other(x)
+""",
+    "acts.py": """
+import torch
+from .kinds import register
+
+@register("twice")
+def twice(x):
+    return torch.mul(x, 2)
+""",
+    "net.py": """
+import torch
+from torch import nn
+from . import acts
+from .kinds import REGISTRY, find, is_tensor
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 2)
+
+    def forward(self, x):
+        assert is_tensor(x) and REGISTRY
+        return find("twice")(self.layer(x))
+""",
+}
+
+
+def test_registries_and_functions_that_only_the_port_calls_come_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("reprod_align.porting.port.find_converter", refuse)
+    name = f"asking_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    for file, text in ASKING.items():
+        (tmp_path / name / file).write_text(text)
+    opened = open_source(tmp_path / name / "net.py", f"{name}.net:Net()")
+    result = port(opened, NUMBERS, tmp_path / "out")
+    assert result.passed, result.left
+    text = (tmp_path / "out" / "net_paddle.py").read_text()
+    assert '@register("twice")' in text and "return not isinstance(x, paddle.Tensor)" in text
+    assert "torch." not in text.replace('"torch" in', "")
+
+
+def refuse() -> list[str]:
+    raise ReprodError("PaConvert is not asked")

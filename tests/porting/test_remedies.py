@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
-from reprod_align.porting.remedies import REMEDIES
+from reprod_align.explain.code import Code
+from reprod_align.porting.problem import Problem
+from reprod_align.porting.remedies import REMEDIES, layers, names
+from reprod_align.porting.remedy import Case
 from tests.porting.cases import CASES, EPSILON, INPLACE
 from tests.porting.drafts import mended, names_of
 
@@ -15,7 +18,7 @@ def test_a_draft_is_mended_by_its_remedy_alone(remedy: type, tmp_path: Path) -> 
     assert not course.first.passed, "the draft has no fault"
     assert course.outcome.passed, course.outcome.problems
     assert names_of(course) == [remedy.__name__]
-    assert course.steps[0].diff.startswith("--- a/mine_")
+    assert course.steps[0].diff.startswith("--- a/drafted_")
 
 
 def test_numbers_given_to_methods_that_change_their_tensor(tmp_path: Path) -> None:
@@ -29,5 +32,19 @@ def test_a_private_setting_that_has_another_name_too(tmp_path: Path) -> None:
 
 
 def test_every_remedy_has_a_case_and_says_why() -> None:
-    assert {type(remedy) for remedy in REMEDIES} == set(CASES)
+    assert {type(remedy) for remedy in REMEDIES} == {*CASES, layers.SlopeOfGivenInput}
     assert all(remedy.reason and remedy.reason.endswith(".") for remedy in REMEDIES)
+
+
+@pytest.mark.parametrize(("kind", "edits"), [("Conv1D", 1), ("Tensor", 0), ("NoneType", 0)])
+def test_only_layers_keep_settings_behind_an_underscore(kind: str, edits: int) -> None:
+    problem = Problem("run", f"AttributeError: '{kind}' object has no attribute 'stride'", 1)
+    code = Code("y = x.stride\n")
+    assert len(list(names.PrivateSetting().propose(Case(problem, code, code)))) == edits
+
+
+@pytest.mark.parametrize(("name", "edits"), [("exp", 1), ("torch", 0)])
+def test_what_is_not_converted_keeps_its_name(name: str, edits: int) -> None:
+    problem = Problem("run", f"NameError: name '{name}' is not defined", 1)
+    draft, source = Code(f"y = {name}(x)\n"), Code("import torch\nfrom torch import exp\n")
+    assert len(list(names.LostTorchName().propose(Case(problem, draft, source)))) == edits

@@ -2,21 +2,29 @@
 
 import sys
 import traceback
+import types
 import warnings
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
-from reprod_align.pair.call import call_named
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.calls.record import Fact, Recorder, load_noted, number_nodes
 from reprod_align.porting.calls.write import write_paddle
 from reprod_align.porting.draft import Draft
 from reprod_align.porting.source import Source
 
-_MODULE = "reprod_align_gathered"
+_numbers = count()
+
+
+def _name_module() -> str:
+    """Return a name that no run had before: what a run registers stays in PyTorch's tables."""
+    return f"reprod_align_gathered{next(_numbers)}"
 
 
 def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
@@ -32,15 +40,46 @@ def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     )  # fmt: skip
 
 
+def rehearse(source: Source, inputs: Inputs, text: str) -> str:
+    """Import a gathered file, build its model and run it; return the error, "" without one."""
+
+    def load(name: str, path: Path) -> None:
+        module = types.ModuleType(name)
+        module.__file__ = str(path)
+        sys.modules[name] = module
+        exec(compile(text, str(path), "exec", dont_inherit=True), vars(module))
+
+    return _run(load, text, source, inputs)
+
+
 def _record(code: Code, source: Source, inputs: Inputs) -> tuple[dict[int, Fact], str]:
     """Return what a run of the gathered file gives, and the error that ended it, "" without one."""
     recorder = Recorder()
+
+    def load(name: str, path: Path) -> None:
+        load_noted(code, name, path, recorder)
+
+    failure = _run(load, code.text, source, inputs, recorder.note_shared)
+    return recorder.facts, failure
+
+
+def _run(
+    load: Callable[[str, Path], object],
+    text: str,
+    source: Source,
+    inputs: Inputs,
+    note: Callable[[Any], object] = lambda model: None,
+) -> str:
+    """Run a gathered file in both modes; return the error that ended it, "" without one."""
+    name = _name_module()
     with TemporaryDirectory() as folder:
         path = Path(folder, "gathered.py")
-        path.write_text(code.text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
         try:
-            load_noted(code, _MODULE, path, recorder)
-            side = torch_side(call_named(f"{_MODULE}:{source.call}"))
+            load(name, path)
+            model = source.make_model(name)
+            note(model)
+            side = torch_side(model)
             with warnings.catch_warnings(), side.working("float64", throughout=True):
                 warnings.simplefilter("ignore")
                 for training in (False, True):
@@ -50,7 +89,7 @@ def _record(code: Code, source: Source, inputs: Inputs) -> tuple[dict[int, Fact]
             last = traceback.extract_tb(cause.__traceback__)
             own = [one for one in last if one.filename == str(path)]
             line = f" (line {own[-1].lineno}: {own[-1].line})" if own else ""
-            return recorder.facts, f"{type(cause).__name__}: {cause}{line}"
+            return f"{type(cause).__name__}: {cause}{line}"
         finally:
-            sys.modules.pop(_MODULE, None)
-    return recorder.facts, ""
+            sys.modules.pop(name, None)
+    return ""

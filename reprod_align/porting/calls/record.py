@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.torch_names import name_object
+from reprod_align.porting.calls.values import Built
 
 _KEPT: Final = 3  # calls of one place
 _LARGEST: Final = 1 << 21  # elements of a tensor that is kept
@@ -28,9 +29,10 @@ class Call:
     receiver: Any = None
     """the tensor or module whose method it is, as it was before"""
     after: Any = None
-    """the receiver afterwards, of a method that changes it"""
+    """afterwards, what a method or function changes: the receiver, or the first argument"""
     default_dtype: Any = None
-    grad: bool = True
+    random: bool = False
+    """whether random numbers were drawn"""
 
 
 @dataclass
@@ -42,6 +44,23 @@ class Fact:
     calls: list[Call] = field(default_factory=list)
     kinds: set[str] = field(default_factory=set)
     """of a receiver or of operands: "int", "float" ... for tensors, names of classes for layers"""
+    derived: bool = False
+    """whether a receiver is of a class derived from PyTorch's"""
+    values: list[Any] = field(default_factory=list)
+    """what was read of a layer"""
+    owners: set[int] = field(default_factory=set)
+    """where the Linear layers whose attribute is read were made"""
+    shared: bool = False
+    """whether the weight of a Linear that is made here belongs to another kind of module too"""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """The weight of a Linear, which lies the other way in Paddle."""
+
+    tensor: Any
+    owner: int
+    """where the layer was made"""
 
 
 class TooLarge(Exception):
@@ -57,6 +76,10 @@ class Recorder:
         self._torch = sys.modules["torch"]
         self._kept = kept
         self._busy = False
+        self._made: dict[int, tuple[int, Any]] = {}
+        """id of a Linear -> where it was made, and itself, which keeps the id its own"""
+        self._weights: dict[int, tuple[int, Any]] = {}
+        """id of a Linear's weight -> where the layer was made, and the weight"""
 
     # the hooks: each evaluates what the expression did, and returns its value
 
@@ -67,7 +90,7 @@ class Recorder:
         name, receiver = self._name(function)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
-        if not name or len(fact.calls) >= self._kept:
+        if not name or (len(fact.calls) >= self._kept and name != "torch.nn.Linear"):
             return function(*arguments, **keywords)
         try:
             self._busy = True
@@ -80,9 +103,14 @@ class Recorder:
             held = ()
         finally:
             self._busy = False
+        before = self._torch.get_rng_state() if held else None
         result = function(*arguments, **keywords)
-        if held:
-            self._keep(fact, held, result, receiver if name.endswith("_") else None)
+        if name == "torch.nn.Linear":
+            self._made[id(result)] = site, result
+        if held and len(fact.calls) < self._kept:
+            changed = receiver if receiver is not None else next(iter(arguments), None)
+            drawn = not self._torch.equal(before, self._torch.get_rng_state())
+            self._keep(fact, held, result, changed if name.endswith("_") else None, drawn)
         return result
 
     def binary(self, site: int, word: str, left: Any, right: Any) -> Any:
@@ -102,7 +130,27 @@ class Recorder:
         if kind:
             fact = self.facts.setdefault(site, Fact())
             fact.kinds.add(kind)
+            if isinstance(held, self._torch.nn.Module):
+                fact.derived = fact.derived or name_object(type(held)) != kind
+                fact.values.append(... if isinstance(value, self._torch.Tensor) else value)
+                owner, _ = self._made.get(id(held), (-1, None))
+                if owner >= 0:
+                    fact.owners.add(owner)
+                    if name == "weight":
+                        self._weights[id(value)] = owner, value
         return value
+
+    def target(self, site: int, held: Any) -> Any:
+        """Note what an attribute is given to."""
+        kind = self._kind(held)
+        if kind.startswith("torch.nn."):
+            fact = self.facts.setdefault(site, Fact())
+            fact.kinds.add(kind)
+            fact.derived = fact.derived or name_object(type(held)) != kind
+            owner, _ = self._made.get(id(held), (-1, None))
+            if owner >= 0:
+                fact.owners.add(owner)
+        return held
 
     def _operands(self, site: int, left: Any, right: Any) -> None:
         if self._busy or not (self._is_tensor(left) or self._is_tensor(right)):
@@ -118,9 +166,22 @@ class Recorder:
             default = self._torch.get_default_dtype()
             fact.calls.append(Call(operands, {}, None, default_dtype=default))
 
+    def note_shared(self, model: Any) -> None:
+        """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
+        linear = self._torch.nn.Linear
+        others = {
+            id(one)
+            for module in model.modules()
+            if not isinstance(module, linear)
+            for one in module._parameters.values()
+        }
+        for site, layer in self._made.values():
+            if id(layer.weight) in others:
+                self.facts[site].shared = True
+
     # ------------------------------------------------------------------ values
 
-    def _keep(self, fact: Fact, held: Any, result: Any, changed: Any) -> None:
+    def _keep(self, fact: Fact, held: Any, result: Any, changed: Any, drawn: bool) -> None:
         try:
             self._busy = True
             made = self._copy(result)
@@ -129,8 +190,8 @@ class Recorder:
             return
         finally:
             self._busy = False
-        dtype, grad = self._torch.get_default_dtype(), self._torch.is_grad_enabled()
-        fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, grad))
+        dtype = self._torch.get_default_dtype()
+        fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, drawn))
 
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, self._torch.Tensor)
@@ -180,12 +241,24 @@ class Recorder:
         return name, None
 
     def _copy(self, value: Any) -> Any:
-        """Return a value with its tensors copied; layers and other objects are kept as they are."""
+        """Return a value with its tensors copied; objects are kept as they are, of layers the sizes."""
         torch = self._torch
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
                 raise TooLarge
-            return value.detach().clone()
+            made = value.detach().clone()
+            if isinstance(value, torch.nn.Parameter):
+                made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
+            if id(value) in self._weights:
+                return Weight(made, self._weights[id(value)][0])
+            return made
+        if isinstance(value, torch.nn.Module):
+            if not hasattr(value, "_modules"):  # before its __init__
+                return Built(())
+            return Built(
+                tuple(one.numel() for one in value.parameters()),
+                tuple(one.numel() for one in value.buffers() if one.is_floating_point()),
+            )
         if isinstance(value, torch.Size):
             return list(value)
         if (
@@ -264,6 +337,9 @@ class _Noting(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.ctx, ast.Store):
+            node.value = self._hook("target", node, [self.visit(node.value)])
+            return node
         if not isinstance(node.ctx, ast.Load) or node.attr.startswith("__"):
             return self.generic_visit(node)
         return self._hook("attribute", node, [self.visit(node.value), ast.Constant(node.attr)])

@@ -2,8 +2,8 @@
 
 `torch.f(a, b=1) = paddle.g(a, axis=b)`: the left side names PyTorch's arguments, the right side is code in
 them. A keyword of the right side whose arguments are not given is left out; a default on the left side is
-written where the argument is not given, since Paddle's differs. `#` stands for 1, 2 and 3. Several rows
-of one name are tried in turn. Arguments that no right side names (device, inplace) mean nothing to Paddle.
+written where the argument is not given, since Paddle's differs. `*args` takes the positions that are left.
+`#` stands for 1, 2 and 3. Several rows of one name are tried in turn. Arguments that no right side names (device, inplace) mean nothing to Paddle.
 """
 
 import ast
@@ -111,6 +111,7 @@ torch.nn.functional.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, c
 torch.nn.functional.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True, divisor_override) = paddle.nn.functional.avg_pool2d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad, divisor_override=divisor_override)
 torch.nn.functional.conv_transpose#d(input, weight, bias, stride, padding, output_padding, groups, dilation) = paddle.nn.functional.conv#d_transpose(input, weight, bias=bias, stride=stride, padding=padding, output_padding=output_padding, groups=groups, dilation=dilation)
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=bool(align_corners))
 torch.nn.functional.pad(input, pad, mode, value) = paddle.compat.nn.functional.pad(input, pad, mode=mode, value=value)
 torch.nn.functional.pad(input, pad, mode, value) = paddle.nn.functional.pad(input, pad, mode=mode, value=value)
 torch.nn.functional.grid_sample(input, grid, mode, padding_mode, align_corners=False) = paddle.nn.functional.grid_sample(input, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
@@ -130,6 +131,7 @@ torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, 
 torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) = paddle.compat.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
 torch.nn.functional.gumbel_softmax(logits, tau, hard, eps, dim) = paddle.nn.functional.gumbel_softmax(logits, temperature=tau, hard=hard, axis=dim)
 torch.cat(tensors, dim) = paddle.concat(tensors, axis=dim)
+torch.cat(tensors, dim) = paddle.concat([one for one in tensors if one.size > 0], axis=dim)
 torch.cat(tensors, axis) = paddle.concat(tensors, axis=axis)
 torch.concat(tensors, dim) = paddle.concat(tensors, axis=dim)
 torch.stack(tensors, dim) = paddle.stack(tensors, axis=dim)
@@ -179,6 +181,24 @@ Tensor.add(other) = self + other
 Tensor.sub(other) = self - other
 Tensor.div(other) = self / other
 Tensor.pow(exponent) = self ** exponent
+Tensor.eq(other) = self == other
+torch.eq(input, other) = input == other
+Tensor.ne(other) = self != other
+torch.ne(input, other) = input != other
+Tensor.lt(other) = self < other
+torch.lt(input, other) = input < other
+Tensor.le(other) = self <= other
+torch.le(input, other) = input <= other
+Tensor.gt(other) = self > other
+torch.gt(input, other) = input > other
+Tensor.ge(other) = self >= other
+torch.ge(input, other) = input >= other
+Tensor.long() = self.astype("int64")
+Tensor.int() = self.astype("int32")
+Tensor.float() = self.astype("float32")
+Tensor.double() = self.astype("float64")
+Tensor.half() = self.astype("float16")
+Tensor.bool() = self.astype("bool")
 torch.mul(input, other) = input * other
 torch.add(input, other) = input + other
 torch.sub(input, other) = input - other
@@ -201,6 +221,8 @@ Tensor.index_select(dim, index) = paddle.index_select(self, index, axis=dim)
 torch.index_select(input, dim, index) = paddle.index_select(input, index, axis=dim)
 Tensor.index_add_(dim, index, source) = self.index_add_(index, dim, source)
 Tensor.index_add(dim, index, source) = self.index_add(index, dim, source)
+torch.movedim(input, source, destination) = paddle.moveaxis(input, source, destination)
+Tensor.movedim(source, destination) = paddle.moveaxis(self, source, destination)
 torch.roll(input, shifts, dims) = paddle.roll(input, shifts, axis=dims)
 Tensor.roll(shifts, dims) = self.roll(shifts, axis=dims)
 torch.flip(input, dims) = paddle.flip(input, axis=dims)
@@ -208,9 +230,7 @@ Tensor.flip(dims) = self.flip(axis=dims)
 torch.tensor(data, dtype, device, requires_grad) = paddle.to_tensor(data, dtype=dtype)
 torch.as_tensor(data, dtype, device) = paddle.to_tensor(data, dtype=dtype)
 torch.from_numpy(ndarray) = paddle.to_tensor(ndarray)
-torch.meshgrid(tensors, indexing) = paddle.meshgrid(tensors)
-torch.meshgrid(a, b, indexing) = paddle.meshgrid(a, b)
-torch.meshgrid(a, b, c, indexing) = paddle.meshgrid(a, b, c)
+torch.meshgrid(*tensors, indexing) = paddle.meshgrid(*tensors)
 torch.repeat_interleave(input, repeats, dim) = paddle.repeat_interleave(input, repeats, axis=dim)
 Tensor.repeat_interleave(repeats, dim) = self.repeat_interleave(repeats, axis=dim)
 torch.norm(input, p, dim, keepdim) = paddle.linalg.norm(input, p=p, axis=dim, keepdim=keepdim)
@@ -247,8 +267,7 @@ torch._dynamo.is_compiling() = False
 torch.is_complex(input) = input.is_complex()
 torch._assert(condition, message) = None
 torch.nn.utils.rnn.pad_sequence(sequences, batch_first) = paddle.nn.utils.rnn.pad_sequence(sequences, batch_first)
-torch.utils.checkpoint.checkpoint(function, a, b, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, a, b)
-torch.utils.checkpoint.checkpoint(function, a, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, a)
+torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, *args)
 torch.autograd.Variable(data) = data
 Module.register_buffer(name, tensor, persistent) = self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
@@ -286,6 +305,8 @@ class Row:
     """what is written where the argument is not given"""
     target: str
     """code in the arguments; `self` is the receiver of a method"""
+    star: int | None = None
+    """the position of the argument that takes all the positions that are left"""
 
 
 def _parse(text: str) -> Iterator[Row]:
@@ -297,10 +318,11 @@ def _parse(text: str) -> Iterator[Row]:
             arguments, defaults = [], {}
             for word in filter(None, inside.split(", ")):
                 argument, _, default = word.partition("=")
-                arguments.append(argument)
+                arguments.append(argument.removeprefix("*"))
                 if default:
                     defaults[argument] = default
-            yield Row(name, tuple(arguments), defaults, right.strip())
+            star = next((at for at, one in enumerate(inside.split(", ")) if one[:1] == "*"), None)
+            yield Row(name, tuple(arguments), defaults, right.strip(), star)
 
 
 @cache
@@ -323,8 +345,8 @@ def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | No
     if not set(given) <= set(row.arguments):
         return None
     tree = ast.parse(row.target, mode="eval").body
+    kept: list[ast.keyword] = []
     if isinstance(tree, ast.Call):
-        kept = []
         for keyword in tree.keywords:
             needed = _read(keyword.value) & set(row.arguments)
             if needed - set(held):
@@ -334,17 +356,15 @@ def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | No
                 kept.append(keyword)
             elif keyword.arg in ("weight", "bias", "axis", "size") and needed & set(given):
                 kept.append(keyword)
-        tree.keywords = kept
+        tree.keywords = []  # they are filled: an argument's text may read a name that is an argument's
         while tree.args and _read(tree.args[-1]) & set(row.arguments) - set(held):
             tree.args.pop()
-    if _read(tree) & set(row.arguments) - set(held) - _free(given):
+    if _read(tree) & set(row.arguments) - set(held):
         return None
-    return ast.unparse(_substitute(tree, held, receiver))
-
-
-def _free(given: Mapping[str, str]) -> set[str]:
-    """Return the names that the texts of arguments read themselves."""
-    return {name for text in given.values() for name in _read(ast.parse(text, mode="eval"))}
+    made = _substitute(tree, held, receiver)
+    if isinstance(made, ast.Call) and kept:
+        made.keywords = kept
+    return ast.unparse(made)
 
 
 def _read(node: ast.AST) -> set[str]:
@@ -360,6 +380,20 @@ class _Filling(ast.NodeTransformer):
             return _Raw(self.receiver)
         text = self.held.get(node.id)
         return node if text is None else _Raw(text)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Fill a call; a starred tuple becomes arguments."""
+        self.generic_visit(node)
+        node.args = [
+            part
+            for one in node.args
+            for part in (
+                one.value.elts
+                if isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple)
+                else [one]
+            )
+        ]
+        return node
 
 
 def _Raw(text: str) -> ast.expr:

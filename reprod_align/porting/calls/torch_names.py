@@ -55,6 +55,16 @@ def find_torch(name: str) -> Any:
 
 
 @cache
+def is_torch(name: str) -> bool:
+    """Tell whether PyTorch has something of a dotted name, None included."""
+    try:
+        pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError):
+        return False
+    return True
+
+
+@cache
 def find_public(name: str) -> str:
     """Return the public name of what a dotted name stands for; the name itself if it has none."""
     found = find_torch(name)

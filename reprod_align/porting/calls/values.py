@@ -1,8 +1,11 @@
 """Recorded values on Paddle: their counterparts, and whether a result is the recorded one."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+
+_LARGEST: Final = 1 << 22  # numbers of a layer that is stood in for
 
 
 class NoCounterpart(Exception):
@@ -10,17 +13,18 @@ class NoCounterpart(Exception):
 
 
 def to_paddle(value: Any) -> Any:
-    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for layers and objects."""
+    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for objects."""
     import paddle
     import torch
 
     if isinstance(value, torch.Tensor):
         if value.dtype == torch.bfloat16:
             return paddle.to_tensor(value.float().numpy()).astype("bfloat16")
-        made = paddle.to_tensor(value.resolve_conj().resolve_neg().numpy())
+        made = paddle.to_tensor(value.detach().resolve_conj().resolve_neg().numpy())
         if value.numel() == 0:
             made = made.reshape(list(value.shape))
-        return made
+        is_parameter = isinstance(value, torch.nn.Parameter)
+        return paddle.base.framework.EagerParamBase.from_tensor(made) if is_parameter else made
     if isinstance(value, torch.dtype):
         return getattr(paddle, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
@@ -37,7 +41,39 @@ def to_paddle(value: Any) -> Any:
         return {key: to_paddle(one) for key, one in value.items()}
     if isinstance(value, type) and value in (int, float, bool):
         return value
+    if isinstance(value, Built):
+        return value.make_stand_in()
     raise NoCounterpart(type(value).__name__)
+
+
+@dataclass(frozen=True)
+class Built:
+    """A layer as it was."""
+
+    sizes: tuple[int, ...]
+    """how many numbers each of its parameters has"""
+    buffers: tuple[int, ...] = ()
+    """how many each of its buffers of floats has: running statistics, which are parameters in Paddle"""
+
+    def make_stand_in(self) -> Any:
+        """Return a layer of Paddle's that has as many: what a container is given."""
+        import paddle
+
+        if sum(self.sizes) > _LARGEST:
+            raise NoCounterpart("a large layer")
+        made = paddle.nn.Layer()
+        for at, size in enumerate(self.sizes):
+            made.add_parameter(f"p{at}", made.create_parameter([size]))
+        return made
+
+    def is_like(self, made: Any) -> bool:
+        """Tell whether a layer of Paddle's has as many numbers in its parameters."""
+        import paddle
+
+        if not isinstance(made, paddle.nn.Layer):
+            return False
+        ours = sorted(int(one.size) for one in made.parameters())
+        return ours in (sorted(self.sizes), sorted(self.sizes + self.buffers))
 
 
 def agrees(made: Any, recorded: Any, random: bool = False) -> bool:
@@ -52,10 +88,13 @@ def agrees(made: Any, recorded: Any, random: bool = False) -> bool:
             return False
         if random or recorded.numel() == 0:
             return True
-        plain = recorded.resolve_conj().resolve_neg()
+        plain = recorded.detach().resolve_conj().resolve_neg()
         return _is_close(
-            made.numpy(), (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy()
+            made.detach().numpy(),
+            (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy(),
         )
+    if isinstance(recorded, Built):
+        return recorded.is_like(made)
     if isinstance(recorded, torch.dtype):
         return _name_dtype(made) == _name_dtype(recorded)
     if isinstance(recorded, list | tuple):

@@ -6,32 +6,25 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
-from reprod_align.porting.calls.record import SIGNS, Call, Fact
-from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, fill, read_rows
-from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch
-from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
+from reprod_align.porting.calls.linear import Layouts
+from reprod_align.porting.calls.record import SIGNS, Fact
+from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, read_rows
+from reprod_align.porting.calls.settings import write_setting
+from reprod_align.porting.calls.slots import RENAMED, Candidate, Slots, is_literal
+from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch, is_torch
+from reprod_align.porting.calls.trial import operates, prove
 
-_DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
-_RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
-_RANDOM: Final = frozenset(
-    """
-    dropout dropout2d rand randn rand_like randn_like randint randperm normal_ uniform_ bernoulli
-    bernoulli_ normal multinomial empty empty_like new_empty trunc_normal_ exponential_
-    kaiming_normal_ kaiming_uniform_ xavier_normal_ xavier_uniform_ orthogonal_ alpha_dropout
-    gumbel_softmax feature_alpha_dropout rrelu randint_like random_ sparse_ dropout1d dropout3d
-    """.split()
-)
 _MEANINGLESS: Final = (
-    "torch.jit",
-    "torch.fx",
-    "torch.compiler",
-    "torch._C._log_api_usage_once",
-    "torch._dynamo",
-)
+    "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
+    "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
+)  # fmt: skip
+"""what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 
 
 @dataclass
@@ -47,17 +40,6 @@ class Written:
     """calls that never ran: converted, not proven"""
     unknown: list[str] = field(default_factory=list)
     """what stays PyTorch's"""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A text that could stand in a call's place."""
-
-    text: str
-    trial: str
-    """the same, with a variable in place of each argument"""
-    plain: str = ""
-    """the callee alone, where only that changes"""
 
 
 def write_paddle(code: Code, facts: dict[int, Fact]) -> Written:
@@ -81,6 +63,7 @@ class _Writer:
         self.done = Written("")
         self.made: dict[int, list[Edit] | None] = {}
         self.adapters: dict[str, str] = {}
+        self.removed: set[ast.stmt] = set()
         self.space: dict[str, Any] = {}
         self.rows = read_rows()
         self.taken = {getattr(node, "name", "") for node in code.nodes} | {
@@ -88,14 +71,25 @@ class _Writer:
         }
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
         self.dynamic = self._find_dynamic()
-        self.linear_exposed = self._exposes_linear()
+        self.layouts = Layouts(code, facts, self.scope)
+        self.exposed = self.layouts.exposed
         self.adapted_bases = self._find_adapted_bases()
 
     def write(self) -> Written:
         edits = [*self._imports(), *self._edits(self.code.tree)]
+        for node in self.code.nodes:
+            for part in ("body", "orelse", "finalbody"):
+                block = getattr(node, part, None)
+                if isinstance(block, list) and len(block) > 1 and self.removed >= set(block):
+                    edits.insert(0, self.code.replace(block[0], "pass"))
         text = self.code.splice(edits)
         self.done.text = _insert_adapters(text, list(self.adapters.values()))
         return self.done
+
+    def _remove(self, statement: ast.stmt) -> Edit:
+        """Return the edit that takes a statement out; see `write` for blocks that are emptied."""
+        self.removed.add(statement)
+        return self.code.remove(statement)
 
     # ------------------------------------------------------------------ text
 
@@ -133,6 +127,8 @@ class _Writer:
             return self._write_call(node)
         if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             return self._write_name(node)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            return self._write_attribute(node)
         if isinstance(node, ast.BinOp | ast.Compare):
             return self._write_operation(node)
         if isinstance(node, ast.AugAssign):
@@ -170,7 +166,7 @@ class _Writer:
             if text:
                 yield self.code.replace(node, text)
             else:
-                yield self.code.remove(node)
+                yield self._remove(node)
 
     def _alias(self, one: ast.alias) -> str:
         return f"{one.name} as {one.asname}" if one.asname else one.name
@@ -191,6 +187,8 @@ class _Writer:
         if id(node) in self.annotations:
             found = NAMES.get(public) or self._equal(public) or self._equal(name)
             return found or "object"
+        if public == "torch.nn.Linear" and self.exposed:
+            return self._name_linear(node)
         if id(node) in self.adapted_bases or (public in self.dynamic and not self._is_kind(node)):
             adapter = self._adapt(public)
             if adapter:
@@ -199,10 +197,25 @@ class _Writer:
         if target:
             return target
         held = find_torch(name)
-        if isinstance(held, bool | int | float | str):
+        if (held is not None or is_torch(name)) and is_literal(repr(held)):
             return repr(held)
+        if isinstance(held, type) and self._is_compared(node):
+            return "()"  # isinstance(x, ()): nothing of Paddle's is one
         self.done.unknown.append(f"line {node.lineno}: {name}")  # type: ignore[attr-defined]
         return name
+
+    def _name_linear(self, node: ast.AST) -> str:
+        """Return the class, or in a comparison both, where the weights of some lie as PyTorch's."""
+        plain, compat = "paddle.nn.Linear", "paddle.compat.nn.Linear"
+        made = self.layouts.made
+        around = next(self.code.parents(node), None)
+        if isinstance(around, ast.ClassDef):
+            return compat if 0 in self.exposed else plain
+        if self._is_kind(node):
+            if isinstance(around, ast.Tuple):
+                return f"{plain}, {compat}"
+            return f"({plain}, {compat})" if made - self.exposed else compat
+        return compat if made & self.exposed else plain
 
     def _name_target(self, public: str) -> str:
         if public in NAMES:
@@ -229,6 +242,11 @@ class _Writer:
         around = next(self.code.parents(node), None)
         if isinstance(around, ast.ClassDef):
             return node in around.bases
+        return self._is_compared(node)
+
+    def _is_compared(self, node: ast.AST) -> bool:
+        """Tell whether a class is an argument of isinstance."""
+        around = next(self.code.parents(node), None)
         while isinstance(around, ast.Tuple | ast.BinOp):
             around = next(self.code.parents(around), None)
         return isinstance(around, ast.Call) and dotted(around.func) in ("isinstance", "issubclass")
@@ -238,16 +256,38 @@ class _Writer:
         if fact is None:
             return None
         kinds = {kind for kind in fact.kinds if kind.startswith("torch.nn.")}
-        tensors = fact.kinds - kinds
-        target = _TENSOR_ATTRIBUTES.get(node.attr) if tensors else None
+        target = _TENSOR_ATTRIBUTES.get(node.attr, "") if fact.kinds - kinds else ""
         if kinds:
-            renamed = {
-                _LAYER_ATTRIBUTES.get((kind.rpartition(".")[2], node.attr)) for kind in kinds
-            }
-            target = renamed.pop() if len(renamed) == 1 else None
-        if target is None:
+            texts = {self._write_setting(node.attr, kind, fact) for kind in kinds}
+            target = texts.pop() if len(texts) == 1 else ""
+            if fact.derived and target != "None" and self._is_own(node):
+                return None
+        if isinstance(node.ctx, ast.Store):
+            target = _STORED.get(target, target if target.startswith("self._") else "")
+        if not target:
             return None
         return [self.code.replace(node, target.replace("self", self.render(node.value)))]
+
+    def _is_own(self, node: ast.Attribute) -> bool:
+        """Tell whether the class that a setting is read in gives it itself."""
+        parents = self.code.parents(node)
+        kind = next((one for one in parents if isinstance(one, ast.ClassDef)), self.code.tree)
+        return any(
+            isinstance(one, ast.Attribute)
+            and isinstance(one.ctx, ast.Store)
+            and one.attr == node.attr
+            for one in ast.walk(kind)
+        )
+
+    def _write_setting(self, name: str, kind: str, fact: Fact) -> str:
+        """Return the text that reads a setting of Paddle's layer, "" if it is the same."""
+        target = (
+            "paddle.compat.nn.Linear" if fact.owners & self.exposed else self._name_target(kind)
+        )
+        theirs, ours = find_torch(kind), find_paddle(target)
+        if kind == "torch.nn.Module" or not isinstance(theirs, type) or not isinstance(ours, type):
+            return ""
+        return write_setting(name, theirs, target, ours, fact.values)
 
     # ------------------------------------------------------------------ layers as values
 
@@ -313,42 +353,14 @@ class _Writer:
             plain = public.rpartition(".")[2]
             name = plain if plain not in self.taken else f"Torch{plain}"
             text = write_adapter(public, name, self.rows.get(public, ()))
-            if not text:
+            space = _define(text)
+            if not space:
                 return ""
             self.adapters[public] = text
             self.taken.add(name)
-            self.space |= _define(text)
+            self.space |= space
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
-
-    def _exposes_linear(self) -> bool:
-        """Tell whether a Linear's weight is read or shared as a matrix: it keeps PyTorch's layout."""
-        for node in self.code.nodes:
-            if not isinstance(node, ast.Attribute) or node.attr != "weight":
-                continue
-            fact = self.facts.get(node._site)  # type: ignore[attr-defined]
-            read = fact is not None and any(kind == "torch.nn.Linear" for kind in fact.kinds)
-            around = next(self.code.parents(node), None)
-            if isinstance(node.ctx, ast.Store) and isinstance(around, ast.Assign):
-                value = around.value
-                if isinstance(value, ast.Attribute) and value.attr == "weight":
-                    return True
-            if read and not self._sets_alone(node, around):
-                return True
-        return False
-
-    def _sets_alone(self, node: ast.Attribute, around: ast.AST | None) -> bool:
-        """Tell whether a weight is read to be initialised, or for what has no layout."""
-        if isinstance(around, ast.keyword):
-            around = next(self.code.parents(around), None)
-        if isinstance(around, ast.Call):
-            return self.scope.name(around.func).startswith("torch.nn.init") or _is_init(around)
-        if isinstance(around, ast.Attribute) and around.attr == "data":
-            around = next(self.code.parents(around), None)
-        if isinstance(around, ast.Attribute):
-            plain = ("dtype", "device", "requires_grad", "grad", "numel", "is_cuda")
-            return around.attr in plain or around.attr.endswith("_")
-        return isinstance(around, ast.Compare | ast.Expr)
 
     # ------------------------------------------------------------------ calls
 
@@ -359,35 +371,20 @@ class _Writer:
             parts = [self.render(one) for one in node.value.args]
             return [self.code.replace(node, f"assert {', '.join(parts)}")]
         if name and name.startswith(_MEANINGLESS):
-            return [self.code.remove(node)]
+            return [self._remove(node)]
         method = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else ""
-        if (
-            method.endswith("state_dict_pre_hook")
-            or method.endswith("state_dict_post_hook")
-            or method.endswith("state_dict_hook")
-        ):
-            return [self.code.remove(node)]
-        return None
+        return [self._remove(node)] if method.endswith(_HOOKS) else None
 
     def _write_definition(
         self, node: ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef
     ) -> list[Edit] | None:
-        gone = []
-        for decorator in node.decorator_list:
-            held = decorator.func if isinstance(decorator, ast.Call) else decorator
-            name = self.scope.name(held)
-            if name.startswith(
-                (
-                    "torch.jit",
-                    "torch.fx",
-                    "torch.compiler",
-                    "torch.compile",
-                    "torch._dynamo",
-                    "torch.amp.custom",
-                    "torch.cuda.amp.custom",
-                )
-            ):
-                gone.append(decorator)
+        gone = [
+            one
+            for one in node.decorator_list
+            if self.scope.name(one.func if isinstance(one, ast.Call) else one).startswith(
+                _MEANINGLESS
+            )
+        ]
         if not gone:
             return None
         edits = [self.code.remove_decorator(one) for one in gone]
@@ -405,44 +402,39 @@ class _Writer:
         if public.endswith(".__init__") and not static:
             return self._write_super(node, public)
         method = isinstance(node.func, ast.Attribute) and not static
+        if dotted(node.func) == "hasattr" and node.args and self._is_lacking(node.args[0]):
+            return [self.code.replace(node, "False")]
         if not public or (not static and not method):
             if not public and method and not fact.callees:
                 return self._write_unseen_method(node)
             return None
         if not static and not public.startswith("Tensor.") and public not in self.rows:
             return None
-        if (
-            static
-            and dotted(node.func)
-            and public
-            in ("torch.jit.script", "torch.jit.ignore", "torch.jit.unused", "torch.compile")
-            and len(node.args) == 1
-        ):
+        if static.startswith(_MEANINGLESS) and len(node.args) == 1 and public not in self.rows:
             return [self.code.replace(node, self.render(node.args[0]))]
         return self._choose(node, public, static, fact)
 
+    def _is_lacking(self, node: ast.AST) -> bool:
+        """Tell whether an expression names something of PyTorch's that Paddle does not have."""
+        name = self.scope.name(node)
+        return bool(name) and not (self._name_target(find_public(name)) or self._equal(name))
+
     def _choose(self, node: ast.Call, public: str, static: str, fact: Fact) -> list[Edit] | None:
         """Write the first candidate that gives what was recorded; of none that does, the first."""
-        candidates = list(self._candidates(node, public, static))
+        candidates = self._candidates(node, public, static)
         label = f"line {node.lineno}: {public}"
-        if not candidates:  # its name is listed where it is read
+        first = next(candidates, None)
+        if first is None:  # its name is listed where it is read
             return None
         if not fact.callees:
             self.done.unseen.append(label)
-            return self._put(node, candidates[0])
-        chosen = None
-        tried = False
-        for candidate in candidates:
-            verdict = self._prove(node, candidate, public, fact)
-            tried = tried or verdict is not None
-            if verdict:
-                chosen = candidate
-                break
-        if chosen is not None:
-            self.done.proven += 1
-        else:
-            self.done.unproven.append(label)
-        return self._put(node, chosen or candidates[0])
+            return self._put(node, first)
+        for candidate in chain([first], candidates):
+            if prove(node, candidate.trial, public, fact, self.space):
+                self.done.proven += 1
+                return self._put(node, candidate)
+        self.done.unproven.append(label)
+        return self._put(node, first)
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
         if candidate.plain:
@@ -456,7 +448,14 @@ class _Writer:
             for part in (*node.args, *node.keywords):
                 edits += self._parts(part)
             return edits
-        return [self.code.replace(node, candidate.text)]
+        around = next(self.code.parents(node), None)
+        joined = isinstance(around, _JOINING) and not (
+            isinstance(around, ast.Call | ast.Subscript) and node is not _head(around)
+        )
+        text = (
+            f"({candidate.text})" if joined and not _is_closed(candidate.text) else candidate.text
+        )
+        return [self.code.replace(node, text)]
 
     def _parts(self, node: ast.AST) -> list[Edit]:
         made = self._rewrite(node)
@@ -465,21 +464,22 @@ class _Writer:
     def _candidates(self, node: ast.Call, public: str, static: str) -> Iterator[Candidate]:
         """Yield what could be written, the simplest first."""
         receiver = node.func.value if isinstance(node.func, ast.Attribute) and not static else None
-        slots = _Slots(node, self, receiver)
+        slots = Slots(node, receiver, self.render, self.closed)
         is_layer = isinstance(find_torch(public), type)
         starred = any(one.arg is None for one in node.keywords) or any(
             isinstance(one, ast.Starred) for one in node.args
         )
+        if public == "torch.nn.Linear" and node._site in self.exposed:  # type: ignore[attr-defined]
+            name = "paddle.compat.nn.Linear"
+            yield Candidate("", slots.call(name, True), name)
         if public in ADAPTERS or (
             is_layer and starred and public in self.rows and public not in UNTOUCHED
         ):
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
-        if public == "torch.nn.Linear" and self.linear_exposed:
-            yield Candidate(
-                "", slots.call("paddle.compat.nn.Linear", True), "paddle.compat.nn.Linear"
-            )
+        if any(one.arg in RENAMED for one in node.keywords) and public not in self.rows:
+            yield from self._renamed(slots, public, static, receiver)  # Paddle's own words first
         rows = self.rows.get(public, ())
         same = list(self._same(node, slots, public, static, receiver))
         if (
@@ -500,7 +500,7 @@ class _Writer:
                 yield Candidate("", slots.call(adapter, True), adapter)
 
     def _same(
-        self, node: ast.Call, slots: "_Slots", public: str, static: str, receiver: ast.expr | None
+        self, node: ast.Call, slots: Slots, public: str, static: str, receiver: ast.expr | None
     ) -> Iterator[Candidate]:
         """Yield the call by Paddle's equal name, with the arguments as they are."""
         if receiver is not None:
@@ -520,7 +520,7 @@ class _Writer:
                 yield Candidate("", slots.call(name, True), name)
 
     def _renamed(
-        self, slots: "_Slots", public: str, static: str, receiver: ast.expr | None
+        self, slots: Slots, public: str, static: str, receiver: ast.expr | None
     ) -> Iterator[Candidate]:
         """Yield the call with Paddle's usual names of arguments, and what paddle.compat has."""
         if receiver is not None:
@@ -561,7 +561,7 @@ class _Writer:
             node.func.attr in ("type_as", "numel", "new_tensor", "masked_fill_", "nelement")
             and rows
         ):
-            slots = _Slots(node, self, node.func.value)
+            slots = Slots(node, node.func.value, self.render, self.closed)
             for candidate in slots.fill(rows[0]):
                 self.done.unseen.append(f"line {node.lineno}: Tensor.{node.func.attr}")
                 return self._put(node, candidate)
@@ -576,31 +576,12 @@ class _Writer:
         kind = next((one for one in self.code.parents(node) if isinstance(one, ast.ClassDef)), None)
         if kind is not None and any(id(base) in self.adapted_bases for base in kind.bases):
             return None
-        slots = _Slots(node, self, None)
+        slots = Slots(node, None, self.render, self.closed)
         for row in rows:
             for candidate in slots.fill(row):
                 inside = candidate.text.partition("(")[2]
                 return [self.code.replace(node, f"{self.code.source(node.func)}({inside}")]
         return None
-
-    # ------------------------------------------------------------------ proof
-
-    def _prove(self, node: ast.Call, candidate: Candidate, public: str, fact: Fact) -> bool | None:
-        """Tell whether a candidate gives what was recorded; None if nothing could be tried."""
-        random = public.rpartition(".")[2] in _RANDOM
-        tried = None
-        for call in fact.calls:
-            slots = _bind(node, call)
-            try:
-                values = self.space | {name: to_paddle(value) for name, value in slots.items()}
-                if call.receiver is not None:
-                    values["self"] = to_paddle(call.receiver)
-            except NoCounterpart:
-                continue
-            tried = True
-            if not _run(candidate.trial, values, call, random):
-                return False
-        return tried
 
     # ------------------------------------------------------------------ operators
 
@@ -615,10 +596,10 @@ class _Writer:
         )
         operator = node.op if isinstance(node, ast.BinOp) else node.ops[0]
         sign = SIGNS.get(type(operator).__name__)
-        if sign is None or self._operates(fact, sign, "{0}", "{1}"):
+        if sign is None or operates(fact, sign):
             return None
         for form in _FORMS:
-            if self._operates(fact, sign, *form):
+            if operates(fact, sign, *form):
                 texts = [self.closed(left), self.closed(right)]
                 return [
                     self.code.replace(left, form[0].format(*texts)),
@@ -635,38 +616,15 @@ class _Writer:
     def _write_augmented(self, node: ast.AugAssign) -> list[Edit] | None:
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
         sign = SIGNS.get(type(node.op).__name__)
-        if (
-            fact is None
-            or not fact.calls
-            or sign is None
-            or self._operates(fact, sign, "{0}", "{1}")
-        ):
+        if fact is None or not fact.calls or sign is None or operates(fact, sign):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
-        if self._operates(fact, sign, *form):
+        if operates(fact, sign, *form):
             target = self.code.source(node.target)
             return [
                 self.code.replace(node.value, f"{self.closed(node.value)}.astype({target}.dtype)")
             ]
         return None
-
-    def _operates(self, fact: Fact, sign: str, left: str, right: str) -> bool:
-        import torch
-
-        for call in fact.calls:
-            first, second = call.arguments
-            with torch.no_grad():
-                expected = eval(f"a {sign} b", {"a": first, "b": second})
-            try:
-                values = {"a": to_paddle(first), "b": to_paddle(second)}
-            except NoCounterpart:
-                return True
-            made = Call((), {}, expected, default_dtype=call.default_dtype)
-            if not _run(
-                f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}", values, made, False
-            ):
-                return False
-        return True
 
 
 _FORMS: Final = (
@@ -685,189 +643,37 @@ _ROWS_FIRST: Final = frozenset(
     torch.cuda.amp.autocast_mode.autocast torch.nn.functional.cross_entropy torch.meshgrid
     """.split()
 )
-PRIVATE: Final = {"running_mean": "mean", "running_var": "variance", "eps": "epsilon"}
-"""PyTorch's settings of layers -> Paddle's, each behind an underscore"""
+_JOINING: Final = (
+    ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.Starred, ast.Await,
+)  # fmt: skip
+"""what binds the text of its parts to what is beside it"""
+_STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
+"""a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
-_LAYER_ATTRIBUTES: Final[dict[tuple[str, str], str]] = {
-    (kind, name): f"self._{PRIVATE.get(name, name)}"
-    for kinds, names in (
-        ("BatchNorm1d BatchNorm2d BatchNorm3d", "running_mean running_var eps num_features"),
-        ("LayerNorm", "eps normalized_shape"),
-        ("GroupNorm", "eps num_groups num_channels"),
-        ("Embedding", "embedding_dim num_embeddings padding_idx"),
-        (
-            "Conv1d Conv2d Conv3d",
-            "stride padding dilation groups kernel_size in_channels out_channels padding_mode",
-        ),
-    )
-    for kind in kinds.split()
-    for name in names.split()
-}
-
-
-def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
-    import paddle
-
-    kept = paddle.get_default_dtype()
-    space = {"paddle": paddle, **values}
-    try:
-        if call.default_dtype is not None:
-            paddle.set_default_dtype(str(call.default_dtype).removeprefix("torch."))
-        with paddle.no_grad():
-            made = eval(text, space)
-        if call.after is not None and "self" in values:
-            return agrees(space["self"], call.after, random)
-        if _is_layer(call.result):
-            return _is_layer_alike(made, call.result)
-        return agrees(made, call.result, random)
-    except Exception:
-        return False
-    finally:
-        paddle.set_default_dtype(kept)
 
 
 def _define(text: str) -> dict[str, Any]:
-    """Return what a definition binds."""
+    """Return what a definition binds, nothing if it cannot be executed."""
     import paddle
 
     space: dict[str, Any] = {"paddle": paddle}
-    exec(text, space)
+    try:
+        exec(text, space)
+    except TypeError:  # a base that is a function in Paddle
+        return {}
     return {name: held for name, held in space.items() if name not in ("paddle", "__builtins__")}
 
 
-def _is_layer(value: Any) -> bool:
-    import torch
-
-    return isinstance(value, torch.nn.Module)
-
-
-def _is_layer_alike(made: Any, layer: Any) -> bool:
-    """Tell whether a layer has as many numbers in its parameters as PyTorch's."""
-    import paddle
-
-    if not isinstance(made, paddle.nn.Layer):
-        return False
-    ours = sorted(int(one.size) for one in made.parameters())
-    theirs = sorted(one.numel() for one in layer.parameters())
-    return ours == theirs
+def _is_closed(text: str) -> bool:
+    """Tell whether an expression stays one, whatever is written beside it."""
+    node = ast.parse(text, mode="eval").body
+    return isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.Constant)
 
 
-class _Slots:
-    """The arguments of a call: their texts, and a variable for each."""
-
-    def __init__(self, node: ast.Call, writer: _Writer, receiver: ast.expr | None) -> None:
-        self.node, self.writer = node, writer
-        self.receiver = receiver
-        self.starred = any(isinstance(one, ast.Starred) for one in node.args) or any(
-            one.arg is None for one in node.keywords
-        )
-        self.has_dropped = any(one.arg in _DROPPED for one in node.keywords)
-
-    @property
-    def _self(self) -> str:
-        assert self.receiver is not None
-        return self.writer.closed(self.receiver)
-
-    def _list(self, whole: bool, trial: bool, renamed: bool = False) -> list[str]:
-        found = []
-        for at, one in enumerate(self.node.args):
-            if isinstance(one, ast.Starred):
-                found.append("*star" if trial else self.writer.render(one))
-            else:
-                found.append(f"a{at}" if trial else self.writer.render(one))
-        for keyword in self.node.keywords:
-            if keyword.arg is None:
-                found.append("**rest" if trial else f"**{self.writer.render(keyword.value)}")
-            elif whole or keyword.arg not in _DROPPED:
-                name = _RENAMED.get(keyword.arg, keyword.arg) if renamed else keyword.arg
-                found.append(
-                    f"{name}={f'k_{keyword.arg}' if trial else self.writer.render(keyword.value)}"
-                )
-        return found
-
-    def call(self, name: str, whole: bool, trial: bool = True, renamed: bool = False) -> str:
-        """Return the call of a function by its name."""
-        return f"{name}({', '.join(self._list(whole, trial, renamed))})"
-
-    def method(self, name: str, whole: bool, renamed: bool = False, trial: bool = False) -> str:
-        """Return the call of a method of the receiver."""
-        held = "self" if trial else self._self
-        return f"{held}.{name}({', '.join(self._list(whole, trial, renamed))})"
-
-    def function(self, name: str, trial: bool = True) -> str:
-        """Return the call of a function with the receiver as its first argument."""
-        held = "self" if trial else self._self
-        return f"{name}({', '.join([held, *self._list(False, trial)])})"
-
-    def fill(self, row: Row) -> Iterator[Candidate]:
-        """Yield a row's code with the arguments."""
-        if self.starred:
-            return
-        names = [one for one in row.arguments]
-        if len(self.node.args) > len(names) or not set(
-            k.arg for k in self.node.keywords if k.arg not in _DROPPED
-        ) <= set(names):
-            return
-        texts, trials = {}, {}
-        for at, one in enumerate(self.node.args):
-            texts[names[at]], trials[names[at]] = self.writer.render(one), f"a{at}"
-        for keyword in self.node.keywords:
-            if keyword.arg in names:
-                texts[keyword.arg] = self.writer.render(keyword.value)
-                trials[keyword.arg] = (
-                    repr(keyword.value.value)
-                    if isinstance(keyword.value, ast.Constant)
-                    else f"k_{keyword.arg}"
-                )
-        trials = {n: (texts[n] if _is_literal(texts[n]) else t) for n, t in trials.items()}
-        held = self._self if self.receiver is not None else "self"
-        try:
-            text, trial = fill(row, texts, held), fill(row, trials, "self")
-        except SyntaxError:
-            return
-        if text is not None and trial is not None:
-            yield Candidate(text, trial)
-
-    def name_arguments(self, signature: Sequence[str]) -> tuple[str, str] | None:
-        """Return the arguments with positions as names, as text and as variables."""
-        if len(self.node.args) > len(signature):
-            return None
-        texts, trials = [], []
-        for at, one in enumerate(self.node.args):
-            before = "" if at == 0 else f"{_RENAMED.get(signature[at], signature[at])}="
-            texts.append(before + self.writer.render(one))
-            trials.append(f"{before}a{at}")
-        for keyword in self.node.keywords:
-            if keyword.arg not in _DROPPED:
-                name = _RENAMED.get(keyword.arg or "", keyword.arg)
-                texts.append(f"{name}={self.writer.render(keyword.value)}")
-                trials.append(f"{name}=k_{keyword.arg}")
-        return ", ".join(texts), ", ".join(trials)
-
-
-def _is_literal(text: str) -> bool:
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError):
-        return False
-    return True
-
-
-def _bind(node: ast.Call, call: Call) -> dict[str, Any]:
-    """Return the recorded value of each variable of a trial."""
-    values: dict[str, Any] = {}
-    given = list(call.arguments)
-    stars = [at for at, one in enumerate(node.args) if isinstance(one, ast.Starred)]
-    if stars:
-        first = stars[0]
-        values |= {f"a{at}": given[at] for at in range(first)}
-        values["star"] = given[first:]
-    else:
-        values |= {f"a{at}": value for at, value in enumerate(given)}
-    words = {one.arg for one in node.keywords if one.arg}
-    values |= {f"k_{name}": call.keywords[name] for name in words if name in call.keywords}
-    values["rest"] = {name: value for name, value in call.keywords.items() if name not in words}
-    return values
+def _head(node: ast.Call | ast.Subscript) -> ast.expr:
+    """Return what is called or indexed."""
+    return node.func if isinstance(node, ast.Call) else node.value
 
 
 def _takes(row: Row, count: int, words: Sequence[str | None]) -> bool:
@@ -898,11 +704,6 @@ def _signature(public: str) -> tuple[str, ...]:
     return tuple(one.name for one in names)
 
 
-def _is_init(call: ast.Call) -> bool:
-    name = dotted(call.func).rpartition(".")[2]
-    return name.endswith("_") or name.startswith("init") or "normal" in name or "uniform" in name
-
-
 def _list_annotations(tree: ast.Module) -> Iterator[ast.AST]:
     for node in ast.walk(tree):
         for part in ("annotation", "returns"):
@@ -912,7 +713,7 @@ def _list_annotations(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
-    """Return a file with definitions after its imports, and with Paddle imported."""
+    """Return a file with the definitions that it reads after its imports, and with Paddle imported."""
     try:
         code = Code(text)
     except SyntaxError:
@@ -924,6 +725,8 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         body = code.tree.body
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
+    read = {node.id for node in code.nodes if isinstance(node, ast.Name)}
+    adapters = [one for one in adapters if ast.parse(one).body[0].name in read]  # type: ignore[attr-defined]
     if adapters:
         body = code.tree.body
         at = next(

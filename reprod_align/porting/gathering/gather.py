@@ -2,18 +2,28 @@
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Final
 
 from reprod_align.explain.code import Code, Edit, dotted
+from reprod_align.porting.gathering.decorators import list_idle
 from reprod_align.porting.gathering.executed import Executed
-from reprod_align.porting.gathering.modules import Definition, Import, Library, Module, write_import
+from reprod_align.porting.gathering.modules import (
+    Definition,
+    Import,
+    Library,
+    Module,
+    first_line,
+    write_import,
+)
 from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
 from reprod_align.porting.source import Source
 
-_NOT_RUN: Final = 'raise NotImplementedError("not ported: the model was built and run without it")'
+_ROUNDS: Final = 30  # rehearsals
+NOT_PORTED: Final = "is not ported: the model was built and run without it"
+_NOT_RUN: Final = f'raise NotImplementedError("{{}} {NOT_PORTED}")'
 _Key = tuple[str, str]
 """a module's name, and a name that it binds"""
 
@@ -29,11 +39,18 @@ class Gathered:
     """functions whose content was left out: nothing ran them, and they need more of the package"""
 
 
-def gather(source: Source, executed: Executed) -> Gathered:
+def gather(
+    source: Source,
+    executed: Executed,
+    rehearse: Callable[[str], str] = lambda text: "",
+    needed: Sequence[str] = (),
+) -> Gathered:
     """Return the source file, made independent of the PyTorch code of its package.
 
     A file that needs none of it is taken whole; else what the call reaches. executed: the functions
-    that building and running the model calls.
+    that building and running the model calls. rehearse: imports a gathered text, builds its model and runs
+    it, and returns the error: a function that it needs, on import above all, is taken too. needed: such
+    errors of the port, which takes another way than PyTorch's model where a type is asked for.
     """
     library = Library(executed)
     module = library.open(source.name)
@@ -47,7 +64,14 @@ def gather(source: Source, executed: Executed) -> Gathered:
     for name in sorted(read_names(ast.parse(source.call))):
         work.require(module, name)
     work.require_what_ran()
-    return work.finish(module)
+    for error in needed:
+        work.take(error)
+    made = work.finish(module)
+    for _ in range(_ROUNDS):
+        if not work.take(rehearse(made.text)):
+            break
+        made = work.finish(module)
+    return made
 
 
 def write_whole(module: Module) -> str:
@@ -82,6 +106,12 @@ class _Gatherer:
         self.pieces: dict[_Key, _Piece] = {}
         self.imports: dict[_Key, Import] = {}
         self.left_out: dict[int, Function] = {}
+        self.read: set[str] = set()
+        self.written: set[int] = set()
+        self.taken: set[int] = set()
+        """functions that a rehearsal needed"""
+        self.idle: dict[int, tuple[_Key, ast.expr]] = {}
+        """decorators that return what they are given, for what their registry is not in the file"""
 
     def require(self, module: Module, name: str, whole: bool = False) -> _Key | None:
         """Take a name that a module reads, and what it needs; None for a builtin or a local name."""
@@ -93,23 +123,37 @@ class _Gatherer:
                 self._follow(self.pieces[key])
         return key
 
+    def take(self, error: str) -> bool:
+        """Take the content of the functions whose error a rehearsal ended in; tell whether there are any."""
+        found = False
+        for piece in list(self.pieces.values()):
+            for node, name in name_functions(piece.definition.statements):
+                if id(node) in self.left_out and f"{name} {NOT_PORTED}" in error:
+                    del self.left_out[id(node)]
+                    self.taken.add(id(node))
+                    found = True
+            if found:
+                self._follow(piece)
+        if found:
+            self.require_what_ran()
+        return found
+
     def require_what_ran(self) -> None:
-        """Take the definitions that handled tensors though no name leads to them: what registries hold."""
+        """Take what no name leads to: definitions that handled tensors, and the registries that are there."""
         for _ in range(5):
             before = len(self.pieces)
+            self._require_registries()
             held = {
                 id(one) for piece in self.pieces.values() for one in piece.definition.statements
             }
-            for module in {
-                piece.definition.module.name: piece.definition.module
-                for piece in self.pieces.values()
-            }.values():
+            near = {piece.definition.module.name for piece in self.pieces.values()}
+            for module in self.library.list_handling():
                 for statement in module.code.tree.body:
                     if isinstance(statement, ast.ClassDef | Function) and id(statement) not in held:
-                        start = min(one.lineno for one in (statement, *statement.decorator_list))
+                        last = statement.end_lineno or 0
                         if self.executed.handles(
-                            str(module.path), start, statement.end_lineno or 0
-                        ):
+                            str(module.path), first_line(statement), last
+                        ) and (module.name in near or self._is_entered(module, statement)):
                             self.require(module, statement.name)
             if len(self.pieces) == before:
                 return
@@ -166,8 +210,16 @@ class _Gatherer:
 
     def _follow(self, piece: _Piece) -> None:
         module, statements = piece.definition.module, piece.definition.statements
+        own = (module.name, piece.definition.name)
         for statement in statements:
-            reads = list_reads(statement, lambda node: piece.whole or self._runs(module, node))
+            for decorator in list_idle(module, statement, self.executed):
+                if id(decorator) not in self.idle:
+                    self.idle[id(decorator)] = own, decorator
+            reads = list_reads(
+                statement,
+                lambda node: piece.whole or id(node) in self.taken or self._runs(module, node),
+                self.idle,
+            )
             for words in sorted(reads.first):
                 name = self.unit(module, words)
                 if key := self.require(module, name, is_called(name, statements)):
@@ -181,6 +233,40 @@ class _Gatherer:
                 for node in ast.walk(statement):
                     self.left_out.pop(id(node), None)
 
+    def _require_registries(self) -> None:
+        """Keep the decorators that enter what they decorate into a registry that is in the file."""
+        for number, (key, decorator) in list(self.idle.items()):
+            module = self.pieces[key].definition.module
+            words = dotted(decorator.func if isinstance(decorator, ast.Call) else decorator)
+            if self._fills(module, words):
+                del self.idle[number]
+                for name in read_names(decorator):
+                    if found := self.require(module, self.unit(module, name), whole=True):
+                        self.pieces[key].first[self._bind(self.unit(module, name), found)] = found
+
+    def _is_entered(self, module: Module, statement: ast.ClassDef | Function) -> bool:
+        """Tell whether a decorator enters a definition into a registry that is in the file."""
+        words = (
+            dotted(one.func if isinstance(one, ast.Call) else one)
+            for one in statement.decorator_list
+        )
+        return any(self._fills(module, one) for one in words if one)
+
+    def _fills(self, module: Module, words: str) -> bool:
+        """Tell whether a decorator is of a registry that is in the file, or reads one."""
+        held, definition = self._find(module, words.partition(".")[0])
+        if held is None or definition is None:
+            return False
+        if "." in words:
+            return held in self.pieces
+        names = {one for part in definition.statements for one in read_names(part)}
+        found = [self._find(definition.module, name) for name in sorted(names)]
+        return any(
+            key in self.pieces and not isinstance(one.statements[0], ast.ClassDef | Function)
+            for key, one in found
+            if key is not None and one is not None
+        )
+
     def _bind(self, name: str, key: _Key) -> str:
         """Return what stands for a key in the text: of "module.name" that stays imported, the module."""
         return name.partition(".")[0] if key in self.imports else name
@@ -193,23 +279,32 @@ class _Gatherer:
 
     def finish(self, own: Module) -> Gathered:
         """Return the file."""
-        self._keep_what_needs_no_more()
+        self._keep_what_needs_no_more(own)
+        self._unite()
+        self.read, self.written = self._list_read(), set()
         names = self._choose_names()
         written = [self._write(key, names) for key in self._order(own)]
-        imports = sorted(
-            {write_import(self._rename(key, one, names)) for key, one in self.imports.items()}
-        )
+        body = ast.parse("\n\n".join(written))
+        used = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+        used |= {node.name for node in body.body if isinstance(node, ast.ClassDef | Function)}
+        kept = [self._rename(key, one, names) for key, one in self.imports.items() if key in names]
+        imports = sorted({write_import(one) for one in kept if _is_used(one, used)})
         header = ["from __future__ import annotations", *imports]
         others = {key[0] for key in self.pieces} - {own.name}
         left = [node.name for node in self.left_out.values()]
-        text = "\n".join(header) + "\n\n\n" + "\n\n\n".join(written) + "\n"
+        text = "\n".join(header) + "\n\n\n" + "\n\n\n".join(filter(None, written)) + "\n"
         return Gathered(text, tuple(sorted(others)), tuple(sorted(set(left))))
 
-    def _keep_what_needs_no_more(self) -> None:
-        """Take the content of a function that nothing ran where all that it needs is there."""
+    def _keep_what_needs_no_more(self, own: Module) -> None:
+        """Take the content of functions that nothing ran where all that they need is there.
+
+        Of neighbours, of methods with names as `__reduce__` alone: Python calls them by itself.
+        """
         for piece in self.pieces.values():
             module = piece.definition.module
-            for node in [n for n in self.left_out.values() if n in _functions(piece.definition)]:
+            for node, _ in name_functions(piece.definition.statements):
+                if id(node) not in self.left_out or (module is not own and node.name[:2] != "__"):
+                    continue
                 names = {
                     self.unit(module, words) for part in node.body for words in read_names(part)
                 }
@@ -222,6 +317,35 @@ class _Gatherer:
                         self._bind(name, key): key for name, key in needed.items() if key
                     }
                     del self.left_out[id(node)]
+
+    def _unite(self) -> None:
+        """Read from the file what is in it, wherever it is imported from."""
+        for key, found in list(self.imports.items()):
+            home = self.library.locate(found)
+            if home in self.pieces:
+                del self.imports[key]
+                for piece in self.pieces.values():
+                    for reads in (piece.first, piece.later):
+                        reads |= {name: home for name, one in reads.items() if one == key}
+
+    def _list_read(self) -> set[str]:
+        """Return the attributes and the words that what is in the file reads."""
+        found: set[str] = set()
+        waiting: list[ast.AST] = [
+            one for piece in self.pieces.values() for one in piece.definition.statements
+        ]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in self.left_out:
+                continue
+            if isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.Name):
+                found.add(node.id)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+            waiting += ast.iter_child_nodes(node)
+        return found
 
     def _choose_names(self) -> dict[_Key, str]:
         """Return a name of its own for everything in the file."""
@@ -273,13 +397,15 @@ class _Gatherer:
             if found in names
         }
         renamed = {name: new for name, new in held.items() if name != new}
+        statements = [one for one in piece.definition.statements if id(one) not in self.written]
+        self.written |= set(map(id, statements))  # one statement may bind several names
         texts = [
             _cut(
                 module.code,
                 statement,
                 list(self._edit(module.code, statement, renamed, key, names)),
             )
-            for statement in piece.definition.statements
+            for statement in statements
         ]
         return "\n\n".join(texts)
 
@@ -291,17 +417,24 @@ class _Gatherer:
         key: _Key,
         names: dict[_Key, str],
     ) -> Iterator[Edit]:
+        for function, name in name_functions([statement]):
+            if id(function) in self.left_out:
+                kept = "." not in name or function.name in self.read or function.name[:2] == "__"
+                yield _empty(code, function, name) if kept else _drop(code, function)
         for node in ast.walk(statement):
-            if id(node) in self.left_out and isinstance(node, Function):
-                yield _empty(code, node)
+            for decorator in getattr(node, "decorator_list", ()):
+                if id(decorator) in self.idle:
+                    yield code.remove_decorator(decorator)
         for node in ast.walk(statement):
             if isinstance(node, ast.Attribute) and dotted(node) in renamed:
                 yield code.replace(node, renamed[dotted(node)])
         for node in ast.walk(statement):
             if isinstance(node, ast.Name) and node.id in renamed:
                 yield code.replace(node, renamed[node.id])
-            elif isinstance(node, ast.ImportFrom) and (node.level or self._takes_any(key, node)):
-                yield self._write_inner_import(code, node, key, names)
+            elif isinstance(node, ast.ImportFrom) and (
+                node.level or self._takes_any(key, node, statement)
+            ):
+                yield self._write_inner_import(code, node, key, names, statement)
         if names[key] != key[1] and isinstance(statement, ast.ClassDef | Function):
             yield code.rename(statement, names[key])
         elif names[key] != key[1]:
@@ -309,22 +442,33 @@ class _Gatherer:
                 if isinstance(node, ast.Name) and node.id == key[1]:
                     yield code.replace(node, names[key])
 
-    def _takes_any(self, key: _Key, node: ast.ImportFrom) -> bool:
+    def _takes_any(self, key: _Key, node: ast.ImportFrom, statement: ast.stmt) -> bool:
         """Tell whether something that an import inside a definition binds is in the file."""
-        module = self.pieces[key].definition.module
         bound = (one.asname or one.name for one in node.names if one.name != "*")
-        return any(self._find(module, name)[0] in self.pieces for name in bound)
+        return any(self._find_taken(key, name, statement) for name in bound)
+
+    def _find_taken(self, key: _Key, name: str, statement: ast.stmt) -> _Key | None:
+        """Return the key of what is in the file by a name, None if only the statement itself binds it."""
+        found, definition = self._find(self.pieces[key].definition.module, name)
+        if found not in self.pieces or definition is None or statement in definition.statements:
+            return None
+        return found
 
     def _write_inner_import(
-        self, code: Code, node: ast.ImportFrom, key: _Key, names: dict[_Key, str]
+        self,
+        code: Code,
+        node: ast.ImportFrom,
+        key: _Key,
+        names: dict[_Key, str],
+        statement: ast.stmt,
     ) -> Edit:
         """Return the edit of an import inside a definition: what is in the file is not imported."""
         module = self.pieces[key].definition.module
         kept = []
         for one in node.names:
             bound = one.asname or one.name
-            found = self._find(module, bound)[0] if one.name != "*" else None
-            if found in self.pieces and found in names:
+            found = self._find_taken(key, bound, statement) if one.name != "*" else None
+            if found in names:
                 kept += [f"{bound} = {names[found]}"] if names[found] != bound else []
             else:
                 kept.append(str(Import(bound, module.resolve(node), one.name)))
@@ -332,12 +476,33 @@ class _Gatherer:
         return code.replace(node, separator.join(kept) or "pass")
 
 
-def _functions(definition: Definition) -> list[ast.AST]:
-    return [node for statement in definition.statements for node in ast.walk(statement)
-            if isinstance(node, Function)]  # fmt: skip
+def name_functions(statements: Iterable[ast.stmt]) -> Iterator[tuple[Function, str]]:
+    """Yield the functions of a definition, each with its name: "Class.method" of one in a class."""
+    waiting: list[tuple[ast.AST, str]] = [(one, "") for one in statements]
+    while waiting:
+        node, outer = waiting.pop(0)
+        name = outer
+        if isinstance(node, ast.ClassDef | Function):
+            name = f"{outer}.{node.name}" if outer else node.name
+            if isinstance(node, Function):
+                yield node, name
+        waiting += [(child, name) for child in ast.iter_child_nodes(node)]
 
 
-def _empty(code: Code, node: Function) -> Edit:
+def _is_used(one: Import, used: set[str]) -> bool:
+    """Tell whether an import is read; one of a module is kept, since others may read what it brings."""
+    return not one.name or one.bound in used
+
+
+def _drop(code: Code, node: Function) -> Edit:
+    """Return the edit that takes a method out, its decorators with it."""
+    whole = code.remove(node)
+    if not node.decorator_list or whole.text:
+        return whole
+    return Edit(code.remove_decorator(node.decorator_list[0]).start, whole.end, "")
+
+
+def _empty(code: Code, node: Function, name: str) -> Edit:
     """Return the edit that leaves a function's docstring and an error."""
     body = (
         node.body[1:] if ast.get_docstring(node) is not None and len(node.body) > 1 else node.body
@@ -346,7 +511,7 @@ def _empty(code: Code, node: Function) -> Edit:
     first = body[0]
     decorators = getattr(first, "decorator_list", [])
     at = code.replace(decorators[0], "").start - 1 if decorators else start.start
-    return Edit(at, end.end, _NOT_RUN)
+    return Edit(at, end.end, _NOT_RUN.format(name))
 
 
 def _cut(code: Code, statement: ast.stmt, edits: Iterable[Edit]) -> str:

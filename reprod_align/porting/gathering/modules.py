@@ -157,6 +157,17 @@ class Library:
             self._modules[name] = _open(name)
         return self._modules[name]
 
+    def list_handling(self) -> list[Module]:
+        """Return the modules whose functions handled tensors, packages that stay aside."""
+        files = {file for file, _ in self.executed.handling}
+        named = [
+            name
+            for name, held in list(sys.modules.items())
+            if isinstance(held, ModuleType) and not stays(name)
+            and os.path.realpath(getattr(held, "__file__", None) or "") in files
+        ]  # fmt: skip
+        return [one for one in map(self.open, sorted(named)) if one is not None]
+
     def trace(self, found: Import) -> Import:
         """Return an import of something of PyTorch's that a neighbour passes on as PyTorch's own."""
         one: Import | None = found
@@ -177,7 +188,7 @@ class Library:
             held = sys.modules.get(
                 found.module if found.bound != found.module.partition(".")[0] else found.bound
             )
-        if not isinstance(held, ModuleType) or _stays(held.__name__):
+        if not isinstance(held, ModuleType) or stays(held.__name__):
             return None
         return held
 
@@ -192,7 +203,7 @@ class Library:
         if isinstance(held, ModuleType):
             return None
         home = getattr(held, "__module__", None) if isinstance(held, type | FunctionType) else None
-        if _stays(home or found.module):
+        if stays(home or found.module):
             return None
         name = getattr(held, "__name__", found.name) if home else found.name
         for module_name, own in ((home, name), (home, found.name), (found.module, found.name)):
@@ -202,6 +213,15 @@ class Library:
         module = self.open(found.module)
         further = module.imports.get(found.name) if module else None
         return self.find_home(further) if further and further != found else None
+
+    def locate(self, found: Import) -> tuple[str, str]:
+        """Return the module that binds what is imported, through what others pass on, and its name there."""
+        for _ in range(20):  # modules may import each other
+            module = self.open(found.module) if found.name and not stays(found.module) else None
+            if module is None or module.define(found.name) or found.name not in module.imports:
+                break
+            found = module.imports[found.name]
+        return found.module, found.name
 
     def _comes_along(self, module: Module, name: str, held: Any) -> bool:
         """Tell whether a definition reaches PyTorch: it is of layers, or it handled tensors when it ran."""
@@ -220,26 +240,58 @@ class Library:
         if isinstance(held, type | FunctionType):
             for statement in definition.statements:
                 if self.executed.handles(
-                    str(module.path), _first_line(statement), statement.end_lineno or 0
+                    str(module.path), first_line(statement), statement.end_lineno or 0
                 ):
                     return True
             if isinstance(held, type):
-                return any(
+                held_inside = [one for one in vars(held).values() if isinstance(one, dict | list)]
+                return any(map(self._holds_torch, held_inside)) or any(
                     base is not held and base.__module__ != "builtins" and self._is_gathered(base)
                     for base in held.__mro__[1:-1]
                 )
+            names = {one for statement in definition.statements for one in read_names(statement)}
+            values = [vars(sys.modules[module.name]).get(one) for one in names]
+            if any(_is_store(one) and self._holds_torch(one) for one in values):
+                return True  # what looks into a registry that comes along
             if any(place in self.executed for place in self._places(module, definition)):
                 return False
-            names = {one for statement in definition.statements for one in read_names(statement)}
-            return any(_is_torch_object(vars(sys.modules[module.name]).get(one)) for one in names)
-        return _holds_torch(held) or self._is_gathered(type(held))
+            return any(map(_is_torch_object, values))
+        return self._holds_torch(held) or self._is_gathered(type(held))
+
+    def _holds_torch(self, value: Any, depth: int = 3) -> bool:
+        """Tell whether a value is PyTorch's, handled something of it, or holds what does."""
+        if _is_torch_object(value):
+            return True
+        if isinstance(value, type):
+            return issubclass(value, sys.modules["torch"].nn.Module)
+        if isinstance(value, FunctionType):
+            line = value.__code__.co_firstlineno
+            return self.executed.handles(os.path.realpath(value.__code__.co_filename), line, line)
+        if depth == 0 or isinstance(value, ModuleType) or value is None:
+            return False
+        if isinstance(value, dict):
+            return any(self._holds_torch(one, depth - 1) for one in list(value.values())[:300])
+        if isinstance(value, list | tuple | set | frozenset):
+            return any(self._holds_torch(one, depth - 1) for one in list(value)[:300])
+        if hasattr(value, "func") and hasattr(value, "args"):  # partial
+            return self._holds_torch(value.func, depth - 1) or self._holds_torch(
+                value.args, depth - 1
+            )
+        kind = type(value)
+        inside = (
+            []
+            if stays(kind.__module__)
+            else [one for one in vars(kind).values() if isinstance(one, dict | list)]
+        )
+        inside += list(getattr(value, "__dict__", {}).values())
+        return any(self._holds_torch(one, depth - 1) for one in inside[:50])
 
     def _places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
-        return [(str(module.path), _first_line(one)) for one in definition.statements]
+        return [(str(module.path), first_line(one)) for one in definition.statements]
 
     def _is_gathered(self, kind: type) -> bool:
         """Tell whether a class comes along."""
-        if _stays(kind.__module__):
+        if stays(kind.__module__):
             return False
         module = self.open(kind.__module__)
         if module is None or not module.define(kind.__name__):
@@ -247,36 +299,23 @@ class Library:
         return self._comes_along(module, kind.__name__, kind)
 
 
-def _first_line(statement: ast.stmt) -> int:
+def first_line(statement: ast.stmt) -> int:
+    """Return where a definition begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(one.lineno for one in decorators)])
+
+
+def _is_store(value: Any) -> bool:
+    """Tell whether a value may hold others: a container, or an object of a class of the package's own."""
+    if isinstance(value, type | FunctionType | ModuleType):
+        return False
+    return isinstance(value, dict | list | tuple | set) or not stays(type(value).__module__)
 
 
 def _is_torch_object(value: Any) -> bool:
     if isinstance(value, ModuleType):
         return _is_torch(value.__name__)
     return _is_torch(getattr(value, "__module__", None) or "") or _is_torch(type(value).__module__)
-
-
-def _holds_torch(value: Any, depth: int = 3) -> bool:
-    """Tell whether a value is PyTorch's or holds something of it."""
-    if _is_torch_object(value):
-        return True
-    if isinstance(value, type):
-        return issubclass(value, sys.modules["torch"].nn.Module)
-    if depth == 0:
-        return False
-    if isinstance(value, dict):
-        return any(_holds_torch(one, depth - 1) for one in list(value.values())[:300])
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(_holds_torch(one, depth - 1) for one in list(value)[:300])
-    if isinstance(value, FunctionType | ModuleType) or value is None:
-        return False
-    if hasattr(value, "func") and hasattr(value, "args"):  # partial
-        return _holds_torch(value.func, depth - 1) or _holds_torch(value.args, depth - 1)
-    return any(
-        _holds_torch(one, depth - 1) for one in list(getattr(value, "__dict__", {}).values())[:50]
-    )
 
 
 def _list_starred(module: str) -> dict[str, Import]:
@@ -286,7 +325,7 @@ def _list_starred(module: str) -> dict[str, Import]:
     except (Exception, SystemExit):
         return {}
     names = getattr(held, "__all__", None) or [one for one in vars(held) if not one.startswith("_")]
-    return {name: Import(name, module, name) for name in names if hasattr(held, name)}
+    return {name: Import(name, module, name) for name in names}
 
 
 def write_import(found: Import) -> str:
@@ -319,7 +358,7 @@ def _is_torch(module: str) -> bool:
     return module.partition(".")[0] == "torch"
 
 
-def _stays(module: str) -> bool:
+def stays(module: str) -> bool:
     """Tell whether nothing of a module is taken along."""
     top = module.partition(".")[0]
     return top in _STAYING or top in sys.stdlib_module_names

@@ -1,7 +1,7 @@
 """Which names a statement reads: when it is run, and when what it defines is called."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from reprod_align.explain.code import dotted
@@ -21,24 +21,27 @@ class Reads:
     """functions that nothing calls, whose content was not read"""
 
 
-def list_reads(statement: ast.stmt, runs: Callable[[Function], bool]) -> Reads:
-    """Return what a statement reads; runs: whether a function is called."""
+def list_reads(
+    statement: ast.stmt, runs: Callable[[Function], bool], idle: Container[int] = ()
+) -> Reads:
+    """Return what a statement reads; runs: whether a function is called; idle: ids of decorators to skip."""
     reads = Reads()
     parts: Iterable[ast.AST] = [statement]
     if isinstance(statement, ast.ClassDef):
         values = (word.value for word in statement.keywords)
-        parts = (*statement.bases, *values, *statement.decorator_list, *statement.body)
+        decorators = [one for one in statement.decorator_list if id(one) not in idle]
+        parts = (*statement.bases, *values, *decorators, *statement.body)
     for part in parts:
         if isinstance(part, Function):
-            _add_function(reads, part, runs(part))
+            _add_function(reads, part, runs(part), idle)
         else:
             reads.first |= read_names(part)
     return reads
 
 
-def _add_function(reads: Reads, node: Function, runs: bool) -> None:
+def _add_function(reads: Reads, node: Function, runs: bool, idle: Container[int]) -> None:
     defaults = (*node.args.defaults, *filter(None, node.args.kw_defaults))
-    for part in (*node.decorator_list, *defaults):
+    for part in (*(one for one in node.decorator_list if id(one) not in idle), *defaults):
         reads.first |= read_names(part)
     if not runs:
         reads.skipped.append(node)

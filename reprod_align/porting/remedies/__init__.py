@@ -21,4 +21,5 @@ REMEDIES: Final[Sequence[Remedy]] = (
     tensors.ScalarOperand(),
     layers.PadRowFunction(),
     layers.PadRowLayer(),
+    layers.SlopeOfGivenInput(),
 )

@@ -1,6 +1,6 @@
 """Layers and their functions that compute something else than PyTorch's of the same name."""
 
-from reprod_align.porting.remedy import Substitute
+from reprod_align.porting.remedy import Case, Substitute
 
 
 class PadRowFunction(Substitute):
@@ -30,8 +30,27 @@ class Embedding(paddle.nn.Embedding):
 
     def forward(self, input):
         rows = paddle.nn.functional.embedding(input, self.weight)
-        if self._padding_idx == -1:
+        if self._padding_idx in (None, -1):
             return rows
         is_pad = (input == self._padding_idx).unsqueeze(-1)
         return paddle.where(is_pad, rows.detach(), rows)
 '''
+
+
+class SlopeOfGivenInput(Substitute):
+    """Paddle's gradient of prelu ends the process where its input needs no gradient."""
+
+    names = ("paddle.nn.PReLU",)
+    helper = '''
+class GivenPReLU(paddle.nn.PReLU):
+    """A PReLU whose input may be one that needs no gradient."""
+
+    def forward(self, x):
+        axes = [1, -1] + [1] * (x.ndim - 2)
+        slope = self._weight if self._weight.size == 1 else self._weight.reshape(axes)
+        return paddle.where(x > 0, x, slope * x)
+'''
+
+    def applies(self, case: Case) -> bool:
+        """Tell whether a fault ended the process."""
+        return case.find(r"the process ended with SIG") is not None

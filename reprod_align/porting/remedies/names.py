@@ -8,6 +8,9 @@ from typing import Final
 from reprod_align.explain.code import Edit, dotted, list_imports
 from reprod_align.porting.remedy import Case, Remedy, find_object, find_start
 
+_PLAIN: Final = "(?:Tensor|NoneType|int|float|bool|str|list|tuple|dict)'"
+"""what keeps no setting behind an underscore"""
+
 
 def name_in_paddle(name: str) -> str:
     """Return Paddle's name of something of PyTorch's that is called the same, "" if there is none."""
@@ -18,15 +21,16 @@ def name_in_paddle(name: str) -> str:
 
 
 class LostTorchName(Remedy):
-    """The draft drops the import `from torch import NAME` and keeps the name where an annotation has a |."""
+    """The draft drops the import `from torch import NAME` and keeps the name."""
 
     def propose(self, case: Case) -> Iterable[Edit]:
         """Write Paddle's full name wherever the name is read."""
         found = case.find(r"name '(\w+)' is not defined")
         if not found:
             return
-        renamed = name_in_paddle(list_imports(case.source.tree).get(found[1], ""))
-        if renamed:
+        imported = list_imports(case.source.tree).get(found[1], "")
+        renamed = name_in_paddle(imported)
+        if renamed and imported != "torch":  # what is not converted stays in sight
             for node in case.draft.names(found[1]):
                 yield case.draft.replace(node, renamed)
 
@@ -82,7 +86,10 @@ class PrivateSetting(Remedy):
 
     def propose(self, case: Case) -> Iterable[Edit]:
         """Read the underscored name, in the problem's line."""
-        found, line = case.find(r"object has no attribute '([a-z]\w*)'"), case.problem.line
+        found, line = (
+            case.find(rf"'(?!{_PLAIN})\w+' object has no attribute '([a-z]\w*)'"),
+            case.problem.line,
+        )
         if found is None or line is None:
             return
         for node in case.draft.attributes(found[1], line):

@@ -1,0 +1,74 @@
+"""A draft that ends the process: the port goes on, and has it as a problem with its line."""
+
+import faulthandler
+import json
+import signal
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+from reprod_align.explain.code import Code
+from reprod_align.porting import guard
+from reprod_align.porting.loop import mend
+from reprod_align.porting.remedies import REMEDIES
+from tests.porting.drafts import make_bench, names_of
+
+import pytest
+
+WORK = """
+import os, signal, sys
+sys.path.insert(0, {folder!r})
+from pathlib import Path
+from reprod_align.porting.guard import note_attempt
+text = Path({folder!r}, "mine.py").read_text()
+problem = note_attempt(text, "mine.py")
+if problem is None:
+    import mine
+assert problem.line == 4 and "os.kill" in problem.code and "SIGSEGV" in problem.text
+sys.exit(7)
+"""
+FAULTY = """import os
+import signal
+
+os.kill(os.getpid(), signal.SIGSEGV)
+"""
+SOURCE = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.act = nn.PReLU()
+
+    def forward(self, x):
+        return self.act(x)
+"""
+
+
+def test_what_ends_the_process_is_a_problem_of_the_draft(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FAULTY)
+    words = [sys.executable, "-c", WORK.format(folder=str(tmp_path))]
+    assert guard.run_guarded(words) == 7
+
+
+def test_a_process_that_ends_before_it_attempts_anything_is_not_started_again() -> None:
+    words = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"]
+    assert guard.run_guarded(words) == -signal.SIGSEGV
+
+
+def test_a_slope_whose_input_needs_no_gradient_is_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = SOURCE.replace("torch\nfrom torch import nn", "paddle").replace("nn.", "paddle.nn.")
+    draft = draft.replace("Module", "Layer")
+    bench = make_bench(tmp_path, SOURCE, draft)
+    text = bench.draft.text
+    found = json.dumps({"signal": "SIGSEGV", "line": None})
+    (tmp_path / f"{sha256(text.encode()).hexdigest()}.json").write_text(found)
+    monkeypatch.setenv(guard.VARIABLE, str(tmp_path))
+    try:
+        course = mend(Code(text), Code(SOURCE), bench, REMEDIES, bench.file)
+    finally:
+        faulthandler.enable(sys.__stderr__)
+    assert course.outcome.passed and names_of(course) == ["SlopeOfGivenInput"]
