@@ -62,3 +62,35 @@ def test_a_long_table_made_in_float32_is_judged_by_its_angles_rounding(
         compare_statistics(runner, findings, reference, port)
     assert ["pe differs" in text for text in messages(findings)] == [True] * (not faithful)
     assert findings.float32_inside == faithful
+
+
+class TorchLazy(torch.nn.Module):
+    """Puts another table in the place of a placeholder when it is called, as ConViT does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.zeros(1, 1))
+
+    def forward(self, x):
+        self.table = torch.ones(x.shape[0], 2, dtype=x.dtype)
+        return x + self.table.sum()
+
+
+class PaddleLazy(paddle.nn.Layer):
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.register_buffer("table", paddle.zeros([1, 1]))
+        self.value = value
+
+    def forward(self, x):
+        self.table = paddle.full([x.shape[0], 2], self.value, x.dtype)
+        return x + 2.0 * x.shape[0]
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0])
+def test_a_buffer_that_a_call_replaces_by_one_of_another_shape_is_compared(value: float) -> None:
+    pair = TorchNet(last=TorchLazy()), PaddleNet(last=PaddleLazy(value))
+    with at_work(*pair) as (runner, findings):
+        reference, port = runner.run_reference(True), runner.run_port(True, "all")
+        compare_statistics(runner, findings, reference, port)
+    assert ["table differs" in text for text in messages(findings)] == [True] * (value != 1.0)
