@@ -127,21 +127,13 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             _forget_details(runner)
         note_left(runner.pairing, findings, done)
         if pair.reference.loss is not None:
-            runs = compare_losses(runner, findings)
-            if pair.reference.optimizer is None:  # the steps of one compare what it makes of them
-                own = compare_own_gradient(runner, findings, *runs)
-                if own is not None and done.is_deferred and not own.gradients_ok:
-                    runner, done = _run_in_full(runner, findings)
-                    _judge_backward(runner, findings, done)
-                if own is not None:
-                    judge_own_gradient(runner, findings, own)
+            runner, done = _judge_losses(runner, findings, done)
         findings.attribute_to_float32()
         if not runner.draws_shared:
             runner = share_draws(runner)
         trained = _run_mode(runner, findings, training=True, earlier=done)
         if done.is_deferred and not (_agrees(runner, trained) and _runs_alike(trained, done)):
-            runner, done = _run_in_full(runner, findings)
-            _judge_backward(runner, findings, done)
+            runner, done = _judge_deferred(runner, findings, done)
             findings.attribute_to_float32()
             if findings.is_enough:
                 return _conclude(runner, findings)
@@ -154,10 +146,9 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
         if pair.reference.optimizer is not None:
             compare_training(runner, findings, pair.steps)
     except ModelFailure as error:
-        if done is not None and done.is_deferred:
+        if done is not None:
             with suppress(ModelFailure):
-                runner, done = _run_in_full(runner, findings)
-                _judge_backward(runner, findings, done)
+                runner, done = _judge_deferred(runner, findings, done)
         _note_failure(runner, findings, error)
     add_leftovers(runner, findings)
     add_settings(runner.pairing, findings)
@@ -228,6 +219,32 @@ def _run_in_full(runner: Runner, findings: Findings) -> tuple[Runner, Pass]:
     return runner, _run_mode(runner, findings, training=False)
 
 
+def _judge_deferred(runner: Runner, findings: Findings, done: Pass) -> tuple[Runner, Pass]:
+    """Judge the backward passes of eval mode, if they were left out: something differs elsewhere."""
+    if done.is_deferred:
+        runner, done = _run_in_full(runner, findings)
+        if done.gradients:
+            gradients = [found for *_, found in done.gradients]
+            findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
+        if not done.gradients_ok:
+            locate(runner, findings, done)
+        _judge_gradients(runner, findings, done)
+    return runner, done
+
+
+def _judge_losses(runner: Runner, findings: Findings, done: Pass) -> tuple[Runner, Pass]:
+    """Judge the losses; where no optimizer's steps compare what it makes of them, their gradients too."""
+    runs = compare_losses(runner, findings)
+    if runner.reference.optimizer is not None:
+        return runner, done
+    own = compare_own_gradient(runner, findings, *runs)
+    if own is not None:
+        if not own.gradients_ok:
+            runner, done = _judge_deferred(runner, findings, done)
+        judge_own_gradient(runner, findings, own)
+    return runner, done
+
+
 def _judge_mode(
     runner: Runner, findings: Findings, done: Pass, earlier: Pass | None = None
 ) -> Pass:
@@ -259,16 +276,6 @@ def _judge_mode(
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
-
-
-def _judge_backward(runner: Runner, findings: Findings, done: Pass) -> None:
-    """Judge the backward passes of a pass whose outputs were judged before they were made."""
-    if done.gradients:
-        gradients = [found for *_, found in done.gradients]
-        findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
-    if not done.gradients_ok:
-        locate(runner, findings, done)
-    _judge_gradients(runner, findings, done)
 
 
 def _judge_gradients(runner: Runner, findings: Findings, done: Pass) -> None:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from types import CodeType, MappingProxyType
 from typing import Any, Final
 
 from reprod_align.base.naming import is_within, parent
@@ -18,6 +18,7 @@ from reprod_align.explain.donor import (
 )
 from reprod_align.explain.edits import Site
 from reprod_align.explain.executed import LAMBDA, MODULE, Ran
+from reprod_align.model.local import find_local
 from reprod_align.model.side import ModelInfo, Side
 from reprod_align.report import Finding
 
@@ -128,6 +129,7 @@ def find_scope(
     classes += _find_lone_classes(port, path, lone, classes, sources)
     for level, (file, owner) in enumerate(classes):
         regions += _list_methods(file, owner, donors, level, sources)
+    regions += _list_forwards(port, path, donors, sources)
     settings, numbers = _read_settings(known, described, other, path)
     own = bool(regions)
     if ran is not None:
@@ -252,6 +254,36 @@ def _list_methods(
     for method in [*order, *helpers]:
         name = f"{owner}.{method.name}" if method in methods else method.name
         yield Region(file, name, donors, level)
+
+
+def _list_forwards(
+    side: Side, path: str, donors: Sequence[Donor], sources: Sources
+) -> Iterator[Region]:
+    """Yield what runs as `forward` of a module and of those around it: a class may take it from elsewhere."""
+    for level, (_, file, made) in enumerate(_find_forwards(side, path)):
+        code = sources.code(file)
+        if code is not None and find_named(code, made.co_qualname) is not None:
+            yield Region(file, made.co_qualname, donors, min(level, _LEVELS - 1))
+
+
+def find_owner(side: Side, path: str, file: str, line: int) -> str | None:
+    """Return the module, of one and those around it, whose `forward` has a line; None if none has."""
+    for name, own, made in _find_forwards(side, path):
+        lines = [at for *_, at in made.co_lines() if at]
+        if own == file and min(lines) <= line <= max(lines):
+            return name
+    return None
+
+
+def _find_forwards(side: Side, path: str) -> Iterator[tuple[str, str, CodeType]]:
+    """Yield a module and those around it, with the file and the code of their `forward`, the user's."""
+    local = find_local(side)
+    modules = {} if local is None else dict(local.fw.modules(local.model))
+    around = [path, *(path.rsplit(".", n)[0] for n in range(1, path.count(".") + 1)), ""]
+    for name in dict.fromkeys(around):
+        made = getattr(getattr(type(modules.get(name)), "forward", None), "__code__", None)
+        if made is not None and local is not None and local.holds(made.co_filename):
+            yield name, str(Path(made.co_filename).resolve()), made
 
 
 def _list_donors(classes: Sequence[tuple[str, str]], sources: Sources) -> Iterator[Donor]:

@@ -17,7 +17,7 @@ _LACKING = ("missing-call", "missing-statement")
 _HANDED = ("mask", "repeat")
 """what is handed on at a place may decide what differs at another one"""
 _REST = (
-    "mask", "repeat", "statement-order", "operator", "condition", "order", "function", "elsewhere",
+    "mask", "repeat", "condition", "statement-order", "operator", "order", "function", "elsewhere",
     "surplus", "surplus-statement", "number", "argument", "name", "missing-summand",
 )  # fmt: skip
 """the others, those of few candidates first"""
@@ -86,7 +86,7 @@ def list_trials(
     every = scope.regions
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
     rounds += [] if near_only else [(SAID, inner)]
-    rounds += [(_HANDED, every), (_LACKING + _REST, None)]
+    rounds += [(_HANDED, every), (("condition",), every), (_LACKING + _REST, None)]
     rounds += [(SAID, inner)] if near_only else []
     rounds += [(_LACKING, inner), (SAID, every)]
     rounds += [] if near_only else [((row,), inner) for row in _REST]

@@ -78,6 +78,11 @@ class LocalSide:
         self._resting: dict[int, tuple[Any, Any]] = {}
         """parameters by id that stand on the memory in which they came, with what they hold there"""
 
+    @property
+    def local(self) -> "LocalSide":
+        """This side: what stands in its place (one that announces its work) tells so where it is."""
+        return self
+
     # ------------------------------------------------------------------ its tensors
 
     def describe(self) -> ModelInfo:
@@ -168,6 +173,10 @@ class LocalSide:
         module = dict(self.fw.modules(self.model)).get(path)
         found = (self._code.find_class(base, anywhere) for base in type(module).__mro__)
         return [line for line in found if line is not None]
+
+    def holds(self, file: str) -> bool:
+        """Tell whether a file is the user's: no package's that the framework is made of."""
+        return self._code.holds(file)
 
     def read_attributes(self, path: str) -> dict[str, Any]:
         """Return the switches, numbers and texts that a module holds; see `Side.read_attributes`."""
@@ -454,6 +463,12 @@ class LocalSide:
         self._wake()
         optimizer = self._makers.make_optimizer(self.optimizer, self.model)
         return optimizer, self._makers.make_scheduler(self.scheduler, optimizer)
+
+
+def find_local(side: object) -> LocalSide | None:
+    """Return the side of this process that `side` is or stands for; None if it is in another one."""
+    found = getattr(side, "local", None)
+    return found if isinstance(found, LocalSide) else None
 
 
 def _note_once(

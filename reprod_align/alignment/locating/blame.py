@@ -43,6 +43,7 @@ from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
 from reprod_align.causes.draws import explain_draws
+from reprod_align.explain.scope import find_owner
 from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import Trace
@@ -188,11 +189,25 @@ def _add_fault(
         if lines.is_proven and edit is not None and edit.kind != "reference":
             return  # two changes make the fault go away: that of what a module holds says more
         if edit is not None:
-            findings.replace(finding, _show_edit(finding, edit, cause))
+            shown = _move_to_owner(runner, _show_edit(finding, edit, cause), edit, fault)
+            if any(one.edit == edit for one in findings.at(shown.torch_name, shown.paddle_name)):
+                findings.report.findings.remove(finding)  # the other mode shows the same
+            else:
+                findings.replace(finding, shown)
         elif lines.is_open and lines.words:  # no edit has proven it
             findings.replace(
                 finding, replace(finding, cause=why.removesuffix(lines.words).rstrip(". "))
             )
+
+
+def _move_to_owner(runner: Runner, finding: Finding, edit: Edit, fault: Fault) -> Finding:
+    """Return a finding at the module in whose code its edit stands, where that is one around its place."""
+    owner = find_owner(runner.port, fault.place[1], edit.file, edit.line)
+    if owner is None or owner == fault.place[1] or fault.stage != "forward":
+        return finding
+    ours = runner.pairing.find_around(owner)
+    text = f"its own code hands on another value; it reaches {fault.place[1]}: {fault.gap.words}"
+    return replace(finding, torch_name=ours, paddle_name=owner, evidence=text, kind="own-code")
 
 
 def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:

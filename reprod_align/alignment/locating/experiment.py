@@ -24,7 +24,7 @@ from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import Files, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
-from reprod_align.model.local import LocalSide
+from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
@@ -54,6 +54,12 @@ class Experiment:
     """edits that mend a fault, and the texts that they make"""
     in_vain: int = 0
     spent: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Work with the sides themselves: a trial announces nothing."""
+        reference, port = find_local(self.runner.reference), find_local(self.runner.port)
+        if reference is not None and port is not None:
+            self.runner = replace(self.runner, reference=reference, port=port)
 
     def explain(self, finding: Finding, fault: Fault, is_known: bool) -> Edit | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
@@ -160,9 +166,11 @@ class Experiment:
                 if _key(fault) in keys or not keys <= set(known):
                     return False
                 if not backward:  # what mends the values may cut the gradient
-                    others = self._list_keys(self._run(True), "backward", fault.residue)
-                    return others <= self._list_keys(self.run, "backward")
-                return True
+                    run, other = self._run(True), "backward"
+                else:  # what mends the gradient may change the values
+                    other = "forward"
+                others = self._list_keys(run, other, fault.residue)
+                return others <= self._list_keys(self.run, other)
         except (NotAppliedError, ModelFailure):
             return False
 

@@ -6,7 +6,10 @@ from pathlib import Path
 from types import ModuleType
 
 from reprod_align import align
+from reprod_align.alignment import compare_sides
 from reprod_align.alignment.locating import experiment
+from reprod_align.pair.announce import announce_work
+from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
 import pytest
@@ -91,6 +94,30 @@ def test_the_edit_that_mends_is_named_at_its_line(fault: str, tmp_path: Path) ->
     mended = load(tmp_path / "experiment_mended.py", (tmp_path / "experiment_port.py").read_text()
                   .replace(edit.before, edit.after))  # fmt: skip
     assert align(reference.Net(), mended.Net(), {"x": x}).passed
+
+
+def test_sides_that_announce_their_work_are_given_edits_too(tmp_path: Path) -> None:
+    """As the command line has them: every trial went by in silence once."""
+    right, wrong, line = FAULTS["a summand"]
+    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
+    port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
+    sides = torch_side(reference.Net()), paddle_side(port.Net())
+    x = np.random.default_rng(0).normal(size=(2, 5, 6))
+    report = compare_sides(*map(announce_work, sides), {"x": x})
+    edit = report.findings[0].edit
+    assert edit is not None and edit.line == line
+
+
+def test_a_forward_from_elsewhere_is_edited_and_its_module_named(tmp_path: Path) -> None:
+    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
+    text = PORT + "\n\ndef doubled(net, x):\n    h = paddle.tanh(net.one(x))\n" \
+        "    h = net.mix(h if net.training else h * 2) + x\n    return net.two(h)\n"  # fmt: skip
+    port = load(tmp_path / "experiment_port.py", text)
+    port.Net.forward = port.doubled
+    x = np.random.default_rng(0).normal(size=(2, 5, 6))
+    found = align(reference.Net(), port.Net(), {"x": x}).findings[0]
+    assert found.edit is not None and found.paddle_name == ""
+    assert "h * 2" in found.edit.before, found
 
 
 def test_nothing_is_said_where_no_edit_mends(
