@@ -8,6 +8,7 @@ from reprod_align.explain.scope import (
     Sources,
     find_around,
     find_named,
+    find_owner,
     find_scope,
     list_sites,
     name_around,
@@ -113,3 +114,48 @@ def ast_text(node: object) -> str:
     import ast
 
     return ast.unparse(node)  # type: ignore[arg-type]
+
+
+ELSEWHERE = """\
+import paddle
+
+
+class Block(paddle.nn.Layer):
+    def forward(self, x):
+        return x * 2
+
+
+class Net(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.block = Block()
+
+
+def run_twice(net, x):
+    return net.block(net.block(x))
+
+
+Net.forward = run_twice
+"""
+
+
+def test_a_forward_that_is_written_elsewhere_may_be_edited_and_has_its_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "elsewhere_net.py"
+    path.write_text(ELSEWHERE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    port = paddle_side(import_module("elsewhere_net").Net())
+    block, outer = (
+        ELSEWHERE[: ELSEWHERE.index(text)].count("\n") + 1 for text in ("x * 2", "net.block(net")
+    )
+    finding = Finding("forward", "", "block", "", 1.0, 0.0, kind="module",
+                      paddle_line=f"{path}:{block}")  # fmt: skip
+    scope = find_scope(finding, torch_side(torch.nn.Identity()), port, {}, Sources())
+    assert [one.name for one in scope.regions][0] == "Block.forward"
+    assert "run_twice" in {one.name for one in scope.regions}
+    file = str(path.resolve())
+    assert find_owner(port, "block", file, block) == "block"
+    assert find_owner(port, "block", file, outer) == ""
+    assert find_owner(port, "block", file, 1) is None
+    assert find_owner(port, "block", "other.py", block) is None

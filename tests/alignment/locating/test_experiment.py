@@ -108,16 +108,47 @@ def test_sides_that_announce_their_work_are_given_edits_too(tmp_path: Path) -> N
     assert edit is not None and edit.line == line
 
 
+MASKED = """\
+import paddle
+from paddle import nn
+
+
+class Block(nn.Layer):
+    def forward(self, x, keep):
+        scores = x @ x.transpose([0, 2, 1]) + (1 - keep).unsqueeze(1) * -1e9
+        return paddle.nn.functional.softmax(scores, axis=-1) @ x
+
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.one, self.block, self.two = nn.Linear(6, 6), Block(), nn.Linear(6, 6)
+
+
+def run_twice(net, x, keep):
+    h = paddle.tanh(net.one(x))
+    for number in (0, 1):
+        h = net.block(h, keep if number == 0 else paddle.ones_like(keep))
+    return net.two(h)
+
+
+Net.forward = run_twice
+"""
+
+
 def test_a_forward_from_elsewhere_is_edited_and_its_module_named(tmp_path: Path) -> None:
-    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
-    text = PORT + "\n\ndef doubled(net, x):\n    h = paddle.tanh(net.one(x))\n" \
-        "    h = net.mix(h if net.training else h * 2) + x\n    return net.two(h)\n"  # fmt: skip
-    port = load(tmp_path / "experiment_port.py", text)
-    port.Net.forward = port.doubled
-    x = np.random.default_rng(0).normal(size=(2, 5, 6))
-    found = align(reference.Net(), port.Net(), {"x": x}).findings[0]
-    assert found.edit is not None and found.paddle_name == ""
-    assert "h * 2" in found.edit.before, found
+    right = MASKED.replace("keep if number == 0 else paddle.ones_like(keep)", "keep")
+    torch_text = right.replace("paddle.nn.functional", "torch").replace("axis=", "dim=")
+    torch_text = torch_text.replace("transpose([0, 2, 1])", "transpose(1, 2)")
+    torch_text = torch_text.replace("from paddle", "from torch").replace("paddle", "torch")
+    reference = load(tmp_path / "experiment_reference.py", torch_text.replace("Layer", "Module"))
+    port = load(tmp_path / "experiment_port.py", MASKED)
+    keep = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 0.0]])
+    x = np.random.default_rng(0).normal(size=(2, 4, 6))
+    found = align(reference.Net(), port.Net(), {"x": x, "keep": keep}).findings[0]
+    assert found.edit is not None, found
+    assert (found.edit.line, found.edit.after) == (20, "keep")
+    assert (found.torch_name, found.paddle_name) == ("", "")
 
 
 def test_nothing_is_said_where_no_edit_mends(
