@@ -76,9 +76,8 @@ def paddle_model():
             return logits, self.loss(logits.flatten(0, 1), labels.flatten())
 
     model = Model()
-    if (
-        SEQUENCE_PARALLEL
-    ):  # as PaddleNLP's trainer does; without it biases and norms keep a rank's part
+    if SEQUENCE_PARALLEL:
+        # as PaddleNLP's trainer does: without it the gradients of biases and norms are a rank's part
         register_sequence_parallel_allreduce_hooks(model, 1, False)
     return fleet.distributed_model(model)
 

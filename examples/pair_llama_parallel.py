@@ -81,9 +81,8 @@ def paddle_model():
     model = Model()
     if not OWN_TABLES:
         write_tables(model)
-    if (
-        SEQUENCE_PARALLEL
-    ):  # as PaddleNLP's trainer does; without it biases and norms keep a rank's part
+    if SEQUENCE_PARALLEL:
+        # as PaddleNLP's trainer does: without it the gradients of biases and norms are a rank's part
         register_sequence_parallel_allreduce_hooks(model, 1, False)
     return fleet.distributed_model(model)
 

@@ -26,7 +26,7 @@ from reprod_align.alignment.loss_gradients import compare_own_gradient, judge_ow
 from reprod_align.alignment.loss_stage import compare_losses
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.output_values import judge_values, note_left
-from reprod_align.alignment.pair_models import pair_models, share_draws
+from reprod_align.alignment.pair_models import leave_to_training, pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.statistics_check import compare_statistics
@@ -121,7 +121,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
             _judge_float32(findings, runner, done)
             _forget_details(runner)
         runner = replace(runner, differs=not (done.outputs_ok and done.gradients_ok))
-        short = compare_batches(runner, findings, done) if pair.further else None
+        short = compare_batches(runner, findings, done, slow) if pair.further else None
         if slow:
             _judge_float32(findings, *(short or (runner, done)))
             _forget_details(runner)
@@ -196,7 +196,7 @@ def _agrees(runner: Runner, done: Pass) -> bool:
 
 
 def _may_wait(done: Pass) -> bool:
-    """Tell whether a pass in train mode may tell what the backward passes of this one would."""
+    """Tell whether both sides' graphs are known, so that those of train mode can be held against them."""
     return done.reference.graph is not None and done.natural.graph is not None
 
 
@@ -211,9 +211,7 @@ def _run_in_full(runner: Runner, findings: Findings) -> tuple[Runner, Pass]:
     try:
         runner = replace(runner, expected=runner.run_reference(False))
     except ModelFailure as error:
-        if error.what != "backward pass":
-            raise
-        findings.remark(f"gradients are compared in train mode only: {error}")
+        leave_to_training(findings, error)
         expected = runner.run_reference(False, backward=False)
         runner = replace(runner, expected=expected, eval_backward=False)
     return runner, _run_mode(runner, findings, training=False)
@@ -223,9 +221,7 @@ def _judge_deferred(runner: Runner, findings: Findings, done: Pass) -> tuple[Run
     """Judge the backward passes of eval mode, if they were left out: something differs elsewhere."""
     if done.is_deferred:
         runner, done = _run_in_full(runner, findings)
-        if done.gradients:
-            gradients = [found for *_, found in done.gradients]
-            findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
+        _check_gradients(findings, done)
         if not done.gradients_ok:
             locate(runner, findings, done)
         _judge_gradients(runner, findings, done)
@@ -255,9 +251,7 @@ def _judge_mode(
     training, repeated = done.training, earlier is not None and bool(done.digests)
     outputs = [found for _, found in done.outputs]
     findings.check_gaps("forward", f"outputs, {done.mode} mode", outputs, done.outputs_ok)
-    if done.gradients:
-        gradients = [found for *_, found in done.gradients]
-        findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
+    _check_gradients(findings, done)
     note_generators(findings, done.reference, done.natural, done.mode)
     port = done.natural
     if not (repeated or (done.outputs_ok and done.gradients_ok)):
@@ -276,6 +270,13 @@ def _judge_mode(
         add_picture(runner, findings, done)
         _judge_outputs(runner, findings, done)
     return done
+
+
+def _check_gradients(findings: Findings, done: Pass) -> None:
+    """Note the comparison of a pass's gradients, if there was one."""
+    if done.gradients:
+        gradients = [found for *_, found in done.gradients]
+        findings.check_gaps("backward", f"gradients, {done.mode} mode", gradients)
 
 
 def _judge_gradients(runner: Runner, findings: Findings, done: Pass) -> None:

@@ -117,15 +117,20 @@ def _run_first(
         trace = reference.run(inputs, False, draws, "all", Projection(), anew=True, defer=defer)
         backward = True
     except ModelFailure as error:
-        if error.what != "backward pass":
-            raise
-        findings.remark(f"gradients are compared in train mode only: {error}")
+        leave_to_training(findings, error)
         draws = KeyedDraws(SEED, {})
         nothing = Projection(only=frozenset())
         trace, backward = reference.run(inputs, False, draws, "all", nothing, anew=True), False
     if not trace.outputs:
         raise ReprodError("the PyTorch model returns no tensor: nothing can be compared")
     return trace, backward
+
+
+def leave_to_training(findings: Findings, error: ModelFailure) -> None:
+    """Note that eval mode allows no backward pass. Raises the error again if it is another one."""
+    if error.what != "backward pass":
+        raise error
+    findings.remark(f"gradients are compared in train mode only: {error}")
 
 
 def _run_again(runner: Runner, defer: bool) -> Runner:

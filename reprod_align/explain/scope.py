@@ -7,7 +7,7 @@ from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
 
-from reprod_align.base.naming import is_within, parent
+from reprod_align.base.naming import ancestors, is_within, parent
 from reprod_align.explain.code import Code, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
     likeness,
@@ -279,8 +279,7 @@ def _find_forwards(side: Side, path: str) -> Iterator[tuple[str, str, CodeType]]
     """Yield a module and those around it, with the file and the code of their `forward`, the user's."""
     local = find_local(side)
     modules = {} if local is None else dict(local.fw.modules(local.model))
-    around = [path, *(path.rsplit(".", n)[0] for n in range(1, path.count(".") + 1)), ""]
-    for name in dict.fromkeys(around):
+    for name in (path, *ancestors(path)):
         made = getattr(getattr(type(modules.get(name)), "forward", None), "__code__", None)
         if made is not None and local is not None and local.holds(made.co_filename):
             yield name, str(Path(made.co_filename).resolve()), made

@@ -70,28 +70,17 @@ def test_given_leaves_count_as_constants(made: Made) -> None:
 
 def test_statistics_and_functions_of_the_users_own_are_not_told(made: Made) -> None:
     fw = made.fw
-    if fw is torch:
-        norm: Any = torch.nn.BatchNorm1d(2)
+    norm: Any = torch.nn.BatchNorm1d(2) if fw is torch else paddle.nn.BatchNorm1D(2)
+    base: Any = torch.autograd.Function if fw is torch else paddle.autograd.PyLayer
 
-        class Own(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Any) -> Any:
-                return x * 2.0
+    class Own(base):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2.0
 
-            @staticmethod
-            def backward(ctx: Any, gradient: Any) -> Any:
-                return gradient
-    else:
-        norm = paddle.nn.BatchNorm1D(2)
-
-        class Own(paddle.autograd.PyLayer):  # type: ignore[no-redef]
-            @staticmethod
-            def forward(ctx: Any, x: Any) -> Any:
-                return x * 2.0
-
-            @staticmethod
-            def backward(ctx: Any, gradient: Any) -> Any:
-                return gradient
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient
 
     norm.eval()
     assert made.digest(norm(made.x)) is None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import islice, product
 
 from reprod_align.alignment.batches.axes import (
     Arrays,
@@ -22,6 +22,7 @@ from reprod_align.alignment.batches.values import (
     shuffle,
     spread,
 )
+from reprod_align.model.inputs import name_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Array
 
@@ -32,7 +33,7 @@ FEW = 2
 _TRIED = 4  # lengths, of sequences and of what turns out to be none
 _LENGTHS = 2  # of them are changed
 _GROWN = 2  # times the given elements: a longer batch has at most so many
-_LITTLE = 1.5  # the same where a run takes its time
+_LITTLE = 1.5  # times the length where a run takes its time
 _AXES = (1, 0)  # along which whole numbers are moved: 0 if those of axis 1 have ranges of their own
 ONE_EXAMPLE = "the first example alone"
 
@@ -140,7 +141,7 @@ def _derive_short(given: Given, cut: _Cut, accepts: Accepts) -> Iterator[Batch]:
         yield last
     first = replace(last if last.before else cut.batch, words=cut.words)  # has just been called
     bare = _change_surroundings(cut.plain.make(""))
-    longer = list(_make_longer(few, cut.axes, cut.length, most, _LITTLE))[:1]
+    longer = islice(_make_longer(few, cut.axes, cut.length, most, _LITTLE), 1)
     both = _first((_surround(_follow(one, first), bare) for one in longer), accepts)
     yield from both or _lengthen(few, cut.axes, cut.length, most, first, accepts)
     yield from _change_lengths(few, most, accepts, cut.length)
@@ -331,12 +332,11 @@ def _change_surroundings(batch: Batch) -> Batch:
     """Return the batch with integers of another dtype, if it has any, under no_grad."""
     bare = replace(batch, words="under no_grad", graded=False)
     arrays: dict[Key, Array] = {}
-    named = isinstance(batch.inputs, Mapping)
-    arrays.update(batch.inputs if isinstance(batch.inputs, Mapping) else enumerate(batch.inputs))
+    arrays.update(name_inputs(batch.inputs))
     found = change_integers(arrays)
     if found is None:
         return bare
     words, made = found
-    inputs = Given(made, frozenset(), named).pack()
+    inputs = Given(made, frozenset(), isinstance(batch.inputs, Mapping)).pack()
     other = replace(batch, words=f"with {words}", inputs=inputs, other_dtype=True)
     return replace(other, words=f"{other.words} under no_grad", graded=False, parts=(other, bare))

@@ -33,16 +33,17 @@ Shown = tuple[Batch, Finding]
 """a fault, and the batch that shows it"""
 
 
-def compare_batches(runner: Runner, findings: Findings, done: Pass) -> tuple[Runner, Pass] | None:
+def compare_batches(
+    runner: Runner, findings: Findings, done: Pass, slow: bool
+) -> tuple[Runner, Pass] | None:
     """Derive further batches, compare the outputs, and add a finding for each place at fault.
 
     done: the pass on the given batch in eval mode. If its outputs differ, nothing is compared.
-    Returns the pass on the smallest batch with every module's outputs, and what ran it, where runs
-    take their time and that one agrees.
+    slow: one example does in most batches, see `takes_time`; then the pass on the smallest batch, with
+    every module's outputs, is returned with its runner, if it agrees.
     """
     if findings.at_stage("forward") or not (done.outputs_ok or findings.float32_inside):
         return None
-    slow = takes_time(runner)
     trials, judged = Trials(runner, done, keep_first=slow), list[tuple[float, list[Shown]]]()
     for batch in derive_batches(runner.inputs, trials.accepts, 1 if slow else FEW):
         judged.append(_judge(trials, batch, done, findings))

@@ -202,11 +202,12 @@ def _add_fault(
 
 def _move_to_owner(runner: Runner, finding: Finding, edit: Edit, fault: Fault) -> Finding:
     """Return a finding at the module in whose code its edit stands, where that is one around its place."""
-    owner = find_owner(runner.port, fault.place[1], edit.file, edit.line)
-    if owner is None or owner == fault.place[1] or fault.stage != "forward":
+    place = fault.place[1]
+    owner = find_owner(runner.port, place, edit.file, edit.line)
+    if owner in (None, place) or fault.stage != "forward":
         return finding
     ours = runner.pairing.find_around(owner)
-    text = f"its own code hands on another value; it reaches {fault.place[1]}: {fault.gap.words}"
+    text = f"its own code hands on another value; it reaches {place}: {fault.gap.words}"
     return replace(finding, torch_name=ours, paddle_name=owner, evidence=text, kind="own-code")
 
 

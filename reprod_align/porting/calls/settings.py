@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -29,30 +30,29 @@ _COMPUTED: Final = {
     },
 }
 """what is kept in another form"""
+_ASSIGNED: Final = r"\bself\.(\w+)\b(?:: [^=\n]+)? =[^=]"
+_BUFFER: Final = r"""register_buffer\(\s*["'](\w+)["']"""
+_REGISTERED: Final = r"""register_(?:buffer|parameter)\(\s*["'](\w+)["']"""
 
 
 @cache
 def list_settings(kind: type) -> frozenset[str]:
     """Return the attributes that a class of layers gives its layers, its methods included."""
-    found: set[str] = set(dir(kind))
-    for base in kind.__mro__[:-1]:
-        try:
-            text = inspect.getsource(base)
-        except (OSError, TypeError):
-            continue
-        found |= set(re.findall(r"\bself\.(\w+)\b(?:: [^=\n]+)? =[^=]", text))
-        found |= set(re.findall(r"""register_buffer\(\s*["'](\w+)["']""", text))
-        found |= set(re.findall(r"""register_parameter\(\s*["'](\w+)["']""", text))
-    return frozenset(found)
+    return _find_named(kind, _ASSIGNED) | _find_named(kind, _REGISTERED) | frozenset(dir(kind))
 
 
 @cache
 def _list_buffers(kind: type) -> frozenset[str]:
     """Return the buffers that a class of layers registers, or is annotated to have."""
+    return _find_named(kind, _BUFFER)
+
+
+def _find_named(kind: type, pattern: str) -> frozenset[str]:
+    """Return the names that a pattern finds in the source of a class and of its base classes."""
     found: set[str] = set()
     for base in kind.__mro__[:-1]:
-        text = inspect.getsource(base)
-        found |= set(re.findall(r"""register_buffer\(\s*["'](\w+)["']""", text))
+        with suppress(OSError, TypeError):  # a class without source says nothing
+            found |= set(re.findall(pattern, inspect.getsource(base)))
     return frozenset(found)
 
 
