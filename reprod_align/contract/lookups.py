@@ -84,7 +84,7 @@ class Lookup:
     """"port.py, line 3" """
     name: str
     use: str
-    """PART; HANDED_ON: given away as a value; COMPUTED: what is asked of it is not written down"""
+    """PART; HANDED_ON: given away as a value; COMPUTED: asked for a name that is computed"""
 
 
 def find_import_code(name: str, packages: Collection[str], own: Collection[str] = ()) -> str:
@@ -97,7 +97,7 @@ def find_import_code(name: str, packages: Collection[str], own: Collection[str] 
 
 
 def find_name_code(module: str, name: str) -> str:
-    """Return why a name may not be asked of a module of which not everything may, "" if it may."""
+    """Return why a port may not use a name of a module that is allowed in part, "" if it may."""
     root, _, rest = module.partition(".")
     if module == "os" and name not in _OS:
         return _OS_NAMES.get(name, "reads-files")

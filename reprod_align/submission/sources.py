@@ -24,7 +24,7 @@ def find_code(source: Path) -> Path | None:
 def check_sources(submission: Submission, code: Path, findings: Findings) -> None:
     """Add a fault where a file of the code has another digest than the one that a record was made with.
 
-    A file that is not there is no fault: not everything is handed in.
+    A missing file is accepted: not everything is handed in.
     """
     read = cache(digest)  # a file of weights counts in every step
     changed: dict[str, dict[str, None]] = {}

@@ -34,7 +34,7 @@ Shown = tuple[Batch, Finding]
 
 
 def compare_batches(
-    runner: Runner, findings: Findings, done: Pass, slow: bool
+    runner: Runner, findings: Findings, done: Pass, slow: bool = False
 ) -> tuple[Runner, Pass] | None:
     """Derive further batches, compare the outputs, and add a finding for each place at fault.
 

@@ -40,7 +40,7 @@ class HeldValues:
     """what made earlier faults go away"""
 
     def explain_tensor(self, fault: Fault) -> Told | None:
-        """Return what is wrong with a tensor that no weight is loaded into; None if there is none.
+        """Return what is wrong with a tensor that a module makes itself; None if nothing is found.
 
         With PyTorch's values in it the fault is gone.
         """

@@ -128,7 +128,7 @@ class LineFinder:
         return replace(lines, torch=ours, paddle=theirs, is_open=_may_be_a_mask(fault, found))
 
     def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:
-        """Return the line of a value that a module holds, with another of which the fault is gone."""
+        """Return the line of a value that a module holds, and without which the fault is gone."""
         if fault.stage == "backward" or fault.actual is None or _is_proven(found):
             return None
         if (table := self._held.explain_tensor(fault)) is not None:
