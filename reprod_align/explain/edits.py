@@ -55,6 +55,10 @@ class Site:
     """numbers, switches and texts that the reference's code or its modules hold"""
     names: Sequence[str] = ()
     """variables and attributes at hand: "x", "self.x" """
+    unread: Mapping[str, int] = field(default_factory=dict)
+    """variables that are given a value and never read -> the line that gives it"""
+    idle: Sequence[str] = ()
+    """layers that the port makes and does not call"""
     called: Sequence[str] = ()
     """what the reference calls in this function and the port does not: "self.dense" """
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -381,8 +385,17 @@ def exchange_operands(site: Site) -> Iterator[Text]:
                 for one, text in ((n, site.text(n)) for n in (node.left, node.right))
             )
             yield node, f"{right} {sign} {left}"
-    targets = [one for one in getattr(site.statement, "targets", ()) if isinstance(one, ast.Tuple)]
-    for node in chain(site.walk(ast.List, ast.Tuple, ast.Call), targets):
+    yield from _exchange_parts(site, site.walk(ast.List, ast.Tuple, ast.Call))
+
+
+def exchange_targets(site: Site) -> Iterator[Text]:
+    """What a call returns is unpacked in another order: `q, k, v = ...` for `k, q, v = ...`."""
+    targets = getattr(site.statement, "targets", ())
+    yield from _exchange_parts(site, (one for one in targets if isinstance(one, ast.Tuple)))
+
+
+def _exchange_parts(site: Site, nodes: Iterable[Any]) -> Iterator[Text]:
+    for node in nodes:
         parts = node.args if isinstance(node, ast.Call) else node.elts
         texts = [site.text(one) for one in parts]
         if not 2 <= len(parts) <= 5:
@@ -625,6 +638,24 @@ def _share(name: str, other: str) -> float:
     return len(first & second) / max(len(first | second), 1)
 
 
+def use_unread(site: Site) -> Iterator[Text]:
+    """A layer is made and never called, or a variable computed and never read: here is its place."""
+    for name in site.idle:
+        yield from ((node, f"{name}({site.text(node)})") for node in _list_values(site))
+    named = [node for node in site.walk(ast.Name) if not _is_called(site, node)]
+    for name, line in site.unread.items():
+        if site.statement.lineno > line:
+            for node in (site.value, *named):
+                yield from ((node, f"{site.text(node)} {sign} {name}") for sign in "+*")
+            yield from ((node, name) for node in named)
+
+
+def _is_called(site: Site, node: Any) -> bool:
+    """Tell whether a node is what a call calls, or what an attribute is taken of."""
+    above = next(site.code.parents(node), None)
+    return isinstance(above, ast.Attribute) or (isinstance(above, ast.Call) and above.func is node)
+
+
 def add_call(site: Site) -> Iterator[Text]:
     """A call that the reference makes here and the port does not."""
     values = [*_list_values(site)]
@@ -654,12 +685,14 @@ Row = Callable[[Site], Iterable[Text]]
 ROWS: Final[Mapping[str, Row]] = {
     "setting": set_argument,
     "reference": follow_reference,
+    "unread": use_unread,
     "missing-call": add_call,
     "missing-statement": add_statement,
     "elsewhere": follow_others,
     "number": exchange_number,
     "mask": pass_mask,
     "repeat": exchange_repeats,
+    "unpacking": exchange_targets,
     "statement-order": exchange_statements,
     "operator": exchange_operator,
     "function": exchange_function,

@@ -396,7 +396,8 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     at_hand = _list_names(code, function)
     defined = {one.name for one in code.tree.body if isinstance(one, (Function, ast.ClassDef))}
     called = _list_lacking(function, made, at_hand, {*port, *defined})
-    called += [name for name in _list_idle(code, function) if name not in called]
+    idle, unread = _list_idle(scope, region.file, code, function)
+    called += [name for name in idle if name not in called]
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
     places = dict(met)
@@ -407,7 +408,19 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
         others = [one for one in ranked if one is not first]
         missing = lacking.get(number, ())
         sites.append(
-            Site(code, statement, first, others, missing, numbers, at_hand, called, scope.settings)
+            Site(
+                code,
+                statement,
+                first,
+                others,
+                missing,
+                numbers,
+                at_hand,
+                unread,
+                idle,
+                called,
+                scope.settings,
+            )
         )
     inside = scope.place[0] == region.file
     return sorted(
@@ -473,10 +486,19 @@ def _list_lacking(
     ]
 
 
-def _list_idle(code: Code, function: Any) -> list[str]:
-    """Return the layers that the class of a method makes and calls nowhere: "self.dropout"."""
+def _list_idle(
+    scope: Scope, file: str, code: Code, function: Any
+) -> tuple[list[str], dict[str, int]]:
+    """Return what no line that ran reads: layers that the class makes ("self.norm"), and variables.
+
+    Variables come with the first line that gives them a value.
+
+    What the port leaves out of a sum or of a call is often still computed or made beside it.
+    """
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
-    nodes = [*ast.walk(owner)] if owner else []
+    lines = None if scope.lines is None else scope.lines.get(file, ())
+    inside = [*ast.walk(function)]
+    nodes = [*ast.walk(owner)] if owner else inside
     made = {
         dotted(one)
         for node in nodes
@@ -485,9 +507,16 @@ def _list_idle(code: Code, function: Any) -> list[str]:
         for one, value in _pair_elements(target, node.value)
         if isinstance(value, ast.Call)
     }
-    read = {dotted(node) for node in nodes
-            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}  # fmt: skip
-    return sorted(name for name in made - read if name.startswith("self.") and name.count(".") == 1)
+    ran = [one for one in nodes if isinstance(one, (ast.Name, ast.Attribute))
+           and (lines is None or one.lineno in lines)]  # fmt: skip
+    read = {dotted(one) for one in ran if isinstance(one.ctx, ast.Load)}
+    layers = sorted(one for one in made - read if one.startswith("self.") and one.count(".") == 1)
+    own = {id(node) for node in inside}
+    given: dict[str, int] = {}
+    for one in ran:
+        if id(one) in own and isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            given[one.id] = min(one.lineno, given.get(one.id, one.lineno))
+    return layers, {name: at for name, at in given.items() if name not in read and name != "_"}
 
 
 def _pair_elements(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:

@@ -1,10 +1,11 @@
 """The edits that are tried for a finding, the likeliest first, and the texts that they make."""
 
+import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reprod_align.explain.code import parse_code
+from reprod_align.explain.code import dotted, parse_code
 from reprod_align.explain.edits import Candidate, Site, list_candidates
 from reprod_align.explain.executed import MODULE
 from reprod_align.explain.scope import Region, Scope, list_sites
@@ -14,13 +15,12 @@ Texts = Mapping[str, str]
 SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call", "missing-statement")
-_HANDED = ("mask", "repeat")
+_HANDED = ("mask", "repeat", "unpacking", "unread")
 """what is handed on at a place may decide what differs at another one"""
-_REST = (
-    "mask", "repeat", "condition", "statement-order", "operator", "order", "function", "elsewhere",
-    "surplus", "surplus-statement", "number", "argument", "name", "missing-summand",
-)  # fmt: skip
-"""the others, those of few candidates first"""
+_FEW = ("statement-order", "operator", "function", "number", "order")
+"""rows of few candidates, which mend 1 in 3 of those mutants that the reference does not"""
+_MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
+_REST = (*_HANDED, "condition", *_FEW, *_MANY)
 _NEAR = 4  # statements
 
 
@@ -51,11 +51,11 @@ class Files:
 
 
 def list_texts(
-    files: Files, scope: Scope, texts: Texts, near_only: bool = False
+    files: Files, scope: Scope, texts: Texts, near_only: bool = False, is_sure: bool = False
 ) -> Iterator[tuple[Trial, dict[str, str]]]:
     """Yield the candidates with the texts that they make, each text once; see `list_trials`."""
     tried = set[tuple[str, int, int, str]]()
-    for trial in list_trials(files, scope, texts, near_only):
+    for trial in list_trials(files, scope, texts, near_only, is_sure):
         edit = trial.candidate.edit
         key = trial.file, edit.start, edit.end, edit.text
         if key not in tried:
@@ -64,11 +64,12 @@ def list_texts(
 
 
 def list_trials(
-    files: Files, scope: Scope, texts: Texts, near_only: bool = False
+    files: Files, scope: Scope, texts: Texts, near_only: bool = False, is_sure: bool = False
 ) -> Iterator[Trial]:
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
-    near_only: that line is known from the calls; elsewhere, what the reference says alone.
+    near_only: that line is known from the calls; elsewhere, what the reference says alone. is_sure: the
+    call at that line is proven to be the one that differs; else a condition may have led there.
     """
     known: dict[Region, list[Site]] = {}
 
@@ -84,17 +85,38 @@ def list_trials(
     levels = sorted({region.level for region in scope.regions})
     inner = [region for region in scope.regions if region.level in levels[:1]]
     every = scope.regions
+    near += [*_list_callers(scope, inner, sites_of)]
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
+    rounds += [(_LACKING + _REST, None)] if is_sure else []
     rounds += [] if near_only else [(SAID, inner)]
-    rounds += [(_HANDED, every), (("condition",), every), (_LACKING + _REST, None)]
+    rounds += [(_HANDED, every), (("condition",), inner), (_LACKING + _REST, None)]
     rounds += [(SAID, inner)] if near_only else []
-    rounds += [(_LACKING, inner), (SAID, every)]
-    rounds += [] if near_only else [((row,), inner) for row in _REST]
+    rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
+    rounds += [(SAID, every), (("condition",), every)]
+    rounds += [] if near_only else [((row,), inner) for row in _MANY]
     rounds += [(_LACKING, every)]
     rounds += [] if near_only else [(_REST, every)]
     for rows, regions in rounds:
         for region, site in near if regions is None else _list_open(regions, sites_of):
             yield from (Trial(region.file, one) for one in list_candidates(site, rows))
+
+
+def _list_callers(
+    scope: Scope, regions: Sequence[Region], sites_of: Callable[[Region], list[Site]]
+) -> Iterator[tuple[Region, Site]]:
+    """Yield the statements that call the function in which the finding's line stands.
+
+    What it is called with may be what differs there: operands in another order, another switch.
+    """
+    first = regions[0] if regions else None
+    if first is None or first.file != scope.place[0]:
+        return
+    name = first.name.rpartition(".")[2]
+    for region in regions[1:]:
+        for site in sites_of(region):
+            calls = (dotted(one.func).rpartition(".")[2] for one in site.walk(ast.Call))
+            if name in calls:
+                yield region, site
 
 
 def _list_open(

@@ -11,6 +11,7 @@ from types import FunctionType
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL
 from reprod_align.alignment.judge import Pair, judge
+from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
 from reprod_align.explain.overlay import NotAppliedError, list_live_functions, overlaid
@@ -40,6 +41,8 @@ class Bench:
     """whether the models' own requests for float32 are answered with float64"""
     make_given: MakeGiven | None = None
     """makes PyTorch's side and the inputs anew, which no edit may change; None: they are as they are"""
+    homes: Collection[str] | None = None
+    """the files that define the port's composite modules as it came; None: any may"""
     live: Sequence[FunctionType] = ()
     """the functions of the port that exist before it is made anew"""
     files: Files = field(default_factory=Files)
@@ -68,6 +71,8 @@ class Bench:
         try:
             with self.port_with(texts) as port, warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                if self.homes is not None and not list_homes(port) <= {*self.homes}:
+                    return Outcome(error="another implementation takes the place of the port's own")
                 return _read_outcome(self._judge(port, self.inputs if inputs is None else inputs))
         except (NotAppliedError, ModelFailure, ReprodError) as error:
             return Outcome(error=str(error))
@@ -97,6 +102,18 @@ class Bench:
             return compare_sides(
                 self.reference, port, self.inputs, self.steps, self.name_map, self.copy_weights
             )
+
+
+def list_homes(port: LocalSide) -> frozenset[str]:
+    """Return the files that define the classes of a port's modules with modules of their own.
+
+    An edit that makes another implementation of the model agrees with the reference and mends nothing.
+    """
+    modules = dict(port.fw.modules(port.model))
+    composites = {type(modules[name]) for name in map(parent, modules) if name in modules}
+    forwards = (getattr(one.forward, "__code__", None) for one in composites)
+    files = {made.co_filename for made in forwards if made is not None}
+    return frozenset(filter(port.holds, files))
 
 
 @dataclass(frozen=True)

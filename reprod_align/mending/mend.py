@@ -9,7 +9,7 @@ from reprod_align.base.progress import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
 from reprod_align.explain.trials import Trial
-from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome
+from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
 from reprod_align.mending.patch import make_patch
 from reprod_align.mending.proof import Proof, list_seen, prove
 from reprod_align.mending.result import Mend, Mended
@@ -59,7 +59,16 @@ def mend_port(
     port = make_port()
     check_arguments(steps, name_map, copy_weights, None, reference, port)
     given = make_given or (lambda: (reference, inputs))
-    bench = Bench(reference, make_port, inputs, steps, name_map, copy_weights, make_given=given)
+    bench = Bench(
+        reference,
+        make_port,
+        inputs,
+        steps,
+        name_map,
+        copy_weights,
+        make_given=given,
+        homes=list_homes(port),
+    )
     tell("judging the port")
     first = bench.judge_fully({})
     if first.passed:

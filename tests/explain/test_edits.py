@@ -35,7 +35,10 @@ CASES = {
     "order of operands": ("y = a - b", "", {}, "order", "y = b - a"),
     "order of axes": ("y = x.transpose([0, 1, 2])", "", {}, "order", "y = x.transpose([0, 2, 1])"),
     "order of arguments": ("y = f(a, b, c=1)", "", {}, "order", "y = f(b, a, c=1)"),
-    "order of what is assigned": ("k, q = f(x)", "", {}, "order", "q, k = f(x)"),
+    "order of what is assigned": ("k, q = f(x)", "", {}, "unpacking", "q, k = f(x)"),
+    "a layer that is made and not called": (
+        "y = f(x)", "", {"idle": ["self.drop"]}, "unread", "y = self.drop(f(x))"),
+    "a variable that is not read": ("\ny = x", "", {"unread": {"b": 1}}, "unread", "y = x + b"),
     "condition": ("if a < b: pass", "", {}, "condition", "if a >= b: pass"),
     "condition, turned round": ("if a: pass", "", {}, "condition", "if not a: pass"),
     "condition, one branch": ("y = a if c else b", "", {}, "condition", "y = b"),

@@ -108,6 +108,7 @@ def test_the_code_of_a_module_without_a_counterpart_may_be_edited_too(
     region = next(one for one in scope.regions if one.name == "Words.forward")
     (site,) = list_sites(scope, region, Code(PORT))
     assert "self.drop" in site.called and "self.table" not in site.called
+    assert site.idle == ["self.drop"]
 
 
 def ast_text(node: object) -> str:

@@ -61,3 +61,51 @@ def test_an_edit_is_made_in_the_text_that_others_have_made(tmp_path: Path) -> No
     assert texts == files.apply(earlier, trial)
     assert "x * 3" in texts[str(path)]
     assert Code(files.loaded[str(path)]).text == PORT
+
+
+CALLED = """\
+import paddle
+
+
+def mix(q, k):
+    return q @ k
+
+
+def forward(x, mask):
+    place = x + 1
+    if mask is None:
+        mask = x
+    y = mix(x, mask)
+    z = y * 2
+    return z
+"""
+
+
+def list_called(tmp_path: Path, is_sure: bool = False) -> list[tuple[str, int, str]]:
+    """Return the kind, the line and the text of what is tried for a finding at line 5, where `mix` is."""
+    path = tmp_path / "port.py"
+    path.write_text(CALLED)
+    regions = [Region(str(path), name) for name in ("mix", "forward")]
+    scope = Scope(regions, (str(path), 5), {}, [])
+    made = list_texts(Files(), scope, {}, is_sure=is_sure)
+    return [
+        (trial.candidate.kind, trial.candidate.line, trial.candidate.after) for trial, _ in made
+    ]
+
+
+def test_the_calls_of_the_function_at_fault_are_near_it(tmp_path: Path) -> None:
+    tried = list_called(tmp_path)
+    assert tried.index(("order", 12, "mix(mask, x)")) < tried.index(("number", 13, "1"))
+
+
+def test_where_the_call_is_sure_it_comes_before_conditions_elsewhere(tmp_path: Path) -> None:
+    condition, near = ("condition", 10, "mask is not None"), ("order", 5, "k @ q")
+    tried, sure = list_called(tmp_path), list_called(tmp_path, is_sure=True)
+    assert tried.index(condition) < tried.index(near) and sure.index(near) < sure.index(condition)
+
+
+def test_a_variable_that_is_never_read_is_tried_early_and_after_it_is_made(tmp_path: Path) -> None:
+    tried = list_called(tmp_path)
+    lines = {line for kind, line, _ in tried if kind == "unread"}
+    assert lines == {10, 11, 12, 13, 14}
+    assert tried.index(("unread", 13, "y * 2 + place")) < tried.index(("order", 5, "k @ q"))

@@ -1,9 +1,13 @@
 """The judge of a text: which places differ with it, and whether that is progress."""
 
+from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
-from reprod_align.mending.bench import Outcome
+from reprod_align.mending.bench import Outcome, list_homes
 from tests.mending.pairs import open_bench, write_pair
+
+import pytest
 
 NORM = ("forward", "norm", "its output")
 MODEL = ("forward", "the model", "the value it hands to out")
@@ -27,6 +31,39 @@ def test_a_text_is_judged_and_the_files_stay(tmp_path: Path) -> None:
         assert not bench.judge({str(path): "def (:"}).ran
         assert bench.judge({}).faults and bench.seconds > 0
     assert path.read_text() == before
+
+
+CHOICE = """
+def paddle_model():
+    from port_faulty import Net
+    from port_right import Net as Other
+
+    return (Net or Other)()
+
+
+def inputs"""
+
+
+def test_another_implementation_in_the_ports_place_mends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One word of the pair's own file chooses a port that is right: it would be no repair."""
+    monkeypatch.syspath_prepend(tmp_path)
+    path = write_pair(tmp_path)
+    head, _, rest = path.read_text().partition("\ndef paddle_model():\n")
+    right = dedent(rest.partition("\n    return Net()")[0])
+    (tmp_path / "port_right.py").write_text(right)
+    (tmp_path / "port_faulty.py").write_text(right.replace("paddle.tanh", "F.sigmoid"))
+    path.write_text(head + CHOICE + rest.partition("def inputs")[2])
+    with open_bench(path) as bench:
+        port = bench.make_port()
+        assert list_homes(port) == {str(tmp_path / "port_faulty.py")}
+        chosen = {str(path): bench.files.read(str(path), {}).replace("Net or", "Net and")}
+        assert bench.judge(chosen).passed  # anything may be chosen
+        kept = replace(bench, homes=list_homes(port))
+        assert not kept.judge(chosen).ran and kept.judge({}).ran
+        mended = {str(tmp_path / "port_faulty.py"): right}
+        assert bench.files.read(*mended, {}) and kept.judge(mended).passed
 
 
 def test_progress_is_a_fault_that_is_gone_and_none_that_is_new() -> None:

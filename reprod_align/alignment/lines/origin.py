@@ -4,6 +4,7 @@ That is where a constant of the call was set, where the function that it calls w
 value was passed on that should have been changed.
 """
 
+import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -76,8 +77,22 @@ def _find_maker(operation: Operation) -> SourceLine | None:
     source = operation.source
     if not operation.called.startswith("self.") and not operation.called.isidentifier():
         return None
+    if _is_set_in_call(operation):
+        return None
     place = find_assignment(source.file, source.line, operation.called)
     return None if place is None else replace(place, expression=source.expression)
+
+
+def _is_set_in_call(operation: Operation) -> bool:
+    """Tell whether a call writes out an argument beside its tensors, as `self.act(x, approximate=True)`."""
+    try:
+        call = ast.parse(operation.source.expression, mode="eval").body
+    except SyntaxError:
+        return False
+    given = (
+        [*call.args, *(one.value for one in call.keywords)] if isinstance(call, ast.Call) else []
+    )
+    return any(isinstance(one, ast.Constant) and one.value is not None for one in given)
 
 
 def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:

@@ -271,9 +271,9 @@ class _Search:
         return self._taken[operation]
 
     def _take_the_same(self, ours: Operation, theirs: Operation) -> bool:
-        """Tell whether two calls take the same values, all of them."""
+        """Tell whether two calls take the same values in the same order, in whatever shapes."""
         taken = self._taken_by(ours)
-        return len(ours.inputs) == len(theirs.inputs) and all(map(taken.find_equal, theirs.inputs))
+        return len(ours.inputs) == len(theirs.inputs) and all(map(taken.knows_order, theirs.inputs))
 
     def _find_exchanged(
         self, ours: Operation, theirs: Operation

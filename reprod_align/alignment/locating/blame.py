@@ -185,7 +185,8 @@ def _add_fault(
     )
     if not (findings.places_only or pairing.settings_differ(ours, theirs)):
         finding = findings.report.findings[-1]
-        edit = experiment.explain(finding, first, bool(lines.words or lines.cause or lines.remedy))
+        told = bool(lines.words or lines.cause or lines.remedy)
+        edit = experiment.explain(finding, first, told, lines.is_sure)
         if lines.is_proven and edit is not None and edit.kind != "reference":
             return  # two changes make the fault go away: that of what a module holds says more
         if edit is not None:

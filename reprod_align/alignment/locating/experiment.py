@@ -28,8 +28,8 @@ from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
-_MOST_RUNS = 600  # for one fault
-_MOST_SECONDS = 8.0  # of processors, for all faults of a pass: a busy machine does not use them up
+_MOST_RUNS = 1000  # for one fault
+_MOST_SECONDS = 12.0  # of processors, for all faults of a pass: a busy machine does not use them up
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
 _SLOWER = 20.0  # times a run of the port as it is
@@ -61,10 +61,11 @@ class Experiment:
         if reference is not None and port is not None:
             self.runner = replace(self.runner, reference=reference, port=port)
 
-    def explain(self, finding: Finding, fault: Fault, is_known: bool) -> Edit | None:
+    def explain(self, finding: Finding, fault: Fault, is_known: bool, is_sure: bool) -> Edit | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
         is_known: the calls have told the line; elsewhere only what the reference says is tried.
+        is_sure: they have told the call that differs.
         """
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
@@ -73,7 +74,9 @@ class Experiment:
             return None
         began = time.process_time()
         try:
-            trial = self._search(finding, fault.shown or fault, reference, port, is_known)
+            trial = self._search(
+                finding, fault.shown or fault, reference, port, (is_known, is_sure)
+            )
         finally:
             self.spent += time.process_time() - began
         self.in_vain += trial is None
@@ -86,7 +89,12 @@ class Experiment:
         )
 
     def _search(
-        self, finding: Finding, fault: Fault, reference: LocalSide, port: LocalSide, is_known: bool
+        self,
+        finding: Finding,
+        fault: Fault,
+        reference: LocalSide,
+        port: LocalSide,
+        near: tuple[bool, bool],
     ) -> Trial | None:
         scope = find_scope(
             finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
@@ -104,7 +112,7 @@ class Experiment:
         if _key(fault) not in known:
             return None  # it shows in other runs alone
         patience = max(_PATIENCE, _SLOWER * seconds)
-        tried = self._try_all(scope, fault, port, known, is_known, patience)
+        tried = self._try_all(scope, fault, port, known, near, patience)
         for (_, answer), trial in tried:
             mends, seconds = answer or (False, patience)
             self.spent += seconds
@@ -122,16 +130,14 @@ class Experiment:
         fault: Fault,
         port: LocalSide,
         known: Collection[_Key],
-        is_known: bool,
+        near: tuple[bool, bool],
         patience: float,
     ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
         """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
-            return islice(
-                chain(self.found, list_texts(self.files, scope, {}, is_known)), _MOST_RUNS
-            )
+            return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), _MOST_RUNS)
 
         def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
             began = time.process_time()

@@ -50,6 +50,8 @@ class Lines:
     """what made the fault go away, where it is more than the difference of the two lines"""
     is_open: bool = False
     """whether a mask that the calls take, made elsewhere, may be what differs"""
+    is_sure: bool = False
+    """whether the two lines are of calls that stand for each other"""
     is_proven: bool = False
     """whether a run in which it is changed has shown that the fault is gone"""
 
@@ -305,7 +307,9 @@ def make_lines(found: Difference, relative: float) -> Lines:
     relative: how far equal values may be apart.
     """
     ours, theirs = find_origin(found)
-    return Lines(ours, theirs, describe_difference(found), explain_calls(found, relative))
+    sure = found.how == "call" and found.is_sure
+    words, cause = describe_difference(found), explain_calls(found, relative)
+    return Lines(ours, theirs, words, cause, is_sure=sure)
 
 
 def _is_proven(found: Difference | None) -> bool:

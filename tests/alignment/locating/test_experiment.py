@@ -8,6 +8,8 @@ from types import ModuleType
 from reprod_align import align
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.locating import experiment
+from reprod_align.explain.code import Code
+from reprod_align.explain.code import Edit as Span
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.sides import paddle_side, torch_side
 
@@ -17,6 +19,22 @@ import pytest
 REFERENCE = """\
 import torch
 from torch import nn
+
+
+class Gelu(nn.Module):
+    def forward(self, x):
+        inner = (2 / torch.pi) ** 0.5 * (x + 0.044715 * x**3)
+        return 0.5 * x * (1 + torch.tanh(inner))
+
+
+class Chosen(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.act = Gelu()
+
+    def forward(self, x):
+        return self.two(self.act(self.one(x)))
 
 
 class Net(nn.Module):
@@ -55,7 +73,26 @@ class Net(nn.Layer):
         h = self.mix(h) + x
         return self.two(h)
 """
+CHOSEN = """\
+from paddle import nn
+from paddle.nn import functional as F
+
+
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.act = F.gelu
+
+    def forward(self, x):
+        return self.two(self.act(self.one(x), approximate=True))
+"""
 FAULTS = {
+    "an argument of a function that the constructor chooses": (
+        "approximate=True",
+        "approximate=False",
+        12,
+    ),
     "a function and a factor in one": ("scores / 6**0.5", "(scores * scores) / 6**0.5", 14),
     "a summand": ("self.mix(h) + x", "self.mix(h) + x + x * x", 18),
     "a gradient that is cut": ("self.mix(h) + x", "self.mix(h).detach() + x", 18),
@@ -75,10 +112,12 @@ def load(path: Path, text: str) -> ModuleType:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_edit_that_mends_is_named_at_its_line(fault: str, tmp_path: Path) -> None:
     right, wrong, line = FAULTS[fault]
-    reference = load(tmp_path / "experiment_reference.py", REFERENCE)
-    port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
+    text, name = (PORT, "Net") if right in PORT else (CHOSEN, "Chosen")
+    assert text.count(right) == 1
+    made = getattr(load(tmp_path / "experiment_reference.py", REFERENCE), name)()
+    port = load(tmp_path / "experiment_port.py", text.replace(right, wrong))
     x = np.random.default_rng(0).normal(size=(2, 5, 6))
-    report = align(reference.Net(), port.Net(), {"x": x})
+    report = align(made, port.Net(), {"x": x})
     edit = report.findings[0].edit
     assert edit is not None
     assert (edit.file, edit.line, edit.level) == (
@@ -86,14 +125,17 @@ def test_the_edit_that_mends_is_named_at_its_line(fault: str, tmp_path: Path) ->
         line,
         "tried",
     )
-    text = PORT.replace(right, wrong).splitlines()[line - 1]
-    assert edit.before in text
+    assert edit.before in text.replace(right, wrong).splitlines()[line - 1]
     assert report.findings[0].paddle_line == f"{edit.file}:{line}"
     assert str(edit) in report.summary()
-    assert (tmp_path / "experiment_port.py").read_text() == PORT.replace(right, wrong)
-    mended = load(tmp_path / "experiment_mended.py", (tmp_path / "experiment_port.py").read_text()
-                  .replace(edit.before, edit.after))  # fmt: skip
-    assert align(reference.Net(), mended.Net(), {"x": x}).passed
+    assert (tmp_path / "experiment_port.py").read_text() == text.replace(right, wrong)
+    code = Code((tmp_path / "experiment_port.py").read_text())
+    start, end = (
+        code.offset(edit.line, edit.column),
+        code.offset(edit.last_line, edit.last_column),
+    )
+    mended = load(tmp_path / "experiment_mended.py", code.splice([Span(start, end, edit.after)]))
+    assert align(made, mended.Net(), {"x": x}).passed
 
 
 def test_sides_that_announce_their_work_are_given_edits_too(tmp_path: Path) -> None:
