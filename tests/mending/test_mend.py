@@ -62,3 +62,56 @@ def test_code_without_a_file_is_left_and_said(tmp_path: Path) -> None:
     found = mend(path)
     assert not found.passed and found.edits == () and found.left
     assert "no source that can be edited" in found.summary()
+
+
+DROPPED = """
+import numpy as np
+
+
+def torch_model():
+    import torch
+    from torch import nn
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.out = nn.Linear(6, 6), nn.Linear(6, 6)
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x):
+            h = self.drop(self.words(x) + x.cumsum(1))
+            return self.out(h)
+
+    return Net()
+
+
+def paddle_model():
+    from paddle import nn
+
+    class Net(nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.words, self.out = nn.Linear(6, 6), nn.Linear(6, 6)
+            self.drop = nn.Dropout(0.5)
+
+        def forward(self, x):
+            words = self.words(x)
+            places = x.cumsum(1)
+            h = words
+            h = self.drop(h)
+            return self.out(h)
+
+    return Net()
+
+
+def inputs():
+    return {"x": np.random.default_rng(0).normal(size=(3, 5, 6))}
+"""
+
+
+def test_a_summand_is_put_before_the_dropout(tmp_path: Path) -> None:
+    """Behind it, eval mode agrees too."""
+    path = tmp_path / "pair_dropped.py"
+    path.write_text(DROPPED)
+    found = mend(path)
+    assert found.passed and found.proof.level == "safe", found.summary()
