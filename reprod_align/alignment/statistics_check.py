@@ -6,6 +6,7 @@ the momentum as a float32: 0.9 becomes 0.899999976, in float64 too.
 
 from reprod_align.alignment.comparing import LAYER_ROUNDING
 from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.locating.fault import FLOOR
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import parent
@@ -44,13 +45,14 @@ def _compare(
     if expected.shape == runner.weights[name].shape:  # a call may put another one in its place
         expected = pair.to_paddle({name: expected})[pair.paddle[0]]
     found = gap(expected, actual)
-    own = _faithful_value(name, runner.weights[name], reference, runner.pairing.torch)
-    if found.ok or own is None:
+    made = _faithful_value(name, runner.weights[name], reference, runner.pairing.torch)
+    if found.ok or made is None:
         return found
-    if gap(own, actual).ok and name.endswith("var"):
+    own, floor = made
+    if gap(own, actual, floor=floor).ok and name.endswith("var"):
         findings.remark("Paddle's batch norm keeps the biased running variance where "
                         "PyTorch keeps the unbiased one: a faithful port differs there")  # fmt: skip
-    return gap(own, actual)
+    return gap(own, actual, floor=floor)
 
 
 def _table_rounding(runner: Runner, pair: TensorPair, reference: Trace, port: Trace) -> float:
@@ -81,10 +83,13 @@ def _add(
         findings.add("forward", *owner, text, found, kind="running-statistics")
 
 
-def _faithful_value(name: str, before: Array, reference: Trace, info: ModelInfo) -> Array | None:
+def _faithful_value(
+    name: str, before: Array, reference: Trace, info: ModelInfo
+) -> tuple[Array, float] | None:
     """Return what Paddle's layer holds after the step in which PyTorch's started from `before`, (C,).
 
-    name: of PyTorch's buffer. None for any other buffer, or where the step is not known (a
+    Also what rounding leaves of a mean that should be zero, of values that are not. name: of PyTorch's
+    buffer. None for any other buffer, or where the step is not known (a
     cumulative average, inputs that were not kept).
     """
     owner, _, role = name.rpartition(".")
@@ -93,7 +98,7 @@ def _faithful_value(name: str, before: Array, reference: Trace, info: ModelInfo)
     if role not in ("running_mean", "running_var") or not momentum or not calls:
         return None
     keep = float(np.float32(1 - momentum))
-    statistic = before
+    statistic, floor = before, 0.0
     for call in calls:
         if not call.inputs:
             return None
@@ -101,4 +106,6 @@ def _faithful_value(name: str, before: Array, reference: Trace, info: ModelInfo)
         axes = tuple(axis for axis in range(values.ndim) if axis != 1)
         batch = values.mean(axes) if role == "running_mean" else values.var(axes)
         statistic = keep * statistic + (1 - keep) * batch
-    return statistic
+        largest = float(np.abs(values).max(initial=0.0))
+        floor += (1 - keep) * FLOOR * (largest if role == "running_mean" else largest**2)
+    return statistic, floor

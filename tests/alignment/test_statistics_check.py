@@ -1,5 +1,6 @@
 """Running statistics after one step in train mode."""
 
+from reprod_align import align
 from reprod_align.alignment.statistics_check import compare_statistics
 from tests.alignment.small import PaddleNet, TorchNet, at_work, messages
 
@@ -94,3 +95,33 @@ def test_a_buffer_that_a_call_replaces_by_one_of_another_shape_is_compared(value
         reference, port = runner.run_reference(True), runner.run_port(True, "all")
         compare_statistics(runner, findings, reference, port)
     assert ["table differs" in text for text in messages(findings)] == [True] * (value != 1.0)
+
+
+@pytest.mark.parametrize(("shift", "faithful"), [(0.0, True), (1e-6, False)])
+def test_what_rounding_leaves_of_a_mean_of_zero_is_no_fault(shift: float, faithful: bool) -> None:
+    """A projection of what a batch norm has centred: its mean is zero, but for the sums' order."""
+    torch.manual_seed(0)
+    ours = torch.nn.Sequential(
+        torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 5, bias=False), torch.nn.BatchNorm1d(5)
+    )
+    theirs = paddle.nn.Sequential(
+        paddle.nn.BatchNorm1D(6), paddle.nn.Linear(6, 5, bias_attr=False), Shifted(5, shift)
+    )
+    x = np.random.default_rng(0).normal(3.0, 2.0, (64, 6))
+    report = align(ours, theirs, (x,))
+    found = [one for one in report.checks if "running statistics" in one.what]
+    assert [one.passed for one in found] == [faithful]
+
+
+class Shifted(paddle.nn.BatchNorm1D):
+    """Moves its running mean by more than the batch does."""
+
+    def __init__(self, features: int, shift: float) -> None:
+        super().__init__(features)
+        self._shift = shift
+
+    def forward(self, x):
+        y = super().forward(x)
+        if self.training and self._shift:
+            self._mean.set_value(self._mean + self._shift)
+        return y
