@@ -15,12 +15,12 @@ Texts = Mapping[str, str]
 SAID = ("setting", "reference")
 """the rows that say what the reference says: of 73 mutants, 9 in 10 edits that mend are theirs"""
 _LACKING = ("missing-call", "missing-statement")
-_HANDED = ("mask", "repeat", "unpacking", "unread")
+_HANDED = ("mask", "repeat", "unpacking")
 """what is handed on at a place may decide what differs at another one"""
 _FEW = ("statement-order", "operator", "function", "number", "order")
 """rows of few candidates, which mend 1 in 3 of those mutants that the reference does not"""
 _MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
-_REST = (*_HANDED, "condition", *_FEW, *_MANY)
+_REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
 _NEAR = 4  # statements
 
 
@@ -89,7 +89,7 @@ def list_trials(
     rounds: list[tuple[Sequence[str], Sequence[Region] | None]] = [(SAID, None)]
     rounds += [(_LACKING + _REST, None)] if is_sure else []
     rounds += [] if near_only else [(SAID, inner)]
-    rounds += [(_HANDED, every), (("condition",), inner), (_LACKING + _REST, None)]
+    rounds += [(_HANDED, every), (("unread", "condition"), inner), (_LACKING + _REST, None)]
     rounds += [(SAID, inner)] if near_only else []
     rounds += [(_LACKING, inner), *(((row,), inner) for row in _FEW)]
     rounds += [(SAID, every), (("condition",), every)]
