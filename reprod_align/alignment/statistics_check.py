@@ -88,9 +88,9 @@ def _faithful_value(
 ) -> tuple[Array, float] | None:
     """Return what Paddle's layer holds after the step in which PyTorch's started from `before`, (C,).
 
-    Also what rounding leaves of a mean that should be zero, of values that are not. name: of PyTorch's
-    buffer. None for any other buffer, or where the step is not known (a
-    cumulative average, inputs that were not kept).
+    Beside it stands what rounding can leave of it where the values of a mean cancel. name: of PyTorch's
+    buffer. None for any other buffer, or where the step is not known (a cumulative average, inputs that
+    were not kept).
     """
     owner, _, role = name.rpartition(".")
     momentum = info.modules[owner].values.get("momentum")
@@ -106,6 +106,6 @@ def _faithful_value(
         axes = tuple(axis for axis in range(values.ndim) if axis != 1)
         batch = values.mean(axes) if role == "running_mean" else values.var(axes)
         statistic = keep * statistic + (1 - keep) * batch
-        largest = float(np.abs(values).max(initial=0.0))
-        floor += (1 - keep) * FLOOR * (largest if role == "running_mean" else largest**2)
+        if role == "running_mean":  # squares do not cancel
+            floor += (1 - keep) * FLOOR * float(np.abs(values).max(initial=0.0))
     return statistic, floor

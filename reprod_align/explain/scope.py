@@ -415,12 +415,12 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 others,
                 missing,
                 numbers,
-                at_hand,
-                unread,
-                idle,
-                called,
-                scope.settings,
-            )
+                names=at_hand,
+                unread=unread,
+                idle=idle,
+                called=called,
+                settings=scope.settings,
+            )  # fmt: skip
         )
     inside = scope.place[0] == region.file
     return sorted(
@@ -491,9 +491,8 @@ def _list_idle(
 ) -> tuple[list[str], dict[str, int]]:
     """Return what no line that ran reads: layers that the class makes ("self.norm"), and variables.
 
-    Variables come with the first line that gives them a value.
-
-    What the port leaves out of a sum or of a call is often still computed or made beside it.
+    Variables come with the first line that gives them a value. What the port leaves out of a sum or of
+    a call is often still computed or made beside it.
     """
     owner = next((one for one in code.parents(function) if isinstance(one, ast.ClassDef)), None)
     lines = None if scope.lines is None else scope.lines.get(file, ())

@@ -18,7 +18,7 @@ _LACKING = ("missing-call", "missing-statement")
 _HANDED = ("mask", "repeat", "unpacking")
 """what is handed on at a place may decide what differs at another one"""
 _FEW = ("statement-order", "operator", "function", "number", "order")
-"""rows of few candidates, which mend 1 in 3 of those mutants that the reference does not"""
+"""rows of few candidates for a statement: they are tried before those of many"""
 _MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
 _REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
 _NEAR = 4  # statements
@@ -68,7 +68,8 @@ def list_trials(
 ) -> Iterator[Trial]:
     """Yield the candidates of all regions, what the reference says first, near the finding's line first.
 
-    near_only: that line is known from the calls; elsewhere, what the reference says alone. is_sure: the
+    near_only: that line is known from the calls; elsewhere only what the reference says and the rows of
+    few candidates are tried. is_sure: the
     call at that line is proven to be the one that differs; else a condition may have led there.
     """
     known: dict[Region, list[Site]] = {}

@@ -62,6 +62,7 @@ def find_edit(
         if answer is not None:
             trial, outcome, spent = answer
             if outcome.mends(before, fault, mended) and _holds(bench, texts, trial, fault, seen):
+                # train mode was not judged before: what differs there may be this edit's doing
                 if outcome.passed or not outcome.agrees_in_eval or before.agrees_in_eval:
                     return trial, outcome
                 if first is None:

@@ -1,6 +1,7 @@
 """What is tried for a finding, and in which order."""
 
 import ast
+from collections.abc import Collection
 from pathlib import Path
 
 from reprod_align.explain.code import Code
@@ -81,12 +82,14 @@ def forward(x, mask):
 """
 
 
-def list_called(tmp_path: Path, is_sure: bool = False) -> list[tuple[str, int, str]]:
+def list_called(
+    tmp_path: Path, is_sure: bool = False, lines: Collection[int] | None = None
+) -> list[tuple[str, int, str]]:
     """Return the kind, the line and the text of what is tried for a finding at line 5, where `mix` is."""
     path = tmp_path / "port.py"
     path.write_text(CALLED)
     regions = [Region(str(path), name) for name in ("mix", "forward")]
-    scope = Scope(regions, (str(path), 5), {}, [])
+    scope = Scope(regions, (str(path), 5), {}, [], None if lines is None else {str(path): lines})
     made = list_texts(Files(), scope, {}, is_sure=is_sure)
     return [
         (trial.candidate.kind, trial.candidate.line, trial.candidate.after) for trial, _ in made
@@ -109,3 +112,9 @@ def test_a_variable_that_is_never_read_is_tried_early_and_after_it_is_made(tmp_p
     lines = {line for kind, line, _ in tried if kind == "unread"}
     assert lines == {10, 11, 12, 13, 14}
     assert tried.index(("unread", 13, "y * 2 + place")) < tried.index(("order", 5, "k @ q"))
+
+
+def test_a_variable_that_no_line_reads_that_ran_is_unread(tmp_path: Path) -> None:
+    wanted = ("unread", 14, "z + y")
+    assert wanted in list_called(tmp_path, lines={5, 9, 12, 14})
+    assert wanted not in list_called(tmp_path, lines={5, 9, 12, 13, 14})

@@ -63,7 +63,8 @@ def test_another_implementation_in_the_ports_place_mends_nothing(
         kept = replace(bench, homes=list_homes(port))
         assert not kept.judge(chosen).ran and kept.judge({}).ran
         mended = {str(tmp_path / "port_faulty.py"): right}
-        assert bench.files.read(*mended, {}) and kept.judge(mended).passed
+        bench.files.read(str(tmp_path / "port_faulty.py"), {})
+        assert kept.judge(mended).passed
 
 
 def test_progress_is_a_fault_that_is_gone_and_none_that_is_new() -> None:

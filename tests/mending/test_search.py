@@ -1,11 +1,17 @@
 """The search: candidates near the finding first, each text once, and the edit that mends."""
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from reprod_align.explain.scope import Sources, find_scope
+from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import list_trials
+from reprod_align.mending import search
+from reprod_align.mending.bench import Outcome
 from reprod_align.mending.search import find_edit
 from tests.mending.pairs import FAULTS, open_bench, write_pair
+
+import pytest
 
 
 def test_the_edit_is_found_and_what_is_left_is_told(tmp_path: Path) -> None:
@@ -23,3 +29,23 @@ def test_the_edit_is_found_and_what_is_left_is_told(tmp_path: Path) -> None:
     assert found[1].passed
     right, wrong = FAULTS["an axis"]
     assert after == path.read_text().replace(wrong, right)
+
+
+def test_an_edit_with_which_train_mode_agrees_too_goes_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A summand behind a dropout mends eval mode; the one before it mends both."""
+    fault, late = ("forward", "net", "its output"), ("forward", "drop", "its output")
+    behind = Outcome(False, True, {late: 0.1}, agrees_in_eval=True)
+    answers = [("behind", behind, 0.0), ("before", Outcome(True, True), 0.0)]
+    monkeypatch.setattr(search, "make_probe", lambda *given: None)
+    monkeypatch.setattr(search, "_holds", lambda *given: True)
+
+    def find(given: list[Any]) -> Any:
+        monkeypatch.setattr(search, "try_in_order", lambda *rest: enumerate(given))
+        bench: Any = SimpleNamespace(seconds=0.0, use_one_thread=None)
+        return search.find_edit(bench, {}, Scope([], ("", 0), {}, []), fault, before, [])
+
+    before = Outcome(False, True, {fault: 0.1})
+    assert find(answers)[0] == "before"
+    assert find(answers[:1])[0] == "behind"

@@ -28,7 +28,7 @@ from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
-_MOST_RUNS = 1000  # for one fault
+_MOST_RUNS = 1000  # for one fault: the edit of a mutant that was missed at 600 stood at 660
 _MOST_SECONDS = 12.0  # of processors, for all faults of a pass: a busy machine does not use them up
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
@@ -64,7 +64,7 @@ class Experiment:
     def explain(self, finding: Finding, fault: Fault, is_known: bool, is_sure: bool) -> Edit | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
-        is_known: the calls have told the line; elsewhere only what the reference says is tried.
+        is_known: the calls have told the line: the edits near it are tried, elsewhere those of fewer kinds.
         is_sure: they have told the call that differs.
         """
         reference, port = self.runner.reference, self.runner.port
@@ -96,6 +96,7 @@ class Experiment:
         port: LocalSide,
         near: tuple[bool, bool],
     ) -> Trial | None:
+        """near: is_known and is_sure, as `list_texts` takes them."""
         scope = find_scope(
             finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
         )
