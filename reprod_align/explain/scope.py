@@ -420,7 +420,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 idle=idle,
                 called=called,
                 settings=scope.settings,
-            )  # fmt: skip
+            )
         )
     inside = scope.place[0] == region.file
     return sorted(
