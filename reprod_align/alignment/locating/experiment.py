@@ -28,8 +28,12 @@ from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.report import Edit, Finding
 
-_MOST_RUNS = 1000  # for one fault: the edit of a mutant that was missed at 600 stood at 660
-_MOST_SECONDS = 12.0  # of processors, for all faults of a pass: a busy machine does not use them up
+_MOST_RUNS = (
+    1000  # for all faults of a pass: the edit of a mutant that was missed at 600 stood at 660
+)
+_MOST_SECONDS = (
+    30.0  # of processors, for those: a tiny model's 1,000 take 13, on a slow machine twice that
+)
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _PATIENCE = 10.0  # seconds for one run, at least
 _SLOWER = 20.0  # times a run of the port as it is
@@ -53,6 +57,7 @@ class Experiment:
     found: list[tuple[Trial, dict[str, str]]] = field(default_factory=list)
     """edits that mend a fault, and the texts that they make"""
     in_vain: int = 0
+    runs: int = 0
     spent: float = 0.0
 
     def __post_init__(self) -> None:
@@ -70,7 +75,7 @@ class Experiment:
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
             return None  # the code is in another process
-        if self.in_vain >= _IN_VAIN or self.spent >= _MOST_SECONDS:
+        if self.in_vain >= _IN_VAIN or self.runs >= _MOST_RUNS or self.spent >= _MOST_SECONDS:
             return None
         began = time.process_time()
         try:
@@ -116,6 +121,7 @@ class Experiment:
         tried = self._try_all(scope, fault, port, known, near, patience)
         for (_, answer), trial in tried:
             mends, seconds = answer or (False, patience)
+            self.runs += 1
             self.spent += seconds
             if mends:
                 if trial not in self.found:
@@ -136,9 +142,10 @@ class Experiment:
     ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
         """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
+        most = _MOST_RUNS - self.runs
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
-            return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), _MOST_RUNS)
+            return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), most)
 
         def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
             began = time.process_time()
