@@ -43,6 +43,8 @@ class Draft:
     failure: str = ""
     """the error of the gathered file, "" if it runs"""
     author: str = "PaConvert"
+    rounded: tuple[str, ...] = ()
+    """calls among the proven ones that gave what was recorded to float32's precision"""
 
 
 def find_converter() -> list[str]:

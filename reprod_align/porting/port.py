@@ -138,6 +138,9 @@ class Unparsed(Code):
 def _describe_calls(draft: Draft) -> list[str]:
     """Return what is known of the calls that were not proven, in sentences."""
     remarks = []
+    if draft.rounded:
+        names = shorten(draft.rounded, _SHOWN)
+        remarks.append(f"proven to float32's precision, in which Paddle holds a constant: {names}")
     if draft.unproven:
         remarks.append(f"ran, and not proven by itself: {shorten(draft.unproven, _SHOWN)}")
     if draft.unseen:

@@ -36,7 +36,7 @@ def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
     return Draft(
         written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
-        tuple(written.unseen), failure, "proven calls",
+        tuple(written.unseen), failure, "proven calls", tuple(written.rounded),
     )  # fmt: skip
 
 

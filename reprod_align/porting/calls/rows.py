@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from reprod_align.porting.calls.torch_names import find_public
+
 _LAYERS: Final = """
 torch.nn.Module() = paddle.nn.Layer()
 torch.nn.ModuleList(modules) = paddle.nn.LayerList(modules)
@@ -79,6 +81,7 @@ torch.nn.NLLLoss(weight, size_average, ignore_index, reduce, reduction) = paddle
 torch.nn.MSELoss(size_average, reduce, reduction) = paddle.nn.MSELoss(reduction=reduction)
 torch.nn.L1Loss(size_average, reduce, reduction) = paddle.nn.L1Loss(reduction=reduction)
 torch.nn.BCELoss(weight, size_average, reduce, reduction) = paddle.nn.BCELoss(weight=weight, reduction=reduction)
+torch.nn.HuberLoss(reduction, delta) = paddle.nn.SmoothL1Loss(reduction=reduction, delta=delta)
 torch.nn.SmoothL1Loss(size_average, reduce, reduction, beta) = paddle.nn.SmoothL1Loss(reduction=reduction, delta=beta)
 """
 
@@ -112,6 +115,9 @@ torch.nn.functional.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, c
 torch.nn.functional.conv_transpose#d(input, weight, bias, stride, padding, output_padding, groups, dilation) = paddle.nn.functional.conv#d_transpose(input, weight, bias=bias, stride=stride, padding=padding, output_padding=output_padding, groups=groups, dilation=dilation)
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
 torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=bool(align_corners))
+torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input.unsqueeze(2), scale_factor=[1, scale_factor], mode=mode).squeeze(2)
+torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input.unsqueeze(2), size=[1, size], mode=mode).squeeze(2)
+torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input.unsqueeze(2), size=[1, *size], mode=mode).squeeze(2)
 torch.nn.functional.pad(input, pad, mode, value) = paddle.compat.nn.functional.pad(input, pad, mode=mode, value=value)
 torch.nn.functional.pad(input, pad, mode, value) = paddle.nn.functional.pad(input, pad, mode=mode, value=value)
 torch.nn.functional.grid_sample(input, grid, mode, padding_mode, align_corners=False) = paddle.nn.functional.grid_sample(input, grid, mode=mode, padding_mode=padding_mode, align_corners=align_corners)
@@ -252,6 +258,125 @@ Tensor.bincount(minlength) = paddle.bincount(self, minlength=minlength)
 torch.unsqueeze(input, dim) = paddle.unsqueeze(input, axis=dim)
 torch.squeeze(input, dim) = paddle.squeeze(input, axis=dim)
 Tensor.addcmul_(tensor1, tensor2, value) = self.add_(value * tensor1 * tensor2)
+torch.clamp(input, min, max) = paddle.minimum(paddle.maximum(input, min), max)
+torch.clamp(input, min) = paddle.maximum(input, min)
+torch.clamp(input, max) = paddle.minimum(input, max)
+torch.clamp_max(input, max) = paddle.minimum(input, max)
+torch.clamp_min(input, min) = paddle.maximum(input, min)
+torch.addcmul(input, tensor1, tensor2) = input + tensor1 * tensor2
+torch.addcmul(input, tensor1, tensor2, value) = input + value * tensor1 * tensor2
+torch.addcdiv(input, tensor1, tensor2) = input + tensor1 / tensor2
+torch.addcdiv(input, tensor1, tensor2, value) = input + value * tensor1 / tensor2
+torch.addbmm(input, batch1, batch2, beta=1, alpha=1) = beta * input + alpha * paddle.bmm(batch1, batch2).sum(axis=0)
+torch.baddbmm(input, batch1, batch2, beta=1, alpha=1) = beta * input + alpha * paddle.bmm(batch1, batch2)
+torch.cartesian_prod(*tensors) = paddle.cartesian_prod([*tensors])
+torch.block_diag(*tensors) = paddle.block_diag([*tensors])
+torch.chunk(input, chunks, dim=0) = paddle.compat.split(input, -(-input.shape[dim] // chunks), dim=dim)
+torch.cov(input, correction=1) = paddle.linalg.cov(input, ddof=bool(correction))
+torch.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex) = paddle.signal.stft(input, n_fft, hop_length=hop_length, win_length=win_length, window=window, center=center, pad_mode=pad_mode, normalized=normalized, onesided=onesided)
+torch.istft(input, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex) = paddle.signal.istft(input, n_fft, hop_length=hop_length, win_length=win_length, window=window, center=center, normalized=normalized, onesided=onesided, length=length, return_complex=return_complex)
+torch.fliplr(input) = paddle.flip(input, axis=1)
+torch.flipud(input) = paddle.flip(input, axis=0)
+torch.std_mean(input, dim, correction, keepdim) = (paddle.std(input, axis=dim, unbiased=bool(correction), keepdim=keepdim), paddle.mean(input, axis=dim, keepdim=keepdim))
+torch.std_mean(input, dim, unbiased, keepdim) = (paddle.std(input, axis=dim, unbiased=unbiased, keepdim=keepdim), paddle.mean(input, axis=dim, keepdim=keepdim))
+torch.std_mean(input, unbiased) = (paddle.std(input, unbiased=unbiased), paddle.mean(input))
+torch.var_mean(input, dim, correction, keepdim) = (paddle.var(input, axis=dim, unbiased=bool(correction), keepdim=keepdim), paddle.mean(input, axis=dim, keepdim=keepdim))
+torch.var_mean(input, dim, unbiased, keepdim) = (paddle.var(input, axis=dim, unbiased=unbiased, keepdim=keepdim), paddle.mean(input, axis=dim, keepdim=keepdim))
+torch.var_mean(input, unbiased) = (paddle.var(input, unbiased=unbiased), paddle.mean(input))
+torch.std(input, unbiased) = paddle.std(input, unbiased=unbiased)
+torch.var(input, unbiased) = paddle.var(input, unbiased=unbiased)
+torch.aminmax(input, dim, keepdim) = (paddle.amin(input, axis=dim, keepdim=keepdim), paddle.amax(input, axis=dim, keepdim=keepdim))
+torch.nn.functional.softmin(input, dim, _stacklevel, dtype) = paddle.nn.functional.softmax(-input, axis=dim, dtype=dtype)
+torch.as_strided(input, size, stride, storage_offset) = paddle.as_strided(input, size, stride, offset=storage_offset)
+torch.nn.functional.adaptive_max_pool#d(input, output_size, return_indices) = paddle.nn.functional.adaptive_max_pool#d(input, output_size, return_mask=return_indices)
+torch.nn.functional.upsample_nearest(input, size, scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode="nearest")
+torch.nn.functional.upsample_bilinear(input, size, scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode="bilinear", align_corners=True)
+torch.nn.functional.bilinear(input1, input2, weight, bias) = paddle.nn.functional.bilinear(input1, input2, weight, bias=bias.unsqueeze(0))
+torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, beta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=beta, is_huber=False)
+torch.nn.functional.smooth_l1_loss(input, target, size_average, reduce, reduction, beta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=beta) / beta
+torch.nn.functional.huber_loss(input, target, reduction, delta) = paddle.nn.functional.smooth_l1_loss(input, target, reduction=reduction, delta=delta)
+torch.igamma(input, other) = paddle.gammainc(input, other)
+torch.igammac(input, other) = paddle.gammaincc(input, other)
+torch.float_power(input, exponent) = paddle.pow(input.astype("float64"), exponent)
+torch.float_power(input, exponent) = paddle.pow(paddle.to_tensor(input, dtype="float64"), exponent.astype("float64"))
+torch.qr(input) = paddle.linalg.qr(input)
+torch.select(input, dim, index) = paddle.unbind(input, axis=dim)[index]
+torch.narrow(input, dim, start, length) = paddle.slice(input, [dim], [start], [start + length])
+torch.index_add(input, dim, index, source) = paddle.index_add(input, index, dim, source)
+torch.index_add(input, dim, index, source, alpha) = paddle.index_add(input, index, dim, alpha * source)
+torch.sort(input, dim, descending, stable) = paddle.compat.sort(input, dim=dim, descending=descending, stable=stable)
+torch.renorm(input, p, dim, maxnorm) = paddle.renorm(input, float(p), dim, maxnorm)
+torch.take_along_dim(input, indices, dim) = paddle.take_along_axis(input, indices, axis=dim)
+torch.take_along_dim(input, indices) = paddle.take_along_axis(input.flatten(), indices.flatten(), axis=0)
+torch.trapz(y, x) = paddle.trapezoid(y, x=x)
+torch.trapz(y, x, dx, dim) = paddle.trapezoid(y, x=x, dx=dx, axis=dim)
+torch.trapezoid(y, x, dx, dim) = paddle.trapezoid(y, x=x, dx=dx, axis=dim)
+torch.erfc(input) = 1 - paddle.erf(input)
+Tensor.where(condition, other) = paddle.where(condition, self, other)
+torch.fft.fft(input, n, dim, norm) = paddle.fft.fft(input, n=n, axis=dim, norm=norm)
+torch.fft.ifft(input, n, dim, norm) = paddle.fft.ifft(input, n=n, axis=dim, norm=norm)
+torch.fft.rfft(input, n, dim, norm) = paddle.fft.rfft(input, n=n, axis=dim, norm=norm)
+torch.fft.irfft(input, n, dim, norm) = paddle.fft.irfft(input, n=n, axis=dim, norm=norm)
+torch.fft.fftn(input, s, dim, norm) = paddle.fft.fftn(input, s=s, axes=dim, norm=norm)
+torch.fft.fftn(input, s, dim, norm) = paddle.fft.fftn(input, s=s, axes=[dim], norm=norm)
+torch.fft.ifftn(input, s, dim, norm) = paddle.fft.ifftn(input, s=s, axes=dim, norm=norm)
+torch.fft.ifftn(input, s, dim, norm) = paddle.fft.ifftn(input, s=s, axes=[dim], norm=norm)
+torch.fft.rfftn(input, s, dim, norm) = paddle.fft.rfftn(input, s=s, axes=dim, norm=norm)
+torch.fft.irfftn(input, s, dim, norm) = paddle.fft.irfftn(input, s=s, axes=dim, norm=norm)
+torch.fft.fft2(input, s, dim, norm) = paddle.fft.fft2(input, s=s, axes=dim, norm=norm)
+torch.fft.ifft2(input, s, dim, norm) = paddle.fft.ifft2(input, s=s, axes=dim, norm=norm)
+torch.fft.rfft2(input, s, dim, norm) = paddle.fft.rfft2(input, s=s, axes=dim, norm=norm)
+torch.fft.irfft2(input, s, dim, norm) = paddle.fft.irfft2(input, s=s, axes=dim, norm=norm)
+torch.fft.fftshift(input, dim) = paddle.fft.fftshift(input, axes=dim)
+torch.fft.ifftshift(input, dim) = paddle.fft.ifftshift(input, axes=dim)
+torch.linalg.slogdet(A) = tuple(paddle.linalg.slogdet(A))
+torch.linalg.vector_norm(x, ord, dim, keepdim) = paddle.linalg.vector_norm(x, p=float(ord), axis=dim, keepdim=keepdim)
+torch.linalg.norm(A, ord, dim, keepdim) = paddle.linalg.norm(A, p=ord, axis=dim, keepdim=keepdim)
+torch.linalg.norm(A, ord, dim, keepdim) = paddle.linalg.norm(A, p="fro", axis=dim, keepdim=keepdim)
+torch.linalg.matrix_norm(A, ord, dim, keepdim) = paddle.linalg.matrix_norm(A, p=ord, axis=dim, keepdim=keepdim)
+torch.hann_window(window_length, periodic, dtype) = paddle.audio.functional.get_window("hann", window_length, fftbins=periodic, dtype=dtype)
+torch.hamming_window(window_length, periodic, dtype) = paddle.audio.functional.get_window("hamming", window_length, fftbins=periodic, dtype=dtype)
+torch.blackman_window(window_length, periodic, dtype) = paddle.audio.functional.get_window("blackman", window_length, fftbins=periodic, dtype=dtype)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(paddle.moveaxis(input, 1, -1), target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.isclose(input, other, rtol, atol, equal_nan) = paddle.isclose(*paddle.broadcast_tensors([input, other]), rtol=rtol, atol=atol, equal_nan=equal_nan)
+torch.addmm(input, mat1, mat2, beta=1, alpha=1) = beta * input + alpha * (mat1 @ mat2)
+torch.addmv(input, mat, vec, beta=1, alpha=1) = beta * input + alpha * (mat @ vec)
+torch.addr(input, vec1, vec2, beta=1, alpha=1) = beta * input + alpha * paddle.outer(vec1, vec2)
+torch.allclose(input, other, rtol, atol, equal_nan) = bool(paddle.allclose(input, other, rtol=rtol, atol=atol, equal_nan=equal_nan))
+torch.equal(input, other) = bool(paddle.equal_all(input, other))
+torch.broadcast_tensors(*tensors) = paddle.broadcast_tensors([*tensors])
+torch.corrcoef(input) = paddle.linalg.corrcoef(input)
+torch.fmod(input, other) = input - other * paddle.trunc(input / other)
+torch.exp2(input) = 2 ** input
+torch.rsub(input, other) = other - input
+torch.split_with_sizes(input, split_sizes, dim) = paddle.split(input, list(split_sizes), axis=dim)
+Tensor.reshape_as(other) = self.reshape(other.shape)
+Tensor.view_as(other) = self.reshape(other.shape)
+torch.pinverse(input, rcond) = paddle.linalg.pinv(input, rcond=rcond)
+torch.linalg.pinv(A, rtol, hermitian) = paddle.linalg.pinv(A, rcond=rtol, hermitian=hermitian)
+torch.index_fill(input, dim, index, value) = paddle.index_fill(input, index, dim, value)
+Tensor.index_fill_(dim, index, value) = self.index_fill_(index, dim, value)
+torch.unique(input, sorted, return_inverse, return_counts, dim) = paddle.unique(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+torch.unique_consecutive(input, return_inverse, return_counts, dim) = paddle.unique_consecutive(input, return_inverse=return_inverse, return_counts=return_counts, axis=dim)
+torch.scalar_tensor(s, dtype) = paddle.to_tensor(s, dtype=dtype)
+torch.histc(input, bins=100, min=0, max=0) = paddle.histogram(input, bins, min, max).astype(input.dtype)
+torch.xlogy(input, other) = paddle.where(input == 0, paddle.zeros_like(input), input * paddle.log(other))
+torch.special.xlogy(input, other) = paddle.where(input == 0, paddle.zeros_like(input), input * paddle.log(other))
+torch.special.expit(input) = paddle.nn.functional.sigmoid(input)
+torch.special.softmax(input, dim, dtype) = paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
+torch.special.log_softmax(input, dim, dtype) = paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
+torch.special.ndtr(input) = 0.5 * (1 + paddle.erf(input / 2 ** 0.5))
+torch.tensordot(a, b, dims) = paddle.tensordot(a, b, axes=dims)
+torch.logdet(input) = paddle.linalg.slogdet(input)[1]
+torch.nn.functional.threshold(input, threshold, value, inplace) = paddle.where(input > threshold, input, paddle.full_like(input, value))
+torch.nn.functional.multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction) = paddle.nn.functional.multi_label_soft_margin_loss(input, target, weight=weight, reduction=reduction)
+torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, weight=weight.flatten(), bias=bias.flatten(), epsilon=eps)
+torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + eps) * weight
+torch.nn.functional.rms_norm(input, normalized_shape, weight) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + paddle.finfo(input.dtype).eps) * weight
+torch.linalg.solve_triangular(A, B, upper, left, unitriangular) = paddle.linalg.triangular_solve(A, B, upper=upper, unitriangular=unitriangular)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
+torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) = paddle.nn.functional.ctc_loss(log_probs, targets.astype("int32"), paddle.to_tensor(input_lengths, dtype="int64"), paddle.to_tensor(target_lengths, dtype="int64"), blank=blank, reduction=reduction)
 torch.cdist(x1, x2, p) = paddle.cdist(x1, x2, p=p)
 torch.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
 torch.amp.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
@@ -327,11 +452,43 @@ def _parse(text: str) -> Iterator[Row]:
 
 @cache
 def read_rows() -> Mapping[str, tuple[Row, ...]]:
-    """Return the rows of each name, in the order in which they are tried."""
+    """Return the rows of each name, in the order in which they are tried.
+
+    A function's row is also its method's and the other way, after rows that are its own.
+    """
     found: dict[str, tuple[Row, ...]] = {}
-    for row in _parse(_LAYERS + _FUNCTIONS):
-        found[row.name] = (*found.get(row.name, ()), row)
+    rows = list(_parse(_LAYERS + _FUNCTIONS))
+    for row in (*rows, *filter(None, map(_turn, rows))):
+        name = find_public(row.name)  # a function may have several
+        known = found.get(name, ())
+        if all((row.arguments, row.target) != (one.arguments, one.target) for one in known):
+            found[name] = (*known, row)
     return found
+
+
+def _turn(row: Row) -> Row | None:
+    """Return the method's row of a function's, and the other way; None where there is no other form."""
+    space, _, name = row.name.rpartition(".")
+    if space == "Tensor":
+        taken = {one.id for one in ast.walk(ast.parse(row.target)) if isinstance(one, ast.Name)}
+        if "input" in row.arguments or "self" not in taken:
+            return None
+        turned = _rename(row.target, "self", "input")
+        star = None if row.star is None else row.star + 1
+        return Row(f"torch.{name}", ("input", *row.arguments), row.defaults, turned, star)
+    if space == "torch" and row.arguments[:1] == ("input",) and "input" not in row.defaults:
+        star = None if row.star is None else row.star - 1
+        turned = _rename(row.target, "input", "self")
+        return Row(f"Tensor.{name}", row.arguments[1:], row.defaults, turned, star)
+    return None
+
+
+def _rename(target: str, old: str, new: str) -> str:
+    tree = ast.parse(target, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == old:
+            node.id = new
+    return ast.unparse(tree)
 
 
 def layer_names() -> frozenset[str]:
@@ -345,26 +502,38 @@ def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | No
     if not set(given) <= set(row.arguments):
         return None
     tree = ast.parse(row.target, mode="eval").body
-    kept: list[ast.keyword] = []
+    missing = set(row.arguments) - set(held)
+    kept = {
+        id(one): _keep_keywords(one, held, set(given), missing, receiver)
+        for one in ast.walk(tree)
+        if isinstance(one, ast.Call)
+    }  # they are filled: an argument's text may read a name that is an argument's
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Call):
+            one.keywords = []
     if isinstance(tree, ast.Call):
-        for keyword in tree.keywords:
-            needed = _read(keyword.value) & set(row.arguments)
-            if needed - set(held):
-                continue
-            keyword.value = _fold(_substitute(keyword.value, held, receiver))
-            if not (isinstance(keyword.value, ast.Constant) and keyword.value.value is None):
-                kept.append(keyword)
-            elif keyword.arg in ("weight", "bias", "axis", "size") and needed & set(given):
-                kept.append(keyword)
-        tree.keywords = []  # they are filled: an argument's text may read a name that is an argument's
-        while tree.args and _read(tree.args[-1]) & set(row.arguments) - set(held):
+        while tree.args and _read(tree.args[-1]) & missing:
             tree.args.pop()
-    if _read(tree) & set(row.arguments) - set(held):
+    if _read(tree) & missing:
         return None
-    made = _substitute(tree, held, receiver)
-    if isinstance(made, ast.Call) and kept:
-        made.keywords = kept
-    return ast.unparse(made)
+    return ast.unparse(_Filling(held, receiver, kept).visit(tree))
+
+
+def _keep_keywords(
+    call: ast.Call, held: Mapping[str, str], given: set[str], missing: set[str], receiver: str
+) -> list[ast.keyword]:
+    """Return the keywords of a call whose arguments are given, filled."""
+    kept = []
+    for keyword in call.keywords:
+        needed = _read(keyword.value) & set(held)
+        if _read(keyword.value) & missing:
+            continue
+        value = _fold(_Filling(held, receiver, {}).visit(keyword.value))
+        if not (isinstance(value, ast.Constant) and value.value is None) or (
+            keyword.arg in ("weight", "bias", "axis", "size") and needed & given
+        ):
+            kept.append(ast.keyword(keyword.arg, value))
+    return kept
 
 
 def _read(node: ast.AST) -> set[str]:
@@ -372,8 +541,10 @@ def _read(node: ast.AST) -> set[str]:
 
 
 class _Filling(ast.NodeTransformer):
-    def __init__(self, held: Mapping[str, str], receiver: str) -> None:
-        self.held, self.receiver = held, receiver
+    def __init__(
+        self, held: Mapping[str, str], receiver: str, kept: Mapping[int, list[ast.keyword]]
+    ) -> None:
+        self.held, self.receiver, self.kept = held, receiver, kept
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id == "self":
@@ -384,25 +555,31 @@ class _Filling(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Fill a call; a starred tuple becomes arguments."""
         self.generic_visit(node)
-        node.args = [
-            part
-            for one in node.args
-            for part in (
-                one.value.elts
-                if isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple)
-                else [one]
-            )
-        ]
+        node.args = _unpack(node.args)
+        node.keywords += self.kept.get(id(node), [])
         return node
+
+    def visit_List(self, node: ast.List) -> ast.AST:
+        """Fill a list; a starred tuple becomes elements."""
+        self.generic_visit(node)
+        node.elts = _unpack(node.elts)
+        return node
+
+
+def _unpack(parts: list[ast.expr]) -> list[ast.expr]:
+    return [
+        part
+        for one in parts
+        for part in (
+            one.value.elts
+            if isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple)
+            else [one]
+        )
+    ]
 
 
 def _Raw(text: str) -> ast.expr:
     return ast.parse(f"({text})", mode="eval").body
-
-
-def _substitute(node: ast.expr, held: Mapping[str, str], receiver: str) -> ast.expr:
-    made: ast.expr = _Filling(held, receiver).visit(node)
-    return made
 
 
 def _fold(node: ast.expr) -> ast.expr:

@@ -4,6 +4,8 @@ import ast
 from typing import Any, Final
 
 from reprod_align.porting.calls.record import Call, Fact
+from reprod_align.porting.calls.slots import DROPPED
+from reprod_align.porting.guard import note_attempt
 from reprod_align.porting.calls.values import NoCounterpart, agrees, to_paddle
 
 _RANDOM: Final = frozenset(
@@ -17,11 +19,17 @@ _RANDOM: Final = frozenset(
 
 
 def prove(
-    node: ast.Call, trial: str, public: str, fact: Fact, space: dict[str, Any]
+    node: ast.Call,
+    trial: str,
+    public: str,
+    fact: Fact,
+    space: dict[str, Any],
+    nearly: bool = False,
 ) -> bool | None:
     """Tell whether a candidate gives what was recorded; None if nothing could be tried.
 
     trial: the candidate with a variable in place of each argument. space: definitions that it may name.
+    nearly: as `values.agrees` takes it: Paddle's kernels hold some constants in float32.
     """
     random = public.rpartition(".")[2] in _RANDOM
     tried = None
@@ -35,9 +43,15 @@ def prove(
             continue
         tried = True
         drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
-        if not _run(trial, values, call, drawn):
+        if note_attempt(f"{public} {trial} {_list_shapes(values)}", "") is not None:
+            return False  # it ended the process before
+        if not _run(trial, values, call, drawn, nearly):
             return False
     return tried
+
+
+def _list_shapes(values: dict[str, Any]) -> str:
+    return str([(name, getattr(value, "shape", value)) for name, value in values.items()])
 
 
 def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bool:
@@ -60,7 +74,9 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
     return True
 
 
-def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
+def _run(
+    text: str, values: dict[str, Any], call: Call, random: bool, nearly: bool = False
+) -> bool:
     import paddle
 
     kept = paddle.get_default_dtype()
@@ -71,8 +87,9 @@ def _run(text: str, values: dict[str, Any], call: Call, random: bool) -> bool:
         with paddle.no_grad():
             made = eval(text, space)
         if call.after is not None:
-            return agrees(space["self"] if "self" in values else space["a0"], call.after, random)
-        return agrees(made, call.result, random)
+            made = space["self"] if "self" in values else space["a0"]
+            return agrees(made, call.after, random, nearly)
+        return agrees(made, call.result, random, nearly)
     except Exception:
         return False
     finally:
@@ -95,6 +112,7 @@ def _bind(node: ast.Call, call: Call) -> dict[str, Any]:
     else:
         values |= {f"a{at}": value for at, value in enumerate(given)}
     words = {one.arg for one in node.keywords if one.arg}
-    values |= {f"k_{name}": call.keywords[name] for name in words if name in call.keywords}
+    left_out = words & set(DROPPED)
+    values |= {f"k_{name}": call.keywords[name] for name in words - left_out if name in call.keywords}
     values["rest"] = {name: value for name, value in call.keywords.items() if name not in words}
     return values

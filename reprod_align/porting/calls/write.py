@@ -6,7 +6,6 @@ import pkgutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
@@ -34,6 +33,8 @@ class Written:
     text: str
     proven: int = 0
     """calls that gave the recorded results"""
+    rounded: list[str] = field(default_factory=list)
+    """those among them that gave them to float32's precision alone"""
     unproven: list[str] = field(default_factory=list)
     """calls that ran, and that no candidate reproduced: "line 12: torch.foo" """
     unseen: list[str] = field(default_factory=list)
@@ -235,7 +236,8 @@ class _Writer:
         if name != "torch" and not name.startswith("torch."):
             return ""
         renamed = "paddle" + name.removeprefix("torch")
-        return renamed if find_paddle(renamed) is not None else ""
+        plain = renamed.replace("paddle.special.", "paddle.")
+        return next((one for one in (renamed, plain) if find_paddle(one) is not None), "")
 
     def _is_kind(self, node: ast.AST) -> bool:
         """Tell whether a class is only compared: a base, or an argument of isinstance."""
@@ -429,10 +431,13 @@ class _Writer:
         if not fact.callees:
             self.done.unseen.append(label)
             return self._put(node, first)
-        for candidate in chain([first], candidates):
-            if prove(node, candidate.trial, public, fact, self.space):
-                self.done.proven += 1
-                return self._put(node, candidate)
+        every = [first, *candidates]
+        for nearly in (False, True):
+            for candidate in every:
+                if prove(node, candidate.trial, public, fact, self.space, nearly):
+                    self.done.proven += 1
+                    self.done.rounded += [label] if nearly else []
+                    return self._put(node, candidate)
         self.done.unproven.append(label)
         return self._put(node, first)
 
