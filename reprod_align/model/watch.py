@@ -81,6 +81,8 @@ class Watch:
             self.trace.operations = self._inner.operations
         self._shelf = Shelf()
         self._pinned: list[Any] = []
+        self._handed: dict[tuple[str, int], list[tuple[Any, Any, int]]] = {}
+        """call -> tensors that it was given, what was handed on for each, how often that was changed"""
 
     def on(self, modules: Iterable[tuple[str, Any]]) -> AbstractContextManager[None]:
         """Hook the modules in the block, given with their paths."""
@@ -130,12 +132,21 @@ class Watch:
             return None
         call.inputs = self._leaves(given)
         self._end_run(call, "inputs")
-        return self._pass_on(given, call.inputs, self.pins.inputs(call))
+        self._handed[call.key] = handed = []
+        return self._pass_on(given, call.inputs, self.pins.inputs(call), handed)
+
+    def _give_back(self, call: Call) -> None:
+        """Change the tensors that a call was given where it changed in place what was handed on for them."""
+        for tensor, passed, changes in self._handed.pop(call.key, ()):
+            if self.fw.count_changes(passed) != changes and passed.shape == tensor.shape:
+                self.fw.overwrite(tensor, passed)
 
     def _end(self, call: Call, output: Any) -> Any:
         if self._inner is None:
+            self._give_back(call)
             return self._give(call, output)
         with self._inner.paused():
+            self._give_back(call)
             passed = self._give(call, output)
         self._inner.end(call, output, output if passed is None else passed)
         return passed
@@ -159,8 +170,22 @@ class Watch:
     def _leaves(self, value: Any) -> dict[str, Leaf]:
         return {at: self._leaf(tensor) for at, tensor in leaves(value, self.fw.is_tensor).items()}
 
-    def _pass_on(self, value: Any, kept: Mapping[str, Leaf], pins: Mapping[str, Pin]) -> Any:
-        return replace(value, self.fw.is_tensor, partial(self._passed, kept, pins))
+    def _pass_on(
+        self,
+        value: Any,
+        kept: Mapping[str, Leaf],
+        pins: Mapping[str, Pin],
+        handed: list[tuple[Any, Any, int]] | None = None,
+    ) -> Any:
+        """Return a value with what goes on in place of its tensors, each noted in `handed`."""
+
+        def take_place(at: str, tensor: Any) -> Any:
+            passed = self._passed(kept, pins, at, tensor)
+            if handed is not None and passed is not tensor:
+                handed.append((tensor, passed, self.fw.count_changes(passed)))
+            return passed
+
+        return replace(value, self.fw.is_tensor, take_place)
 
     def _leaf(self, tensor: Any) -> Leaf:
         array = self._shelf.keep(self.fw.view(tensor))

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from reprod_align.explain.code import Code
+from reprod_align.explain.code import Code, dotted
 from reprod_align.porting.calls import adapters, draft, record, rows, torch_names, values, write
 from reprod_align.porting.port import list_missing
 from reprod_align.porting.source import Source, open_source
@@ -118,9 +118,59 @@ def test_every_layer_of_the_table_is_in_paddle() -> None:
         assert write.find_paddle(target) is not None, target
 
 
+def test_every_name_in_the_table_is_in_paddle() -> None:
+    for name, found in rows.read_rows().items():
+        for row in found:
+            for node in ast.walk(ast.parse(row.target)):
+                words = dotted(node) if isinstance(node, ast.Attribute) else ""
+                if words.startswith("paddle."):
+                    assert write.find_paddle(words) is not None, (name, words)
+
+
+def test_a_function_s_row_is_its_method_s_and_has_every_name_of_the_function() -> None:
+    table = rows.read_rows()
+    assert table["Tensor.roll"][0].target == "self.roll(shifts, axis=dims)"
+    assert table["torch.conv_transpose2d"][0].name == "torch.nn.functional.conv_transpose2d"
+    assert any(row.target == "input.astype(other.dtype)" for row in table["torch.type_as"])
+
+
+LAYER = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.BatchNorm1d(4, 0.01, 0.3)
+        self.act = torch.nn.LeakyReLU(0.2, True)
+
+    def forward(self, x, n):
+        x = self.norm(x)
+        return x + self.act(x) * n
+"""
+
+
+def test_a_layer_is_proven_by_what_it_gave(source: Source, monkeypatch: pytest.MonkeyPatch) -> None:
+    (row, *others) = rows.read_rows()["torch.nn.BatchNorm1d"]
+    for wrong in ("epsilon=eps, momentum=momentum", "epsilon=2 * eps, momentum=1 - momentum"):
+        text = row.target.replace("epsilon=eps, momentum=1 - momentum", wrong)
+        first = rows.Row(row.name, row.arguments, row.defaults, text)
+        table = {**rows.read_rows(), row.name: (first, row, *others)}
+        monkeypatch.setattr(write, "read_rows", lambda table=table: table)
+        made = draft.write_draft(source, INPUTS, LAYER)
+        assert "paddle.nn.BatchNorm1D(4, epsilon=0.01, momentum=0.7)" in made.text
+
+
+def test_a_layer_whose_changed_input_is_read_changes_it_in_paddle_too(source: Source) -> None:
+    made = draft.write_draft(source, INPUTS, LAYER)
+    assert "InplaceLeakyReLU(0.2)" in made.text
+    unread = LAYER.replace("return x + self.act(x) * n", "return self.act(x) * n")
+    assert "paddle.nn.LeakyReLU(0.2)" in draft.write_draft(source, INPUTS, unread).text
+
+
 def test_an_adapter_takes_the_arguments_of_pytorch() -> None:
     text = adapters.write_adapter(
-        "torch.nn.MaxPool2d", "MaxPool2d", rows.read_rows()["torch.nn.MaxPool2d"]
+        "torch.nn.MaxPool2d", "MaxPool2d", rows.read_rows()["torch.nn.MaxPool2d"], {}
     )
     space: dict[str, object] = {"paddle": paddle}
     exec(text, space)

@@ -208,3 +208,61 @@ def test_registries_and_functions_that_only_the_port_calls_come_along(
 
 def refuse() -> list[str]:
     raise ReprodError("PaConvert is not asked")
+
+
+STOCK = """
+import torch
+from torch import nn
+from torch.autograd import Function
+
+
+class Reverse(Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad.neg() * ctx.scale, None
+
+
+class Gate(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, gate):
+        ctx.save_for_backward(x, gate)
+        return x * torch.sigmoid(gate)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, gate = ctx.saved_tensors
+        s = torch.sigmoid(gate)
+        return grad * s, grad * x * s * (1 - s)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 4)
+        layer = nn.TransformerEncoderLayer(4, 2, 8, activation="gelu", batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 1, nn.RMSNorm(4), False)
+        self.register_buffer("gate", torch.linspace(0, 1, 4))
+        self.act = nn.ReLU(True)
+
+    def forward(self, x):
+        x = self.layer(x)
+        x = Gate.apply(x, self.gate.expand_as(x)) + Reverse.apply(x, 0.5)
+        mask = nn.Transformer.generate_square_subsequent_mask(4)
+        x = self.encoder(x[None], mask=mask)
+        return x + self.act(x)
+"""
+
+
+def test_custom_functions_stock_transformers_and_changed_inputs_are_ported(tmp_path: Path) -> None:
+    file = tmp_path / f"stock_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(STOCK)
+    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+    assert result.passed, result.left
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    assert "return grad.neg() * ctx.scale\n" in text and "ctx.saved_tensor()" in text
+    assert "if ctx.needs_input_grad[1] else None" in text and "class InplaceReLU" in text

@@ -12,6 +12,7 @@ from dataclasses import replace
 from reprod_align.alignment.comparing import (
     WHOLE_ROUNDING,
     Pass,
+    compare_pass,
     is_float32_gradient,
     judge_all_gradients,
     limit_own_code,
@@ -30,7 +31,7 @@ from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
     find_incomparable_layers,
 )
-from reprod_align.alignment.locating.pinning.run import run_pinned
+from reprod_align.alignment.locating.pinning.run import run_on_chosen, run_pinned
 from reprod_align.alignment.locating.rounding import (
     is_rounding,
     is_rounding_throughout,
@@ -66,12 +67,13 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     if not done.gradients_ok or faults:
         faults += find_backward_faults(free, done.outputs_noise)
     before = len(findings.report.findings)
-    _add_faults(runner, findings, done, free, faults)
+    rounding = _add_faults(runner, findings, done, free, faults)
     if not done.gradients_ok:
         add_parameter_faults(runner, findings, done, free, given)
     if len(findings.report.findings) == before and not _is_explained(findings, done, faults):
         done = _judge_again(runner, done)
-        if not _is_explained(findings, done, faults):
+        explained = _is_explained(findings, done, faults)
+        if not (explained or _is_made_by(runner, done, free, rounding)):
             _add_unlocated(runner, findings, done, free)
     return free.port
 
@@ -125,10 +127,24 @@ def _is_explained(findings: Findings, done: Pass, faults: Sequence[Fault]) -> bo
     return bool(findings.at_stage("weights", "forward"))
 
 
+def _is_made_by(runner: Runner, done: Pass, run: PinnedRun, rounding: Sequence[Fault]) -> bool:
+    """Tell whether places that round as float32 does make all that differs, grown on its way.
+
+    The port runs on its own numbers, but for what these places give: there it has the reference's.
+    """
+    if not rounding or done.reference.deferred:
+        return False
+    chosen = {fault.calls.theirs.key for fault in rounding}
+    natural = run_on_chosen(runner, run, done.training, chosen)
+    found = compare_pass(runner, done.reference, done.training, natural, until_one_differs=True)
+    return found.outputs_ok and is_rounding_throughout(found)
+
+
 def _add_faults(
     runner: Runner, findings: Findings, done: Pass, run: PinnedRun, faults: Sequence[Fault]
-) -> None:
-    """Add a finding for each fault that is more than rounding, or a remark."""
+) -> list[Fault]:
+    """Add a finding for each fault that is more than rounding, or a remark; return those that round."""
+    rounding = []
     finder = LineFinder(runner, done.training, run, faults)
     experiment = Experiment(runner, done.training, run, done.outputs_noise)
     for fault in faults:
@@ -138,8 +154,10 @@ def _add_faults(
                             "where each framework defines the slope in its own way")  # fmt: skip
         elif is_rounding(runner, fault, measured=not findings.places_only):
             findings.note_float32(ours or "the model", fault.gap.relative)
+            rounding.append(fault)
         else:
             _add_fault(runner, findings, done, run, fault, finder, experiment)
+    return rounding
 
 
 def _add_fault(

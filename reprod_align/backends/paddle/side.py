@@ -213,6 +213,16 @@ def make_differentiable(tensor: paddle.Tensor) -> paddle.Tensor:
     return kept
 
 
+def count_changes(tensor: paddle.Tensor) -> int:
+    """Return how often a tensor was changed in place."""
+    return int(tensor.inplace_version)
+
+
+def overwrite(tensor: paddle.Tensor, values: paddle.Tensor) -> None:
+    """Change a tensor in place to other values, to which its gradient goes from there on."""
+    paddle.assign(values, tensor)
+
+
 def on_gradient(tensor: paddle.Tensor, hook: Callable[[Any], Any]) -> Any:
     """Call `hook` with the tensor's gradient; what it returns, if anything, takes its place.
 

@@ -161,6 +161,16 @@ def make_differentiable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().requires_grad_(True)
 
 
+def count_changes(tensor: torch.Tensor) -> int:
+    """Return how often a tensor was changed in place."""
+    return tensor._version
+
+
+def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
+    """Change a tensor in place to other values, to which its gradient goes from there on."""
+    tensor.copy_(values)
+
+
 def on_gradient(tensor: torch.Tensor, hook: Callable[[Any], Any]) -> Any:
     """Call `hook` with the tensor's gradient; what it returns, if anything, takes its place.
 

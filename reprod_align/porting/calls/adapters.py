@@ -1,7 +1,8 @@
 """Classes and functions of the port that take PyTorch's arguments, for layers that are passed around."""
 
 import inspect
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from reprod_align.porting.calls.rows import Row, fill
@@ -46,14 +47,225 @@ class {name}(paddle.nn.Layer):
             blank=self.blank, reduction=self.reduction,
         )
 ''',
+    "torch.nn.RNNCell": '''
+class {name}(paddle.nn.SimpleRNNCell):
+    """A recurrent cell that returns the hidden state alone, as PyTorch's does."""
+
+    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+        attr = None if bias else False
+        super().__init__(input_size, hidden_size, nonlinearity, bias_ih_attr=attr, bias_hh_attr=attr)
+
+    def forward(self, input, hx=None):
+        hidden, _ = super().forward(input, hx)
+        return hidden
+''',
+    "torch.nn.RMSNorm": '''
+class {name}(paddle.nn.Layer):
+    """Division by the root of the mean square over the last axes; Paddle's kernel is for GPUs."""
+
+    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+        super().__init__()
+        shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+        self.axes, self.eps = list(range(-len(shape), 0)), eps
+        ones = paddle.nn.initializer.Constant(1.0)
+        self.weight = self.create_parameter(shape, default_initializer=ones) if elementwise_affine else None
+
+    def forward(self, x):
+        eps = paddle.finfo(x.dtype).eps if self.eps is None else self.eps
+        x = x * paddle.rsqrt((x * x).mean(axis=self.axes, keepdim=True) + eps)
+        return x if self.weight is None else x * self.weight
+''',
+    "torch.nn.utils.rnn.pad_sequence": '''
+def {name}(sequences, batch_first=False, padding_value=0.0):
+    """Stack sequences of several lengths, the shorter ones padded at their end."""
+    longest = max(len(one) for one in sequences)
+    padded = [
+        paddle.concat([one, paddle.full([longest - len(one), *one.shape[1:]], padding_value, one.dtype)])
+        for one in sequences
+    ]
+    return paddle.stack(padded, axis=0 if batch_first else 1)
+''',
+    "torch.nn.TransformerEncoderLayer": '''
+class {name}(paddle.nn.Layer):
+    """PyTorch's encoder layer: its arguments, and its names of parameters."""
+
+    def __init__(
+        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-05,
+        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+    ):
+        super().__init__()
+        attr = None if bias else False
+        self.self_attn = paddle.compat.nn.MultiheadAttention(
+            d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first
+        )
+        self.linear1 = paddle.nn.Linear(d_model, dim_feedforward, bias_attr=attr)
+        self.dropout = paddle.nn.Dropout(dropout)
+        self.linear2 = paddle.nn.Linear(dim_feedforward, d_model, bias_attr=attr)
+        self.norm_first = norm_first
+        self.norm1 = paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr)
+        self.norm2 = paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr)
+        self.dropout1 = paddle.nn.Dropout(dropout)
+        self.dropout2 = paddle.nn.Dropout(dropout)
+        named = isinstance(activation, str)
+        self.activation = getattr(paddle.nn.functional, activation) if named else activation
+
+    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+        masks = {{"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask}}
+        if self.norm_first:
+            src = src + self.attend(self.norm1(src), masks)
+            return src + self.feed(self.norm2(src))
+        src = self.norm1(src + self.attend(src, masks))
+        return self.norm2(src + self.feed(src))
+
+    def attend(self, x, masks):
+        return self.dropout1(self.self_attn(x, x, x, need_weights=False, **masks)[0])
+
+    def feed(self, x):
+        return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+''',
+    "torch.nn.TransformerDecoderLayer": '''
+class {name}(paddle.nn.Layer):
+    """PyTorch's decoder layer: its arguments, and its names of parameters."""
+
+    def __init__(
+        self, d_model, nhead, dim_feedforward=2048, dropout=0.1, activation="relu", layer_norm_eps=1e-05,
+        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+    ):
+        super().__init__()
+        attr = None if bias else False
+        attention = {{"dropout": dropout, "bias": bias, "batch_first": batch_first}}
+        self.self_attn = paddle.compat.nn.MultiheadAttention(d_model, nhead, **attention)
+        self.multihead_attn = paddle.compat.nn.MultiheadAttention(d_model, nhead, **attention)
+        self.linear1 = paddle.nn.Linear(d_model, dim_feedforward, bias_attr=attr)
+        self.dropout = paddle.nn.Dropout(dropout)
+        self.linear2 = paddle.nn.Linear(dim_feedforward, d_model, bias_attr=attr)
+        self.norm_first = norm_first
+        self.norm1 = paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr)
+        self.norm2 = paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr)
+        self.norm3 = paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr)
+        self.dropout1 = paddle.nn.Dropout(dropout)
+        self.dropout2 = paddle.nn.Dropout(dropout)
+        self.dropout3 = paddle.nn.Dropout(dropout)
+        named = isinstance(activation, str)
+        self.activation = getattr(paddle.nn.functional, activation) if named else activation
+
+    def forward(
+        self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
+        memory_key_padding_mask=None, tgt_is_causal=False, memory_is_causal=False,
+    ):
+        own = {{"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask}}
+        across = {{"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask}}
+        if self.norm_first:
+            x = self.norm1(tgt)
+            tgt = tgt + self.dropout1(self.self_attn(x, x, x, need_weights=False, **own)[0])
+            x = self.norm2(tgt)
+            tgt = tgt + self.dropout2(self.multihead_attn(x, memory, memory, need_weights=False, **across)[0])
+            return tgt + self.feed(self.norm3(tgt))
+        tgt = self.norm1(tgt + self.dropout1(self.self_attn(tgt, tgt, tgt, need_weights=False, **own)[0]))
+        x = self.multihead_attn(tgt, memory, memory, need_weights=False, **across)[0]
+        tgt = self.norm2(tgt + self.dropout2(x))
+        return self.norm3(tgt + self.feed(tgt))
+
+    def feed(self, x):
+        return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
+''',
+    "torch.nn.TransformerEncoder": '''
+class {name}(paddle.nn.Layer):
+    """A stack of copies of an encoder layer, called as PyTorch's is."""
+
+    def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
+        from copy import deepcopy
+
+        super().__init__()
+        self.layers = paddle.nn.LayerList([deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        for layer in self.layers:
+            src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask)
+        return src if self.norm is None else self.norm(src)
+''',
+    "torch.nn.TransformerDecoder": '''
+class {name}(paddle.nn.Layer):
+    """A stack of copies of a decoder layer, called as PyTorch's is."""
+
+    def __init__(self, decoder_layer, num_layers, norm=None):
+        from copy import deepcopy
+
+        super().__init__()
+        self.layers = paddle.nn.LayerList([deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, tgt, memory, **masks):
+        for layer in self.layers:
+            tgt = layer(tgt, memory, **masks)
+        return tgt if self.norm is None else self.norm(tgt)
+''',
+    "torch.nn.Transformer": '''
+class {name}(paddle.nn.Layer):
+    """An encoder and a decoder, with PyTorch's arguments."""
+
+    def __init__(
+        self, d_model=512, nhead=8, num_encoder_layers=6, num_decoder_layers=6, dim_feedforward=2048,
+        dropout=0.1, activation="relu", custom_encoder=None, custom_decoder=None, layer_norm_eps=1e-05,
+        batch_first=False, norm_first=False, bias=True, device=None, dtype=None,
+    ):
+        super().__init__()
+        given = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+            bias,
+        )
+        attr = None if bias else False
+        self.encoder = custom_encoder or {TransformerEncoder}(
+            {TransformerEncoderLayer}(*given),
+            num_encoder_layers,
+            paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr),
+        )
+        self.decoder = custom_decoder or {TransformerDecoder}(
+            {TransformerDecoderLayer}(*given),
+            num_decoder_layers,
+            paddle.nn.LayerNorm(d_model, layer_norm_eps, bias_attr=attr),
+        )
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def forward(
+        self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None,
+        tgt_key_padding_mask=None, memory_key_padding_mask=None, **causal,
+    ):
+        memory = self.encoder(src, mask=src_mask, src_key_padding_mask=src_key_padding_mask)
+        return self.decoder(
+            tgt, memory, tgt_mask=tgt_mask, memory_mask=memory_mask,
+            tgt_key_padding_mask=tgt_key_padding_mask, memory_key_padding_mask=memory_key_padding_mask,
+        )
+''',
 }
-"""what a row cannot say"""
+"""what a row cannot say; `{Name}` is another one of torch.nn"""
 
 
-def write_adapter(public: str, name: str, rows: Sequence[Row]) -> str:
-    """Return the definition of a class or function with PyTorch's arguments, "" if none can be written."""
+def write_inplace(target: str, name: str) -> str:
+    """Return the definition of a layer of Paddle's that changes its input in place."""
+    return (
+        f'class {name}({target}):\n    """Its input is changed too, and read afterwards."""\n\n'
+        "    def forward(self, x):\n        return paddle.assign(super().forward(x), x)"
+    )
+
+
+def list_needed(public: str) -> list[str]:
+    """Return the adapters that one is written with."""
+    names = re.findall(r"(?<!\{)\{([A-Z]\w+)\}", ADAPTERS.get(public, ""))
+    return [f"torch.nn.{one}" for one in dict.fromkeys(names)]
+
+
+def write_adapter(public: str, name: str, rows: Sequence[Row], needed: Mapping[str, str]) -> str:
+    """Return the definition of a class or function with PyTorch's arguments, "" if none can be written.
+
+    needed: the names of the adapters of `list_needed`.
+    """
     if public in ADAPTERS:
-        return ADAPTERS[public].format(name=name).strip()
+        others = {one.rpartition(".")[2]: own for one, own in needed.items()}
+        return ADAPTERS[public].format(name=name, **others).strip()
     held = find_torch(public)
     try:
         parameters = list(inspect.signature(held).parameters.values())

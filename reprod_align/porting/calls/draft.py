@@ -13,8 +13,10 @@ from typing import Any
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
+from reprod_align.model.trace import Trace
 from reprod_align.pair.sides import torch_side
-from reprod_align.porting.calls.record import Fact, Recorder, load_noted, number_nodes
+from reprod_align.porting.calls.layers import find_inplace, noted_runs
+from reprod_align.porting.calls.record import Recorder, load_noted, number_nodes
 from reprod_align.porting.calls.write import write_paddle
 from reprod_align.porting.draft import Draft
 from reprod_align.porting.source import Source
@@ -31,8 +33,8 @@ def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     """Return the Paddle text of a gathered file, each call proven on what it was given in a run."""
     code = Code(text)
     number_nodes(code.tree)
-    facts, failure = _record(code, source, inputs)
-    written = write_paddle(code, facts)
+    recorder, failure = _record(code, source, inputs)
+    written = write_paddle(code, recorder.facts, recorder.functions)
     calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
     return Draft(
         written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
@@ -52,15 +54,24 @@ def rehearse(source: Source, inputs: Inputs, text: str) -> str:
     return _run(load, text, source, inputs)
 
 
-def _record(code: Code, source: Source, inputs: Inputs) -> tuple[dict[int, Fact], str]:
-    """Return what a run of the gathered file gives, and the error that ended it, "" without one."""
+def _record(code: Code, source: Source, inputs: Inputs) -> tuple[Recorder, str]:
+    """Return what noted a run of the gathered file, and the error that ended it, "" without one."""
     recorder = Recorder()
 
     def load(name: str, path: Path) -> None:
         load_noted(code, name, path, recorder)
 
-    failure = _run(load, code.text, source, inputs, recorder.note_shared)
-    return recorder.facts, failure
+    def note_inplace(run: Callable[[], dict[str, Any]]) -> None:
+        for site in find_inplace(recorder.inplace, run):
+            recorder.facts[site].inplace = True
+
+    with noted_runs(recorder.layers):
+        failure = _run(load, code.text, source, inputs, recorder.note_shared, note_inplace)
+    return recorder, failure
+
+
+def _read_outputs(trace: Trace) -> dict[str, Any]:
+    return {name: leaf.array for name, leaf in trace.calls[0].outputs.items()}
 
 
 def _run(
@@ -69,8 +80,12 @@ def _run(
     source: Source,
     inputs: Inputs,
     note: Callable[[Any], object] = lambda model: None,
+    ask: Callable[[Callable[[], dict[str, Any]]], object] = lambda run: None,
 ) -> str:
-    """Run a gathered file in both modes; return the error that ended it, "" without one."""
+    """Run a gathered file in both modes; return the error that ended it, "" without one.
+
+    note: gets the model; ask: gets at the end what runs it once more, in eval mode, and gives its outputs.
+    """
     name = _name_module()
     with TemporaryDirectory() as folder:
         path = Path(folder, "gathered.py")
@@ -84,6 +99,7 @@ def _run(
                 warnings.simplefilter("ignore")
                 for training in (False, True):
                     side.run(inputs, training, KeyedDraws(0, {}))
+                ask(lambda: _read_outputs(side.run(inputs, False, KeyedDraws(0, {}), "ends")))
         except (Exception, SystemExit) as error:
             cause = error.__cause__ or error
             last = traceback.extract_tb(cause.__traceback__)

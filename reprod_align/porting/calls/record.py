@@ -50,6 +50,8 @@ class Fact:
     """what was read of a layer"""
     owners: set[int] = field(default_factory=set)
     """where the Linear layers whose attribute is read were made"""
+    inplace: bool = False
+    """whether a layer that is made here changes its input in place, and that is read afterwards"""
     shared: bool = False
     """whether the weight of a Linear that is made here belongs to another kind of module too"""
 
@@ -80,6 +82,12 @@ class Recorder:
         """id of a Linear -> where it was made, and itself, which keeps the id its own"""
         self._weights: dict[int, tuple[int, Any]] = {}
         """id of a Linear's weight -> where the layer was made, and the weight"""
+        self.layers: dict[int, tuple[Any, Built]] = {}
+        """id of a layer that a kept call made -> itself, which keeps the id its own, and its record"""
+        self.inplace: dict[int, list[Any]] = {}
+        """where layers that change their input in place are made -> those layers"""
+        self.functions: dict[str, list[tuple[tuple[bool, bool], ...]]] = {}
+        """class of a custom function -> of each call's arguments, which are tensors, which need a gradient"""
 
     # the hooks: each evaluates what the expression did, and returns its value
 
@@ -88,6 +96,7 @@ class Recorder:
         if self._busy:
             return function(*arguments, **keywords)
         name, receiver = self._name(function)
+        self._note_function(function, arguments)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
         if not name or (len(fact.calls) >= self._kept and name != "torch.nn.Linear"):
@@ -107,11 +116,25 @@ class Recorder:
         result = function(*arguments, **keywords)
         if name == "torch.nn.Linear":
             self._made[id(result)] = site, result
+        if getattr(result, "inplace", False) is True and isinstance(result, self._torch.nn.Module):
+            self.inplace.setdefault(site, []).append(result)
         if held and len(fact.calls) < self._kept:
             changed = receiver if receiver is not None else next(iter(arguments), None)
             drawn = not self._torch.equal(before, self._torch.get_rng_state())
             self._keep(fact, held, result, changed if name.endswith("_") else None, drawn)
         return result
+
+    def _note_function(self, function: Any, arguments: tuple[Any, ...]) -> None:
+        """Note what a custom function is applied to."""
+        owner, custom = getattr(function, "__self__", None), self._torch.autograd.Function
+        if isinstance(owner, type) and issubclass(owner, custom) and function.__name__ == "apply":
+            calls = self.functions.setdefault(owner.__name__, [])
+            given = tuple(
+                (self._is_tensor(one), self._is_tensor(one) and one.requires_grad)
+                for one in arguments
+            )
+            if given not in calls:
+                calls.append(given)
 
     def binary(self, site: int, word: str, left: Any, right: Any) -> Any:
         """Note the operands; the operation itself is done by what is returned."""
@@ -190,6 +213,8 @@ class Recorder:
             return
         finally:
             self._busy = False
+        if isinstance(made, Built) and name_object(type(result)):
+            self.layers[id(result)] = result, made
         dtype = self._torch.get_default_dtype()
         fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, drawn))
 

@@ -1,6 +1,6 @@
 """Recorded values on Paddle: their counterparts, and whether a result is the recorded one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -55,6 +55,8 @@ class Built:
     """how many numbers each of its parameters has"""
     buffers: tuple[int, ...] = ()
     """how many each of its buffers of floats has: running statistics, which are parameters in Paddle"""
+    runs: list[Any] = field(default_factory=list, compare=False)
+    """calls of it in the run, as layers.py notes them"""
 
     def make_stand_in(self) -> Any:
         """Return a layer of Paddle's that has as many: what a container is given."""
@@ -123,9 +125,7 @@ def _name_dtype(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-def _is_close(
-    made: np.ndarray[Any, Any], recorded: np.ndarray[Any, Any], nearly: bool
-) -> bool:
+def _is_close(made: np.ndarray[Any, Any], recorded: np.ndarray[Any, Any], nearly: bool) -> bool:
     if recorded.dtype.kind in "biu":
         return bool(np.array_equal(made, recorded))
     double = recorded.dtype in (np.float64, np.complex128)

@@ -3,13 +3,15 @@
 import ast
 import inspect
 import pkgutil
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.calls.adapters import ADAPTERS, write_adapter
+from reprod_align.porting.calls.adapters import ADAPTERS, list_needed, write_adapter, write_inplace
+from reprod_align.porting.calls.functions import Given, is_function, list_function_edits
 from reprod_align.porting.calls.linear import Layouts
 from reprod_align.porting.calls.record import SIGNS, Fact
 from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, read_rows
@@ -21,6 +23,7 @@ from reprod_align.porting.calls.trial import operates, prove
 _MEANINGLESS: Final = (
     "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
     "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
+    "torch.autograd.function.once_differentiable",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
 _HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
@@ -43,9 +46,14 @@ class Written:
     """what stays PyTorch's"""
 
 
-def write_paddle(code: Code, facts: dict[int, Fact]) -> Written:
-    """Return the Paddle file of a PyTorch file whose nodes are numbered, from what its run gave."""
-    return _Writer(code, facts).write()
+def write_paddle(
+    code: Code, facts: dict[int, Fact], functions: Mapping[str, Sequence[Given]]
+) -> Written:
+    """Return the Paddle file of a PyTorch file whose nodes are numbered, from what its run gave.
+
+    functions: what its custom functions were applied to.
+    """
+    return _Writer(code, facts, functions).write()
 
 
 @cache
@@ -58,8 +66,10 @@ def find_paddle(name: str) -> Any:
 
 
 class _Writer:
-    def __init__(self, code: Code, facts: dict[int, Fact]) -> None:
-        self.code, self.facts = code, facts
+    def __init__(
+        self, code: Code, facts: dict[int, Fact], functions: Mapping[str, Sequence[Given]]
+    ) -> None:
+        self.code, self.facts, self.functions = code, facts, functions
         self.scope = Scope(code.tree)
         self.done = Written("")
         self.made: dict[int, list[Edit] | None] = {}
@@ -77,7 +87,9 @@ class _Writer:
         self.adapted_bases = self._find_adapted_bases()
 
     def write(self) -> Written:
-        edits = [*self._imports(), *self._edits(self.code.tree)]
+        edits = [*self._imports()]
+        edits += list_function_edits(self.code, self.scope, self.functions)
+        edits += self._edits(self.code.tree)
         for node in self.code.nodes:
             for part in ("body", "orelse", "finalbody"):
                 block = getattr(node, part, None)
@@ -178,6 +190,8 @@ class _Writer:
         name = self.scope.name(node)
         if name:
             return [self.code.replace(node, self._name_value(node, name))]
+        if isinstance(node, ast.Attribute) and self._is_saved(node):
+            return [self.code.replace(node, f"{self.render(node.value)}.saved_tensor()")]
         if isinstance(node, ast.Attribute):
             return self._write_attribute(node)
         return None
@@ -190,7 +204,8 @@ class _Writer:
             return found or "object"
         if public == "torch.nn.Linear" and self.exposed:
             return self._name_linear(node)
-        if id(node) in self.adapted_bases or (public in self.dynamic and not self._is_kind(node)):
+        adapted = public in ADAPTERS or id(node) in self.adapted_bases
+        if adapted or (public in self.dynamic and not self._is_kind(node)):
             adapter = self._adapt(public)
             if adapter:
                 return adapter
@@ -252,6 +267,13 @@ class _Writer:
         while isinstance(around, ast.Tuple | ast.BinOp):
             around = next(self.code.parents(around), None)
         return isinstance(around, ast.Call) and dotted(around.func) in ("isinstance", "issubclass")
+
+    def _is_saved(self, node: ast.Attribute) -> bool:
+        """Tell whether an attribute is what a custom function has saved."""
+        kinds = (one for one in self.code.parents(node) if isinstance(one, ast.ClassDef))
+        return node.attr in ("saved_tensors", "saved_variables") and any(
+            is_function(one, self.scope) for one in kinds
+        )
 
     def _write_attribute(self, node: ast.Attribute) -> list[Edit] | None:
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
@@ -354,8 +376,9 @@ class _Writer:
         if public not in self.adapters:
             plain = public.rpartition(".")[2]
             name = plain if plain not in self.taken else f"Torch{plain}"
-            text = write_adapter(public, name, self.rows.get(public, ()))
-            space = _define(text)
+            needed = {one: self._adapt(one) for one in list_needed(public)}
+            text = write_adapter(public, name, self.rows.get(public, ()), needed)
+            space = _define(text, self.space)
             if not space:
                 return ""
             self.adapters[public] = text
@@ -486,6 +509,8 @@ class _Writer:
         if any(one.arg in RENAMED for one in node.keywords) and public not in self.rows:
             yield from self._renamed(slots, public, static, receiver)  # Paddle's own words first
         rows = self.rows.get(public, ())
+        if self.facts.get(node._site, Fact()).inplace:  # type: ignore[attr-defined]
+            yield from self._change_inplace(slots, rows)
         same = list(self._same(node, slots, public, static, receiver))
         if (
             not is_layer
@@ -503,6 +528,17 @@ class _Writer:
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
+
+    def _change_inplace(self, slots: Slots, rows: Sequence[Row]) -> Iterator[Candidate]:
+        """Yield the layer as one that changes its input, where PyTorch's file reads that afterwards."""
+        for row in rows:
+            target = row.target.partition("(")[0]
+            name = f"Inplace{target.rpartition('.')[2]}"
+            self.adapters[name] = write_inplace(target, name)
+            self.space |= _define(self.adapters[name], self.space)
+            for one in slots.fill(row):
+                texts = [part.replace(target, name, 1) for part in (one.text, one.trial)]
+                yield Candidate(*texts)
 
     def _same(
         self, node: ast.Call, slots: Slots, public: str, static: str, receiver: ast.expr | None
@@ -658,16 +694,17 @@ _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 _TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
 
 
-def _define(text: str) -> dict[str, Any]:
+def _define(text: str, known: dict[str, Any]) -> dict[str, Any]:
     """Return what a definition binds, nothing if it cannot be executed."""
     import paddle
 
-    space: dict[str, Any] = {"paddle": paddle}
+    space: dict[str, Any] = {"paddle": paddle, **known}
     try:
         exec(text, space)
     except TypeError:  # a base that is a function in Paddle
         return {}
-    return {name: held for name, held in space.items() if name not in ("paddle", "__builtins__")}
+    own = space.keys() - known.keys() - {"paddle", "__builtins__"}
+    return {name: space[name] for name in own}
 
 
 def _is_closed(text: str) -> bool:
@@ -731,6 +768,7 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
     read = {node.id for node in code.nodes if isinstance(node, ast.Name)}
+    read |= set(re.findall(r"\w+", " ".join(one.partition("\n")[2] for one in adapters)))
     adapters = [one for one in adapters if ast.parse(one).body[0].name in read]  # type: ignore[attr-defined]
     if adapters:
         body = code.tree.body
@@ -742,7 +780,7 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
             ),
             body[-1],
         )
-        code = code.apply([code.insert(at, "\n\n".join(adapters) + "\n\n")])
+        code = code.apply([code.insert(at, "\n\n\n".join(adapters) + "\n\n")])
     return code.text
 
 

@@ -1,6 +1,6 @@
 """The reference's numbers, to be put in place of the port's own as it runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, Which
@@ -52,6 +52,27 @@ class ReferencePins:
                 gradient = pair.to_port(gradients[pair.expected])
                 pins[pair.actual] = Pin(pair.to_port(leaf.array), gradient, leaf.differentiable)
         return pins
+
+
+class ChosenPins(ReferencePins):
+    """Gives the port what the reference's calls of a few modules gave: outputs, and gradients of inputs."""
+
+    def __init__(
+        self, counterparts: Counterparts, reference: Trace, chosen: Container[tuple[str, int]]
+    ) -> None:
+        """Take the reference's run, and the keys of the port's calls."""
+        super().__init__(counterparts, reference, constants=False)
+        self._chosen = chosen
+
+    def inputs(self, call: Call) -> dict[str, Pin]:
+        """Return pins of the gradients; the values stay as they are."""
+        pins = super().inputs(call) if call.key in self._chosen else {}
+        return {at: Pin(None, pin.gradient) for at, pin in pins.items()}
+
+    def outputs(self, call: Call) -> dict[str, Pin]:
+        """Return pins of the values; the gradients stay as they are."""
+        pins = super().outputs(call) if call.key in self._chosen else {}
+        return {at: Pin(pin.array, None, pin.differentiable) for at, pin in pins.items()}
 
 
 def differ_in_effect(call: Call, first: Pins, second: Pins) -> bool:

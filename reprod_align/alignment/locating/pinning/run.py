@@ -1,15 +1,19 @@
 """Runs the port with the reference's numbers in place of its own."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from functools import partial
 
 from reprod_align.alignment.comparing import Pass
 from reprod_align.alignment.locating.counterparts import Boundary, Counterparts, PinnedRun
 from reprod_align.alignment.locating.pinning.boundaries import find_moved
-from reprod_align.alignment.locating.pinning.pins import ReferencePins, differ_in_effect
+from reprod_align.alignment.locating.pinning.pins import ChosenPins, ReferencePins, differ_in_effect
 from reprod_align.alignment.locating.pinning.places import find_gradients, find_values
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.side import ModelFailure
+from reprod_align.model.trace import Trace
+
+Key = tuple[str, int]
+"""a module of the port, and which of its calls"""
 
 
 def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
@@ -32,6 +36,12 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
         return free, _run_on(runner, done, counterparts, constants=True)
     except ModelFailure:  # a mask of the other convention need not fit
         return free, free
+
+
+def run_on_chosen(runner: Runner, run: PinnedRun, training: bool, chosen: Container[Key]) -> Trace:
+    """Return the port's own run, but for what a few of its calls give: there it has the reference's."""
+    pins = ChosenPins(run.counterparts, run.reference, chosen)
+    return runner.run_port(training, "all", pins)
 
 
 def _run_without(

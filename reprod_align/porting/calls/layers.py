@@ -1,0 +1,166 @@
+"""Layers that PyTorch's file makes: what they gave in the run, and whether Paddle's give the same."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.porting.calls.values import Built, NoCounterpart, agrees, to_paddle
+
+import numpy as np
+
+_LARGEST: Final = 1 << 18  # numbers of a layer's state, and of what it is given
+_RENAMED: Final = {"running_mean": "_mean", "running_var": "_variance", "num_batches_tracked": ""}
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of a layer: its state before, what it was given, what it gave, its state afterwards."""
+
+    training: bool
+    before: dict[str, np.ndarray[Any, Any]]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    result: Any
+    after: dict[str, np.ndarray[Any, Any]]
+
+
+@contextmanager
+def noted_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
+    """Note the first call in eval mode of PyTorch's own layers while the block runs.
+
+    Also the first one in train mode of those with statistics, which Paddle's momentum decides.
+    layers: id of a layer -> itself, and the record that takes the calls.
+    """
+    from torch.nn.modules import module as hooks
+
+    begun: dict[int, tuple[dict[str, np.ndarray[Any, Any]], Any]] = {}
+
+    def begin(layer: Any, arguments: Any) -> None:
+        begun.pop(id(layer), None)
+        _, built = layers.get(id(layer), (None, None))
+        if built is None or any(one.training is layer.training for one in built.runs):
+            return
+        if layer.training and not built.buffers:
+            return  # dropout: its masks are another matter
+        size = sum(built.sizes) + sum(one.numel() for one in arguments if hasattr(one, "numel"))
+        if size <= _LARGEST:
+            begun[id(layer)] = _read_state(layer), _detach(arguments)  # it may change them
+
+    def end(layer: Any, _: Any, keywords: Any, result: Any) -> None:
+        if id(layer) in begun:
+            before, given = begun.pop(id(layer))
+            run = Run(
+                layer.training,
+                before,
+                given,
+                _detach(keywords),
+                _detach(result),
+                _read_state(layer),
+            )
+            layers[id(layer)][1].runs.append(run)
+
+    first = hooks.register_module_forward_pre_hook(begin)
+    last = hooks.register_module_forward_hook(end, with_kwargs=True)  # type: ignore[call-arg]
+    try:
+        yield
+    finally:
+        first.remove()
+        last.remove()
+
+
+def find_inplace(
+    sites: Mapping[int, Sequence[Any]], run: Callable[[], Mapping[str, Any]]
+) -> set[int]:
+    """Return where layers are made whose change of their input in place is read afterwards.
+
+    sites: where layers with `inplace=True` are made -> those layers; run: gives the model's outputs. A
+    layer that is switched to leave its input alone then gives other outputs.
+    """
+
+    def differs(numbers: Iterable[int]) -> bool:
+        layers = [layer for number in numbers for layer in sites[number]]
+        for layer in layers:
+            layer.inplace = False
+        found = run()
+        for layer in layers:
+            layer.inplace = True
+        return any(not np.array_equal(found[name], plain[name]) for name in plain)
+
+    if not sites:
+        return set()
+    plain = run()
+    return {number for number in sites if differs([number])} if differs(sites) else set()
+
+
+def _read_state(layer: Any) -> dict[str, np.ndarray[Any, Any]]:
+    return {name: one.detach().numpy().copy() for name, one in layer.state_dict().items()}
+
+
+def _detach(value: Any) -> Any:
+    if hasattr(value, "detach"):
+        return value.detach().clone()
+    if isinstance(value, list | tuple):
+        return tuple(map(_detach, value))
+    if isinstance(value, dict):
+        return {name: _detach(one) for name, one in value.items()}
+    return value
+
+
+def gives_the_same(made: Any, built: Built) -> bool:
+    """Tell whether a layer of Paddle's gives what PyTorch's gave; True where that cannot be tried."""
+    import paddle
+
+    for run in built.runs:
+        try:
+            arguments, keywords = to_paddle(run.arguments), to_paddle(run.keywords)
+        except NoCounterpart:
+            continue
+        made.to(dtype="float64")
+        paddle.set_default_dtype("float64")  # of states that it makes; the trial puts it back
+        if not _load(made, run.before):
+            return True
+        made.train() if run.training else made.eval()
+        with paddle.no_grad():
+            result = made(*arguments, **keywords)
+        if not agrees(result, run.result, nearly=True) or not _holds(made, run.after):
+            return False
+    return True
+
+
+def _load(made: Any, state: dict[str, np.ndarray[Any, Any]]) -> bool:
+    """Give a layer of Paddle's the state of PyTorch's; tell whether that was possible."""
+    for held, value in _pair(made, state):
+        if held is None or held.size != value.size:
+            return False
+        held.set_value(_lay(held, value).astype(str(held.dtype).rpartition(".")[2]))
+    return True
+
+
+def _holds(made: Any, state: dict[str, np.ndarray[Any, Any]]) -> bool:
+    """Tell whether the running means are PyTorch's; Paddle keeps the biased variance, another number."""
+    state = {name: one for name, one in state.items() if not name.endswith("running_var")}
+    return all(
+        held is not None and np.allclose(held.numpy(), _lay(held, value), rtol=1e-6, atol=1e-9)
+        for held, value in _pair(made, state)
+    )
+
+
+def _pair(made: Any, state: dict[str, np.ndarray[Any, Any]]) -> Iterator[tuple[Any, Any]]:
+    """Yield Paddle's tensor of each name of PyTorch's, None where there is none, and the value."""
+    import paddle
+
+    ours = dict(made.state_dict())
+    for name, value in state.items():
+        last = name.rpartition(".")[2]
+        renamed = _RENAMED.get(last, last)
+        if renamed:
+            held = ours.get(name.removesuffix(last) + renamed)
+            plain = isinstance(made, paddle.nn.Linear) and last == "weight"
+            yield held, value.T if plain else value
+
+
+def _lay(held: Any, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    same = list(held.shape) == list(value.shape)
+    turned = list(held.shape) == list(value.T.shape)
+    return value if same else value.T if turned else value.reshape(held.shape)

@@ -1,0 +1,60 @@
+"""Modules that change what they are given in place: the caller reads the changed tensor afterwards."""
+
+import pytest
+
+from reprod_align import align
+
+import numpy as np
+import paddle
+import torch
+
+
+class TorchBlock(torch.nn.Module):
+    """A residual block whose first layer changes the tensor that is added afterwards."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.before = torch.nn.Linear(4, 4)
+        self.block = torch.nn.Sequential(torch.nn.ReLU(inplace=True), torch.nn.Linear(4, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.before(x)
+        return x + self.block(x)
+
+
+class Doubled(paddle.nn.Layer):
+    """Changes its input in place, as a ReLU of PyTorch's does."""
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return paddle.nn.functional.relu_(x)
+
+
+class PaddleBlock(paddle.nn.Layer):
+    """The same: `way` is how the added tensor is made."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.before = paddle.nn.Linear(4, 4)
+        first = Doubled() if way == "in place" else paddle.nn.ReLU()
+        self.block = paddle.nn.Sequential(first, paddle.nn.Linear(4, 4))
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        x = self.before(x)
+        if self.way == "written out":
+            x = paddle.nn.functional.relu(x)
+        return x + self.block(x)
+
+
+@pytest.mark.parametrize(
+    ("way", "verdict"),
+    [("in place", "faithful"), ("written out", "faithful"), ("left out", "diverges")],
+)
+def test_what_a_module_changes_in_place_is_what_its_caller_reads(way: str, verdict: str) -> None:
+    inputs = (np.random.default_rng(0).standard_normal((3, 4)).astype("float32"),)
+    report = align(TorchBlock(), PaddleBlock(way), inputs)
+    assert report.verdict == verdict
+    if way == "left out":
+        outputs = next(check for check in report.checks if check.what == "outputs, eval mode")
+        assert not outputs.passed
+        assert "ReLU of the output of before" in str(report.findings[0])
