@@ -1,11 +1,10 @@
 """Modules that change what they are given in place: the caller reads the changed tensor afterwards."""
 
-import pytest
-
 from reprod_align import align
 
 import numpy as np
 import paddle
+import pytest
 import torch
 
 
