@@ -19,6 +19,8 @@ def to_paddle(value: Any) -> Any:
     import torch
 
     if isinstance(value, torch.Tensor):
+        if value.layout is not torch.strided:
+            raise NoCounterpart("a sparse tensor")
         if value.dtype == torch.bfloat16:
             return paddle.to_tensor(value.float().numpy()).astype("bfloat16")
         made = paddle.to_tensor(value.detach().resolve_conj().resolve_neg().numpy())
