@@ -132,7 +132,7 @@ class Watch:
             return None
         call.inputs = self._leaves(given)
         self._end_run(call, "inputs")
-        self._handed[call.key] = handed = []
+        handed = self._handed[call.key] = list[tuple[Any, Any, int]]()
         return self._pass_on(given, call.inputs, self.pins.inputs(call), handed)
 
     def _give_back(self, call: Call) -> None:

@@ -163,7 +163,7 @@ def make_differentiable(tensor: torch.Tensor) -> torch.Tensor:
 
 def count_changes(tensor: torch.Tensor) -> int:
     """Return how often a tensor was changed in place."""
-    return tensor._version
+    return int(tensor._version)
 
 
 def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:

@@ -61,7 +61,7 @@ def noted_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
             layers[id(layer)][1].runs.append(run)
 
     first = hooks.register_module_forward_pre_hook(begin)
-    last = hooks.register_module_forward_hook(end, with_kwargs=True)  # type: ignore[call-arg]
+    last = hooks.register_module_forward_hook(end, with_kwargs=True)
     try:
         yield
     finally:
