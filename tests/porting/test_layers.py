@@ -44,7 +44,7 @@ def test_only_layers_whose_change_is_read_count() -> None:
 
     def run() -> dict[str, object]:
         x = torch.tensor([-1.0, 2.0])
-        return {"": (read(x) + x + unread(-x)).numpy()}
+        return {"": (read(x) + x + unread(3 * x)).numpy()}
 
     assert layers.find_inplace({}, run) == set()
     assert layers.find_inplace({7: [unread]}, run) == set()
