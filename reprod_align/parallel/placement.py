@@ -14,6 +14,8 @@ import numpy as np
 Shape = tuple[int, ...]
 MEAN: Final = "mean"
 """in place of an axis: a number of each replica's own data, which stands for the mean"""
+MOST_PADDING: Final = 1024
+"""rows: by more no vocabulary is padded"""
 
 
 @dataclass(frozen=True)

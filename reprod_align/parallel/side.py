@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
@@ -19,12 +19,10 @@ from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins
 from reprod_align.parallel.launch import Ranks
 from reprod_align.parallel.mesh import Mesh, batch_names
 from reprod_align.parallel.messages import Asked, Opened
-from reprod_align.parallel.placement import MEAN, Placement, Shape, choose, differ
+from reprod_align.parallel.placement import MEAN, MOST_PADDING, Placement, Shape, choose, differ
 
 Place = tuple[str, int, str, str]
 """module, call, "inputs" or "outputs", leaf"""
-_MOST_PADDING: Final = 1024
-"""rows: by more no vocabulary is padded"""
 
 
 @dataclass
@@ -200,7 +198,7 @@ class ParallelSide:
         rest = turned[:at] + turned[at + 1 :]
         lengths = (shape[at] for shape in known
                    if len(shape) == len(turned) and shape[:at] + shape[at + 1 :] == rest)  # fmt: skip
-        return max((n for n in lengths if 0 < whole[axis] - n < _MOST_PADDING), default=None)
+        return max((n for n in lengths if 0 < whole[axis] - n < MOST_PADDING), default=None)
 
     def _is_vocabulary(self, size: int) -> bool:
         assert self._local is not None

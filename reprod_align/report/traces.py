@@ -35,7 +35,7 @@ def _list_rows(result: TraceDiff) -> Table:
 
 
 def _show_case(row: Row) -> Case:
-    return Case(row.phase, row.place, row.passed, f"{row.amount} {row.words}")
+    return Case(row.phase, row.place, row.passed, row.amount)
 
 
 def _judge(row: Row) -> str:

@@ -6,7 +6,7 @@ first gradient in backward order if no output does.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from reprod_align.traces.tensors import Floors, Measured, measure
 
 _STATE_NAMES = {"_mean": "running_mean", "_variance": "running_var"}  # Paddle's of its norms
 _SHOWN = 20
+Measure = Callable[[TraceTensor, TraceTensor, Floors], Measured]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Row:
         """How far the two are apart: as a whole, or where a single element is."""
         if self.relative <= self.limit and self.words:
             return self.words
-        return f"{self.relative:.1e} (limit {self.limit:.0e})"
+        words = f": {self.words}" if self.words else ""
+        return f"{self.relative:.1e} (limit {self.limit:.0e}){words}"
 
     @property
     def place(self) -> str:
@@ -138,11 +140,13 @@ def compare_traces(
     actual: RecordedTrace,
     names: Mapping[str, str] | None = None,
     allow_unpaired: bool = False,
+    measure: Measure = measure,
 ) -> TraceDiff:
     """Compare two traces.
 
     names: module or parameter names of `expected` -> of `actual`, also for everything below them;
-    the longest that fits counts. Raises ReprodError if not one output or gradient has a partner.
+    the longest that fits counts. measure: compares two tensors that are paired.
+    Raises ReprodError if not one output or gradient has a partner.
     """
     ours, theirs = _group(expected, names or {}), _group(actual, {})
     floors = Floors(expected.tensors)

@@ -9,7 +9,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ _MOST_ELEMENTS = 1 << 62
 _REPEATED = (
     256  # times that a file's numbers may be named: modules in modules hand the same ones on
 )
+_MOST_RANKS = 2**16
 _FREE = 2**24  # bytes that the entries of any file may name
 _LARGE = 2**20  # bytes: what is smaller is not worth a mapped file
 
@@ -86,6 +87,19 @@ _KINDS = {"call": int, "order": int, "whole": bool, "transposed": bool, "passed_
 
 
 @dataclass(frozen=True)
+class Rank:
+    """Which rank of a parallel run recorded a trace: rank = replica * tp + part."""
+
+    number: int
+    dp: int
+    """replicas of the data, those of sharding included"""
+    tp: int
+    """ranks that share one replica's tensors"""
+    others: str = ""
+    """degrees of other kinds, in words: "pp=2" """
+
+
+@dataclass(frozen=True)
 class RecordedTrace:
     """What one model did, as recorded."""
 
@@ -94,6 +108,8 @@ class RecordedTrace:
     """"whole" or "sketch"; in a sketch, small tensors are whole all the same"""
     tensors: tuple[TraceTensor, ...]
     """by `order`"""
+    rank: Rank | None = None
+    """None: one process ran the whole model"""
 
 
 def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
@@ -115,6 +131,8 @@ def save_trace(path: str | os.PathLike[str], trace: RecordedTrace) -> None:
         "mode": trace.mode,
         "tensors": entries,
     }
+    if trace.rank is not None:
+        content["rank"] = asdict(trace.rank)
     stored = {str(number): _to_stored(array) for number, array in enumerate(arrays.values())}
     text = json.dumps(content)
     write_tensors(path, stored, {_KEY: text, _SUM: _digest(text, stored)})
@@ -179,7 +197,22 @@ def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedT
     if len(places) < len(tensors):
         phase, module, *_ = places.most_common(1)[0][0]
         raise _Unfit(f"it lists the same {phase} of {module or 'the model'} more than once")
-    return RecordedTrace(framework, mode, tuple(sorted(tensors, key=lambda one: one.order)))
+    ordered = tuple(sorted(tensors, key=lambda one: one.order))
+    return RecordedTrace(framework, mode, ordered, _rank(content.get("rank")))
+
+
+def _rank(found: object) -> Rank | None:
+    if found is None:
+        return None
+    kinds = {"number": int, "dp": int, "tp": int, "others": str}
+    if not isinstance(found, dict) or {n: type(v) for n, v in found.items()} != kinds:
+        raise _Unfit("its rank does not have the fields of a rank")
+    rank = Rank(**found)
+    if not (0 < rank.dp <= _MOST_RANKS and 0 < rank.tp <= _MOST_RANKS):
+        raise _Unfit("its degrees are no numbers of ranks")
+    if not 0 <= rank.number < rank.dp * rank.tp:
+        raise _Unfit("its rank is not among its ranks")
+    return rank
 
 
 def _require_explained(entries: list[Any], arrays: Mapping[str, Array]) -> None:

@@ -17,7 +17,7 @@ from weakref import ref
 from reprod_align.base.tree import leaves
 from reprod_align.errors import ReprodError
 from reprod_align.traces.calls import Call, Listener
-from reprod_align.traces.file import RecordedTrace, TraceTensor, save_trace
+from reprod_align.traces.file import Rank, RecordedTrace, TraceTensor, save_trace
 from reprod_align.traces.sketch import LENGTH, sketch_with_rows
 
 
@@ -30,10 +30,12 @@ def record_model(
     mode: str,
     forward: bool,
     backward: bool,
+    rank: Rank | None = None,
 ) -> Iterator[None]:
     """Record what `model` does in the block; write it to `path` when the block ends well.
 
-    framework, ops: the backend's `side` and `sketch`. Raises ReprodError if nothing was recorded,
+    framework, ops: the backend's `side` and `sketch`. rank: which of a parallel run this process is.
+    Raises ReprodError if nothing was recorded,
     or the file cannot be written.
     """
     if mode not in ("whole", "sketch"):
@@ -43,7 +45,7 @@ def record_model(
     recorder = _Recorder(framework, ops, mode, forward, backward)
     with recorder.on(model):
         yield
-    save_trace(path, recorder.trace(model))
+    save_trace(path, replace(recorder.trace(model), rank=rank))
 
 
 @dataclass(eq=False)

@@ -234,6 +234,14 @@ def _add_up(flat: Any, ops: Ops, total: "_Total") -> "_Total":
     return total
 
 
+def combine(vectors: Sequence[Vector], times: float) -> Vector:
+    """Return the sketch of a sum of tensors, times a number; statistics and places are the first's."""
+    found = vectors[0].copy()
+    for at in (slice(len(STATISTICS), _SUMS_END), slice(LENGTH, None)):
+        found[at] = times * np.sum([one[at] for one in vectors], axis=0)
+    return found
+
+
 def sketch_large(array: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     """Return `array` itself if it has at most WHOLE elements, else the BINS + ROWS sums of its sketch.
 
@@ -412,7 +420,7 @@ def distance(expected: Vector, actual: Vector) -> float:
     """
     if find_other_places(expected, actual):
         return math.inf
-    return float(np.linalg.norm(_sums(actual) - _sums(expected)))
+    return float(np.linalg.norm(read_sums(actual) - read_sums(expected)))
 
 
 def relative_distance_of_constants(expected: Vector, actual: Vector) -> float:
@@ -427,7 +435,7 @@ def relative_distance_of_constants(expected: Vector, actual: Vector) -> float:
 
 def largest_share(expected: Vector, actual: Vector) -> float:
     """Return how far the sums that differ most are apart, times sqrt(BINS): what all would be then."""
-    apart = np.abs(_sums(actual) - _sums(expected))
+    apart = np.abs(read_sums(actual) - read_sums(expected))
     return float(apart.max() * math.sqrt(BINS))
 
 
@@ -440,5 +448,6 @@ def distance_of_runs(expected: Vector, actual: Vector) -> float:
     return float(np.linalg.norm(np.subtract(*runs)))
 
 
-def _sums(vector: Vector) -> Vector:
+def read_sums(vector: Vector) -> Vector:
+    """Return the signed sums, which add up as tensors do."""
     return vector[len(STATISTICS) : len(STATISTICS) + BINS]

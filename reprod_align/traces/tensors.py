@@ -133,7 +133,7 @@ def measure(expected: TraceTensor, actual: TraceTensor, floors: Floors) -> Measu
 def _measure_whole(
     expected: TraceTensor, actual: TraceTensor, scale: float, floor: float, allowance: Allowance
 ) -> Measured:
-    ours, theirs, limit = _in_torch_layout(expected), _in_torch_layout(actual), allowance.relative
+    ours, theirs, limit = lay_as_torch(expected), lay_as_torch(actual), allowance.relative
     if not ours.size:
         return Measured(0.0, limit, False, True)
     worst = _find_worst(ours, theirs)
@@ -154,7 +154,7 @@ def _measure_whole(
 def _measure_sketches(
     expected: TraceTensor, actual: TraceTensor, limit: float, floor: float
 ) -> Measured:
-    ours, theirs = _to_sketch(expected), _to_sketch(actual)
+    ours, theirs = read_sketch(expected), read_sketch(actual)
     scale, other = statistics(ours)["norm"], find_other_places(ours, theirs)
     apart, allowed = distance(ours, theirs), limit * statistics(ours)["norm"] + floor
     constants = relative_distance_of_constants(ours, theirs) <= limit
@@ -196,7 +196,7 @@ def _judge_rows(
     norms, apart = (np.linalg.norm(sums[known], axis=1) for sums in (ours, theirs - ours))
     if not norms.size:
         return found
-    shape, large = _shape(expected), norms >= _LARGE_ROW * norms.max()
+    shape, large = read_shape(expected), norms >= _LARGE_ROW * norms.max()
     allowed = np.maximum(
         max(allowance.relative, _ROW_LIMIT) * norms,
         allowance.relative * allowance.spread * norms.max() + _SEEN * np.median(apart[large]),
@@ -214,12 +214,12 @@ def _judge_rows(
 
 
 def _to_rows(tensor: TraceTensor) -> Vector | None:
-    rows = sketch_with_rows(_in_torch_layout(tensor))[1] if tensor.whole else tensor.rows
+    rows = sketch_with_rows(lay_as_torch(tensor))[1] if tensor.whole else tensor.rows
     return None if rows is None else rows.astype(np.float64)
 
 
 def _describe_other_kind(expected: TraceTensor, actual: TraceTensor) -> str:
-    shape, theirs = _shape(expected), _shape(actual)
+    shape, theirs = read_shape(expected), read_shape(actual)
     if shape != theirs:
         return f"shape {shape} expected, got {theirs}"
     if bool(_precision(expected.dtype)) != bool(_precision(actual.dtype)):
@@ -253,7 +253,7 @@ def _find_worst(expected: Array, actual: Array) -> Worst:
 def _norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the elements that are finite and do not stand apart as constants."""
     if not tensor.whole:
-        return statistics(_to_sketch(tensor))["norm"]
+        return statistics(read_sketch(tensor))["norm"]
     values = tensor.values
     most, length = _measure_size(values, math.inf)
     known = most if values.dtype.kind in "fc" else math.nan
@@ -291,14 +291,16 @@ def _count_nan(array: Array) -> int:
     return sum(int(np.count_nonzero(np.isnan(part))) for _, part in parts(array))
 
 
-def _shape(tensor: TraceTensor) -> tuple[int, ...]:
+def read_shape(tensor: TraceTensor) -> tuple[int, ...]:
+    """Return the shape in PyTorch's layout."""
     return tensor.shape[::-1] if tensor.transposed else tensor.shape
 
 
-def _in_torch_layout(tensor: TraceTensor) -> Array:
+def lay_as_torch(tensor: TraceTensor) -> Array:
     """Return the values of a whole tensor in PyTorch's layout."""
     return tensor.values.T if tensor.transposed else tensor.values
 
 
-def _to_sketch(tensor: TraceTensor) -> Vector:
-    return sketch(_in_torch_layout(tensor)) if tensor.whole else tensor.values.astype(np.float64)
+def read_sketch(tensor: TraceTensor) -> Vector:
+    """Return the sketch of a tensor, in PyTorch's layout."""
+    return sketch(lay_as_torch(tensor)) if tensor.whole else tensor.values.astype(np.float64)

@@ -73,6 +73,28 @@ def unwrap(model: nn.Layer) -> nn.Layer:
     return model
 
 
+def read_rank() -> tuple[int, int, int, str]:
+    """Return this process' number, the replicas, the ranks of each, and what else there is ("pp=2").
+
+    The ranks of sharding see data of their own: they count as replicas.
+    """
+    hcg = fleet.get_hybrid_communicate_group()
+    if hcg is None:  # DataParallel without fleet
+        return paddle.distributed.get_rank(), paddle.distributed.get_world_size(), 1, ""
+    tp, sharding = hcg.get_model_parallel_world_size(), hcg.get_sharding_parallel_world_size()
+    replica = hcg.get_data_parallel_rank() * sharding + hcg.get_sharding_parallel_rank()
+    others = {
+        "pp": hcg.get_pipe_parallel_world_size(),
+        "sep": hcg.get_sep_parallel_world_size(),
+    }
+    return (
+        replica * tp + hcg.get_model_parallel_rank(),
+        hcg.get_data_parallel_world_size() * sharding,
+        tp,
+        ",".join(f"{name}={degree}" for name, degree in others.items() if degree > 1),
+    )
+
+
 def reduces_itself(wrapped: nn.Layer) -> bool:
     """Tell whether the model's backward pass averages gradients over the replicas."""
     return isinstance(wrapped, paddle.DataParallel)
@@ -106,6 +128,12 @@ def read_shards(model: nn.Layer) -> dict[str, Shard]:
                 name = f"{path}.{role}" if path else role
                 found[name] = _read_shard(tensor, role, kind)
     return found
+
+
+def list_turned(model: nn.Layer) -> set[str]:
+    """Return the weights of the engine's linear layers, which lie transposed to PyTorch's layout."""
+    return {f"{path}.weight" if path else "weight" for path, layer in model.named_sublayers(include_self=True)
+            if _find_kind(layer) in ("column", "row")}  # fmt: skip
 
 
 def _read_shard(tensor: paddle.Tensor, role: str, kind: str) -> Shard:

@@ -8,7 +8,7 @@ from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, list_quarters
 
 import numpy as np
 import paddle
-from paddle import nn
+from paddle import distributed, nn
 
 __all__ = [
     "array",
@@ -114,5 +114,9 @@ def gradient(parameter: paddle.Tensor) -> paddle.Tensor | None:
 
 
 def transposed_parameters(model: nn.Layer) -> set[str]:
-    """Names of the parameters that lie transposed to PyTorch's layout: Linear weights."""
-    return linear_weights(model)
+    """Names of the parameters that lie transposed to PyTorch's layout: Linear weights, the engine's too."""
+    if not distributed.is_initialized():
+        return linear_weights(model)
+    from reprod_align.backends.paddle.parallel import list_turned
+
+    return linear_weights(model) | list_turned(model)
