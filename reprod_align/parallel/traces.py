@@ -26,6 +26,7 @@ from reprod_align.traces.tensors import (
 )
 
 import numpy as np
+from numpy.typing import NDArray
 
 _Place = tuple[str, str, int, str]
 
@@ -303,9 +304,14 @@ def _mean(tensors: Sequence[TraceTensor]) -> TraceTensor:
     return replace(first, values=combine([one.values for one in tensors], times), rows=None)
 
 
-def _read(tensors: Sequence[TraceTensor], others: Sequence[TraceTensor]) -> list[Array]:
+def _read(
+    tensors: Sequence[TraceTensor], others: Sequence[TraceTensor]
+) -> list[NDArray[np.float64]]:
     """Return numbers that add up as the tensors do: whole ones where all are, else the sums of sketches."""
-    if all(one.whole for one in (*tensors, *others)):
-        return [lay_as_torch(one) for one in tensors]
-    sums: list[Array] = [read_sums(read_sketch(one)) for one in tensors]
-    return sums
+    if not all(one.whole for one in (*tensors, *others)):
+        return [read_sums(read_sketch(one)) for one in tensors]
+    arrays = [lay_as_torch(one) for one in tensors]
+    parts: list[Array] = [
+        np.stack([a.real, a.imag], -1) if a.dtype.kind == "c" else a for a in arrays
+    ]
+    return [part.astype(np.float64) for part in parts]

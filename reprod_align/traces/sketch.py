@@ -234,11 +234,11 @@ def _add_up(flat: Any, ops: Ops, total: "_Total") -> "_Total":
     return total
 
 
-def combine(vectors: Sequence[Vector], times: float) -> Vector:
+def combine(vectors: Sequence[Array], times: float) -> Vector:
     """Return the sketch of a sum of tensors, times a number; statistics and places are the first's."""
-    found = vectors[0].copy()
+    found = vectors[0].astype(np.float64)
     for at in (slice(len(STATISTICS), _SUMS_END), slice(LENGTH, None)):
-        found[at] = times * np.sum([one[at] for one in vectors], axis=0)
+        found[at] = times * sum(one[at].astype(np.float64) for one in vectors)
     return found
 
 
