@@ -258,3 +258,41 @@ def test_layouts_settings_and_joined_expressions(
     assert "paddle.meshgrid(y[0], y[1], y[2])" in made.text
     assert "self.conv._stride, " in made.text
     assert "self.conv._padding = self.conv._updated_padding = (1,)" in made.text
+
+
+REWRITTEN = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=None)
+
+    def forward(self, x):
+        a = torch.arctanh(x / 9.0)
+        b = torch.einsum("bchw,bchw->bchw", [a, x])
+        five = b.unsqueeze(1)
+        c = F.scaled_dot_product_attention(five, five, five)
+        if 7 in torch.arange(4):
+            c = c * 3.0
+        kept = F.pad(x > 0, (1, 1), value=True)
+        return self.up(c.squeeze(1)), kept
+"""
+
+
+def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
+    source.path.write_text(REWRITTEN)
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 3, 4, 4))
+    made = draft.write_draft(source, (x,), REWRITTEN)
+    assert made.failure == "" and made.left == ()
+    for part in (
+        "paddle.atanh(",
+        "bool((paddle.arange(4) == (7)).any())",
+        "paddle.einsum('bchw,bchw->bchw', *[a, x])",
+        "paddle.nn.functional.softmax(",
+        ".astype('int32'), (1, 1), value=True).astype(",
+    ):
+        assert part in made.text, part

@@ -4,6 +4,7 @@ import ast
 import sys
 from pathlib import Path
 
+from reprod_align.explain.code import Code
 from reprod_align.porting.calls import draft
 from reprod_align.porting.gathering import executed, gather, modules, reading
 from reprod_align.porting.source import Source, open_source
@@ -235,3 +236,19 @@ class Net(Base, metaclass=Kind):
     assert [node.name for node in reads.skipped] == ["rest"]
     called = {name for name in at_once if reading.is_called(name, [statement])}
     assert called == {"register", "Size", "make"}
+
+
+def test_a_name_bound_in_branches_is_the_one_that_has_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"branched_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(
+        "import os\nif os.sep:\n    from math import sqrt as root\n"
+        "else:\n    from cmath import sqrt as root\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / f"{name}.py"
+    open_source(path, f"{name}:root(4)")
+    module = modules.Module(name, path, Code(path.read_text()))
+    assert module.imports["root"].module == "math"
+    sys.modules.pop(name, None)

@@ -12,7 +12,8 @@ from typing import Any
 
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import Code
-from reprod_align.model.side import Inputs
+from reprod_align.model.projection import Projection
+from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.calls.layers import find_inplace, noted_runs
@@ -97,8 +98,11 @@ def _run(
             side = torch_side(model)
             with warnings.catch_warnings(), side.working("float64", throughout=True):
                 warnings.simplefilter("ignore")
-                for training in (False, True):
-                    side.run(inputs, training, KeyedDraws(0, {}))
+                side.run(inputs, False, KeyedDraws(0, {}))
+                try:  # with what custom functions do on the way back
+                    side.run(inputs, True, KeyedDraws(0, {}), objective=Projection())
+                except ModelFailure:
+                    side.run(inputs, True, KeyedDraws(0, {}))
                 ask(lambda: _read_outputs(side.run(inputs, False, KeyedDraws(0, {}), "ends")))
         except (Exception, SystemExit) as error:
             cause = error.__cause__ or error

@@ -299,7 +299,10 @@ class Recorder:
         return value
 
 
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {}
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "In": lambda a, b: a in b,
+    "NotIn": lambda a, b: a not in b,
+}
 for _word, _sign in {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
     "MatMult": "@", "BitAnd": "&", "BitOr": "|", "BitXor": "^", "LShift": "<<", "RShift": ">>",

@@ -636,6 +636,8 @@ class _Writer:
             else (node.left, node.comparators[0])
         )
         operator = node.op if isinstance(node, ast.BinOp) else node.ops[0]
+        if isinstance(operator, ast.In | ast.NotIn) and not isinstance(right, ast.List | ast.Tuple):
+            return self._write_membership(node, left, right, isinstance(operator, ast.NotIn))
         sign = SIGNS.get(type(operator).__name__)
         if sign is None or operates(fact, sign):
             return None
@@ -647,6 +649,18 @@ class _Writer:
                     self.code.replace(right, form[1].format(*texts)),
                 ]
         return None
+
+    def _write_membership(
+        self, node: ast.AST, left: ast.expr, right: ast.expr, negated: bool
+    ) -> list[Edit] | None:
+        """Write `a in tensor`, which Paddle would answer by a loop over the first axis."""
+        import torch
+
+        calls = self.facts[node._site].calls  # type: ignore[attr-defined]
+        if not all(isinstance(call.arguments[1], torch.Tensor) for call in calls):
+            return None
+        text = f"bool(({self.closed(right)} == {self.closed(left)}).any())"
+        return [self.code.replace(node, f"(not {text})" if negated else text)]  # type: ignore[arg-type]
 
     def closed(self, node: ast.expr) -> str:
         """Return the Paddle text of an expression, in brackets where a method's dot would split it."""

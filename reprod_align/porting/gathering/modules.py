@@ -62,22 +62,35 @@ class Module:
 
     @cached_property
     def imports(self) -> dict[str, Import]:
-        """What its imports bind, wherever they stand; relative ones in full."""
-        found = {}
+        """What its imports bind, wherever they stand; relative ones in full.
+
+        Of several that bind one name, as in branches, the one that has bound it when the module ran.
+        """
+        found: dict[str, Import] = {}
+        for one in self._list_imports():
+            if one.bound not in found or not self._has_bound(found[one.bound]):
+                found[one.bound] = one
+        return found
+
+    def _has_bound(self, found: Import) -> bool:
+        """Tell whether a name of the module is what an import would bind; False where it has not run."""
+        held = vars(sys.modules[self.name]).get(found.bound) if self.name in sys.modules else None
+        return held is not None and bool(found.name) and held is _find_object(found)
+
+    def _list_imports(self) -> Iterator[Import]:
         for node in self.code.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     bound = alias.asname or alias.name.partition(".")[0]
-                    found[bound] = Import(bound, alias.name)
+                    yield Import(bound, alias.name)
             elif isinstance(node, ast.ImportFrom):
                 module = self.resolve(node)
                 for alias in node.names:
                     if alias.name == "*":
-                        found |= _list_starred(module)
+                        yield from _list_starred(module).values()
                         continue
                     bound = alias.asname or alias.name
-                    found[bound] = Import(bound, module, alias.name)
-        return found
+                    yield Import(bound, module, alias.name)
 
     def resolve(self, node: ast.ImportFrom) -> str:
         """Return the full name of the module that a statement imports from."""
