@@ -9,6 +9,7 @@ from typing import Any
 from reprod_align.agents.calls import Root, make_words
 from reprod_align.errors import ReprodError
 from tests.contract.made import PORT, write_contract
+from tests.warm import CHILDREN, warm_executable
 
 import pytest
 
@@ -42,9 +43,9 @@ async def call_tools(folder: Path) -> None:
     from reprod_align.agents.server import make_server
 
     assert len(await make_server(Root(folder)).list_tools()) == 5
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), CHILDREN: "yes"}
     words = ["-m", "reprod_align", "mcp", "--root", str(folder)]
-    start = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)
+    start = mcp.StdioServerParameters(command=str(warm_executable()), args=words, env=environment)
     async with mcp.Client(start) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert tools == {"align", "fix", "convert", "prove", "api"}

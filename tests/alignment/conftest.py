@@ -5,12 +5,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def as_few(request: pytest.FixtureRequest) -> None:
-    """Take `few_edits`, but for what `make suite` runs, and for the fixture `every_edit`."""
-    if request.node.get_closest_marker("longer") or "every_edit" in request.fixturenames:
-        return
-    request.getfixturevalue("few_edits")
-
-
-@pytest.fixture
-def every_edit() -> None:
-    """Let `align` try as many edits as it does for a user: the one that mends stands far behind."""
+    """Take `few_edits`, but for what is marked as longer, or as asking for every edit."""
+    marks = map(request.node.get_closest_marker, ("longer", "every_edit"))
+    if not any(marks):
+        request.getfixturevalue("few_edits")

@@ -24,7 +24,7 @@ def test_an_index_that_pytorch_is_given_and_the_port_makes_is_blamed_where_it_is
     assert first.paddle_code.startswith("positions = paddle.cumsum"), str(first)
 
 
-@pytest.mark.usefixtures("every_edit")
+@pytest.mark.every_edit
 def test_a_mask_in_another_order_is_blamed_where_it_is_tiled_and_not_where_it_is_added() -> None:
     assert align(TorchHeads(), PaddleHeads(tiled=False), INPUTS).verdict == "faithful"
     first = align(TorchHeads(), PaddleHeads(tiled=True), INPUTS).findings[0]
