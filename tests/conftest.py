@@ -144,7 +144,7 @@ def few_edits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     `make suite` searches to the end.
     """
-    monkeypatch.setattr("reprod_align.alignment.locating.experiment._MOST_RUNS", 100)
+    monkeypatch.setattr("reprod_align.alignment.locating.experiment._MOST_RUNS", 30)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,6 @@ from tests.warm import CHILDREN, warm_executable
 
 import pytest
 
-mcp = pytest.importorskip("mcp")
 anyio = pytest.importorskip("anyio")
 
 PAIR = """
@@ -31,6 +31,7 @@ def inputs():
 SLOW = "import os, time\nopen('begun', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
 
 
+@pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed")
 def test_the_tools(tmp_path: Path) -> None:
     """One server, each tool once, and one cancelled: its process ends."""
     (tmp_path / "pair.py").write_text(PAIR)
@@ -41,6 +42,8 @@ def test_the_tools(tmp_path: Path) -> None:
 
 async def call_tools(folder: Path) -> None:
     from reprod_align.agents.server import make_server
+
+    import mcp
 
     assert len(await make_server(Root(folder)).list_tools()) == 5
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), CHILDREN: "yes"}
