@@ -140,7 +140,7 @@ def float32_by_default() -> Iterator[None]:
 
 @pytest.fixture
 def few_edits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """End a search for the edit that mends a fault after 100 runs, not 1,000: most faults have none.
+    """End a search for the edit that mends a fault after 30 runs, not 1,000: most faults have none.
 
     `make suite` searches to the end.
     """
