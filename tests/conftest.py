@@ -1,5 +1,6 @@
 """What the tests of the pipeline share: its scripts run as a user runs them, on the `tiny` profile."""
 
+import compileall
 import os
 import shutil
 import subprocess
@@ -18,6 +19,8 @@ from filelock import FileLock
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 REPOSITORY = Path(__file__).resolve().parent.parent
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+
+PACKAGES = ("benchmarks", "examples", "models", "pipeline", "reprod_align", "tests")
 
 Finished = subprocess.CompletedProcess[str]
 RunScript = Callable[..., Finished]
@@ -41,8 +44,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Serve warm programs from the process that starts the others."""
+    """Serve warm programs from the process that starts the others.
+
+    The project is compiled before: hundreds of programs read it, and one that ends halfway leaves no half
+    of a compiled file.
+    """
     if "PYTEST_XDIST_WORKER" not in os.environ:
+        for package in PACKAGES:
+            compileall.compile_dir(REPOSITORY / package, quiet=2)
         stack = ExitStack()
         stack.enter_context(serving(REPOSITORY, ENVIRONMENT))
         config.add_cleanup(stack.close)
@@ -127,6 +136,15 @@ def float32_by_default() -> Iterator[None]:
         sys.modules["torch"].set_default_dtype(sys.modules["torch"].float32)
     if "paddle" in sys.modules:
         sys.modules["paddle"].set_default_dtype("float32")
+
+
+@pytest.fixture
+def few_edits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """End a search for the edit that mends a fault after 30 runs, not 1,000: most faults have none.
+
+    `make suite` searches to the end.
+    """
+    monkeypatch.setattr("reprod_align.alignment.locating.experiment._MOST_RUNS", 30)
 
 
 @pytest.fixture

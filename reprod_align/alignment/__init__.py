@@ -73,11 +73,15 @@ def compare_sides(
     name_map: Mapping[str, str] | None = None,
     copy_weights: bool = True,
     memory: int | None = None,
+    tries_edits: bool = True,
 ) -> Report:
-    """Do what `align` does, for two sides that are already made."""
+    """Do what `align` does, for two sides that are already made.
+
+    tries_edits: whether edits of the port's code are tried at a fault, which takes most of the time.
+    """
     check_inputs(inputs)
     check_arguments(steps, name_map, copy_weights, memory, reference, port)
-    pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
+    pair = Pair(reference, port, inputs, steps, name_map, copy_weights, tries_edits=tries_edits)
     with limit_memory(memory), watch_lines(reference, port) as note_idle:
         report = judge_beyond_kernels(pair, judge_in_float64(pair))
         note_idle(report)

@@ -21,6 +21,8 @@ class Findings:
         self.report = Report()
         self.places_only = False
         """whether causes and lines are left out, since the pair is judged once more"""
+        self.tries_edits = True
+        """whether edits of the port's code are tried at a fault"""
 
     def add(
         self,

@@ -75,6 +75,8 @@ class Pair:
     """whether further batches are derived from the inputs"""
     places_only: bool = False
     """whether it is judged up to the stage that shows a difference, without causes and lines"""
+    tries_edits: bool = True
+    """whether edits of the port's code are tried at a fault"""
 
     @property
     def asked_float32(self) -> bool:
@@ -106,6 +108,7 @@ def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = Fa
     add_weights(runner.pairing, findings)
     add_split_ties(runner.pairing, findings)
     findings.places_only = pair.places_only or (places_only and pair.asked_float32)
+    findings.tries_edits = pair.tries_edits and not findings.places_only
     done: Pass | None = None
     try:
         done = _run_mode(runner, findings, training=False)

@@ -57,7 +57,7 @@ def _overlay(
     file: str, before: str, after: str, live: Iterable[type | FunctionType]
 ) -> Iterator[None]:
     old, new = _narrow(file, before, after)
-    modules = [module for module in [*sys.modules.values()] if _is_of(module, file)]
+    modules = [sys.modules[name] for name in _name_modules(file, tuple(sys.modules))]
     functions = [*_find_functions(file, modules, live)]
     with ExitStack() as stack:
         stack.enter_context(_show(file, after))
@@ -170,9 +170,8 @@ def _set_code(function: FunctionType, code: CodeType) -> Iterator[None]:
 @contextmanager
 def _assign_anew(module: ModuleType, before: str, after: str) -> Iterator[None]:
     """Carry out what a text assigns otherwise: names of the module, and its functions' defaults."""
-    old, new = ast.parse(before), ast.parse(after)
-    own = {ast.dump(node) for node in old.body}
-    changed = [node for node in new.body if ast.dump(node) not in own]
+    own = _dump_statements(before)
+    changed = [node for node in ast.parse(after).body if ast.dump(node) not in own]
     space = vars(module)
     kept = dict(space)
     with ExitStack() as stack:
@@ -188,6 +187,11 @@ def _assign_anew(module: ModuleType, before: str, after: str) -> Iterator[None]:
                 if space[name] is not kept.get(name, _ABSENT):
                     del space[name]
             space.update(kept)
+
+
+@lru_cache(maxsize=32)
+def _dump_statements(text: str) -> Collection[str]:
+    return {ast.dump(node) for node in ast.parse(text).body}
 
 
 @contextmanager
@@ -237,6 +241,12 @@ def _execute(node: ast.stmt, space: dict[str, Any]) -> None:
         raise NotAppliedError(f"line {node.lineno}: {error}") from error
 
 
+@lru_cache(maxsize=8)
+def _name_modules(file: str, loaded: Collection[str]) -> Sequence[str]:
+    """Return which of the modules that are loaded come from a file: of thousands, so looked up once."""
+    return [name for name in loaded if _is_of(sys.modules[name], file)]
+
+
 def _is_of(module: object, file: str) -> bool:
     return isinstance(module, ModuleType) and vars(module).get("__file__") == file
 
@@ -245,7 +255,7 @@ def _find_functions(
     file: str, modules: Iterable[ModuleType], live: Iterable[type | FunctionType]
 ) -> Iterator[FunctionType]:
     """Yield the functions that are written in a file, each once."""
-    seen: set[int] = set()
+    seen = {id(vars(module)) for module in modules}
     waiting: list[Any] = [value for module in modules for value in [*vars(module).values()]]
     waiting += [it for it in live if isinstance(it, FunctionType)]
     held = {base for it in live if isinstance(it, type) for base in it.__mro__}
@@ -265,7 +275,9 @@ def _find_functions(
             waiting.append(value.__func__)
         elif isinstance(value, FunctionType):
             if value.__code__.co_filename == file:
-                waiting += [*value.__globals__.values()]  # its module may be in no list of modules
+                if id(value.__globals__) not in seen:  # its module may be in no list of modules
+                    seen.add(id(value.__globals__))
+                    waiting += value.__globals__.values()
                 yield value
             waiting += [value.__dict__.get("__wrapped__"), *_list_cells(value)]
 

@@ -3,16 +3,17 @@
 import os
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from reprod_align.agents.calls import Root, make_words
 from reprod_align.errors import ReprodError
 from tests.contract.made import PORT, write_contract
+from tests.warm import CHILDREN, warm_executable
 
 import pytest
 
-mcp = pytest.importorskip("mcp")
 anyio = pytest.importorskip("anyio")
 
 PAIR = """
@@ -30,6 +31,7 @@ def inputs():
 SLOW = "import os, time\nopen('begun', 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
 
 
+@pytest.mark.skipif(find_spec("mcp") is None, reason="mcp is not installed")
 def test_the_tools(tmp_path: Path) -> None:
     """One server, each tool once, and one cancelled: its process ends."""
     (tmp_path / "pair.py").write_text(PAIR)
@@ -41,10 +43,12 @@ def test_the_tools(tmp_path: Path) -> None:
 async def call_tools(folder: Path) -> None:
     from reprod_align.agents.server import make_server
 
+    import mcp
+
     assert len(await make_server(Root(folder)).list_tools()) == 5
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), CHILDREN: "yes"}
     words = ["-m", "reprod_align", "mcp", "--root", str(folder)]
-    start = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)
+    start = mcp.StdioServerParameters(command=str(warm_executable()), args=words, env=environment)
     async with mcp.Client(start) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         assert tools == {"align", "fix", "convert", "prove", "api"}

@@ -20,6 +20,7 @@ from reprod_align.commands.doctor import (
 from reprod_align.commands.name_map import read_name_map
 from reprod_align.commands.user_file import run_user_code
 from tests.conftest import run_python
+from tests.warm import warm_executable
 
 import numpy as np
 import pytest
@@ -71,7 +72,8 @@ def test_a_healthy_and_a_sick_probe() -> None:
     assert not crashed.healthy and crashed.found == "exit -6"
 
 
-def test_every_probe_passes_here_and_has_a_remedy() -> None:
+def test_every_probe_passes_here_and_has_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(warm_executable()))
     for probe in list_probes():
         finding = examine(probe)
         assert finding.healthy, f"{probe.name}: {finding.found}"

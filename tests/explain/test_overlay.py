@@ -103,6 +103,16 @@ def test_a_class_that_no_module_names_is_found_by_its_objects(module: ModuleType
         assert held.area == 6
 
 
+def test_a_module_that_is_loaded_after_a_text_was_in_force_is_found(module: ModuleType) -> None:
+    file, after = str(module.__file__), TEXT.replace("SCALE = 2", "SCALE = 3")
+    del sys.modules["overlaid_module"]
+    with overlaid({file: TEXT}, {file: after}):
+        assert module.SCALE == 2
+    sys.modules["overlaid_module"] = module
+    with overlaid({file: TEXT}, {file: after}):
+        assert module.SCALE == 3
+
+
 @pytest.mark.parametrize("after", ["def double(:\n", TEXT.replace("SCALE = 2", "SCALE = missing")])
 def test_a_text_that_cannot_take_effect_is_said(after: str, module: ModuleType) -> None:
     file = str(module.__file__)

@@ -1,6 +1,8 @@
 """The main job, on the real pretrained model: what the project promises of it, in figures.
 
-Here its scripts start with the frameworks imported; test_isolation.py and test_readme.py start them afresh.
+`make test` trains on 66 of the 330 sentences, and on all of them in float32 on one side, since 66 teach
+nothing; `make suite` runs Step 5 as `make align` does. Here its scripts start with the frameworks imported;
+test_isolation.py and test_readme.py start them afresh.
 """
 
 import json
@@ -8,7 +10,8 @@ import re
 from pathlib import Path
 
 from reprod_align import load_record
-from tests.conftest import align_once
+from tests.conftest import align_once, run_warm_python
+from tests.pipeline.runs import write_sentences
 from tests.warm import journal
 
 import pytest
@@ -18,10 +21,19 @@ NAMES = ("forward", "metric", "loss", "bp_align", "train_align")
 MEMORY = 2048  # MiB, of the largest process
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+PART = (66, 22)  # of the built-in sentences: the last batches are short, as with all
+
+
+@pytest.fixture(scope="module", params=["part", pytest.param("whole", marks=pytest.mark.longer)])
+def printed(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, str]:
     """Return log_reprod/ of a run on the default profile, and what the run printed."""
-    home = align_once(tmp_path_factory, "minilm")
+    if request.param == "whole":
+        home = align_once(tmp_path_factory, "minilm")
+    else:
+        folder = write_sentences(tmp_path_factory.mktemp("sentences"), *PART)
+        home = align_once(tmp_path_factory, "minilm_part", "--data-dir", str(folder))
     return home / "log_reprod", (home / "align.txt").read_text()
 
 
@@ -72,12 +84,28 @@ def test_learning_rates_agree_exactly(printed: tuple[Path, str]) -> None:
     assert all(key["mismatches"] == 0 and key["size"] == 1024 for key in keys)
 
 
+@pytest.mark.parametrize("printed", ["whole"], indirect=True)
+@pytest.mark.longer
 def test_it_learns(printed: tuple[Path, str]) -> None:
     """On 110 held-out sentences, half of them positive; by chance 0.5 +- 0.05."""
     for side in ("torch", "paddle"):
         assert load_record(printed[0] / f"train_align_{side}.npy")["acc"] >= 0.7
     record = load_record(printed[0] / "strict" / "train_align_torch.npy")
     assert record["epoch_1_losses"].mean() < 0.9 * record["epoch_0_losses"].mean()
+
+
+def test_one_side_learns_in_float32(printed: tuple[Path, str], tmp_path: Path) -> None:
+    """The other one is the same in float64; both sides in both precisions are a part of `make suite`."""
+    words = ("pipeline/Step5/pt_train.py", "--dtype", "float32", "--home", tmp_path)
+    for folder in ("weights", "classifier_weights"):
+        (tmp_path / folder).symlink_to(printed[0].parent / folder)
+    finished = run_warm_python(*words)
+    assert finished.returncode == 0, finished.stderr
+    assert load_record(tmp_path / "log_reprod" / "train_align_torch.npy")["acc"] >= 0.7
+    log = (tmp_path / "log_reprod" / "training" / "torch_float32.jsonl").read_text()
+    rows = [row for row in map(json.loads, log.splitlines()) if "loss" in row]
+    first, second = ([row["loss"] for row in rows if row["epoch"] == epoch] for epoch in (0, 1))
+    assert len(first) == len(second) == 21 and sum(second) < 0.9 * sum(first)
 
 
 def test_training_with_dropout_agrees(printed: tuple[Path, str]) -> None:

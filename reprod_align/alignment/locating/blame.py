@@ -201,7 +201,7 @@ def _add_fault(
     findings.add(
         fault.stage, ours, theirs, text, fault.gap, both, kind=kind, cause=why, remedy=lines.remedy
     )
-    if not (findings.places_only or pairing.settings_differ(ours, theirs)):
+    if findings.tries_edits and not pairing.settings_differ(ours, theirs):
         finding = findings.report.findings[-1]
         told = bool(lines.words or lines.cause or lines.remedy)
         edit = experiment.explain(finding, first, told, lines.is_sure)

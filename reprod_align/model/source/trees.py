@@ -2,7 +2,8 @@
 
 import ast
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -59,12 +60,17 @@ def _first_line(node: Any) -> int:
 
 def find_assignments(tree: ast.AST, name: str) -> list[Any]:
     """Return the statements that give a name, such as "x" or "self.x", its value, in order."""
-    found: list[Any] = [
-        node
-        for node in ast.walk(tree)
-        if any(ast.unparse(part) == name for part in _find_targets(node))
-    ]
-    return sorted(found, key=lambda node: int(node.lineno))
+    return [*_list_assignments(tree).get(name, ())]
+
+
+@lru_cache(maxsize=64)
+def _list_assignments(tree: ast.AST) -> Mapping[str, Sequence[Any]]:
+    """Return the statements of a tree that give each name its value; a large class is walked once."""
+    found = defaultdict[str, list[Any]](list)
+    for node in ast.walk(tree):
+        for name in {ast.unparse(part) for part in _find_targets(node)}:
+            found[name].append(node)
+    return {name: sorted(nodes, key=lambda node: int(node.lineno)) for name, nodes in found.items()}
 
 
 def _find_targets(node: ast.AST) -> Iterator[ast.expr]:
@@ -92,14 +98,20 @@ def find_attribute(owner: ast.ClassDef, name: str, class_name: str = "") -> Any:
     making = [node for node in found if find_calls(node, class_name)]
     if found:
         return [*making, *found][0]
-    for call in ast.walk(owner):
-        if isinstance(call, ast.Call) and name_called(call) in _REGISTER:
-            named = [at for at, arg in enumerate(call.args[:-1])
-                     if isinstance(arg, ast.Constant) and arg.value == name]  # fmt: skip
-            if named:
-                value = call.args[named[0] + 1]
-                return ast.copy_location(ast.Assign(targets=[], value=value), value)
+    for call in _list_registering(owner):
+        named = [at for at, arg in enumerate(call.args[:-1])
+                 if isinstance(arg, ast.Constant) and arg.value == name]  # fmt: skip
+        if named:
+            value = call.args[named[0] + 1]
+            return ast.copy_location(ast.Assign(targets=[], value=value), value)
     return None
+
+
+@lru_cache(maxsize=64)
+def _list_registering(owner: ast.ClassDef) -> Sequence[ast.Call]:
+    """Return the calls of a class by which a module is given something by its name."""
+    calls = (node for node in ast.walk(owner) if isinstance(node, ast.Call))
+    return [call for call in calls if name_called(call) in _REGISTER]
 
 
 def find_calls(tree: ast.AST, class_name: str) -> list[ast.Call]:

@@ -11,6 +11,7 @@ from tests.alignment.lines.paddle_far import (
 from tests.alignment.lines.torch_far import TorchHeads, TorchPlaced
 
 import numpy as np
+import pytest
 
 MASK = np.ones((2, 7), "int64")
 MASK[1, -3:] = 0
@@ -23,6 +24,7 @@ def test_an_index_that_pytorch_is_given_and_the_port_makes_is_blamed_where_it_is
     assert first.paddle_code.startswith("positions = paddle.cumsum"), str(first)
 
 
+@pytest.mark.every_edit
 def test_a_mask_in_another_order_is_blamed_where_it_is_tiled_and_not_where_it_is_added() -> None:
     assert align(TorchHeads(), PaddleHeads(tiled=False), INPUTS).verdict == "faithful"
     first = align(TorchHeads(), PaddleHeads(tiled=True), INPUTS).findings[0]

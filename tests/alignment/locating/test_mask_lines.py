@@ -27,6 +27,7 @@ def find_first(port: Path) -> Finding | None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.every_edit
 def test_the_edit_that_mends_it_is_found_at_its_line(name: str, tmp_path: Path) -> None:
     port, changed = plant(PORT, *FAULTS[name], tmp_path)
     finding = find_first(port)
