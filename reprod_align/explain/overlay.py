@@ -57,7 +57,8 @@ def _overlay(
     file: str, before: str, after: str, live: Iterable[type | FunctionType]
 ) -> Iterator[None]:
     old, new = _narrow(file, before, after)
-    modules = [sys.modules[name] for name in _name_modules(file, tuple(sys.modules))]
+    named = (sys.modules[name] for name in _name_modules(file, tuple(sys.modules)))
+    modules = [module for module in named if _is_of(module, file)]  # a name may be another's by now
     functions = [*_find_functions(file, modules, live)]
     with ExitStack() as stack:
         stack.enter_context(_show(file, after))
