@@ -270,6 +270,7 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=None)
+        self.weight = nn.Parameter(torch.arange(4.0))
 
     def forward(self, x):
         a = torch.arctanh(x / 9.0)
@@ -278,6 +279,8 @@ class Net(nn.Module):
         c = F.scaled_dot_product_attention(five, five, five)
         if 7 in torch.arange(4):
             c = c * 3.0
+        for weight in (self.weight, self.weight, self.weight, self.weight, None):
+            c = F.rms_norm(c, (4,), weight, 1e-3)
         kept = F.pad(x > 0, (1, 1), value=True)
         return self.up(c.squeeze(1)), kept
 """
@@ -294,5 +297,6 @@ def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
         "paddle.einsum('bchw,bchw->bchw', *[a, x])",
         "paddle.nn.functional.softmax(",
         ".astype('int32'), (1, 1), value=True).astype(",
+        "* (1 if weight is None else weight)",
     ):
         assert part in made.text, part

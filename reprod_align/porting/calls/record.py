@@ -14,6 +14,7 @@ from reprod_align.porting.calls.torch_names import name_object
 from reprod_align.porting.calls.values import Built
 
 _KEPT: Final = 3  # calls of one place
+_MOST: Final = 12  # with those whose arguments are of another form
 _LARGEST: Final = 1 << 21  # elements of a tensor that is kept
 _FRAME_BOUND: Final = {"super", "locals", "globals", "vars", "dir", "eval", "exec", "__import__"}
 _HOOK: Final = "__noted__"
@@ -42,6 +43,8 @@ class Fact:
     callees: set[str] = field(default_factory=set)
     """public names: "torch.cat", "Tensor.view", "Module.register_buffer"; "" for what is not PyTorch's"""
     calls: list[Call] = field(default_factory=list)
+    forms: set[Any] = field(default_factory=set)
+    """of the arguments of its calls: kinds and dimensions of tensors, switches, what is None"""
     kinds: set[str] = field(default_factory=set)
     """of a receiver or of operands: "int", "float" ... for tensors, names of classes for layers"""
     derived: bool = False
@@ -99,7 +102,9 @@ class Recorder:
         self._note_function(function, arguments)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
-        if not name or (len(fact.calls) >= self._kept and name != "torch.nn.Linear"):
+        form = self._form((arguments, keywords, receiver)) if name else None
+        wanted = bool(name) and self._wants(fact, form)
+        if not wanted and name != "torch.nn.Linear":
             return function(*arguments, **keywords)
         try:
             self._busy = True
@@ -118,7 +123,8 @@ class Recorder:
             self._made[id(result)] = site, result
         if getattr(result, "inplace", False) is True and isinstance(result, self._torch.nn.Module):
             self.inplace.setdefault(site, []).append(result)
-        if held and len(fact.calls) < self._kept:
+        if held and wanted:
+            fact.forms.add(form)
             changed = receiver if receiver is not None else next(iter(arguments), None)
             drawn = not self._torch.equal(before, self._torch.get_rng_state())
             self._keep(fact, held, result, changed if name.endswith("_") else None, drawn)
@@ -181,11 +187,13 @@ class Recorder:
         fact = self.facts.setdefault(site, Fact())
         kinds = (self._kind(left), self._kind(right))
         fact.kinds.add(" ".join(kinds))
-        if len(fact.calls) < self._kept:
+        form = self._form((left, right))
+        if self._wants(fact, form):
             try:
                 operands = self._copy((left, right))
             except TooLarge:
                 return
+            fact.forms.add(form)
             default = self._torch.get_default_dtype()
             fact.calls.append(Call(operands, {}, None, default_dtype=default))
 
@@ -217,6 +225,22 @@ class Recorder:
             self.layers[id(result)] = result, made
         dtype = self._torch.get_default_dtype()
         fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, drawn))
+
+    def _wants(self, fact: Fact, form: Any) -> bool:
+        """Tell whether a call is kept: one of the first, or of a form that none of these has."""
+        return len(fact.calls) < (self._kept if form in fact.forms else max(self._kept, _MOST))
+
+    def _form(self, value: Any) -> Any:
+        """Return what tells apart two calls that one conversion may not serve."""
+        if self._is_tensor(value):
+            return self._kind(value), value.ndim
+        if isinstance(value, list | tuple):
+            return tuple(map(self._form, value)) if len(value) <= _MOST else len(value)
+        if isinstance(value, dict):
+            return tuple((str(key), self._form(one)) for key, one in value.items())
+        if value is None or isinstance(value, bool | str):
+            return value
+        return type(value).__name__
 
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, self._torch.Tensor)

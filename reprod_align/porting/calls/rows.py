@@ -380,6 +380,7 @@ torch.nn.functional.threshold(input, threshold, value, inplace) = paddle.where(i
 torch.nn.functional.multilabel_soft_margin_loss(input, target, weight, size_average, reduce, reduction) = paddle.nn.functional.multi_label_soft_margin_loss(input, target, weight=weight, reduction=reduction)
 torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, weight=weight.flatten(), bias=bias.flatten(), epsilon=eps)
 torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + eps) * weight
+torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + eps) * (1 if weight is None else weight)
 torch.nn.functional.rms_norm(input, normalized_shape, weight) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + paddle.finfo(input.dtype).eps) * weight
 torch.linalg.solve_triangular(A, B, upper, left, unitriangular) = paddle.linalg.triangular_solve(A, B, upper=upper, unitriangular=unitriangular)
 torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
