@@ -271,6 +271,7 @@ class Net(nn.Module):
         super().__init__()
         self.up = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=None)
         self.weight = nn.Parameter(torch.arange(4.0))
+        self.both = nn.Linear(4, 8)
 
     def forward(self, x):
         a = torch.arctanh(x / 9.0)
@@ -281,6 +282,8 @@ class Net(nn.Module):
             c = c * 3.0
         for weight in (self.weight, self.weight, self.weight, self.weight, None):
             c = F.rms_norm(c, (4,), weight, 1e-3)
+        first, second = self.both(c).chunk(2, dim=-1)
+        c = c + first * second
         kept = F.pad(x > 0, (1, 1), value=True)
         return self.up(c.squeeze(1)), kept
 """
@@ -291,6 +294,7 @@ def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (2, 3, 4, 4))
     made = draft.write_draft(source, (x,), REWRITTEN)
     assert made.failure == "" and made.left == ()
+    assert made.text.count("self.both(c)") == 1  # what is called once in PyTorch is called once
     for part in (
         "paddle.atanh(",
         "bool((paddle.arange(4) == (7)).any())",

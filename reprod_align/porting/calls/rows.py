@@ -7,10 +7,11 @@ written where the argument is not given, since Paddle's differs. `*args` takes t
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from itertools import count
+from typing import Any, Final
 
 from reprod_align.porting.calls.torch_names import find_public
 
@@ -525,7 +526,63 @@ def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | No
             tree.args.pop()
     if _read(tree) & missing:
         return None
-    return ast.unparse(_Filling(held, receiver, kept).visit(tree))
+    filled = _Filling(held, receiver, kept).visit(tree)
+    return ast.unparse(_bind_repeated(filled, [*held.values(), receiver]))
+
+
+def _bind_repeated(tree: ast.expr, texts: Sequence[str]) -> ast.expr:
+    """Bind to a name what a row reads more than once and what calls something: it is called once, as it was."""
+    uses: dict[str, list[ast.expr]] = {}
+    conditional = {id(one) for branch in _list_conditional(tree) for one in ast.walk(branch)}
+    for node in _walk_as_run(tree):
+        given = getattr(node, "_given", None)
+        if given is not None and any(isinstance(one, ast.Call) for one in ast.walk(node)):
+            uses.setdefault(given, []).append(node)
+    names = (name for name in ("held", *(f"held_{n}" for n in count(2)))
+             if not any(name in text for text in texts))  # fmt: skip
+    bound: dict[int, ast.expr] = {}
+    for nodes in uses.values():
+        if len(nodes) > 1 and id(nodes[0]) not in conditional:
+            name = next(names)
+            bound[id(nodes[0])] = ast.NamedExpr(ast.Name(name, ast.Store()), nodes[0])
+            bound |= {id(one): ast.Name(name, ast.Load()) for one in nodes[1:]}
+    return _Binding(bound).visit(tree) if bound else tree  # type: ignore[no-any-return]
+
+
+class _Binding(ast.NodeTransformer):
+    def __init__(self, bound: Mapping[int, ast.expr]) -> None:
+        self.bound = bound
+
+    def visit(self, node: ast.AST) -> Any:
+        found = self.bound.get(id(node))
+        return self.generic_visit(node) if found is None else found
+
+
+def _list_conditional(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of an expression that may not run, or run later."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.IfExp):
+            yield from (node.body, node.orelse)
+        elif isinstance(node, ast.BoolOp):
+            yield from node.values[1:]
+        elif isinstance(
+            node, ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
+        ):
+            yield node
+
+
+def _walk_as_run(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a row was given, in the order in which Python evaluates it."""
+    if hasattr(node, "_given"):
+        yield node
+        return
+    parts = (
+        [node.test, node.body, node.orelse]
+        if isinstance(node, ast.IfExp)
+        else ast.iter_child_nodes(node)
+    )
+    for part in parts:
+        yield from _walk_as_run(part)
 
 
 def _keep_keywords(
@@ -557,9 +614,9 @@ class _Filling(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id == "self":
-            return _Raw(self.receiver)
+            return _Raw(self.receiver, "self")
         text = self.held.get(node.id)
-        return node if text is None else _Raw(text)
+        return node if text is None else _Raw(text, node.id)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Fill a call; a starred tuple becomes arguments."""
@@ -587,8 +644,10 @@ def _unpack(parts: list[ast.expr]) -> list[ast.expr]:
     ]
 
 
-def _Raw(text: str) -> ast.expr:
-    return ast.parse(f"({text})", mode="eval").body
+def _Raw(text: str, name: str) -> ast.expr:
+    made = ast.parse(f"({text})", mode="eval").body
+    made._given = name  # type: ignore[attr-defined]
+    return made
 
 
 def _fold(node: ast.expr) -> ast.expr:
