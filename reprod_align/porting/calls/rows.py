@@ -538,7 +538,7 @@ def _bind_repeated(tree: ast.expr, texts: Sequence[str]) -> ast.expr:
         given = getattr(node, "_given", None)
         if given is not None and any(isinstance(one, ast.Call) for one in ast.walk(node)):
             uses.setdefault(given, []).append(node)
-    names = (name for name in ("held", *(f"held_{n}" for n in count(2)))
+    names = (name for name in (f"held_{n}" if n else "held" for n in count())
              if not any(name in text for text in texts))  # fmt: skip
     bound: dict[int, ast.expr] = {}
     for nodes in uses.values():
