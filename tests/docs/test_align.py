@@ -112,5 +112,5 @@ def test_traces_and_their_diff(
     command = next(line for line in commands(REFERENCE[0]) if " diff " in line)
     assert main(shlex.split(command)[1:]) == 1
     last, shown = capsys.readouterr().out.splitlines()[-1], blocks(REFERENCE[0], "text")[1]
-    without_figure = re.compile(r": \S+ \(limit")
+    without_figure = re.compile(r": \S+ \(limit|at \(\d, \d\) expected \S+, got \S+;")
     assert without_figure.split(last) == without_figure.split(shown.strip())

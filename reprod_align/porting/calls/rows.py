@@ -534,9 +534,8 @@ def _bind_repeated(tree: ast.expr, texts: Sequence[str]) -> ast.expr:
     """Bind to a name what a row reads more than once and what calls something: it is called once, as it was."""
     uses: dict[str, list[ast.expr]] = {}
     conditional = {id(one) for branch in _list_conditional(tree) for one in ast.walk(branch)}
-    for node in _walk_as_run(tree):
-        given = getattr(node, "_given", None)
-        if given is not None and any(isinstance(one, ast.Call) for one in ast.walk(node)):
+    for given, node in _walk_as_run(tree):
+        if any(isinstance(one, ast.Call) for one in ast.walk(node)):
             uses.setdefault(given, []).append(node)
     names = (name for name in (f"held_{n}" if n else "held" for n in count())
              if not any(name in text for text in texts))  # fmt: skip
@@ -546,7 +545,7 @@ def _bind_repeated(tree: ast.expr, texts: Sequence[str]) -> ast.expr:
             name = next(names)
             bound[id(nodes[0])] = ast.NamedExpr(ast.Name(name, ast.Store()), nodes[0])
             bound |= {id(one): ast.Name(name, ast.Load()) for one in nodes[1:]}
-    return _Binding(bound).visit(tree) if bound else tree  # type: ignore[no-any-return]
+    return _Binding(bound).visit(tree) if bound else tree
 
 
 class _Binding(ast.NodeTransformer):
@@ -571,10 +570,11 @@ def _list_conditional(tree: ast.AST) -> Iterator[ast.AST]:
             yield node
 
 
-def _walk_as_run(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield what a row was given, in the order in which Python evaluates it."""
-    if hasattr(node, "_given"):
-        yield node
+def _walk_as_run(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    """Yield what a row was given, with its argument's name, in the order in which Python evaluates it."""
+    given = getattr(node, "_given", None)
+    if isinstance(node, ast.expr) and given is not None:
+        yield given, node
         return
     parts = (
         [node.test, node.body, node.orelse]
