@@ -2,25 +2,30 @@
 
 Each is made of all_reduce and all_gather, which gloo has, with the engine's own mathematics: what is
 the identity forward is a sum backward, and the other way. They replace the functions that fleet's
-layers look up at every call (`mp_ops._c_identity`, ...), and nothing else of the engine. The last two
-replace what has a kernel on a CPU, but a wrong one: see docs/parallel.md.
+layers look up at every call (`mp_ops._c_identity`, ...), and nothing else of the engine. The last three
+replace what works on a CPU, but wrongly: see docs/parallel.md.
 """
 
+import socket
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import paddle
 from paddle import distributed as dist
 from paddle.autograd import PyLayer
-from paddle.distributed import fleet
+from paddle.base import core
+from paddle.distributed import collective, fleet
 from paddle.distributed.fleet.layers.mpu import mp_layers, mp_ops
 from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer import hybrid_parallel_optimizer
 from paddle.distributed.fleet.utils import hybrid_parallel_util, sequence_parallel_utils
 
 Tensor = Any
 Group = Any
+
+_HOST: Final = "127.0.0.1"
+_SECONDS: Final = 60
+_STORES: Final[list[Any]] = []  # a group's lives as long as the process
+_make_group: Final = collective._new_process_group_impl
 
 
 def stand_in() -> list[str]:
@@ -33,25 +38,32 @@ def stand_in() -> list[str]:
     return list(dict.fromkeys(name for _, name, _ in _REPLACEMENTS))
 
 
-@contextmanager
-def one_group_at_a_time() -> Iterator[None]:
-    """Let all ranks meet after each group that is made in the block.
+def _new_process_group_impl(
+    backend: str,
+    store: Any,
+    rank: int,
+    world_size: int,
+    group_name: str,
+    *args: Any,
+    **options: Any,
+) -> Any:
+    """Make a group that meets at a store of its own.
 
-    Gloo's groups that are made at the same time disturb each other: "Connection refused".
+    Gloo's groups write their ranks' addresses under the same keys of the one store ("0", "1", ...):
+    of two groups the second may read the first's, and fails with "Connection refused", or hangs.
     """
-    make = dist.new_group
-
-    def make_and_meet(*args: Any, **options: Any) -> Group:
-        made = make(*args, **options)
-        if made.nranks > 1:
-            dist.barrier()
-        return made
-
-    dist.new_group = make_and_meet
-    try:
-        yield
-    finally:
-        dist.new_group = make
+    key = f"reprod_align/{group_name}"
+    if rank == 0:
+        with socket.socket() as free:
+            free.bind((_HOST, 0))
+            port = free.getsockname()[1]
+        own = core.TCPStore(_HOST, port, True, 1, _SECONDS)
+        store.set(key, str(port).encode())
+    else:
+        store.wait(key)
+        own = core.TCPStore(_HOST, int(bytes(store.get(key))), False, 1, _SECONDS)
+    _STORES.append(own)
+    return _make_group(backend, own, rank, world_size, group_name, *args, **options)
 
 
 def _sum(tensor: Tensor, group: Group) -> Tensor:
@@ -229,5 +241,6 @@ _REPLACEMENTS: list[tuple[Any, str, Any]] = [
     (hybrid_parallel_util, "broadcast_input_data", _broadcast_input_data),
     (mp_ops, "_c_lookup_table", _c_lookup_table),
     (hybrid_parallel_optimizer, "HybridParallelClipGrad", _ClipGrad),
+    (collective, "_new_process_group_impl", _new_process_group_impl),
 ]
 assert mp_layers.mp_ops is mp_ops

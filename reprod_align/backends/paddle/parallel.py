@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from reprod_align.backends.paddle.collectives import one_group_at_a_time, stand_in
+from reprod_align.backends.paddle.collectives import stand_in
 
 import paddle
 from paddle import nn
@@ -44,12 +44,9 @@ def start_engine(degrees: dict[str, int]) -> list[str]:
     """Start `fleet` with these degrees ("dp_degree", "mp_degree"); return what stands in for kernels."""
     strategy = fleet.DistributedStrategy()
     strategy.hybrid_configs = {"pp_degree": 1, **degrees}
-    if paddle.is_compiled_with_cuda():
-        fleet.init(is_collective=True, strategy=strategy)
-        return []
-    with one_group_at_a_time():
-        fleet.init(is_collective=True, strategy=strategy)
-    return stand_in()
+    stands_in = [] if paddle.is_compiled_with_cuda() else stand_in()
+    fleet.init(is_collective=True, strategy=strategy)
+    return stands_in
 
 
 def set_default_dtype(dtype: str) -> None:
