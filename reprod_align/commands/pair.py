@@ -45,6 +45,7 @@ from reprod_align.base.atomic import write_text
 from reprod_align.base.progress import tell
 from reprod_align.commands.user_file import (
     add_file_arguments,
+    add_parallel_arguments,
     add_python_arguments,
     print_result,
     run_user_code,
@@ -57,7 +58,6 @@ from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.parallel.align import align_parallel
-from reprod_align.parallel.launch import TIME_LIMIT
 from reprod_align.report import Report
 from reprod_align.report.sarif import render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
@@ -81,12 +81,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="PATH.json", help="with --sections: go on from"
     )
-    parser.add_argument("--parallel", metavar="RANKS", help='ranks of the port, as "tp=2", "dp=2"')
-    parser.add_argument("--time-limit", type=read_seconds, metavar="SECONDS", default=TIME_LIMIT,
-                        help="with --parallel: that a rank gets for an answer (300)")  # fmt: skip
-    parser.add_argument(
-        "--logs", type=Path, metavar="FOLDER", help="with --parallel: the ranks' logs"
-    )
+    add_parallel_arguments(parser)
     parser.add_argument(
         "--editor", default="", choices=EDITORS,
         help="with --report: its lines of source are links that open this editor here",
@@ -104,17 +99,6 @@ def read_size(text: str) -> int:
     if size < 1:
         raise ArgumentTypeError(f"expected a size such as 8G or 512M, got {text[:30]!r}")
     return size
-
-
-def read_seconds(text: str) -> float:
-    """Return a number of seconds above 0. Raises ArgumentTypeError for another text."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 1e6:
-        raise ArgumentTypeError(f"expected a number of seconds, got {text[:30]!r}")
-    return seconds
 
 
 def run(options: Namespace) -> int:

@@ -1,5 +1,8 @@
 """Plants known faults in the pair of a user's file: do the inputs reveal them?
 
+With --parallel the port runs on several ranks of paddle.distributed.fleet, as with `pair --parallel`, and
+the faults are those of such runs: sums left out, gradients counted twice, another rank's part.
+
 exit 0 every planted fault is revealed, 1 some are not, 2 the pair cannot be tested
 """
 
@@ -7,7 +10,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
+from reprod_align.commands.user_file import (
+    add_file_arguments,
+    add_parallel_arguments,
+    print_result,
+    run_user_code,
+)
 from reprod_align.pair.file import PairFile, open_file
 
 if TYPE_CHECKING:  # it imports Paddle, which must be quietened first
@@ -17,11 +25,15 @@ if TYPE_CHECKING:  # it imports Paddle, which must be quietened first
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     add_file_arguments(parser)
+    add_parallel_arguments(parser)
 
 
 def run(options: Namespace) -> int:
     """Print the outcome of every planted fault; return 0 if all are revealed, 1 if not."""
-    result = plant_faults(options.file)
+    if options.parallel is None:
+        result = plant_faults(options.file)
+    else:
+        result = plant_on_ranks(options.file, options.parallel, options.time_limit, options.logs)
     print_result(result, options.json)
     return 0 if result.passed else 1
 
@@ -33,3 +45,11 @@ def plant_faults(path: Path) -> "SelfTest":
 
         sides = file.side("torch"), file.side("paddle")
         return selftest_sides(*sides, file.inputs(), **file.settings())
+
+
+def plant_on_ranks(path: Path, parallel: str, time_limit: float, logs: Path | None) -> "SelfTest":
+    """Return the self-test of the pair in the file, its port on ranks. Raises as `plant_faults` does."""
+    with run_user_code(path):
+        from reprod_align.parallel.selftest import selftest_parallel
+
+        return selftest_parallel(path, parallel, time_limit, logs)

@@ -1,7 +1,7 @@
 """For commands that run a user's file: its arguments, a quiet run, the printed result."""
 
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Protocol
 
 from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.pair.blame import explain_error
+from reprod_align.parallel.launch import TIME_LIMIT
 
 
 class Result(Protocol):
@@ -32,6 +33,27 @@ def add_python_arguments(parser: ArgumentParser) -> None:
     """Declare the two interpreters."""
     parser.add_argument("--torch-python", metavar="PATH", help="interpreter that has PyTorch")
     parser.add_argument("--paddle-python", metavar="PATH", help="interpreter that has Paddle")
+
+
+def add_parallel_arguments(parser: ArgumentParser) -> None:
+    """Declare the ranks of the port, and what they get."""
+    parser.add_argument("--parallel", metavar="RANKS", help='ranks of the port, as "tp=2", "dp=2"')
+    parser.add_argument("--time-limit", type=read_seconds, metavar="SECONDS", default=TIME_LIMIT,
+                        help="with --parallel: that a rank gets for an answer (300)")  # fmt: skip
+    parser.add_argument(
+        "--logs", type=Path, metavar="FOLDER", help="with --parallel: the ranks' logs"
+    )
+
+
+def read_seconds(text: str) -> float:
+    """Return a number of seconds above 0. Raises ArgumentTypeError for another text."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < 1e6:
+        raise ArgumentTypeError(f"expected a number of seconds, got {text[:30]!r}")
+    return seconds
 
 
 @contextmanager

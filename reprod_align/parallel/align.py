@@ -5,9 +5,10 @@ float64. What putting together hides is judged beside it: ranks that disagree wh
 the same. Each finding names the parameter or the module, the ranks, and the axis of the mesh.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Final
 
 from reprod_align.alignment import judge_in_float64
 from reprod_align.alignment.judge import Pair
@@ -17,10 +18,15 @@ from reprod_align.model.side import Inputs, Side
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel.examine import examine
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
-from reprod_align.parallel.mesh import Mesh, find_order, parse_mesh
+from reprod_align.parallel.mesh import Mesh, batch_names, find_order, parse_mesh
 from reprod_align.parallel.side import Overheard, ParallelSide
 from reprod_align.report import Report
 from reprod_align.report.finding import STAGES
+
+import numpy as np
+
+SAME_EXAMPLES: Final = "replicas given the same examples"
+"""a fault that is planted here, where the replicas' inputs are divided; the others are on the ranks"""
 
 
 def align_parallel(
@@ -47,16 +53,30 @@ def align_parallel(
         if ranks is None:
             folder = None if logs is None else Path(logs)
             ranks = stack.enter_context(Ranks(mesh, paddle_python, time_limit, folder))
-        return judge_ranks(reference, pair_file, ranks)
+        return judge_ranks(reference, pair_file, ranks)[0]
 
 
-def judge_ranks(reference: Side, file: PairFile, ranks: Ranks) -> Report:
-    """Judge the port of a pair file on ranks that run."""
+class NowhereToPlant(ReprodError):
+    """The port has no place for the fault that was to be planted."""
+
+
+def judge_ranks(
+    reference: Side, file: PairFile, ranks: Ranks, fault: str = ""
+) -> tuple[Report, str]:
+    """Judge the port of a pair file on ranks that run; return the report, and where the fault is.
+
+    fault: planted first, SAME_EXAMPLES or one of `list_rank_faults`. Raises NowhereToPlant where it has
+    no place.
+    """
     inputs, settings = file.inputs(), file.settings()
     replicas = _find_replicas(file, inputs, ranks.mesh)
+    if fault == SAME_EXAMPLES:
+        fault, replicas = "", [replicas[0]] * ranks.mesh.dp
     mesh, seen_wrong = _order_replicas(ranks.mesh, inputs, replicas)
     overheard = Overheard(reference)
-    port = ParallelSide(ranks, str(file.path.resolve()), overheard, mesh, file.fused())
+    port = ParallelSide(ranks, str(file.path.resolve()), overheard, mesh, file.fused(), fault)
+    if port.no_place:
+        raise NowhereToPlant(port.no_place)
     port.replicas = replicas
     pair = Pair(
         overheard,
@@ -76,17 +96,28 @@ def judge_ranks(reference: Side, file: PairFile, ranks: Ranks) -> Report:
         report.verdict = "diverges"
     _note_run(report, ranks, port)
     report.remarks += file.remarks()
-    return report
+    return report, port.planted
 
 
 def _find_replicas(file: PairFile, inputs: Inputs, mesh: Mesh) -> Sequence[Inputs]:
     if mesh.dp == 1:
         return ()
     given = file.replica_inputs(inputs, mesh.dp)
-    sizes = {array.shape[0] for array in name_inputs(inputs).values() if array.ndim}
-    if not given and all(size % mesh.dp for size in sizes):
-        raise ReprodError(f"inputs: {max(sizes)} examples do not divide among {mesh.dp} replicas")
-    return given
+    if given:
+        return given
+    named = name_inputs(inputs)
+    batched = batch_names(named)
+    size = len(named[batched[0]]) if batched else 1
+    if size % mesh.dp:
+        raise ReprodError(f"inputs: {size} examples do not divide among {mesh.dp} replicas")
+    return [_take_part(inputs, batched, replica, mesh.dp) for replica in range(mesh.dp)]
+
+
+def _take_part(inputs: Inputs, batched: Sequence[str], replica: int, replicas: int) -> Inputs:
+    """Return the examples of one replica: an equal part, in order."""
+    own = {name: np.split(array, replicas)[replica] if name in batched else array
+           for name, array in name_inputs(inputs).items()}  # fmt: skip
+    return own if isinstance(inputs, Mapping) else tuple(own.values())
 
 
 def _order_replicas(

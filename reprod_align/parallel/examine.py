@@ -13,7 +13,7 @@ from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Call
-from reprod_align.parallel.placement import Placement
+from reprod_align.parallel.placement import Placement, differ
 from reprod_align.parallel.reasons import Held, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
 from reprod_align.report import Finding, Report, Stage
@@ -60,7 +60,25 @@ def examine(pair: Pair, port: ParallelSide, report: Report) -> None:
     for one in apart:
         if one.what.startswith("stream") or not inherited:
             _add_apart(one, pairing, report, findings)
-    report.findings += findings.report.findings
+    if any(
+        one.step is not None for one in port.apart
+    ):  # it says why the losses of later steps differ
+        report.findings = [one for one in report.findings if one.kind != "training-loss"]
+    report.findings = _join_causes([*report.findings, *findings.report.findings])
+
+
+def _join_causes(findings: Sequence[Finding]) -> list[Finding]:
+    """Return findings of reductions with one cause as one, whose places are those of all."""
+    joined: dict[object, Finding] = {}
+    for number, one in enumerate(findings):
+        is_reduction = one.kind == "rank-reduction" and one.cause
+        key: object = (one.stage, one.cause) if is_reduction else number
+        if key in joined:
+            names = (one.torch_name, *one.places)
+            joined[key] = replace(joined[key], places=(*joined[key].places, *names))
+        else:
+            joined[key] = one
+    return [*joined.values()]
 
 
 def _sum_up(apart: Sequence[Apart]) -> list[Apart]:
@@ -96,10 +114,36 @@ def _explain_places(runner: Runner, port: ParallelSide, report: Report) -> None:
                 ("train mode" in finding.evidence) is not training
             ):
                 continue
+            if finding.kind == "outputs" and not finding.paddle_name:
+                report.findings[number] = _find_apart(finding, port, training, runner.pairing)
+                continue
             for held in _hold_places(port, training, finding, calls):
                 if held.wrong:
                     report.findings[number] = _with_ranks(finding, held)
                     break
+
+
+def _find_apart(finding: Finding, port: ParallelSide, training: bool, pairing: Pairing) -> Finding:
+    """Return a finding on the first module whose output should be one and differs between ranks.
+
+    Every module was given the reference's numbers: the one that is named makes the difference. The
+    whole model's finding comes back where there is none.
+    """
+    for (path, _, which, _), placed in port.placed[training].items():
+        for axis, cut in (("dp", placed.placement.dp), ("tp", placed.placement.tp)):
+            wanted = which == "outputs" and cut is None
+            ranks = differ(placed.parts, port.mesh, axis) if wanted else None  # type: ignore[arg-type]
+            if ranks is not None:
+                first, second = (placed.parts[rank] for rank in ranks)
+                found = gap(first, second)
+                text = (
+                    f"its output differs between ranks {ranks[0]} and {ranks[1]} of {axis}, where "
+                    f"it should be the same, on inputs that agree; {found.words}"
+                )
+                ours = next((o for o, theirs in pairing.modules.items() if theirs == path), path)
+                return replace(finding, kind="rank-apart", torch_name=ours, paddle_name=path,
+                               evidence=text)  # fmt: skip
+    return finding
 
 
 def _hold_places(
@@ -244,8 +288,9 @@ def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Fi
     ours = one.name
     if pairing is not None and one.name in pairing.paddle.tensors:
         ours = _find_torch_name(pairing, one.name)
-    if any(one.name and one.name in (f.paddle_name, *f.places) or one.name in " ".join(f.places).split()
-           for f in findings.report.findings if one.name and f.stage == _STAGE[one.what]):  # fmt: skip
+    known = [f for f in [*report.findings, *findings.report.findings]
+             if f.stage == _STAGE[one.what]]  # fmt: skip
+    if one.name and any(one.name in (f.paddle_name, *" ".join(f.places).split()) for f in known):
         return
     stage = _STAGE[one.what]
     is_buffer = (

@@ -43,6 +43,12 @@ class Mesh:
         degrees = [f"{name}={n}" for name, n in (("dp", self.dp), ("tp", self.tp)) if n > 1]
         return ",".join([*degrees, *(["sp"] if self.sp else [])])
 
+    @property
+    def axes(self) -> list[str]:
+        """What it divides: "dp", "tp", "sp"."""
+        divided = {"dp": self.dp > 1, "tp": self.tp > 1, "sp": self.sp}
+        return [axis for axis, is_divided in divided.items() if is_divided]
+
     def coordinates(self, rank: int) -> tuple[int, int]:
         """Return which replica a rank belongs to, and which part of it is its."""
         return divmod(rank, self.tp)

@@ -34,3 +34,7 @@ class Opened:
     """by name: the axis that is cut among the ranks of tp, None for none; and the kind of layer"""
     borders: dict[str, tuple[int | None, int | None]]
     """by path of the engine's layers: the axis along which they take, and give, a part"""
+    planted: str = ""
+    """where the fault that was asked for is: a layer or parameter, "" for the model or its training"""
+    no_place: str = ""
+    """why the fault that was asked for has no place in the port"""

@@ -151,7 +151,9 @@ def _name_kind(known: ModuleSettings, border: engine.Border | None) -> ModuleSet
 class _Served:
     """One pair file's port, and its working state."""
 
-    def __init__(self, file: PairFile, wire: Wire, mesh: Mesh, rank: int) -> None:
+    def __init__(
+        self, file: PairFile, wire: Wire, mesh: Mesh, rank: int, fault: str, stack: ExitStack
+    ) -> None:
         engine.seed_streams()
         only_dp = mesh.tp == 1  # DataParallel's buckets keep the dtype in which it is made
         engine.set_default_dtype("float64" if only_dp else "float32")
@@ -166,8 +168,22 @@ class _Served:
         obstacle = side.find_obstacle(made)
         if obstacle:
             raise ReprodError(f"paddle_model() {obstacle}")
-        functions = [*file.find_functions("paddle").values()]
-        self.side, self._file, self._wire = RankSide(made, functions, wire, mesh, rank), file, wire
+        functions = file.find_functions("paddle")
+        self._planted = self._no_place = ""
+        if fault:
+            from reprod_align.selftest.ranks import NoPlace, PlantedPort, plant_on_rank
+
+            replica, part = mesh.coordinates(rank)
+            group = engine.model_parallel_group()
+            port = PlantedPort(made, functions, part, mesh.tp, replica, mesh.dp, group, stack)
+            self._port, planted = port, plant_on_rank(fault, port)
+            made = port.made
+            if isinstance(planted, NoPlace):
+                self._no_place = planted.why
+            else:
+                self._planted = planted
+        self.side = RankSide(made, [*functions.values()], wire, mesh, rank)
+        self._wire = wire
         self._working: list[ExitStack] = []
 
     def describe(self) -> Opened:
@@ -175,7 +191,7 @@ class _Served:
         given = frozenset(name for name in names if getattr(self.side, name) is not None)
         shards = {n: (s.axis, s.kind) for n, s in engine.read_shards(self.side.model).items()}
         borders = {p: (b.given, b.made) for p, b in engine.read_borders(self.side.model).items()}
-        return Opened(self.side.name, given, shards, borders)
+        return Opened(self.side.name, given, shards, borders, self._planted, self._no_place)
 
     def answer(self, name: str, arguments: Sequence[Any], options: Mapping[str, Any]) -> Any:
         if name == "start_working":
@@ -186,6 +202,8 @@ class _Served:
             return self._working.pop().close()
         if name == "streams":
             return self.side.streams
+        if name == "acted":
+            return self._port.acted
         if name == "run":
             return self._run(*arguments, **options)
         if name == "train":
@@ -205,8 +223,8 @@ class _Served:
         return self.side.run(inputs, training, draws, keep, objective, pins, wanted, **options)
 
 
-def _open(stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int) -> _Served:
-    return _Served(stack.enter_context(open_file(path, PairFile)), wire, mesh, rank)
+def _open(stack: ExitStack, path: Path, wire: Wire, mesh: Mesh, rank: int, fault: str) -> _Served:
+    return _Served(stack.enter_context(open_file(path, PairFile)), wire, mesh, rank, fault, stack)
 
 
 def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
@@ -225,7 +243,7 @@ def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
                 stack.close()
                 served = None
 
-                made = _try(path, partial(_open, stack, path, wire, seen, rank))
+                made = _try(path, partial(_open, stack, path, wire, seen, rank, arguments[2]))
                 served = None if isinstance(made, ReprodError) else made
                 wire.send(made if served is None else _try(path, served.describe))
             elif served is not None:

@@ -86,21 +86,23 @@ class ParallelSide:
         overheard: Overheard,
         mesh: Mesh,
         fused: Mapping[str, Sequence[int]] | None = None,
+        fault: str = "",
     ) -> None:
         """Open a pair file on every rank.
 
         overheard: the reference, whose shapes tell how parts go together. mesh: with the order in
         which the replicas see the examples. fused: tensors by the ends of their names, each with the
-        sizes of the pieces that are cut among the ranks one by one.
+        sizes of the pieces that are cut among the ranks one by one. fault: what is planted there.
         """
         self._ranks, self._overheard, self.mesh = ranks, overheard, mesh
         self._fused = dict(fused or {})
-        opened: list[Opened] = _require(ranks.ask("open", file, mesh.order))
+        opened: list[Opened] = _require(ranks.ask("open", file, mesh.order, fault))
         self._opened = opened[0]
+        self.planted, self.no_place = self._opened.planted, self._opened.no_place
         self.name = self._opened.name
         self.apart: list[Apart] = []
         self.replicas: Sequence[Inputs] = ()
-        """what each replica is given; () for equal parts of the reference's inputs"""
+        """what each replica is given; () where there is one"""
         self.gradients: list[dict[str, Array]] = []
         """of the last run, as each rank had them"""
         self.placed: dict[bool, dict[Place, Placed]] = {False: {}, True: {}}
@@ -416,15 +418,7 @@ class ParallelSide:
 
     def _cut_inputs(self, inputs: Inputs, rank: int) -> Inputs:
         replica, _ = self.mesh.coordinates(rank)
-        named = name_inputs(inputs)
-        if self.mesh.dp == 1:
-            return inputs
-        if self.replicas:
-            return self.replicas[replica]
-        batched = batch_names(named)
-        own = {n: Placement(0).scatter(a, replace(self.mesh, order=None), rank) if n in batched else a
-               for n, a in named.items()}  # fmt: skip
-        return own if isinstance(inputs, Mapping) else tuple(own.values())
+        return self.replicas[replica] if self.replicas else inputs
 
     def _converse(
         self, questions: Sequence[Any], pins: Pins, objective: Projection | None

@@ -170,10 +170,10 @@ def _try_fault(pair: Pair, port: LocalSide, fault: Fault, unbroken: Report) -> O
         except ReprodError as error:
             return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
     if report.findings:
-        return Outcome(fault.kind, fault.module, True, _shorten(str(report.findings[0])))
+        return Outcome(fault.kind, fault.module, True, shorten(str(report.findings[0])))
     for one in report.not_judged:
         if one.kind == fault.noted and one not in unbroken.not_judged:
-            return Outcome(fault.kind, fault.module, True, _shorten(f"not judged: {one.what}"))
+            return Outcome(fault.kind, fault.module, True, shorten(f"not judged: {one.what}"))
     if may_lack_effect(fault, pair.inputs) and _with_loaded(
         pair, port, lambda: lacks_effect(port, fault, pair.inputs)
     ):
@@ -208,7 +208,8 @@ def _give_reason(fault: Fault, report: Report) -> str:
     return f"{reason} (a remark names it: {seen})" if seen else reason
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """Return the text, cut to what a table's column holds."""
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 

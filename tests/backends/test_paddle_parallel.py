@@ -1,12 +1,16 @@
 """What a rank asks of Paddle, and the stand-ins, in one process."""
 
+import socket
 from types import SimpleNamespace
+from typing import Any
 
 from reprod_align.backends.paddle import collectives, parallel
 
 import numpy as np
 import paddle
+import pytest
 from paddle import nn
+from paddle.base import core
 
 
 def test_how_tensors_lie_is_read_from_their_marks() -> None:
@@ -50,3 +54,21 @@ def test_the_loss_of_one_rank_is_that_of_paddle() -> None:
     loss = collectives._c_softmax_with_cross_entropy(logits, label, group)
     expected = nn.functional.cross_entropy(logits, label, reduction="none")
     np.testing.assert_allclose(loss.squeeze(-1).numpy(), expected.numpy(), atol=1e-14)
+
+
+def test_each_group_meets_at_a_store_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one store the groups' ranks would write under the same keys, "0" and "1"."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    common = core.TCPStore("127.0.0.1", port, True, 1, 20)
+    monkeypatch.setattr(collectives, "_make_group", lambda backend, store, *given: store)
+
+    def make(rank: int, name: str) -> Any:
+        return collectives._new_process_group_impl("gloo", common, rank, 2, name, None)
+
+    first, second = ([make(rank, name) for rank in (0, 1)] for name in ("first", "second"))
+    first[0].set("0", b"of the first")
+    second[0].set("0", b"of the second")
+    assert bytes(first[1].get("0")) == b"of the first"
+    assert bytes(second[1].get("0")) == b"of the second"

@@ -38,6 +38,7 @@ _FAULTS: dict[str, tuple[str, dict[str, object], tuple[str, ...], str]] = {
     "identity-twice": ("tp=2", {}, ("up", "norm2"), "tp"),
     "bias-missing": ("tp=2", {}, ("up", "qkv"), "tp"),
     "one-rank-scaled": ("tp=2", {}, _UP, "tp"),
+    "row-scaled": ("tp=2", {}, _DOWN, "tp"),
     "reduce-missing": ("tp=2", {}, _DOWN, "tp"),
     "bias-on-each-rank": ("tp=2", {}, _DOWN, "tp"),
     "reduce-averages": ("tp=2", {}, _DOWN, "tp"),

@@ -15,7 +15,7 @@ def test_a_file_that_is_missing_is_an_answer_and_the_end_is_quiet(tmp_path: Path
     thread = Thread(target=rank.serve, args=(Wire(theirs), Mesh(1, 2), 0))
     thread.start()
     wire = Wire(ours)
-    wire.send(("open", [str(tmp_path / "none.py"), None], {}))
+    wire.send(("open", [str(tmp_path / "none.py"), None, ""], {}))
     assert isinstance(wire.receive(), ReprodError)
     wire.close()
     thread.join(5)

@@ -102,6 +102,16 @@ def reduces_at_step(optimizer: Any) -> bool:
     return bool(getattr(optimizer, "_dp_enable", False))
 
 
+def stop_reducing(optimizer: Any) -> None:
+    """Let the optimizer step without averaging gradients over the replicas."""
+    optimizer._dp_enable = False
+
+
+def model_parallel_group() -> Any:
+    """Return the group of the ranks that hold parts of one replica."""
+    return fleet.get_hybrid_communicate_group().get_model_parallel_group()
+
+
 def reduce_gradients(model: nn.Layer) -> None:
     """Average the gradients over the replicas, as `fleet`'s optimizer does before its step."""
     with_gradient = [p for p in model.parameters() if not p.stop_gradient]
@@ -119,7 +129,7 @@ def read_shards(model: nn.Layer) -> dict[str, Shard]:
     """Return how each tensor lies on the ranks, by its name in the model."""
     found: dict[str, Shard] = {}
     for path, layer in model.named_sublayers(include_self=True):
-        kind = _find_kind(layer)
+        kind = find_kind(layer)
         for role, tensor in [*layer._parameters.items(), *layer._buffers.items()]:
             if tensor is not None:
                 name = f"{path}.{role}" if path else role
@@ -130,7 +140,7 @@ def read_shards(model: nn.Layer) -> dict[str, Shard]:
 def list_turned(model: nn.Layer) -> set[str]:
     """Return the weights of the engine's linear layers, which lie transposed to PyTorch's layout."""
     return {f"{path}.weight" if path else "weight" for path, layer in model.named_sublayers(include_self=True)
-            if _find_kind(layer) in ("column", "row")}  # fmt: skip
+            if find_kind(layer) in ("column", "row")}  # fmt: skip
 
 
 def _read_shard(tensor: paddle.Tensor, role: str, kind: str) -> Shard:
@@ -161,7 +171,8 @@ def _find_borders(model: nn.Layer) -> Iterator[tuple[str, Border]]:
             yield path, Border("row", -1, 0)
 
 
-def _find_kind(layer: nn.Layer) -> str:
+def find_kind(layer: nn.Layer) -> str:
+    """Return "column", "row" or "vocabulary" for the engine's layers, "" for others."""
     kinds = {
         "column": (
             mp_layers.ColumnParallelLinear,

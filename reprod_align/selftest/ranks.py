@@ -1,0 +1,383 @@
+"""Faults of ports that run on several ranks, planted as each rank makes the user's own port.
+
+A fault is planted on all ranks alike; what differs between them follows from a rank's place. Where the
+port has no place for it, a plant returns why.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.backends.paddle import parallel as engine
+from reprod_align.backends.replacing import replace_attribute
+from reprod_align.selftest.plant import change_tensors, replace_forward
+
+import paddle
+from paddle import distributed as dist
+from paddle import nn
+from paddle.distributed.fleet.layers.mpu import mp_ops
+from paddle.distributed.fleet.layers.mpu.random import get_rng_state_tracker
+from paddle.nn import functional
+
+_OWN_STREAM: Final = "local_seed"
+
+
+@dataclass
+class PlantedPort:
+    """What a rank made of the user's port, while a fault is planted in it."""
+
+    made: Any
+    """what paddle_model() returned, wrapped by the engine or not"""
+    functions: dict[str, Callable[..., Any] | None]
+    """the file's, by their names in it: "paddle_loss", "paddle_optimizer", "paddle_scheduler" """
+    part: int
+    """this rank's number in its group of tensor parallel"""
+    parts: int
+    replica: int
+    replicas: int
+    group: Any
+    """of tensor parallel"""
+    stack: ExitStack
+    """what is undone before the next port is made"""
+    acted: bool = True
+    """False as long as what is planted has changed nothing"""
+
+    @property
+    def model(self) -> nn.Layer:
+        """The model within the engine's wrapper."""
+        return engine.unwrap(self.made)
+
+    def layer(self, *kinds: str) -> tuple[str, nn.Layer] | None:
+        """Return the path and the layer in the middle of those of the engine's that take or give so."""
+        found = [(path, layer) for path, layer in self.model.named_sublayers()
+                 if engine.find_kind(layer) in kinds]  # fmt: skip
+        return found[len(found) // 2] if found else None
+
+    def parameter(self, is_cut: bool) -> tuple[str, Any] | None:
+        """Return the name and the parameter in the middle of those that are cut, or whole."""
+        found = [(name, one) for name, one in self.model.named_parameters()
+                 if not one.stop_gradient and bool(one.is_distributed) == is_cut]  # fmt: skip
+        return found[len(found) // 2] if found else None
+
+    def replace(self, layer: nn.Layer, forward: Callable[..., Any]) -> None:
+        """Let forward(own, *arguments) run in place of the layer's."""
+        self.stack.enter_context(replace_forward(layer, forward))
+
+
+@dataclass(frozen=True)
+class NoPlace:
+    """Why a port has no place for a fault."""
+
+    why: str
+
+
+Plant = Callable[[PlantedPort], str | NoPlace]
+"""plants a fault and returns the name of the layer or parameter, "" for the model or its training"""
+
+_PLANTS: dict[str, tuple[frozenset[str], Plant]] = {}
+_NO_ROW = NoPlace("no RowParallelLinear")
+_NO_COLUMN = NoPlace("no ColumnParallelLinear whose output stays cut")
+
+
+def _plantable(kind: str, *axes: str) -> Callable[[Plant], Plant]:
+    """Register a fault; it needs all of these axes of the mesh."""
+
+    def register(plant: Plant) -> Plant:
+        _PLANTS[kind] = frozenset(axes), plant
+        return plant
+
+    return register
+
+
+def list_rank_faults(axes: Iterable[str]) -> list[str]:
+    """Return the kinds of faults that a mesh with these axes ("tp", "dp", "sp") can have."""
+    given = {*axes}
+    return [kind for kind, (needed, _) in _PLANTS.items() if needed <= given]
+
+
+def plant_on_rank(kind: str, port: PlantedPort) -> str | NoPlace:
+    """Plant a fault in what this rank made; return where, or why it has no place."""
+    return _PLANTS[kind][1](port)
+
+
+# ---------------------------------------------------------------------- layers that are cut
+
+
+@_plantable("row layer not summed", "tp")
+def _skip_sum(port: PlantedPort) -> str | NoPlace:
+    return _in_row(port, lambda x, layer: functional.linear(x, layer.weight, layer.bias))
+
+
+@_plantable("row layer averaged", "tp")
+def _average(port: PlantedPort) -> str | NoPlace:
+    def average(x: Any, layer: Any) -> Any:
+        product = functional.linear(x, layer.weight)
+        mean = mp_ops._mp_allreduce(product, group=port.group) / port.parts
+        return mean if layer.bias is None else mean + layer.bias
+
+    return _in_row(port, average)
+
+
+@_plantable("row layer's bias added on each rank", "tp")
+def _add_each(port: PlantedPort) -> str | NoPlace:
+    return _in_row(
+        port,
+        lambda x, layer: mp_ops._mp_allreduce(
+            functional.linear(x, layer.weight, layer.bias), group=port.group
+        ),
+        needs_bias=True,
+    )
+
+
+def _in_row(
+    port: PlantedPort, compute: Callable[[Any, Any], Any], needs_bias: bool = False
+) -> str | NoPlace:
+    found = port.layer("row")
+    if found is None:
+        return _NO_ROW
+    path, layer = found
+    if engine.read_borders(port.model)[path] != engine.Border("row", -1, None):
+        return NoPlace("its RowParallelLinear takes whole inputs, or gives parts of the sequence")
+    if needs_bias and layer.bias is None:
+        return NoPlace("its RowParallelLinear has no bias")
+    port.replace(layer, lambda own, x: compute(x, layer))
+    return path
+
+
+@_plantable("column layer's gradient not summed", "tp")
+def _skip_identity(port: PlantedPort) -> str | NoPlace:
+    found = _find_column(port)
+    if found is None:
+        return _NO_COLUMN
+    path, layer = found
+    if engine.read_borders(port.model)[path].given is not None:
+        return NoPlace("its ColumnParallelLinear takes parts of the sequence")
+    port.replace(layer, lambda own, x: functional.linear(x, layer.weight, layer.bias))
+    return path
+
+
+@_plantable("column layer gives another rank's part", "tp")
+def _exchange_outputs(port: PlantedPort) -> str | NoPlace:
+    found = _find_column(port)
+    if found is None:
+        return _NO_COLUMN
+    path, layer = found
+    width = layer.weight.shape[-1]
+    start = (port.part + 1) % port.parts * width
+
+    def exchange(own: Callable[..., Any], *given: Any) -> Any:
+        whole = mp_ops._c_concat(own(*given), group=port.group)
+        return whole[..., start : start + width]
+
+    port.replace(layer, exchange)
+    return path
+
+
+def _find_column(port: PlantedPort) -> tuple[str, nn.Layer] | None:
+    found = port.layer("column")
+    borders = engine.read_borders(port.model)
+    return None if found is None or borders[found[0]].made is None else found
+
+
+@_plantable("one rank's layer scaled", "tp")
+def _scale_part(port: PlantedPort) -> str | NoPlace:
+    found = port.layer("column", "row")
+    if found is None:
+        return NoPlace("no layer of the engine")
+    path, layer = found
+    if port.part == port.parts - 1:
+        port.replace(
+            layer, lambda own, *given: change_tensors(own(*given), lambda made: made * 1.01)
+        )
+    return path
+
+
+@_plantable("vocabulary shifted by one on a rank", "tp")
+def _shift_vocabulary(port: PlantedPort) -> str | NoPlace:
+    found = port.layer("vocabulary")
+    if found is None:
+        return NoPlace("no VocabParallelEmbedding")
+    path, layer = found
+    if port.part == port.parts - 1:
+        layer.vocab_start_index -= 1
+    return path
+
+
+# ---------------------------------------------------------------------- gradients
+
+
+@_plantable("gradient counted on each rank", "tp")
+def _count_twice(port: PlantedPort) -> str | NoPlace:
+    return _in_gradient(port, False, lambda gradient: gradient * port.parts)
+
+
+@_plantable("gradient missing on a rank", "tp")
+def _drop_part(port: PlantedPort) -> str | NoPlace:
+    kept = float(port.part != port.parts - 1)
+    return _in_gradient(port, False, lambda gradient: gradient * kept)
+
+
+@_plantable("gradient of another rank's part", "tp")
+def _exchange_gradients(port: PlantedPort) -> str | NoPlace:
+    def exchange(gradient: Any) -> Any:
+        parts: list[Any] = []
+        dist.all_gather(parts, gradient.contiguous(), group=port.group)
+        return parts[(port.part + 1) % port.parts]
+
+    return _in_gradient(port, True, exchange)
+
+
+@_plantable("gradient summed over the replicas", "dp")
+def _sum_replicas(port: PlantedPort) -> str | NoPlace:
+    return _in_gradient(port, False, lambda gradient: gradient * port.replicas)
+
+
+@_plantable("gradient of a replica left out", "dp")
+def _drop_replica(port: PlantedPort) -> str | NoPlace:
+    kept = float(port.replica != port.replicas - 1)
+    return _in_gradient(port, False, lambda gradient: gradient * kept)
+
+
+def _in_gradient(port: PlantedPort, is_cut: bool, change: Callable[[Any], Any]) -> str | NoPlace:
+    found = port.parameter(is_cut)
+    if found is None:
+        return NoPlace(f"no parameter is {'cut' if is_cut else 'whole'} on every rank")
+    name, parameter = found
+    parameter.register_hook(change)
+    return name
+
+
+@_plantable("gradients not averaged over the replicas", "dp")
+def _skip_average(port: PlantedPort) -> str | NoPlace:
+    if engine.reduces_itself(port.made):
+        port.stack.enter_context(port.made.no_sync())
+        return ""
+    return _in_optimizer(port, engine.stop_reducing)
+
+
+# ---------------------------------------------------------------------- training
+
+
+@_plantable("loss divided by the ranks", "tp")
+def _divide_loss(port: PlantedPort) -> str | NoPlace:
+    return _in_loss(port, 1 / port.parts)
+
+
+@_plantable("loss of one rank apart")
+def _scale_loss(port: PlantedPort) -> str | NoPlace:
+    return _in_loss(port, 1.01 if _is_last(port) else 1.0)
+
+
+def _in_loss(port: PlantedPort, factor: float) -> str | NoPlace:
+    own = port.functions["paddle_loss"]
+    if own is None:
+        return NoPlace("the file defines no paddle_loss")
+    port.functions["paddle_loss"] = lambda output: own(output) * factor
+    return ""
+
+
+@_plantable("learning rate of one rank")
+def _change_rate(port: PlantedPort) -> str | NoPlace:
+    if port.functions["paddle_scheduler"] is not None:
+        return NoPlace("a schedule sets the learning rate")
+
+    def change(optimizer: Any) -> None:
+        inner = engine.innermost(optimizer)
+        if _is_last(port):
+            inner.set_lr(inner.get_lr() * 1.1)
+
+    return _in_optimizer(port, change)
+
+
+@_plantable("whole weight drifts on a rank", "tp")
+def _drift(port: PlantedPort) -> str | NoPlace:
+    found = port.parameter(False)
+    if found is None:
+        return NoPlace("no parameter is whole on every rank")
+
+    def change(optimizer: Any) -> None:
+        own = optimizer.step
+
+        def step_and_drift(*given: Any, **options: Any) -> Any:
+            own(*given, **options)
+            if port.part == port.parts - 1:
+                with paddle.no_grad():
+                    found[1].scale_(1.001)
+
+        optimizer.step = step_and_drift
+
+    return _in_optimizer(port, change, found[0])
+
+
+def _in_optimizer(
+    port: PlantedPort, change: Callable[[Any], None], place: str = ""
+) -> str | NoPlace:
+    make = port.functions["paddle_optimizer"]
+    if make is None:
+        return NoPlace("the file defines no paddle_optimizer")
+
+    def make_changed(model: Any) -> Any:
+        made = make(model)
+        change(made)
+        return made
+
+    port.functions["paddle_optimizer"] = make_changed
+    return place
+
+
+def _is_last(port: PlantedPort) -> bool:
+    return (port.part, port.replica) == (port.parts - 1, port.replicas - 1)
+
+
+# ---------------------------------------------------------------------- dropout
+
+
+@_plantable("dropout repeated on parts", "tp")
+def _repeat_masks(port: PlantedPort) -> str | NoPlace:
+    if not _list_dropouts(port.model):
+        return NoPlace("no Dropout with a probability above 0")
+    tracker = get_rng_state_tracker()
+
+    @contextmanager
+    def stay(name: str = "") -> Any:
+        yield
+
+    port.stack.enter_context(replace_attribute(tracker, "rng_state", stay))
+    return ""
+
+
+@_plantable("dropout of whole tensors drawn apart", "tp")
+def _draw_apart(port: PlantedPort) -> str | NoPlace:
+    found = _list_dropouts(port.model)
+    if not found:
+        return NoPlace("no Dropout with a probability above 0")
+    tracker, depth = get_rng_state_tracker(), [0]
+    enter = tracker.rng_state
+
+    @contextmanager
+    def note(name: str = _OWN_STREAM) -> Any:
+        depth[0] += 1
+        try:
+            with enter(name):
+                yield
+        finally:
+            depth[0] -= 1
+
+    def draw(own: Callable[..., Any], *given: Any) -> Any:
+        if depth[0]:
+            return own(*given)
+        port.acted = True
+        with enter(_OWN_STREAM):
+            return own(*given)
+
+    port.stack.enter_context(replace_attribute(tracker, "rng_state", note))
+    port.acted = False
+    for layer in found.values():
+        port.replace(layer, draw)
+    return ""
+
+
+def _list_dropouts(model: nn.Layer) -> Mapping[str, nn.Layer]:
+    return {path: layer for path, layer in model.named_sublayers()
+            if isinstance(layer, nn.Dropout) and layer.p > 0}  # fmt: skip
