@@ -24,7 +24,7 @@ PADDLE = {  # numpy 2 came after Paddle 2.6
     "3.2.2": "numpy",
     "3.3.1": "numpy",
 }
-TORCH = ("2.4.1", "2.15.0")
+TORCH = {"2.2.2": "numpy<2", "2.4.1": "numpy", "2.15.0": "numpy"}
 PYTHON = ("3.12", "3.13")
 TOOLS = (
     "scipy",
@@ -73,10 +73,10 @@ def numpy(session: nox.Session, version: str) -> None:
 
 
 @nox.session
-@nox.parametrize("version", TORCH)
+@nox.parametrize("version", list(TORCH))
 def torch(session: nox.Session, version: str) -> None:
     """Try another version of PyTorch: several GB of CUDA libraries come with it."""
-    try_versions(session, f"torch=={version}")
+    try_versions(session, f"torch=={version}", TORCH[version])
 
 
 @nox.session(python=list(PYTHON))

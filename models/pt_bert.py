@@ -228,7 +228,6 @@ class BertPreTrainedModel(nn.Module):
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.register_load_state_dict_pre_hook(self._load_state_dict_pre_hook)
 
     def _init_weights(self, module: nn.Module) -> None:
         """Draw weights from normal(0, initializer_range); biases and the pad row start at zero."""
@@ -245,12 +244,10 @@ class BertPreTrainedModel(nn.Module):
             nn.init.constant_(module.weight, 1.0)
             nn.init.constant_(module.bias, 0.0)
 
-    @staticmethod
-    def _load_state_dict_pre_hook(
-        model: nn.Module, state_dict: dict[str, Any], prefix: str, *args: Any
-    ) -> None:
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         """Bring a checkpoint's old names up to date before `load_state_dict` compares them."""
         upgrade_names(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
 
 def additive_mask(attention_mask: Tensor, dtype: torch.dtype) -> Tensor:
