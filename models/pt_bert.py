@@ -245,7 +245,10 @@ class BertPreTrainedModel(nn.Module):
             nn.init.constant_(module.bias, 0.0)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Bring a checkpoint's old names up to date before `load_state_dict` compares them."""
+        """Bring a checkpoint's old names up to date before `load_state_dict` compares them.
+
+        state_dict: of the whole model that loads; prefix: this module's name in it and a dot, or "".
+        """
         upgrade_names(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
