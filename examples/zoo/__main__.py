@@ -2,8 +2,10 @@
 
 python -m examples.zoo [WORD ...] [--again] [--minutes N] [--list | --page]
 
-A word is a table (paddlenlp), an architecture (bert) or a pair ("bert Model"). A pair that has its row in
-docs/results/zoo.json is left out unless --again is given, so that the command goes on where it stopped.
+A word is a table (paddlenlp), an architecture (bert) or a pair ("bert Model"). A pair is judged if it has no
+row in docs/results/zoo.json, or if what its row was made from has changed: a version, the pair's statement,
+a file of its models. So the command goes on where it stopped, and a new version judges what it touches.
+--again judges all. At the end it says which rows have become others.
 """
 
 import argparse
@@ -12,10 +14,11 @@ import sys
 from collections.abc import Mapping, Sequence
 
 import pipeline  # noqa: F401  (quietens the frameworks)
-from examples.zoo.mending import load_faults
+from examples.zoo.environments import find_python
+from examples.zoo.inputs import list_changes, read_inputs
 from examples.zoo.page import write_pages
 from examples.zoo.pair import Pair
-from examples.zoo.results import GOOD, Row, load, save
+from examples.zoo.results import Row, load, save
 from examples.zoo.running import judge_pairs
 from examples.zoo.tables import Table, choose
 
@@ -34,24 +37,33 @@ def main(words: Sequence[str]) -> int:
     if options.page:
         write_pages(rows)
         return 0
-    left = [one for one in chosen if options.again or is_open(*one, rows)]
+    why = {f"{table.key}: {pair.name}": find_reasons(table, pair, rows) for table, pair in chosen}
+    left = [one for one in chosen if options.again or why[f"{one[0].key}: {one[1].name}"]]
+    print(f"pairs to judge: {len(left)} of {len(chosen)}")
+    others = []
     for name, row in judge_pairs(left, options.minutes):
         if row.verdict != "not installed":
+            if name in rows and rows[name].told != row.told:
+                others.append(
+                    f"{name}: {rows[name].verdict} -> {row.verdict} ({'; '.join(why[name])})"
+                )
             rows[name] = row
             save(rows)
             write_pages(rows)
         print(f"{name:<44} {row.verdict:<18} {row.paddle_line} {row.message[:90]}", flush=True)
+    print(f"rows that have become others: {len(others)}", *others, sep="\n  ")
     return 0
 
 
-def is_open(table: Table, pair: Pair, rows: Mapping[str, Row]) -> bool:
-    """Tell whether a pair has no row, or one that does not yet know what its faults explain."""
+def find_reasons(table: Table, pair: Pair, rows: Mapping[str, Row]) -> list[str]:
+    """Return why a pair is to be judged: it has no row, or its row was made from something else."""
     row = rows.get(f"{table.key}: {pair.name}")
-    return row is None or (
-        row.verdict not in GOOD
-        and not row.without
-        and any(fault.shows_in(pair.name) for fault in load_faults().get(table.key, ()))
-    )
+    if row is None:
+        return ["it has no row"]
+    if not all(find_python(name).exists() for name in table.environments):
+        return []  # nothing to judge it with
+    files = [name for name in row.inputs if name.endswith(".py")]
+    return list_changes(row.inputs, read_inputs(table, pair, files))
 
 
 def parse(words: Sequence[str]) -> argparse.Namespace:

@@ -35,6 +35,13 @@ class Row:
     """the verdict with the known faults taken out; "" if none is known"""
     remarks: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    inputs: dict[str, str] = field(default_factory=dict)
+    """what it was made from: `inputs.read_inputs`"""
+
+    @property
+    def told(self) -> tuple[object, ...]:
+        """What a reader is told: without the time, and what it was made from."""
+        return self.verdict, self.stage, self.place, self.message, self.paddle_line, self.without
 
 
 def make_row(report: Report, seconds: float) -> Row:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks.apart import Broken, run_apart
 from examples.zoo.environments import find_python
+from examples.zoo.inputs import list_files, read_inputs
 from examples.zoo.mending import Fault, load_faults, mend
 from examples.zoo.pair import Pair
 from examples.zoo.results import GOOD, Row, make_broken_row, make_row
@@ -37,6 +38,7 @@ def judge(table: Table, pair: Pair) -> Row:
     except ImportError as error:
         return Row("not installed", message=str(error))
     row = _catch(lambda: judge_once([]))
+    row.inputs = row.inputs or read_inputs(table, pair)
     faults = [one for one in load_faults().get(table.key, ()) if one.shows_in(pair.name)]
     if faults and row.verdict not in GOOD:
         mended = _catch(lambda: judge_once(faults))
@@ -62,8 +64,12 @@ def _prepare(table: Table, pair: Pair) -> Callable[[Sequence[Fault]], Row]:
         try:
             model = pair.make_paddle(mend(theirs, faults) if faults else theirs)
         except Exception as error:
-            return make_broken_row(error)
-        return make_row(align(reference, model, pair.batch()), time.monotonic() - start)
+            row, files = make_broken_row(error), list_files(reference, error=error)
+        else:
+            report = align(reference, model, pair.batch())
+            row, files = make_row(report, time.monotonic() - start), list_files(reference, model)
+        row.inputs = read_inputs(table, pair, files)
+        return row
 
     return judge_once
 

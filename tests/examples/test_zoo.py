@@ -3,8 +3,10 @@
 import importlib
 import sys
 from dataclasses import replace
+from importlib.metadata import version
 
-from examples.zoo import faults_heads, faults_layers, faults_paddlenlp, faults_vision
+from examples.zoo import __main__ as zoo_command
+from examples.zoo import faults_heads, faults_layers, faults_paddlenlp, faults_vision, inputs
 from examples.zoo.__main__ import main
 from examples.zoo.chinese import SENTENCES, STAGES, TITLES, VERDICTS
 from examples.zoo.mending import Fault, load_faults, mend
@@ -15,6 +17,7 @@ from examples.zoo.running import judge
 from examples.zoo.tables import BY_KEY, TABLES, Table, choose
 from examples.zoo.transformers_table import ARCHITECTURES
 
+import numpy as np
 import pytest
 
 # A faithful pair, and two whose faults are known: judged anew, they give the rows that are kept.
@@ -155,3 +158,51 @@ def test_modules_that_imported_a_class_get_it_without_its_faults(tmp_path, monke
     assert model.build() == 1
     fault = Fault("none", "zoo_port.layer", "", (("width = 1", "width = 2"),))
     assert mend(model, [fault]).build() == 2
+
+
+def test_what_a_row_was_made_from_tells_whether_it_is_judged_anew(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A version, the statement and a file of the models count; nothing else does."""
+    name = "paddle.nn: BatchNorm2d"
+    table, pair = find(name)
+    now = inputs.read_inputs(table, pair)
+    assert now["paddlepaddle"] == version("paddlepaddle") and inputs.STATEMENT in now
+    given = inputs.read_inputs(table, pair.given(x=np.ones(3)))
+    assert inputs.list_changes(now, given) == [inputs.STATEMENT]
+    other = replace(pair, paddle=table.load_pairs()["GroupNorm"].paddle)
+    assert inputs.list_changes(now, inputs.read_inputs(table, other)) == [inputs.STATEMENT]
+    assert inputs.list_changes({}, now) == ["what it was made from is not known"]
+
+    rows, judged = {}, []
+    for command in ("save", "write_pages"):
+        monkeypatch.setattr(zoo_command, command, lambda rows: None)
+    monkeypatch.setattr(zoo_command, "load", lambda: rows)
+    monkeypatch.setattr(
+        zoo_command, "judge_pairs",
+        lambda left, minutes: [*map(judged.append, left)] and [(name, Row("diverges", inputs=now))],
+    )  # fmt: skip
+    rows[name] = Row("faithful", inputs=now)
+    assert main(["BatchNorm2d"]) == 0 and not judged
+    assert "pairs to judge: 0 of 1\nrows that have become others: 0" in capsys.readouterr().out
+    rows[name] = Row("faithful", inputs={**now, "paddlepaddle": "3.2.2"})
+    assert main(["BatchNorm2d"]) == 0 and judged == [(table, table.load_pairs()["BatchNorm2d"])]
+    change = f"paddlepaddle 3.2.2 -> {now['paddlepaddle']}"
+    assert capsys.readouterr().out.endswith(
+        f"rows that have become others: 1\n  {name}: faithful -> diverges ({change})\n"
+    )
+
+
+def test_a_changed_file_of_a_package_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    table, pair = find("paddle.nn: BatchNorm2d")
+    encoder = importlib.import_module("safetensors.torch")
+    error = None
+    try:
+        encoder.load(b"")
+    except Exception as raised:
+        error = raised
+    files = inputs.list_files(error=error)
+    assert files == {"safetensors/torch.py"}
+    before = inputs.read_inputs(table, pair, files)
+    monkeypatch.setattr(sys, "path", [])
+    assert inputs.list_changes(before, inputs.read_inputs(table, pair, files)) == [*files]
