@@ -86,9 +86,9 @@ def serving(root: Path, env: Mapping[str, str]) -> Iterator[None]:
         options = {"cwd": root, "pass_fds": [descriptor], "start_new_session": True}
         environment = {**env, ADDRESS: os.environ[ADDRESS]}
         with Popen(words, env=environment, stdin=PIPE, **options) as server:
+            listener.close()  # where the server has died, who asks is refused, and does not wait
             yield
-            assert server.stdin is not None
-            server.stdin.close()
+            server.terminate()  # a process that a test left behind may hold the server's stdin open
 
 
 def serve(listener: socket.socket) -> None:
