@@ -6,7 +6,7 @@ the rows that the installed version lacks, and a run that would need one says so
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
@@ -44,6 +44,19 @@ class PrivateName:
             return True
         names = [self.path.rpartition(".")[2], *filter(None, [self.public])]
         return all(look_up(owner, name, _NOTHING) is _NOTHING for name in names)
+
+
+def make_rows(
+    loss: str,
+    owner: Callable[[], Any],
+    *paths: str,
+    public: bool = False,
+    since: tuple[int, int] = (0, 0),
+) -> Iterator[PrivateName]:
+    """Yield a row for each path; public: without its underscore the name serves as well."""
+    for path in paths:
+        other = path.rpartition("._")[2] if public else ""
+        yield PrivateName(path, loss, owner, other, since)
 
 
 class PrivateNames:

@@ -2,14 +2,17 @@
 
 Each is made of all_reduce and all_gather, which gloo has, with the engine's own mathematics: what is
 the identity forward is a sum backward, and the other way. They replace the functions that fleet's
-layers look up at every call (`mp_ops._c_identity`, ...), and nothing else of the engine. The last two
-replace what has a kernel on a CPU, but a wrong one: see docs/parallel.md.
+layers look up at every call, and nothing else of the engine. `_c_lookup_table` and `_ClipGrad` replace
+what has a kernel on a CPU, but a wrong one: see docs/parallel.md.
 """
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from reprod_align.backends.paddle.private import COLLECTIVES, NAMES, NO_KERNEL, add_up_norm
+from reprod_align.backends.private_names import look_up
 
 import paddle
 from paddle import distributed as dist
@@ -24,13 +27,18 @@ Group = Any
 
 
 def stand_in() -> list[str]:
-    """Replace the functions; return their names."""
+    """Replace the functions; return the names of those that this version of Paddle has."""
+    found: list[str] = []
     for owner, name, function in _REPLACEMENTS:
-        own = getattr(owner, name)
+        own = look_up(owner, name)
+        if own is None:
+            NAMES.miss(f"{owner.__name__.rpartition('.')[2]}.{name}", NO_KERNEL)
+            continue
+        found.append(name)
         for module in [m for key, m in sys.modules.items() if key.startswith("paddle.distributed")]:
             if vars(module).get(name) is own:  # some are known under several modules' names
                 setattr(module, name, function)
-    return list(dict.fromkeys(name for _, name, _ in _REPLACEMENTS))
+    return list(dict.fromkeys(found))
 
 
 @contextmanager
@@ -208,7 +216,7 @@ class _ClipGrad(hybrid_parallel_optimizer.HybridParallelClipGrad):  # type: igno
             if counted and getattr(parameter, "is_firstly_shared", True):
                 square = gradient.astype("float64").square().sum().reshape([1])
                 sums[bool(parameter.is_distributed)] += square
-        self._global_norm(sums[True], sums[False])
+        add_up_norm(self, sums[True], sums[False])
         norm = paddle.sqrt(sums[True] + sums[False])
         limit = paddle.to_tensor([self.clip_norm], "float64")
         factor = limit / (paddle.maximum(norm, limit) + 1e-6)
@@ -218,16 +226,19 @@ class _ClipGrad(hybrid_parallel_optimizer.HybridParallelClipGrad):  # type: igno
         return params_grads
 
 
+_OF_LAYERS = (
+    _c_identity,
+    _mp_allreduce,
+    _c_concat,
+    _c_split,
+    _c_softmax_with_cross_entropy,
+    _c_lookup_table,
+)
 _REPLACEMENTS: list[tuple[Any, str, Any]] = [
-    (mp_ops, "_c_identity", _c_identity),
-    (mp_ops, "_mp_allreduce", _mp_allreduce),
-    (mp_ops, "_c_concat", _c_concat),
-    (mp_ops, "_c_split", _c_split),
-    (mp_ops, "_c_softmax_with_cross_entropy", _c_softmax_with_cross_entropy),
+    *((mp_ops, name, function) for name, function in zip(COLLECTIVES, _OF_LAYERS, strict=True)),
     (sequence_parallel_utils, "all_gather", _all_gather),
     (sequence_parallel_utils, "reduce_scatter", _reduce_scatter),
     (hybrid_parallel_util, "broadcast_input_data", _broadcast_input_data),
-    (mp_ops, "_c_lookup_table", _c_lookup_table),
     (hybrid_parallel_optimizer, "HybridParallelClipGrad", _ClipGrad),
 ]
 assert mp_layers.mp_ops is mp_ops

@@ -7,11 +7,12 @@ The settings of a layer that it can't read are not compared.
 import re
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
 
-from reprod_align.backends.private_names import PrivateName, PrivateNames, look_up
+from reprod_align.backends.private_names import PrivateNames, look_up, make_rows
 
 import paddle
 from paddle import nn
@@ -20,10 +21,10 @@ from paddle.nn.functional import common
 _NO_OPERATORS: Final = (
     "random draws are not shared, and neither operators nor requests for float32 are seen"
 )
-_NO_SETTINGS: Final = "the settings of optimizers are not compared"
-_NO_STATE: Final = "an optimizer's state cannot be read"
-_NOTHING: Final = object()
+_NO_DRAWS: Final = "its draws are not shared"
 _NO_SETTING: Final = "this setting is not compared"
+NO_KERNEL: Final = "its layers do not run on CPUs"
+_NOTHING: Final = object()
 DRAWS: Final = (
     "uniform", "uniform_inplace_", "gaussian", "gaussian_inplace_", "exponential_", "bernoulli",
     "randint", "randperm", "multinomial", "rrelu", "gumbel_softmax", "dropout", "rnn",
@@ -36,135 +37,130 @@ COLLECTIVES: Final = (
 """functions of fleet's tensor parallel layers"""
 
 
-def _adamw() -> Any:
+def _make_adamw() -> Any:
     one = paddle.create_parameter([1], "float32", default_initializer=nn.initializer.Constant(0.0))
     return paddle.optimizer.AdamW(parameters=[one])
 
 
-def _fleet(place: str) -> Any:
-    """Return a function or a class of fleet's, by the module that has it."""
-    from paddle.distributed.fleet.layers.mpu import mp_ops
-    from paddle.distributed.fleet.meta_optimizers.dygraph_optimizer import (
-        hybrid_parallel_optimizer as hybrid,
-    )
-
-    return {"mp_ops": mp_ops, "hybrid": hybrid}[place]
+def _import_mp_ops() -> Any:
+    return import_module("paddle.distributed.fleet.layers.mpu.mp_ops")
 
 
-def _read_made(kind: type) -> Any:
-    """Return what has the attributes that a class sets when it makes an object."""
-    return SimpleNamespace(**dict.fromkeys(kind.__init__.__code__.co_names))  # type: ignore[misc]
+def _import_hybrid() -> Any:
+    optimizers = "paddle.distributed.fleet.meta_optimizers.dygraph_optimizer"
+    return import_module(f"{optimizers}.hybrid_parallel_optimizer")
+
+
+def _list_made(kind: Any) -> Any:
+    """Return what has the attributes that a class gives its objects."""
+    return SimpleNamespace(**dict.fromkeys(kind.__init__.__code__.co_names))
 
 
 NAMES: Final = PrivateNames(
     "Paddle",
     paddle.__version__,
     (
-        PrivateName("paddle._C_ops", _NO_OPERATORS, lambda: paddle),
-        *(
-            PrivateName(f"paddle._C_ops.{name}", "its draws are not shared", lambda: OPERATORS)
-            for name in DRAWS
-        ),
-        PrivateName(
-            "paddle._C_ops.topk",
+        *make_rows(_NO_OPERATORS, lambda: paddle, "paddle._C_ops"),
+        *make_rows(_NO_DRAWS, lambda: OPERATORS, *(f"paddle._C_ops.{name}" for name in DRAWS)),
+        *make_rows(
             "which of equal values it takes is left to chance",
             lambda: OPERATORS,
+            "paddle._C_ops.topk",
         ),
-        PrivateName(
-            "nn.functional.common._feature_alpha_dropout_impl",
+        *make_rows(
             "alpha dropout draws its mask in float32",
             lambda: common,
+            "nn.functional.common._feature_alpha_dropout_impl",
             since=(3, 0),
         ),
-        PrivateName(
-            "Tensor._clear_data", "sections keep the memory of tensors", lambda: paddle.Tensor
+        *make_rows(
+            "sections keep the memory of tensors", lambda: paddle.Tensor, "Tensor._clear_data"
         ),
-        *(
-            PrivateName(
-                f"Layer.{name}",
-                "sections keep their memory, and buffers that a run adds stay in the model",
-                nn.Layer,
-            )
-            for name in ("_parameters", "_buffers", "_sub_layers")
+        *make_rows(
+            "sections keep their memory, and buffers that a run adds stay in the model",
+            nn.Layer,
+            "Layer._parameters",
+            "Layer._buffers",
+            "Layer._sub_layers",
         ),
-        *(
-            PrivateName(path, _NO_SETTINGS, _adamw)
-            for path in (
-                "Optimizer._param_groups",
-                "Optimizer._grad_clip",
-                "Optimizer._default_dict",
-                "AdamW._apply_decay_param_fun",
-                "AdamW._lr_ratio",
-            )
-        ),  # fmt: skip
-        PrivateName("L2Decay._coeff", _NO_SETTINGS, lambda: paddle.regularizer.L2Decay(0.1)),
-        *(
-            PrivateName(path, _NO_STATE, _adamw)
-            for path in (
-                "Optimizer._accumulators",
-                "Optimizer._create_accumulators",
-                "Optimizer._parameter_list",
-                "Adam._beta1",
-                "Adam._beta2",
-            )
-        ),  # fmt: skip
-        PrivateName(
-            "Optimizer._learning_rate", "a scheduler that an optimizer holds is not stepped", _adamw
+        *make_rows(
+            "the settings of optimizers are not compared",
+            _make_adamw,
+            "Optimizer._param_groups",
+            "Optimizer._grad_clip",
+            "Optimizer._default_dict",
+            "AdamW._apply_decay_param_fun",
+            "AdamW._lr_ratio",
         ),
-        *(
-            PrivateName(f"mp_ops.{name}", "its layers do not run on CPUs", lambda: _fleet("mp_ops"))
-            for name in COLLECTIVES
+        *make_rows(
+            "the settings of optimizers are not compared",
+            lambda: paddle.regularizer.L2Decay(0.1),
+            "L2Decay._coeff",
         ),
-        *(
-            PrivateName(
-                f"HybridParallelClipGrad.{name}",
-                "float64 gradients are not clipped on several ranks",
-                lambda: _fleet("hybrid").HybridParallelClipGrad,
-            )
-            for name in ("_dygraph_clip", "_global_norm")
+        *make_rows(
+            "an optimizer's state cannot be read",
+            _make_adamw,
+            "Optimizer._accumulators",
+            "Optimizer._create_accumulators",
+            "Optimizer._parameter_list",
+            "Adam._beta1",
+            "Adam._beta2",
         ),
-        PrivateName(
-            "HybridParallelOptimizer._dp_enable",
+        *make_rows(
+            "a scheduler that an optimizer holds is not stepped",
+            _make_adamw,
+            "Optimizer._learning_rate",
+        ),
+        *make_rows(NO_KERNEL, _import_mp_ops, *(f"mp_ops.{name}" for name in COLLECTIVES)),
+        *make_rows(
+            "float64 gradients are not clipped on several ranks",
+            lambda: _import_hybrid().HybridParallelClipGrad,
+            "HybridParallelClipGrad._dygraph_clip",
+            "HybridParallelClipGrad._global_norm",
+        ),
+        *make_rows(
             "whether an optimizer averages gradients is not known",
-            lambda: _read_made(_fleet("hybrid").HybridParallelOptimizer),
+            lambda: _list_made(_import_hybrid().HybridParallelOptimizer),
+            "HybridParallelOptimizer._dp_enable",
         ),
-        PrivateName(
-            "Embedding._sparse", "sparse embeddings are not refused", lambda: nn.Embedding(2, 2)
+        *make_rows(
+            "sparse embeddings are not refused", lambda: nn.Embedding(2, 2), "Embedding._sparse"
         ),
-        *(
-            PrivateName(f"{kind}.{name}", _NO_SETTING, make, public)
-            for make, kind, name, public in (
-                (lambda: nn.Conv2D(1, 1, 1), "Conv2D", "_kernel_size", "kernel_size"),
-                (lambda: nn.Conv2D(1, 1, 1), "Conv2D", "_stride", "stride"),
-                (lambda: nn.Conv2D(1, 1, 1), "Conv2D", "_padding", "padding"),
-                (lambda: nn.Conv2D(1, 1, 1), "Conv2D", "_dilation", "dilation"),
-                (lambda: nn.Conv2D(1, 1, 1), "Conv2D", "_data_format", "data_format"),
-                (lambda: nn.BatchNorm2D(1), "BatchNorm2D", "_data_format", "data_format"),
-                (lambda: nn.BatchNorm2D(1), "BatchNorm2D", "_momentum", ""),
-                (lambda: nn.BatchNorm2D(1), "BatchNorm2D", "_mean", ""),
-                (lambda: nn.BatchNorm2D(1), "BatchNorm2D", "_use_global_stats", ""),
-                (lambda: nn.BatchNorm2D(1), "BatchNorm2D", "_epsilon", "epsilon"),
-                (lambda: nn.Embedding(2, 2), "Embedding", "_padding_idx", ""),
-                (lambda: nn.Embedding(2, 2), "Embedding", "_num_embeddings", ""),
-                (nn.GELU, "GELU", "_approximate", ""),
-                (nn.Softshrink, "Softshrink", "_threshold", ""),
-                (nn.Hardtanh, "Hardtanh", "_min", ""),
-                (nn.Hardtanh, "Hardtanh", "_max", ""),
-                (nn.Softmax, "Softmax", "_axis", "axis"),
-                (lambda: nn.NLLLoss(), "NLLLoss", "_weight", "weight"),
-                (
-                    lambda: nn.AdaptiveAvgPool2D(1),
-                    "AdaptiveAvgPool2D",
-                    "_output_size",
-                    "output_size",
-                ),
-                (
-                    lambda: nn.AdaptiveMaxPool2D(1),
-                    "AdaptiveMaxPool2D",
-                    "_return_mask",
-                    "return_mask",
-                ),
-            )
+        *make_rows(
+            _NO_SETTING,
+            lambda: nn.Conv2D(1, 1, 1),
+            "Conv2D._kernel_size",
+            "Conv2D._stride",
+            "Conv2D._padding",
+            "Conv2D._data_format",
+            public=True,
+        ),
+        *make_rows(_NO_SETTING, lambda: nn.Conv2D(1, 1, 1), "Conv2D._dilation"),
+        *make_rows(
+            _NO_SETTING,
+            lambda: nn.BatchNorm2D(1),
+            "BatchNorm2D._momentum",
+            "BatchNorm2D._mean",
+            "BatchNorm2D._use_global_stats",
+        ),
+        *make_rows(_NO_SETTING, lambda: nn.LayerNorm(1), "LayerNorm._epsilon", public=True),
+        *make_rows(
+            _NO_SETTING,
+            lambda: nn.Embedding(2, 2),
+            "Embedding._padding_idx",
+            "Embedding._num_embeddings",
+        ),
+        *make_rows(_NO_SETTING, nn.GELU, "GELU._approximate"),
+        *make_rows(_NO_SETTING, nn.Softshrink, "Softshrink._threshold"),
+        *make_rows(_NO_SETTING, nn.Hardtanh, "Hardtanh._min", "Hardtanh._max"),
+        *make_rows(_NO_SETTING, nn.Softmax, "Softmax._axis", public=True),
+        *make_rows(_NO_SETTING, nn.NLLLoss, "NLLLoss._weight", public=True),
+        *make_rows(
+            _NO_SETTING,
+            lambda: nn.AdaptiveMaxPool2D(1),
+            "AdaptiveMaxPool2D._output_size",
+            "AdaptiveMaxPool2D._return_mask",
+            public=True,
         ),
     ),
 )

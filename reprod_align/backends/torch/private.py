@@ -8,17 +8,19 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final
 
-from reprod_align.backends.private_names import PrivateName, PrivateNames, look_up
+from reprod_align.backends.private_names import PrivateNames, look_up, make_rows
 
 import torch
 from torch import nn
 
-_UNSEEN_DRAWS: Final = (
+_NO_OPERATORS: Final = (
     "random draws are not shared, and no kernel of PyTorch's is held against itself"
 )
+_MODE_PATH: Final = "torch.utils._python_dispatch.TorchDispatchMode"
+_SCHEMA_PATH: Final = "OpOverload._schema"
 
 
-def _dispatch() -> Any:
+def _import_dispatch() -> Any:
     return import_module("torch.utils._python_dispatch")
 
 
@@ -26,41 +28,35 @@ NAMES: Final = PrivateNames(
     "PyTorch",
     torch.__version__,
     (
-        PrivateName("torch.utils._python_dispatch.TorchDispatchMode", _UNSEEN_DRAWS, _dispatch),
-        PrivateName("OpOverload._schema", _UNSEEN_DRAWS, lambda: torch.ops.aten.relu.default),
-        *(
-            PrivateName(
-                f"torch.ops.aten.{name}", "its draws are not refused", lambda: torch.ops.aten
-            )
-            for name in ("_standard_gamma", "_sample_dirichlet")
+        *make_rows(_NO_OPERATORS, _import_dispatch, _MODE_PATH),
+        *make_rows(_NO_OPERATORS, lambda: torch.ops.aten.relu.default, _SCHEMA_PATH),
+        *make_rows(
+            "its draws are not refused",
+            lambda: torch.ops.aten,
+            "torch.ops.aten._standard_gamma",
+            "torch.ops.aten._sample_dirichlet",
         ),
-        PrivateName(
-            "Tensor._version", "tensors changed in place are not seen", lambda: torch.Tensor
+        *make_rows(
+            "tensors changed in place are not seen", lambda: torch.Tensor, "Tensor._version"
         ),
-        *(
-            PrivateName(
-                f"Module.{name}",
-                "sections keep their memory, and buffers that a run adds stay in the model",
-                nn.Module,
-            )
-            for name in ("_parameters", "_buffers", "_modules")
+        *make_rows(
+            "sections keep their memory, and buffers that a run adds stay in the model",
+            nn.Module,
+            "Module._parameters",
+            "Module._buffers",
+            "Module._modules",
         ),
-        PrivateName(
-            "Optimizer._optimizer_step_pre_hooks",
+        *make_rows(
             "what a hook does before an optimizer's step is not seen",
             lambda: torch.optim.SGD([torch.zeros(1)], lr=0.1),
+            "Optimizer._optimizer_step_pre_hooks",
         ),
     ),
 )
 """those without a public way"""
 
 _WITHOUT: Final = next(
-    (
-        path
-        for path in ("torch.utils._python_dispatch.TorchDispatchMode", "OpOverload._schema")
-        if NAMES.rows[path].is_missing
-    ),
-    "",
+    (path for path in (_MODE_PATH, _SCHEMA_PATH) if NAMES.rows[path].is_missing), ""
 )
 
 
@@ -74,7 +70,7 @@ class _SeesNothing:
         pass
 
 
-_MODE: Any = _SeesNothing if _WITHOUT else _dispatch().TorchDispatchMode
+_MODE: Any = _SeesNothing if _WITHOUT else _import_dispatch().TorchDispatchMode
 
 
 class DispatchMode(_MODE):  # type: ignore[misc]
