@@ -1,7 +1,8 @@
 """Every private name of Paddle that the library reads. `backends.torch.private` is the twin.
 
 A name with a public way beside it costs nothing where it is gone; `NAMES` has a row for each of the others.
-The settings of a layer that it can't read are not compared.
+A layer's setting that can't be read is not compared; one that stands under its own name with an underscore
+is found by `vocabulary`.
 """
 
 import re
@@ -174,12 +175,12 @@ if NAMES.rows["paddle._C_ops"].is_missing:
     NAMES.miss("paddle._C_ops")
 elif NAMES.rows["paddle._C_ops.topk"].is_missing:
     NAMES.miss("paddle._C_ops.topk")
-UNSHARED: Final = (
+MISSING_DRAWS: Final = (
     ("paddle._C_ops",)
     if NAMES.rows["paddle._C_ops"].is_missing
     else tuple(f"paddle._C_ops.{name}" for name in DRAWS if look_up(OPERATORS, name) is None)
 )
-"""what is missing, where draws cannot be shared"""
+"""what this version lacks, where draws cannot be shared"""
 ALPHA_DROPOUT: Final = (common, "_feature_alpha_dropout_impl")
 """what both alpha dropouts call: a module, and the name there"""
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from reprod_align.backends.paddle import dropout, rnn
 from reprod_align.backends.paddle.dropout import create
-from reprod_align.backends.paddle.private import ALPHA_DROPOUT, NAMES, OPERATORS, UNSHARED
+from reprod_align.backends.paddle.private import ALPHA_DROPOUT, MISSING_DRAWS, NAMES, OPERATORS
 from reprod_align.backends.private_names import look_up
 from reprod_align.backends.replacing import replace_attribute
 from reprod_align.randomness import (
@@ -63,13 +63,13 @@ def shared_random(draws: Draws) -> Iterator[None]:
     distribution that cannot be shared; MissingNameError at the end of a block that drew where this
     version of Paddle lacks an operator that is replaced here.
     """
-    state = fingerprint_stream() if UNSHARED else ""
+    state = fingerprint_stream() if MISSING_DRAWS else ""
     with ExitStack() as stack:
         for owner, name, function in _REPLACEMENTS:
             stack.enter_context(replace_attribute(owner, name, _bind(function, draws)))
         yield
-    if UNSHARED and state != fingerprint_stream():
-        NAMES.fail(UNSHARED[0])
+    if MISSING_DRAWS and state != fingerprint_stream():
+        NAMES.fail(MISSING_DRAWS[0])
 
 
 def fingerprint_stream() -> str:
