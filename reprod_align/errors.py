@@ -50,6 +50,10 @@ class RefusedError(ReprodError):
     """What was asked for does not fit what is there. Nothing was done: earlier results stay."""
 
 
+class MissingNameError(ReprodError):
+    """The framework's version lacks a private name, and what was asked for needs it."""
+
+
 class MissingInputError(ReprodError):
     """A file that an earlier script should have written is not there."""
 

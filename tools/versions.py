@@ -62,6 +62,14 @@ def run_smoke() -> tuple[int, int]:
     return int(passed[1]) if passed else 0, len(SMOKE.read_text(encoding="utf-8").splitlines())
 
 
+def list_missing() -> list[str]:
+    """Return a line for each private name that these frameworks lack."""
+    from reprod_align.backends.paddle.private import NAMES as OF_PADDLE
+    from reprod_align.backends.torch.private import NAMES as OF_TORCH
+
+    return OF_TORCH.list_missing() + OF_PADDLE.list_missing()
+
+
 def make_row() -> dict[str, Any]:
     """Return what the frameworks of this environment are, and what came of the example."""
     row: dict[str, Any] = {name: version(name).partition("+")[0] for name in PACKAGES}
@@ -71,7 +79,9 @@ def make_row() -> dict[str, Any]:
     row["faulty"] = faulty[2] or ", ".join(faulty[1])
     passed, chosen = run_smoke()
     row["smoke"] = f"{passed} of {chosen}"
-    row["right"] = faithful[:2] == (0, []) and faulty[:2] == (1, FOUND) and passed == chosen
+    row["missing"] = list_missing()
+    judged = faithful[:2] == (0, []) and faulty[:2] == (1, FOUND)
+    row["right"] = judged and passed == chosen and not row["missing"]
     return row
 
 

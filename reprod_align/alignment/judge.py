@@ -415,8 +415,8 @@ def _at_parameters(findings: Findings, module: str) -> list[Finding]:
 def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> None:
     """Add a finding for a port that raised. Raises the error again if it is not the port's fault."""
     ours = error.framework != runner.port.name
-    if ours and error.is_unshared and findings.report.checks:
-        findings.remark(f"the rest was not compared: {error}")
+    if (ours or error.lacks_name) and error.is_unshared and findings.report.checks:
+        findings.remark(f"the rest was not compared: {error.reason}")
         return
     if ours or (error.lacks_kernel and runner.dtype == "float64"):
         raise error
@@ -432,7 +432,8 @@ def _conclude(runner: Runner, findings: Findings) -> Report:
     report = findings.report
     report.findings.sort(key=lambda finding: STAGES.index(finding.stage))
     report.findings = group_findings(report.findings)
-    report.remarks += [*runner.reference.remarks, *runner.port.remarks]
+    said = [*runner.reference.remarks, *runner.port.remarks]
+    report.remarks += [text for text in said if not any(text in one for one in report.remarks)]
     if report.findings:
         report.verdict = "diverges"
     elif findings.float32_inside:

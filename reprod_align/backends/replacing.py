@@ -5,14 +5,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 
-def find_private(owner: Any, name: str) -> Any:
-    """Return a framework's private function; None where its version has none of this name.
-
-    Who replaces one asks first: what a version lacks, it does not call.
-    """
-    return getattr(owner, name, None)
-
-
 @contextmanager
 def replace_attribute(owner: Any, name: str, replacement: Any) -> Iterator[None]:
     """Let `owner` have `replacement` as its attribute `name`; its own comes back after the block."""

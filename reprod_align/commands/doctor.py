@@ -51,6 +51,17 @@ print("a small pair is judged faithful; no second interpreter is needed")
 """
 """what a version that lacks something fails at: hooks, dropout's masks, gradients, optimizer steps"""
 
+_PRIVATE = """
+import sys
+from reprod_align.backends.{framework}.private import NAMES
+
+missing = NAMES.list_missing()
+if missing:
+    sys.exit("; ".join(missing))
+print(len(NAMES.rows), "of", len(NAMES.rows), "are there")
+"""
+"""the private names of a framework, and what is lost with those that its version lacks"""
+
 PROBES = (
     Probe(
         "Python 3.11 or newer",
@@ -80,6 +91,15 @@ PROBES = (
         "names = [paddle.device.cuda.get_device_name(i) for i in range(gpus)];"
         "print(paddle.__version__, 'on', ', '.join(['CPU', *names]))",
         "pip install paddlepaddle reprod_log scipy",
+    ),
+    *(
+        Probe(
+            f"private names of {name}",
+            _PRIVATE.format(framework=framework),
+            "docs/versions.md lists versions that have them all",
+            optional=framework,
+        )
+        for framework, name in (("torch", "PyTorch"), ("paddle", "Paddle"))
     ),
     Probe(
         "both in one process",

@@ -16,7 +16,7 @@ from typing import Any
 from reprod_align.base.generators import preserve_generators, seed_generators
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
-from reprod_align.errors import describe_error
+from reprod_align.errors import MissingNameError, describe_error
 from reprod_align.model.backward import digest_graph
 from reprod_align.model.held import HeldTensors, choose_names
 from reprod_align.model.inputs import may_have_gradient, name_inputs
@@ -102,7 +102,7 @@ class LocalSide:
     @property
     def remarks(self) -> list[str]:
         """What the run's user is told of this side."""
-        return self._makers.remarks
+        return [*self._makers.remarks, *self.fw.list_missed()]
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name, in the framework's own layout."""
@@ -220,7 +220,9 @@ class LocalSide:
         callables = (self.loss, self.optimizer, self.scheduler)
         if self._state is not None:
             self._state.expect_values()
-        found = find_reachable(self.model, callables, self.fw.is_tensor, self.fw.is_module)
+        found = find_reachable(
+            self.model, callables, self.fw.is_tensor, self.fw.is_module, self.fw.contents
+        )
         with ExitStack() as stack:
             stack.enter_context(self.fw.preserve_state())
             stack.enter_context(preserve_generators())
@@ -272,6 +274,15 @@ class LocalSide:
         """Make the model forget its calls since the weights were loaded, or work began."""
         if self._state is not None:
             self._state.begin_anew()
+
+    @contextmanager
+    def _share(self, draws: KeyedDraws) -> Iterator[None]:
+        """Share the draws in the block; that they can't be is known at its end, and no user's code raises."""
+        try:
+            with self.shared_random(draws):
+                yield
+        except MissingNameError as error:
+            raise ModelFailure(self.name, "", "model", describe_error(error)) from error
 
     def _watch_float32(self) -> AbstractContextManager[None]:
         if self.dtype != "float64":
@@ -325,7 +336,7 @@ class LocalSide:
             stack.enter_context(switched(modules, wanted.switch if wanted else None))
             stack.enter_context(watch.on(modules.items()))
             stack.enter_context(self._watch_kernels(watch))
-            stack.enter_context(self.shared_random(draws))
+            stack.enter_context(self._share(draws))
             read_generators = seed_generators(draws.seed)
             stack.enter_context(self._watch_float32())
             stack.enter_context(watch.hear_operations())

@@ -10,6 +10,7 @@ from functools import partial
 from types import FunctionType, MethodType
 from typing import Any
 
+Contents = Callable[[Any], tuple[Mapping[str, Any], ...]]
 _DEPTH = 4  # containers within containers
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
@@ -27,8 +28,12 @@ def find_reachable(
     callables: Iterable[Callable[..., Any] | None],
     is_tensor: Callable[[object], bool],
     is_module: Callable[[object], bool],
+    contents: Contents,
 ) -> Reachable:
-    """Return what the model and the callables hold, follow and close over."""
+    """Return what the model and the callables hold, follow and close over.
+
+    contents: returns a module's parameters, buffers and children.
+    """
     found, seen = Reachable(), set()
 
     def visit(value: Any, depth: int) -> None:
@@ -39,7 +44,7 @@ def find_reachable(
             found.tensors.append(value)
         elif is_module(value):
             found.modules.append(value)
-            for part in _module_parts(value):
+            for part in _module_parts(value, contents):
                 visit(part, _DEPTH)
         else:
             for part in _parts(value):
@@ -51,13 +56,10 @@ def find_reachable(
     return found
 
 
-def _module_parts(module: Any) -> Iterator[Any]:
-    attributes = vars(module)
-    children = attributes.get("_modules", attributes.get("_sub_layers", {}))
-    yield from attributes["_parameters"].values()
-    yield from attributes["_buffers"].values()
-    yield from children.values()
-    yield from (value for name, value in attributes.items() if not name.endswith("_hooks"))
+def _module_parts(module: Any, contents: Contents) -> Iterator[Any]:
+    for held in contents(module):
+        yield from held.values()
+    yield from (value for name, value in vars(module).items() if not name.endswith("_hooks"))
 
 
 def _parts(value: Any) -> Iterator[Any]:

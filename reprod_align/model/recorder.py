@@ -141,8 +141,18 @@ class OperationRecorder:
         """Return the variables in an expression that hold one of the given tensors: which one."""
         tensors = [*enumerate(leaves(given, self._fw.is_tensor).values())]
         places = {id(one): at for at, one in reversed(tensors)}  # the first of equal ones
-        held = {name: id(_look_up(name, frame)) for name in _names(expression)}
+        held = {name: id(self._look_up(name, frame)) for name in _names(expression)}
         return {name: places[one] for name, one in held.items() if one in places}
+
+    def _look_up(self, name: str, frame: FrameType) -> Any:
+        """Return the object that a variable, or an attribute of one, stands for; None if there is none."""
+        head, *rest = name.split(".")
+        value = frame.f_locals.get(head)
+        for part in rest:
+            own = self._fw.contents(value)[:2] if self._fw.is_module(value) else ()
+            places = getattr(value, "__dict__", {}), *own
+            value = next((held[part] for held in places if part in held), None)
+        return value
 
     def _place(self) -> CallKey | None:
         """Return the wanted call whose own code is running; None if another's is."""
@@ -255,18 +265,6 @@ def _constants(value: Any) -> Iterator[Any]:
             yield from _constants(part)
     elif isinstance(value, _PLAIN):
         yield value
-
-
-def _look_up(name: str, frame: FrameType) -> Any:
-    """Return the object that a variable, or an attribute of one, stands for; None if there is none."""
-    head, *rest = name.split(".")
-    value = frame.f_locals.get(head)
-    for part in rest:
-        held = getattr(value, "__dict__", {})
-        value = held.get(
-            part, held.get("_buffers", {}).get(part, held.get("_parameters", {}).get(part))
-        )
-    return value
 
 
 def _named_constants(expression: str, frame: FrameType) -> dict[str, Any]:

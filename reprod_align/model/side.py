@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.errors import ReprodError
+from reprod_align.errors import MissingNameError, ReprodError
 from reprod_align.model.projection import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
 from reprod_align.model.source.coverage import IdleLines
@@ -23,6 +23,9 @@ from reprod_align.model.watch import NO_PINS, Keep, Pins
 
 Inputs = Mapping[str, Array] | tuple[Array, ...]
 Known = TypeVar("Known")
+
+
+_LACKS_NAME = f"{MissingNameError.__name__}: "
 
 
 class ModelFailure(ReprodError):
@@ -44,7 +47,17 @@ class ModelFailure(ReprodError):
     @property
     def is_unshared(self) -> bool:
         """Whether the cause is a random draw that the two sides cannot share."""
-        return self.text.startswith("UnsharedDrawError: ")
+        return self.lacks_name or self.text.startswith("UnsharedDrawError: ")
+
+    @property
+    def lacks_name(self) -> bool:
+        """Whether the framework's version lacks what makes it draw from a shared stream."""
+        return self.text.startswith(_LACKS_NAME)
+
+    @property
+    def reason(self) -> str:
+        """What it says; of a missing name that line alone: nothing of the user's raised."""
+        return self.text.removeprefix(_LACKS_NAME) if self.lacks_name else str(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as what it was made from, notes included."""

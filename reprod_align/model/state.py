@@ -19,7 +19,6 @@ _CONTAINERS = (dict, OrderedDict, defaultdict, list, set, deque)
 _DEPTH = 4  # containers within containers
 _MANY = 10_000  # elements above which a container's own contents are kept, not what they hold
 _LIBRARIES = {"torch", "paddle", "numpy", "builtins", "types", "functools", "typing", "collections"}
-_FRAMEWORKS_OWN = {"_parameters", "_buffers", "_modules", "_sub_layers"}
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
@@ -36,7 +35,7 @@ class State:
     def __init__(self, framework: ModuleType, modules: Iterable[Any], tensors: list[Any]) -> None:
         """Keep the modules' attributes and contents. tensors: those that no optimizer changes."""
         self._fw, self._tensors = framework, [one for one in tensors if framework.has_values(one)]
-        self._attributes = [(m, dict(vars(m)), dict(m._buffers)) for m in modules]
+        self._attributes = [(m, dict(vars(m)), dict(self._buffers(m))) for m in modules]
         self._contents: dict[tuple[int, str], list[_Kept]] = {}
         """by module and attribute"""
         self._keep_contents()
@@ -66,8 +65,9 @@ class State:
             for name in vars(module).keys() - attributes.keys():
                 vars(module).pop(name)
             vars(module).update(attributes)
-            module._buffers.clear()
-            module._buffers.update(buffers)
+            own = self._buffers(module)
+            own.clear()
+            own.update(buffers)
         for several in self._contents.values():
             for kept in several:
                 kept.put_back()
@@ -84,9 +84,9 @@ class State:
         found: dict[str, Array | None] = {}
         inherited = _list_inherited(self._fw)
         for module, before, buffers in self._attributes:
-            held = vars(module)
-            if added := module._buffers.keys() - buffers.keys():  # Paddle keeps a tensor there
-                held = {**held, **{name: module._buffers[name] for name in added}}
+            held, own = vars(module), self._buffers(module)
+            if added := own.keys() - buffers.keys():  # Paddle keeps a tensor there
+                held = {**held, **{name: own[name] for name in added}}
             for name, value in held.items():
                 kept = self._contents.get((id(module), name))
                 if kept is None and value is before.get(name, held) and id(value) not in values:
@@ -94,19 +94,29 @@ class State:
                 if name in inherited:
                     continue
                 changed = kept is not None and any(one.is_changed() for one in kept)
-                if changed or self._is_other(before, name, value, values):
+                if changed or self._is_other(before, buffers, name, value, values):
                     path = names.get(id(module), type(module).__name__)
                     found[f"{path}.{name}".lstrip(".")] = self._read_numbers(value)
         return found
 
+    def _buffers(self, module: Any) -> dict[str, Any]:
+        """Return the module's own dict of its buffers."""
+        buffers: dict[str, Any] = self._fw.contents(module)[1]
+        return buffers
+
     def _is_other(
-        self, before: Mapping[str, Any], name: str, value: Any, values: Mapping[int, Array]
+        self,
+        before: Mapping[str, Any],
+        buffers: Mapping[str, Any],
+        name: str,
+        value: Any,
+        values: Mapping[int, Array],
     ) -> bool:
         """Tell whether an attribute was set to another value, or is a tensor with other values."""
         if name not in before:
             return True
         if value is before[name]:
-            changing = id(value) in values and name not in before["_buffers"]
+            changing = id(value) in values and name not in buffers
             return changing and not np.array_equal(self._fw.view(value), values[id(value)])
         plain = isinstance(value, _PLAIN) and isinstance(before[name], _PLAIN)
         return not plain or value != before[name]
@@ -135,9 +145,9 @@ class State:
     def _keep_contents(self) -> None:
         seen: set[int] = set()
         for module, attributes, _ in self._attributes:
-            number = id(module)
+            number, own = id(module), {id(held) for held in self._fw.contents(module)}
             for name, value in attributes.items():
-                if type(value) in _PLAIN or name in _FRAMEWORKS_OWN or name.endswith("_hooks"):
+                if type(value) in _PLAIN or id(value) in own or name.endswith("_hooks"):
                     continue
                 if type(value) in _CONTAINERS and not value:  # most containers of a model
                     if id(value) not in seen:

@@ -10,7 +10,6 @@ from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 
 Function = Callable[[Any], Any] | None
-_STAND_IN = "TorchProxyMetaFinder"  # of paddle.compat: it finds `torch`
 _TORCH_SIDE = "reprod_align.backends.torch.side"
 
 
@@ -30,25 +29,23 @@ def paddle_side(
     model: Any, loss: Function = None, optimizer: Function = None, scheduler: Function = None
 ) -> LocalSide:
     """Return the Paddle side. Raises ReprodError if `model` cannot be compared."""
-    _refuse_stand_in()
     require("paddlepaddle")
     from reprod_align.backends.paddle import settings, side
+    from reprod_align.backends.paddle.private import is_torch_replaced
     from reprod_align.backends.paddle.random import shared_random
 
+    if is_torch_replaced():
+        _refuse_stand_in()
     _check("paddle_model", model, side, "paddle.nn.Layer")
     return LocalSide(side, settings, shared_random, model, loss, optimizer, scheduler)
 
 
 def _refuse_stand_in() -> None:
-    """Raise ReprodError where `import torch` gives Paddle's stand-in and PyTorch's side is here as well.
+    """Raise ReprodError where PyTorch's side is here, and `import torch` gives Paddle's stand-in.
 
     The two can't share a process: whichever module is imported later has the other framework.
     """
-    enabled = any(
-        type(finder).__name__ == _STAND_IN and getattr(finder, "_globally_enabled", True)
-        for finder in sys.meta_path
-    )
-    if enabled and _TORCH_SIDE in sys.modules:
+    if _TORCH_SIDE in sys.modules:
         raise ReprodError(
             "paddle.enable_compat() makes `import torch` import Paddle, and this process holds the "
             "PyTorch model too: write a pair file, and give each model a process of its own with "

@@ -26,19 +26,19 @@ class Held:
         """Take all tensors of a side; unfilled: the backend's module of that name."""
         self.side, self.source, self._unfilled = side, source, unfilled
         self._tensors: dict[str, Any] = {}
-        self._parameters: list[str] = []
+        self._filled: list[str] = []
         for path, module in side.fw.modules(side.model):
             for role, tensor, is_parameter in side.fw.own_tensors(module):
                 name = f"{path}.{role}" if path else role
                 self._tensors[name] = tensor
                 if is_parameter:
-                    self._parameters.append(name)
+                    self._filled.append(name)
 
     def choose(self, wanted: Callable[[str], bool]) -> "Held":
         """Return those whose name is wanted."""
         chosen = copy(self)
         chosen._tensors = {name: one for name, one in self._tensors.items() if wanted(name)}
-        chosen._parameters = [name for name in self._parameters if wanted(name)]
+        chosen._filled = [name for name in self._filled if wanted(name)]
         return chosen
 
     def read(self, name: str) -> Array | None:
@@ -53,13 +53,13 @@ class Held:
         """Give them their values; a parameter that no file holds gets those that its layer makes."""
         for name, array in self.source([*self._tensors]).items():
             self._unfilled.fill(self._tensors[name], array)
-        for name in self._parameters:
+        for name in self._filled:
             if not self.side.fw.has_values(self._tensors[name]):
                 self._unfilled.fill_as_made(self._tensors[name])
 
     def clear(self) -> None:
         """Give the memory of the parameters back."""
-        for name in self._parameters:
+        for name in self._filled:
             self._unfilled.clear(self._tensors[name])
 
 
@@ -72,8 +72,7 @@ class Shell:
         self._held = held.choose(lambda name: is_within(name, path))
         self.module = dict(held.side.fw.modules(held.side.model))[path]
         self._attributes: dict[str, Any] = self.module.__dict__
-        children = "_modules" if "_modules" in self._attributes else "_sub_layers"
-        self._places = [self._attributes[name] for name in ("_parameters", "_buffers", children)]
+        self._places: Sequence[dict[str, Any]] = held.side.fw.contents(self.module)
         self._contents = [dict(place) for place in self._places]
         self._forward = self._attributes.get("forward")
 

@@ -65,7 +65,7 @@ def test_each_group_meets_at_a_store_of_its_own(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(collectives, "_make_group", lambda backend, store, *given: store)
 
     def make(rank: int, name: str) -> Any:
-        return collectives._new_process_group_impl("gloo", common, rank, 2, name, None)
+        return collectives._make_group_alone("gloo", common, rank, 2, name, None)
 
     first, second = ([make(rank, name) for rank in (0, 1)] for name in ("first", "second"))
     first[0].set("0", b"of the first")

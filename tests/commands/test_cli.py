@@ -107,7 +107,7 @@ def test_what_is_optional_may_be_absent_but_not_broken(
 
 
 def test_a_paddle_that_lacks_what_the_backend_replaces_is_not_called_healthy() -> None:
-    (paddle,) = (probe for probe in PROBES if probe.name == "Paddle computes")
+    (paddle,) = (probe for probe in PROBES if probe.name == "private names of Paddle")
     found = examine(Probe("", f"import paddle; del paddle._C_ops.dropout\n{paddle.code}"))
     assert not found.healthy and "dropout" in found.found
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from reprod_align.backends.torch.private import contents
 from reprod_align.model.reachable import find_reachable
 
 import torch
@@ -29,6 +30,7 @@ def test_tensors_and_modules_are_found_once_each() -> None:
         [partial(loss), None],
         lambda value: isinstance(value, torch.Tensor),
         lambda value: isinstance(value, torch.nn.Module),
+        contents,
     )
     wanted = [
         model.fc.weight, model.fc.bias, model.tables[0]["plain attribute"],

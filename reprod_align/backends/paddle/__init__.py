@@ -6,6 +6,7 @@ from io import BytesIO
 from pathlib import Path
 
 from reprod_align.backends.paddle import side
+from reprod_align.backends.paddle.private import STATISTICS
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.records.safe_pickle import restricted_loads
@@ -128,7 +129,7 @@ _STRUCTURED_NAMES = "StructuredToParameterName@@"
 def _running_statistics(model: nn.Layer) -> set[str]:
     layers = model.named_sublayers(include_self=True)
     norms = [name for name, layer in layers if isinstance(layer, _BATCH_NORMS)]
-    return {f"{name}.{last}".lstrip(".") for name in norms for last in ("_mean", "_variance")}
+    return {f"{name}.{last}".lstrip(".") for name in norms for last in STATISTICS}
 
 
 def _torch_layout(tensor: paddle.Tensor, transposed: bool) -> Array:

@@ -13,6 +13,7 @@ from functools import lru_cache, wraps
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
 
+from reprod_align.backends.paddle.private import OPERATORS
 from reprod_align.model.recorder import OperationRecorder
 
 import paddle
@@ -91,10 +92,9 @@ def _find_places() -> Iterator[tuple[Any, str, Any]]:
         if module is not None and not public.isdisjoint(map(id, vars(module).values())):
             held = [(name, one) for name, one in vars(module).items() if id(one) in public]
             yield from ((module, name, one) for name, one in held)
-    operators = vars(paddle._C_ops)
-    for name, one in list(operators.items()):
+    for name, one in list(vars(OPERATORS).items()):
         if callable(one) and not name.startswith("_") and not isinstance(one, type):
-            yield paddle._C_ops, name, one
+            yield OPERATORS, name, one
 
 
 def _look_up(name: str) -> Any:

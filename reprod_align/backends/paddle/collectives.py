@@ -2,13 +2,22 @@
 
 Each is made of all_reduce and all_gather, which gloo has, with the engine's own mathematics: what is
 the identity forward is a sum backward, and the other way. They replace the functions that fleet's
-layers look up at every call (`mp_ops._c_identity`, ...), and nothing else of the engine. The last three
-replace what works on a CPU, but wrongly: see docs/parallel.md.
+layers look up at every call, and nothing else of the engine. `_c_lookup_table`, `_ClipGrad` and
+`_make_group_alone` replace what works on a CPU, but wrongly: see docs/parallel.md.
 """
 
 import socket
 import sys
 from typing import Any, Final
+
+from reprod_align.backends.paddle.private import (
+    COLLECTIVES,
+    MAKE_GROUP,
+    NAMES,
+    NO_KERNEL,
+    add_up_norm,
+)
+from reprod_align.backends.private_names import look_up
 
 import paddle
 from paddle import distributed as dist
@@ -25,20 +34,25 @@ Group = Any
 _HOST: Final = "127.0.0.1"
 _SECONDS: Final = 60
 _STORES: Final[list[Any]] = []  # a group's lives as long as the process
-_make_group: Final = collective._new_process_group_impl
+_make_group: Final = look_up(collective, MAKE_GROUP)
 
 
 def stand_in() -> list[str]:
-    """Replace the functions; return their names."""
+    """Replace the functions; return the names of those that this version of Paddle has."""
+    found: list[str] = []
     for owner, name, function in _REPLACEMENTS:
-        own = getattr(owner, name)
+        own = look_up(owner, name)
+        if own is None:
+            NAMES.miss(f"{owner.__name__.rpartition('.')[2]}.{name}", NO_KERNEL)
+            continue
+        found.append(name)
         for module in [m for key, m in sys.modules.items() if key.startswith("paddle.distributed")]:
             if vars(module).get(name) is own:  # some are known under several modules' names
                 setattr(module, name, function)
-    return list(dict.fromkeys(name for _, name, _ in _REPLACEMENTS))
+    return list(dict.fromkeys(found))
 
 
-def _new_process_group_impl(
+def _make_group_alone(
     backend: str,
     store: Any,
     rank: int,
@@ -220,7 +234,7 @@ class _ClipGrad(hybrid_parallel_optimizer.HybridParallelClipGrad):  # type: igno
             if counted and getattr(parameter, "is_firstly_shared", True):
                 square = gradient.astype("float64").square().sum().reshape([1])
                 sums[bool(parameter.is_distributed)] += square
-        self._global_norm(sums[True], sums[False])
+        add_up_norm(self, sums[True], sums[False])
         norm = paddle.sqrt(sums[True] + sums[False])
         limit = paddle.to_tensor([self.clip_norm], "float64")
         factor = limit / (paddle.maximum(norm, limit) + 1e-6)
@@ -230,17 +244,20 @@ class _ClipGrad(hybrid_parallel_optimizer.HybridParallelClipGrad):  # type: igno
         return params_grads
 
 
+_OF_LAYERS = (
+    _c_identity,
+    _mp_allreduce,
+    _c_concat,
+    _c_split,
+    _c_softmax_with_cross_entropy,
+    _c_lookup_table,
+)
 _REPLACEMENTS: list[tuple[Any, str, Any]] = [
-    (mp_ops, "_c_identity", _c_identity),
-    (mp_ops, "_mp_allreduce", _mp_allreduce),
-    (mp_ops, "_c_concat", _c_concat),
-    (mp_ops, "_c_split", _c_split),
-    (mp_ops, "_c_softmax_with_cross_entropy", _c_softmax_with_cross_entropy),
+    *((mp_ops, name, function) for name, function in zip(COLLECTIVES, _OF_LAYERS, strict=True)),
     (sequence_parallel_utils, "all_gather", _all_gather),
     (sequence_parallel_utils, "reduce_scatter", _reduce_scatter),
     (hybrid_parallel_util, "broadcast_input_data", _broadcast_input_data),
-    (mp_ops, "_c_lookup_table", _c_lookup_table),
     (hybrid_parallel_optimizer, "HybridParallelClipGrad", _ClipGrad),
-    (collective, "_new_process_group_impl", _new_process_group_impl),
+    (collective, MAKE_GROUP, _make_group_alone),
 ]
 assert mp_layers.mp_ops is mp_ops

@@ -8,7 +8,8 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
-from reprod_align.backends.replacing import find_private
+from reprod_align.backends.paddle.private import ALPHA_DROPOUT, OPERATORS
+from reprod_align.backends.private_names import look_up
 from reprod_align.randomness import Draws, Shape, UnsharedDrawError, bernoulli
 
 import numpy as np
@@ -19,12 +20,12 @@ from paddle.nn.functional import common
 Array = NDArray[np.generic]
 Tensor = Any
 
-_own_dropout = paddle._C_ops.dropout
-_own_dropout_ = find_private(paddle._C_ops, "dropout_")
+_own_dropout = look_up(OPERATORS, "dropout")
+_own_dropout_ = look_up(OPERATORS, "dropout_")
 _own_dropout_function = common.dropout
 _TAKES_INPLACE = "inplace" in signature(common.dropout).parameters
 """Paddle 3.3 and later"""
-_own_alpha_dropout = find_private(common, "_feature_alpha_dropout_impl")
+_own_alpha_dropout = look_up(*ALPHA_DROPOUT)
 
 
 def dropout(

@@ -9,18 +9,19 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from reprod_align.backends.replacing import find_private, replace_attribute
+from reprod_align.backends.paddle.private import OPERATORS
+from reprod_align.backends.private_names import look_up
+from reprod_align.backends.replacing import replace_attribute
 
 import numpy as np
 import paddle
-from paddle import _C_ops
 
 _FLOAT32 = paddle.float32, "float32", "paddle.float32"
 _OPERATORS = ("cast", "cast_", "full", "full_", "full_like", "arange", "linspace", "eye", "empty")
 _OF_INTEGERS = (
     *((paddle.Tensor, f"__{side}{name}__") for name in ("add", "sub", "mul", "div", "truediv", "pow",
       "mod", "floordiv") for side in ("", "r")),
-    *((_C_ops, name) for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "clip", "cos",
+    *((OPERATORS, name) for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh", "clip", "cos",
       "cosh", "digamma", "divide", "erf", "erfinv", "exp", "expm1", "lgamma", "log", "log10", "log1p",
       "log2", "logsumexp", "reciprocal", "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh")),
 )  # fmt: skip
@@ -38,20 +39,20 @@ def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]
     ones are float64 in any case: it is no other number, and float64 beside it would raise.
     """
     with ExitStack() as stack:
-        for owner, name in (*((_C_ops, name) for name in _OPERATORS), (paddle, "to_tensor")):
-            if (own := find_private(owner, name)) is None:
+        for owner, name in (*((OPERATORS, name) for name in _OPERATORS), (paddle, "to_tensor")):
+            if (own := look_up(owner, name)) is None:
                 continue  # a later version's operator
             seen = partial(_see, own, note, answered)
             stack.enter_context(replace_attribute(owner, name, seen))
         for owner, name in _OF_INTEGERS:
-            if (own := find_private(owner, name)) is None:
+            if (own := look_up(owner, name)) is None:
                 continue
             made = _see_integers(own, note, answered)
             stack.enter_context(replace_attribute(owner, name, made))
-        exact = getattr(_C_ops, _EXACT)
-        stack.enter_context(
-            replace_attribute(_C_ops, _EXACT, lambda *args: _make_float64(exact(*args)))
-        )
+        if (exact := look_up(OPERATORS, _EXACT)) is not None:
+            stack.enter_context(
+                replace_attribute(OPERATORS, _EXACT, lambda *args: _make_float64(exact(*args)))
+            )
         yield
 
 

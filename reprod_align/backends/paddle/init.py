@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from reprod_align.backends.paddle import parameters
+from reprod_align.backends.paddle.private import STATISTICS
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 
 import numpy as np
@@ -25,7 +26,7 @@ def sample_parameters(
             model = build()
         shapes = {name: tuple(held.shape) for name, held in model.named_parameters()}
         for name, array in parameters(model):
-            if name.rpartition(".")[2] not in _STATISTICS:
+            if name.rpartition(".")[2] not in STATISTICS:
                 collected.add(name, array, shapes[name])
     return collected.samples()
 
@@ -41,6 +42,3 @@ def _seed_generators(seed: int) -> Iterator[None]:
     finally:
         paddle.set_rng_state(paddle_state)
         np.random.set_state(numpy_state)
-
-
-_STATISTICS = ("_mean", "_variance")  # Paddle lists its norms' statistics among the parameters

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from reprod_align.backends.paddle import private
 from reprod_align.backends.vocabulary import OPTIMIZERS, Readers, always, read_group
 from reprod_align.model.settings import OptimizerSettings, Values, require_optimizer
 
@@ -13,28 +14,21 @@ from paddle import nn
 def optimizer_settings(optimizer: paddle.optimizer.Optimizer, model: nn.Layer) -> OptimizerSettings:
     """Return how the optimizer now treats each parameter of the model that it holds.
 
-    Raises ReprodError if it is not an optimizer.
+    Raises ReprodError if it is not an optimizer, MissingNameError if its settings cannot be read.
     """
-    wanted = ("_param_groups", "step", "get_lr")
+    wanted = ("step", "get_lr", "clear_grad")
     require_optimizer(optimizer, "paddle.optimizer.Optimizer", wanted)
     bases = type(optimizer).__mro__
     kind = next((_OPTIMIZERS[base] for base in bases if base in _OPTIMIZERS), "")
-    groups = {id(held): group for group in _groups(optimizer) for held in group["params"]}
+    groups = {
+        id(held): group for group in private.read_groups(optimizer) for held in group["params"]
+    }
     settings = {
         name: _parameter_settings(kind, optimizer, parameter, groups[id(parameter)])
         for name, parameter in model.state_dict().items()  # it has every name of a shared parameter
         if id(parameter) in groups
     }
     return OptimizerSettings(kind, type(optimizer).__name__, settings, _clip(optimizer))
-
-
-def _groups(optimizer: paddle.optimizer.Optimizer) -> list[dict[str, Any]]:
-    groups = optimizer._param_groups
-    if not groups or not isinstance(groups[0], dict):
-        groups = [{"params": groups, "grad_clip": optimizer._grad_clip}]
-    names = ("amsgrad", "etas", "learning_rate_range")
-    shared = {name: getattr(optimizer, f"_{name}", None) for name in names}
-    return [shared | optimizer._default_dict | group for group in groups]
 
 
 def _parameter_settings(
@@ -48,7 +42,7 @@ def _parameter_settings(
 def _learning_rate(optimizer: paddle.optimizer.Optimizer, parameter: Any) -> float:
     # A group's learning_rate is kept on its parameters: it multiplies the optimizer's.
     own = float(parameter.optimize_attr.get("learning_rate", 1.0))
-    ratio = getattr(optimizer, "_lr_ratio", None)
+    ratio = private.read_rate_ratio(optimizer)
     return float(optimizer.get_lr()) * own * (float(ratio(parameter)) if ratio else 1.0)
 
 
@@ -61,7 +55,7 @@ def _decay(
     if kind != "AdamW":
         decoupled = {"decoupled": False} if l2_decay else {}
         return {"weight_decay": l2_decay, "l1_decay": l1_decay} | decoupled
-    decays = optimizer._apply_decay_param_fun
+    decays = private.read_decay_choice(optimizer)
     skipped = decays is not None and not decays(parameter.name)
     decay = 0.0 if skipped else float(group["weight_decay"])
     coupled = {"l1_decay": l1_decay, "l2_decay": l2_decay}
@@ -74,10 +68,10 @@ def _regularization(
     """Return the coefficients of L1 and L2 decay."""
     regularizer = getattr(parameter, "regularizer", None) or optimizer.regularization
     if isinstance(regularizer, paddle.regularizer.L1Decay):
-        return float(regularizer._coeff), 0.0
+        return private.read_coefficient(regularizer), 0.0
     if regularizer is None:  # Momentum keeps the coefficient itself
         return 0.0, float(group.get("regularization_coeff", 0.0))
-    return 0.0, float(regularizer._coeff)
+    return 0.0, private.read_coefficient(regularizer)
 
 
 def _pair_of(name: str) -> Callable[[Values], tuple[float, ...]]:
@@ -86,7 +80,7 @@ def _pair_of(name: str) -> Callable[[Values], tuple[float, ...]]:
 
 
 def _clip(optimizer: paddle.optimizer.Optimizer) -> Values | None:
-    clips = [_one_clip(group["grad_clip"]) for group in _groups(optimizer)]
+    clips = [_one_clip(group["grad_clip"]) for group in private.read_groups(optimizer)]
     if any(clip != clips[0] for clip in clips):
         return {"kind": "each group in its own way"}
     if clips[0] is not None and clips[0]["kind"] == "global norm" and len(clips) > 1:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from reprod_align.backends.paddle import private
+
 import numpy as np
 import paddle
 from numpy.typing import NDArray
@@ -18,7 +20,7 @@ def optimizer_state(optimizer: Any, model: nn.Layer) -> State:
     _make_accumulators(optimizer, model)
     state: State = {}
     for name, parameter in model.named_parameters():
-        for kind, held in optimizer._accumulators.items():
+        for kind, held in private.read_accumulators(optimizer).items():
             if parameter.name in held:
                 state.setdefault(kind, {})[name] = held[parameter.name].numpy().copy()
     return state
@@ -28,7 +30,7 @@ def set_optimizer_state(optimizer: Any, model: nn.Layer, state: Mapping[str, Any
     """Give a new optimizer what `optimizer_state` returned, in the parameters' dtype."""
     _make_accumulators(optimizer, model)
     for name, parameter in model.named_parameters():
-        for kind, held in optimizer._accumulators.items():
+        for kind, held in private.read_accumulators(optimizer).items():
             if parameter.name in held and name in state.get(kind, {}):
                 own = held[parameter.name]
                 values = paddle.to_tensor(state[kind][name]).astype(own.dtype)
@@ -37,14 +39,14 @@ def set_optimizer_state(optimizer: Any, model: nn.Layer, state: Mapping[str, Any
 
 def betas(optimizer: Any) -> tuple[float, float]:
     """Return the rates of Adam's two averages."""
-    return float(optimizer._beta1), float(optimizer._beta2)
+    return private.read_betas(optimizer)
 
 
 def _make_accumulators(optimizer: Any, model: nn.Layer) -> None:
     """Let them be made now, from a state that was loaded if there is one; Paddle waits for a step."""
-    known = {id(parameter) for parameter in _list_parameters(optimizer._parameter_list or [])}
+    known = {id(parameter) for parameter in _list_parameters(private.list_held(optimizer))}
     held = [p for _, p in model.named_parameters() if id(p) in known and not p.stop_gradient]
-    optimizer._create_accumulators(default_main_program().global_block(), held)
+    private.make_accumulators(optimizer, default_main_program().global_block(), held)
 
 
 def _list_parameters(listed: Sequence[Any]) -> Iterator[Any]:

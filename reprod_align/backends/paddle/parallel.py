@@ -4,11 +4,14 @@ The engine is Paddle's own `paddle.distributed.fleet`. `start_engine` puts the s
 `collectives` in the place of the kernels that a CPU lacks, and only there.
 """
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from reprod_align.backends.paddle import private
 from reprod_align.backends.paddle.collectives import stand_in
+from reprod_align.backends.paddle.private import reduces_at_step as reduces_at_step
+from reprod_align.backends.paddle.private import stop_reducing as stop_reducing
+from reprod_align.backends.paddle.random import fingerprint_stream as fingerprint_stream
 
 import paddle
 from paddle import nn
@@ -66,7 +69,7 @@ def seed_streams() -> None:
 def unwrap(model: nn.Layer) -> nn.Layer:
     """Return the layer that `fleet.distributed_model` or DataParallel wraps; another one itself."""
     while isinstance(model, (paddle.DataParallel, MetaParallelBase)):
-        model = model._layers
+        model = private.unwrap(model)
     return model
 
 
@@ -97,16 +100,6 @@ def reduces_itself(wrapped: nn.Layer) -> bool:
     return isinstance(wrapped, paddle.DataParallel)
 
 
-def reduces_at_step(optimizer: Any) -> bool:
-    """Tell whether the optimizer averages gradients over the replicas when it steps."""
-    return bool(getattr(optimizer, "_dp_enable", False))
-
-
-def stop_reducing(optimizer: Any) -> None:
-    """Let the optimizer step without averaging gradients over the replicas."""
-    optimizer._dp_enable = False
-
-
 def model_parallel_group() -> Any:
     """Return the group of the ranks that hold parts of one replica."""
     return fleet.get_hybrid_communicate_group().get_model_parallel_group()
@@ -120,8 +113,8 @@ def reduce_gradients(model: nn.Layer) -> None:
 
 def innermost(optimizer: Any) -> Any:
     """Return the optimizer that `fleet.distributed_optimizer` wraps."""
-    while hasattr(optimizer, "_inner_opt"):
-        optimizer = optimizer._inner_opt
+    while (inner := private.find_inner(optimizer)) is not None:
+        optimizer = inner
     return getattr(optimizer, "user_defined_optimizer", optimizer)
 
 
@@ -130,7 +123,8 @@ def read_shards(model: nn.Layer) -> dict[str, Shard]:
     found: dict[str, Shard] = {}
     for path, layer in model.named_sublayers(include_self=True):
         kind = find_kind(layer)
-        for role, tensor in [*layer._parameters.items(), *layer._buffers.items()]:
+        parameters, buffers, _ = private.contents(layer)
+        for role, tensor in [*parameters.items(), *buffers.items()]:
             if tensor is not None:
                 name = f"{path}.{role}" if path else role
                 found[name] = _read_shard(tensor, role, kind)
@@ -182,10 +176,3 @@ def find_kind(layer: nn.Layer) -> str:
         "vocabulary": (mp_layers.VocabParallelEmbedding,),
     }
     return next((kind for kind, classes in kinds.items() if isinstance(layer, classes)), "")
-
-
-def fingerprint_stream() -> str:
-    """Return what tells the state of the random stream now in force from another's."""
-    words = str(paddle.get_rng_state()[0]).split()
-    numbers = [word for word in words if not word.startswith("0x")]  # an address in this process
-    return hashlib.blake2b(" ".join(numbers).encode(), digest_size=8).hexdigest()

@@ -1,6 +1,6 @@
 """Paddle's random draws from a shared stream. `backends.torch.random` does the same for PyTorch.
 
-Paddle's Python functions and tensor methods look their operator up in `paddle._C_ops` at every call:
+Paddle's Python functions and tensor methods look their operator up in one module at every call:
 an operator replaced there is replaced however the function was imported. Four Python functions are
 replaced by name as well: they compute a mask of their own in float32, or draw in another order.
 
@@ -19,6 +19,7 @@ Not repeated: the second forward pass of recompute draws new numbers. With `drop
 imported by name, an `axis` or a probability is compared in float32, as in Paddle.
 """
 
+import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -26,7 +27,9 @@ from typing import Any
 
 from reprod_align.backends.paddle import dropout, rnn
 from reprod_align.backends.paddle.dropout import create
-from reprod_align.backends.replacing import find_private, replace_attribute
+from reprod_align.backends.paddle.private import ALPHA_DROPOUT, MISSING_DRAWS, NAMES, OPERATORS
+from reprod_align.backends.private_names import look_up
+from reprod_align.backends.replacing import replace_attribute
 from reprod_align.randomness import (
     TIED,
     Draws,
@@ -57,12 +60,23 @@ def shared_random(draws: Draws) -> Iterator[None]:
 
     One call of `draws` per operator, of its output's shape, (N, C, 1, ...) where a dropout drops whole
     features; none where nothing is random (eval mode, p = 0 or 1). Raises UnsharedDrawError at a
-    distribution that cannot be shared.
+    distribution that cannot be shared; MissingNameError at the end of a block that drew where this
+    version of Paddle lacks an operator that is replaced here.
     """
+    state = fingerprint_stream() if MISSING_DRAWS else ""
     with ExitStack() as stack:
         for owner, name, function in _REPLACEMENTS:
             stack.enter_context(replace_attribute(owner, name, _bind(function, draws)))
         yield
+    if MISSING_DRAWS and state != fingerprint_stream():
+        NAMES.fail(MISSING_DRAWS[0])
+
+
+def fingerprint_stream() -> str:
+    """Return what tells the state of the random stream now in force from another's."""
+    words = str(paddle.get_rng_state()[0]).split()
+    numbers = [word for word in words if not word.startswith("0x")]  # an address in this process
+    return hashlib.blake2b(" ".join(numbers).encode(), digest_size=8).hexdigest()
 
 
 def _bind(function: Function, draws: Draws) -> Function:
@@ -180,8 +194,7 @@ def _topk(
     return paddle.take_along_axis(x, indices, axis, broadcast=False), indices
 
 
-_ops: Any = paddle._C_ops
-_own_topk = _ops.topk
+_own_topk = look_up(OPERATORS, "topk")
 _EPSILONS = {
     dtype: float(paddle.finfo(dtype).eps)
     for dtype in (paddle.float64, paddle.float32, paddle.float16, paddle.bfloat16)
@@ -206,18 +219,18 @@ _OPERATORS: dict[str, Function] = {
     "dropout_": dropout.dropout_,
     "rnn": rnn.run_rnn,
 }
-_UNSHARED = ("poisson", "binomial", "standard_gamma", "dirichlet")
+_REFUSED = ("poisson", "binomial", "standard_gamma", "dirichlet")
 _WANTED: list[tuple[Any, str, Function]] = [
-    *((_ops, name, partial(_draw, name)) for name in _VALUES),
-    *((_ops, name, function) for name, function in _OPERATORS.items()),
-    *((_ops, name, partial(_refuse, name)) for name in _UNSHARED),
+    *((OPERATORS, name, partial(_draw, name)) for name in _VALUES),
+    *((OPERATORS, name, function) for name, function in _OPERATORS.items()),
+    *((OPERATORS, name, partial(_refuse, name)) for name in _REFUSED),
     *((owner, "dropout", dropout.dropout_function) for owner in (paddle.nn.functional, common)),
-    (common, "_feature_alpha_dropout_impl", dropout.alpha_dropout),
+    (*ALPHA_DROPOUT, dropout.alpha_dropout),
     *(
         (owner, "bernoulli_", _bernoulli_)
         for owner in (paddle, paddle.tensor, paddle.tensor.random, paddle.Tensor)
     ),
     (RNNBase, "forward", rnn.run_forward),
 ]
-_REPLACEMENTS = [one for one in _WANTED if find_private(*one[:2]) is not None]
+_REPLACEMENTS = [one for one in _WANTED if look_up(*one[:2]) is not None]
 """those that this version of Paddle has"""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from reprod_align.backends.paddle.dropout import draw_mask, scale
+from reprod_align.backends.paddle.private import OPERATORS
+from reprod_align.backends.private_names import look_up
 from reprod_align.backends.replacing import replace_attribute
 from reprod_align.randomness import Draws, bernoulli
 
@@ -16,7 +18,7 @@ from paddle.nn.layer.rnn import RNNBase
 
 Tensor = Any
 
-_own_rnn = paddle._C_ops.rnn
+_own_rnn = look_up(OPERATORS, "rnn")
 _own_forward = RNNBase.forward
 
 

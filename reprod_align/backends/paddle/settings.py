@@ -1,9 +1,9 @@
 """The settings of Paddle's layers. `backends.torch.settings` is the twin."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from reprod_align.backends.paddle import compat
+from reprod_align.backends.paddle import compat, private
 from reprod_align.backends.paddle.optimizer_settings import optimizer_settings as optimizer_settings
 from reprod_align.backends.vocabulary import (
     Readers,
@@ -32,7 +32,7 @@ def module_settings(module: nn.Layer) -> ModuleSettings:
     if compat.follows_torch(base):
         values = read_layer(kind, module, compat.READERS, compat.OWN)
         return ModuleSettings(kind, type(module).__name__, values, "PyTorch")
-    kind = _PADS[module._mode] + kind if kind.startswith("Pad") else kind
+    kind = _PADS[private.read_pad_mode(module)] + kind if kind.startswith("Pad") else kind
     return ModuleSettings(kind, type(module).__name__, _values(kind, module))
 
 
@@ -43,14 +43,8 @@ def _values(kind: str, layer: nn.Layer) -> dict[str, Any]:
 
 
 def _data_format(layer: Any) -> str:
-    names = ("data_format", "_data_format", "_data_layout")  # one at most; None is unset
-    last = any(str(vars(layer).get(name)) in _CHANNELS_LAST for name in names)
+    last = not _CHANNELS_LAST.isdisjoint(private.read_data_format(layer))
     return "channels last" if last else "channels first"
-
-
-def _first_of(*names: str) -> Callable[[Any], Any]:
-    """Return a reader of the attribute that the layer has under one of these names."""
-    return lambda layer: next(getattr(layer, name) for name in names if hasattr(layer, name))
 
 
 def _dims(layer: Any) -> int:
@@ -58,20 +52,19 @@ def _dims(layer: Any) -> int:
     return next(int(_KINDS[base][-2]) for base in type(layer).__mro__ if base in _KINDS)
 
 
-def _kernel(layer: Any) -> Any:
-    return _first_of("_kernel_size", "ksize", "kernel_size")(layer)
-
-
 def _stride(layer: Any) -> Any:
-    stride = _first_of("_stride", "stride")(layer)
-    return _kernel(layer) if stride is None else stride
+    stride = private.read_stride(layer)
+    return private.read_kernel_size(layer) if stride is None else stride
 
 
 def _padding(layer: Any) -> Any:
     """Return one amount per dimension, pairs (before, after), or "same" if the input's size decides."""
-    amounts, dims = plain(_first_of("_padding", "padding")(layer)), _dims(layer)
+    amounts, dims = plain(private.read_padding(layer)), _dims(layer)
     if isinstance(amounts, str):
-        kernel, stride = per_dimension(_kernel(layer), dims), per_dimension(_stride(layer), dims)
+        kernel, stride = (
+            per_dimension(private.read_kernel_size(layer), dims),
+            per_dimension(_stride(layer), dims),
+        )
         return _named_padding(amounts.upper(), kernel, stride)
     if isinstance(amounts, tuple) and isinstance(amounts[0], tuple):  # batch and channel too
         last = _data_format(layer) == "channels last"
@@ -88,13 +81,14 @@ def _named_padding(name: str, kernel: Any, stride: Any) -> Any:
 
 
 def _dilation(layer: Any) -> Any:
-    same = isinstance(layer._padding, str) and layer._padding.upper() == "SAME"
-    return 1 if same else layer._dilation  # "SAME" makes Paddle forget the dilation
+    padding = private.read_padding(layer)
+    same = isinstance(padding, str) and padding.upper() == "SAME"
+    return 1 if same else private.read_dilation(layer)  # "SAME" makes Paddle forget the dilation
 
 
 def _padding_index(layer: Any) -> int | None:
-    index: int | None = layer._padding_idx
-    return index if index is None or index >= 0 else int(layer._num_embeddings + index)
+    index: int | None = private.read_padding_index(layer)
+    return index if index is None or index >= 0 else int(private.read_rows(layer) + index)
 
 
 def _has_bias(layer: nn.Layer) -> bool:
@@ -118,7 +112,7 @@ def _align_mode(layer: Any) -> int:
 
 
 def _class_weights(layer: Any) -> Any:
-    return _numbers(_first_of("_weight", "weight")(layer))
+    return _numbers(private.read_class_weights(layer))
 
 
 def _numbers(tensor: Any) -> Any:
@@ -130,25 +124,29 @@ _UPSAMPLINGS: Final = {"UpsamplingNearest2D": "nearest", "UpsamplingBilinear2D":
 _USUAL: Final[Readers] = {
     "affine": is_given("weight"),
     "bias": is_given("bias"),
-    "dim": _first_of("_axis", "axis"),
+    "dim": private.read_axis,
     "divisor_override": lambda layer: getattr(layer, "divisor", None),
     "elementwise_affine": is_given("weight"),
-    "eps": _first_of("_epsilon", "epsilon", "_eps"),
+    "eps": private.read_epsilon,
     "nonlinearity": lambda layer: getattr(layer, "activation", "tanh"),
     "norm": is_given("norm"),
-    "output_size": _first_of("_output_size", "output_size", "output_sizes"),
+    "output_size": private.read_output_size,
     "pos_weight": lambda layer: _numbers(layer.pos_weight),
-    "return_indices": _first_of("_return_mask", "return_mask"),
+    "return_indices": private.read_return_mask,
     "weight": _class_weights,
 }
-_SIZES: Final[Readers] = {"kernel_size": _kernel, "stride": _stride, "padding": _padding}
+_SIZES: Final[Readers] = {
+    "kernel_size": private.read_kernel_size,
+    "stride": _stride,
+    "padding": _padding,
+}
 _CONVOLUTION: Final[Readers] = {**_SIZES, "dilation": _dilation}
 _BATCH_NORM: Final[Readers] = {
-    "momentum": lambda layer: 1 - layer._momentum,
-    "num_features": lambda layer: layer._mean.shape[0],
+    "momentum": lambda layer: 1 - private.read_momentum(layer),
+    "num_features": lambda layer: private.read_running_mean(layer).shape[0],
     "track_running_stats": always(True),
-    "use_global_stats": lambda layer: bool(layer._use_global_stats),
-    "act": lambda layer: getattr(layer, "_act", None),
+    "use_global_stats": lambda layer: bool(private.read_use_global_stats(layer)),
+    "act": private.read_activation,
 }
 _CELL: Final[Readers] = {"bias": _has_bias}
 _RECURRENT: Final[Readers] = {
@@ -166,7 +164,7 @@ _TRANSFORMER_LAYER: Final[Readers] = {
     "act_dropout": "dropout.p",
     "activation": lambda layer: function_name(layer.activation),
     "norm_first": "normalize_before",
-    "layer_norm_eps": "norm1._epsilon",
+    "layer_norm_eps": private.read_norm_epsilon,
     "bias": is_given("linear1.bias"),
     "batch_first": always(True),
 }
@@ -207,14 +205,13 @@ _OWN: Final[Mapping[str, Readers]] = {
     "TransformerDecoderLayer": _TRANSFORMER_LAYER,
     "Transformer": {"batch_first": always(True)},
     "GELU": {
-        "approximate": lambda layer: "tanh" if layer._approximate in (True, "tanh") else "none"
+        "approximate": lambda layer: (
+            "tanh" if private.read_approximate(layer) in (True, "tanh") else "none"
+        )
     },
-    "Softshrink": {"lambd": "_threshold"},
-    "Hardshrink": {"lambd": "_threshold"},
-    "Hardtanh": {  # ReLU6 has neither
-        "min_val": lambda layer: getattr(layer, "_min", 0.0),
-        "max_val": lambda layer: getattr(layer, "_max", 6.0),
-    },
+    "Softshrink": {"lambd": private.read_threshold},
+    "Hardshrink": {"lambd": private.read_threshold},
+    "Hardtanh": {"min_val": private.read_least, "max_val": private.read_largest},
     "Upsample": {
         "mode": _mode,
         "align_corners": _align_corners,

@@ -9,8 +9,12 @@ from functools import cache
 from inspect import signature
 from typing import Any
 
+from reprod_align.backends.paddle import private
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
 from reprod_align.backends.paddle.float32 import float32_requests as float32_requests
+from reprod_align.backends.paddle.private import STATISTICS, is_initialized
+from reprod_align.backends.paddle.private import contents as contents
+from reprod_align.backends.paddle.private import is_persistent as is_persistent
 from reprod_align.backends.replacing import note_arguments, note_construction
 
 import numpy as np
@@ -32,9 +36,6 @@ NAME = "Paddle"
 
 _REFERENCES = 2  # a local variable, and the argument of `getrefcount`
 
-# Paddle keeps the running statistics of its norms among the parameters
-_STATISTICS = ("_mean", "_variance")
-
 
 def is_tensor(value: object) -> bool:
     """Tell whether `value` is a tensor of this framework."""
@@ -44,6 +45,11 @@ def is_tensor(value: object) -> bool:
 def is_module(value: object) -> bool:
     """Tell whether `value` is a module of this framework."""
     return isinstance(value, nn.Layer)
+
+
+def list_missed() -> list[str]:
+    """Return a line for each private name that a run did without."""
+    return [*private.NAMES.missed]
 
 
 def find_obstacle(model: nn.Layer) -> str:
@@ -58,7 +64,7 @@ def find_obstacle(model: nn.Layer) -> str:
         at = f" at {name}" if name else ""
         if isinstance(layer, paddle.jit.TranslatedLayer):
             return f"is compiled (paddle.jit){at}: give the plain model"
-        if isinstance(layer, nn.Embedding) and layer._sparse:
+        if isinstance(layer, nn.Embedding) and private.is_sparse(layer):
             return f"has a sparse embedding{at}: give sparse=False, the gradient is the same"
     return ""
 
@@ -80,11 +86,11 @@ def modules(model: nn.Layer) -> Iterator[tuple[str, nn.Layer]]:
 
 def own_tensors(module: nn.Layer) -> Iterator[tuple[str, paddle.Tensor, bool]]:
     """Yield name, tensor and whether it is a parameter, of what the module itself holds."""
-    parameters = {} if _is_projected(module) else module._parameters
-    for name, parameter in parameters.items():
+    parameters, buffers, _ = contents(module)
+    for name, parameter in parameters.items() if not _is_projected(module) else ():
         if parameter is not None:
-            yield name, parameter, name not in _STATISTICS
-    for name, buffer in module._buffers.items():
+            yield name, parameter, name not in STATISTICS
+    for name, buffer in buffers.items():
         if buffer is not None and has_values(buffer):
             yield name, buffer, False
 
@@ -92,11 +98,6 @@ def own_tensors(module: nn.Layer) -> Iterator[tuple[str, paddle.Tensor, bool]]:
 def _is_projected(module: nn.Layer) -> bool:
     """Tell whether an LSTM has a projection: it counts four tensors a cell, though there are five."""
     return isinstance(module, nn.LSTM) and getattr(module, "proj_size", 0) > 0
-
-
-def is_persistent(module: nn.Layer, name: str) -> bool:
-    """Tell whether the module's tensor `name` stands in its state dict."""
-    return name not in module._non_persistable_buffer_names_set
 
 
 def saved_tensors(model: nn.Layer) -> Iterator[tuple[str, paddle.Tensor]]:
@@ -108,7 +109,7 @@ def saved_tensors(model: nn.Layer) -> Iterator[tuple[str, paddle.Tensor]]:
 
 def has_values(tensor: paddle.Tensor) -> bool:
     """Tell whether the tensor has memory: what an LSTM keeps for its dropout has none on a CPU."""
-    return bool(tensor._is_initialized()) and tensor.size > 0
+    return bool(is_initialized(tensor)) and tensor.size > 0
 
 
 def view(tensor: paddle.Tensor) -> Array:
@@ -341,7 +342,7 @@ def set_rates(optimizer: Any, rates: Sequence[float]) -> None:
 
 def attach(scheduler: Any, optimizer: Any) -> bool:
     """Give the optimizer its scheduler; True if it was missing. Paddle's are made apart."""
-    if isinstance(optimizer._learning_rate, paddle.optimizer.lr.LRScheduler):
+    if own_scheduler(optimizer) is not None:
         return False
     if not isinstance(scheduler, paddle.optimizer.lr.LRScheduler):
         return False
@@ -351,7 +352,7 @@ def attach(scheduler: Any, optimizer: Any) -> bool:
 
 def own_scheduler(optimizer: Any) -> Any:
     """Return the scheduler that the optimizer itself holds, None if its rate is a number."""
-    rate = getattr(optimizer, "_learning_rate", None)
+    rate = private.find_rate(optimizer)
     return rate if isinstance(rate, paddle.optimizer.lr.LRScheduler) else None
 
 
@@ -428,7 +429,7 @@ def _set_grad(tensor: paddle.Tensor, grad: paddle.Tensor | None) -> None:
         try:
             tensor.grad = grad
         except RuntimeError:  # Paddle 2.6 keeps an emptied gradient of another dtype
-            hold(tensor._grad_ivar(), grad)
+            hold(private.find_gradient(tensor), grad)
 
 
 @cache
@@ -450,7 +451,7 @@ def _copy(grad: paddle.Tensor | None) -> paddle.Tensor | None:
 
 def hold(tensor: paddle.Tensor, data: paddle.Tensor) -> None:
     """Let the tensor, which must have no gradient now, stand on the memory of `data`."""
-    tensor.value().get_tensor()._share_data_with(data.value().get_tensor())
+    private.share_memory(tensor, data)
 
 
 def use_one_thread() -> None:

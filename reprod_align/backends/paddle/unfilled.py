@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reprod_align.backends.paddle.private import clear_data, is_initialized, share_memory
 from reprod_align.backends.paddle.side import set_gradient
 
 import numpy as np
@@ -42,12 +43,12 @@ def prepare_unfilled(model: nn.Layer) -> None:
 def fill(tensor: paddle.Tensor, values: Array) -> None:
     """Give a tensor memory, and these values in their own dtype."""
     source = paddle.to_tensor(np.ascontiguousarray(values))
-    tensor.value().get_tensor()._share_data_with(source.value().get_tensor())
+    share_memory(tensor, source)
 
 
 def fill_as_made(tensor: paddle.Tensor) -> None:
     """Give a parameter that no file holds memory, and the values that its layer makes."""
-    if not tensor._is_initialized():
+    if not is_initialized(tensor):
         tensor.initialize()
 
 
@@ -55,4 +56,4 @@ def clear(tensor: paddle.Tensor) -> None:
     """Give the tensor's memory back."""
     if not tensor.stop_gradient and tensor.is_leaf:
         set_gradient(tensor, None)
-    tensor._clear_data()
+    clear_data(tensor)

@@ -9,9 +9,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reprod_align.backends.torch.private import (
+    DispatchMode,
+    miss_operators,
+    schema,
+    sees_operators,
+)
+from reprod_align.base.tree import leaves, replace
+
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
 
 _LIMIT = 1e-2
 """of the largest number that goes in or comes out: float32's rounding in one kernel stays far below"""
@@ -20,19 +26,16 @@ _LIMIT = 1e-2
 @contextmanager
 def mended_kernels(note: Callable[[str], None]) -> Iterator[None]:
     """Give the wider type's result in the block where a kernel contradicts itself; `note` says where."""
+    if not sees_operators():
+        miss_operators()
     with _Mended(note):
         yield
 
 
-class _Mended(TorchDispatchMode):  # type: ignore[misc]
+class _Mended(DispatchMode):
     def __init__(self, note: Callable[[str], None]) -> None:
         super().__init__()
         self._note = note
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Tell PyTorch not to import its compiler at the first operator, which takes two seconds."""
-        return False
 
     # not held: random numbers, memory without values, changes in place, several results
     def __torch_dispatch__(
@@ -40,10 +43,10 @@ class _Mended(TorchDispatchMode):  # type: ignore[misc]
     ) -> Any:
         given = kwargs or {}
         result = func(*args, **given)
-        left_out = torch.Tag.nondeterministic_seeded in func.tags or func._schema.is_mutable
-        if left_out or "empty" in func._schema.name or not isinstance(result, torch.Tensor):
+        left_out = torch.Tag.nondeterministic_seeded in func.tags or schema(func).is_mutable
+        if left_out or "empty" in schema(func).name or not isinstance(result, torch.Tensor):
             return result
-        tensors = [one for one in tree_leaves((args, given)) if isinstance(one, torch.Tensor)]
+        tensors = [*leaves((args, given), _is_tensor).values()]
         floats = [one for one in tensors if one.is_floating_point()]
         if not (floats and result.is_floating_point()):
             return result
@@ -57,6 +60,10 @@ class _Mended(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
+def _is_tensor(value: object) -> bool:
+    return isinstance(value, torch.Tensor)
+
+
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
@@ -66,13 +73,12 @@ def _run_wide(
 ) -> torch.Tensor | None:
     """Return what a kernel makes of wider arguments; None if it takes none."""
 
-    def widen(value: Any) -> Any:
-        return (
-            value.to(wide) if isinstance(value, torch.Tensor) and value.dtype is narrow else value
-        )
+    def widen(path: str, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(wide) if tensor.dtype is narrow else tensor
 
+    wider, named = replace((args, given), _is_tensor, widen)
     try:
-        other = func(*tree_map(widen, args), **tree_map(widen, given))
+        other = func(*wider, **named)
     except (RuntimeError, TypeError, NotImplementedError):
         return None
     return other if isinstance(other, torch.Tensor) else None

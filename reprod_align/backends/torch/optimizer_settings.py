@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from inspect import unwrap
 from typing import Any, Final
 
+from reprod_align.backends.torch.private import step_hooks
 from reprod_align.backends.vocabulary import OPTIMIZERS, Readers, always, read_group
 from reprod_align.model.settings import OptimizerSettings, Values, require_optimizer
 
@@ -44,7 +45,7 @@ def _decay(kind: str, group: Values) -> dict[str, Any]:
 
 def _clip(optimizer: torch.optim.Optimizer) -> Values | None:
     # A hook or a step() of the user's own may clip, or do anything else: its code is not read.
-    if getattr(optimizer, "_optimizer_step_pre_hooks", None):
+    if step_hooks(optimizer):
         return {"kind": "step pre-hook"}
     stock: Any = next((base for base in type(optimizer).__mro__ if base in _OPTIMIZERS), None)
     step = unwrap(optimizer.step)  # of a subclass, or set on the optimizer itself

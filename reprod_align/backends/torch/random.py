@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from reprod_align.backends.torch import private
 from reprod_align.randomness import (
     TIED,
     Draws,
@@ -34,7 +35,6 @@ from reprod_align.randomness import (
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.utils._python_dispatch import TorchDispatchMode
 
 Array = NDArray[np.generic]
 Given = dict[str, Any]  # an operator's arguments by their names, defaults included
@@ -46,21 +46,20 @@ def shared_random(draws: Draws) -> Iterator[None]:
 
     One call of `draws` per operator, of its output's shape, (N, C, 1, ...) where a dropout drops whole
     features; none where nothing is random (eval mode, p = 0 or 1). Raises UnsharedDrawError at a
-    distribution that cannot be shared.
+    distribution that cannot be shared; MissingNameError at the end of a block that drew where this
+    version of PyTorch does not show its operators.
     """
+    state = None if private.sees_operators() else torch.get_rng_state()
     with _SharedDraws(draws):
         yield
+    if state is not None and not torch.equal(state, torch.get_rng_state()):
+        private.refuse_draws()
 
 
-class _SharedDraws(TorchDispatchMode):  # type: ignore[misc]
+class _SharedDraws(private.DispatchMode):
     def __init__(self, draws: Draws) -> None:
         super().__init__()
         self._draws = draws
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Tell PyTorch not to import its compiler at the first operator, which takes two seconds."""
-        return False
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Given | None = None
@@ -84,8 +83,8 @@ class _SharedDraws(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _name_arguments(func: Any, args: tuple[Any, ...], kwargs: Given) -> Given:
-    schema = func._schema.arguments
-    defaults = {argument.name: argument.default_value for argument in schema}
+    arguments = private.schema(func).arguments
+    defaults = {argument.name: argument.default_value for argument in arguments}
     return defaults | dict(zip(defaults, args, strict=False)) | kwargs
 
 
@@ -100,7 +99,7 @@ def _draw(draws: Draws, func: Any, given: Given) -> torch.Tensor:
     values = values.to(dtype=dtype, device=given.get("device") or like.device)
     if given.get("out") is not None:
         return given["out"].resize_(values.shape).copy_(values)
-    return given["self"].copy_(values) if func._schema.name.endswith("_") else values
+    return given["self"].copy_(values) if private.schema(func).name.endswith("_") else values
 
 
 def _find_example(given: Given) -> torch.Tensor:
@@ -170,7 +169,7 @@ def _rrelu(draws: Draws, func: Any, given: Given) -> torch.Tensor:
         return func(**given)
     slope = torch.from_numpy(low + (high - low) * draws.uniform(_shape(given))).to(x)
     noise.copy_(torch.where(x <= 0, slope, 1.0))  # autograd keeps it for the backward pass
-    return x.mul_(noise) if func._schema.name.endswith("_") else x * noise
+    return x.mul_(noise) if private.schema(func).name.endswith("_") else x * noise
 
 
 def _native_dropout(draws: Draws, func: Any, given: Given) -> Any:
@@ -220,8 +219,7 @@ _OPERATORS: dict[Any, Callable[[Draws, Any, Given], Any]] = {
 _UNSHARED = {
     _aten.poisson,
     _aten.binomial,
-    _aten._standard_gamma,
-    _aten._sample_dirichlet,
     _aten.cauchy_,
     _aten.geometric_,
+    *private.UNSHARED,
 }

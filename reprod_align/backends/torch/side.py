@@ -2,15 +2,18 @@
 
 import os
 import re
-import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from reprod_align.backends.replacing import find_private, note_arguments, note_construction
+from reprod_align.backends.private_names import look_up
+from reprod_align.backends.replacing import note_arguments, note_construction
+from reprod_align.backends.torch import private
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
 from reprod_align.backends.torch.float32 import float32_requests as float32_requests
 from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
+from reprod_align.backends.torch.private import contents as contents
+from reprod_align.backends.torch.private import is_persistent as is_persistent
 
 import numpy as np
 import torch
@@ -39,6 +42,11 @@ def is_module(value: object) -> bool:
     return isinstance(value, nn.Module)
 
 
+def list_missed() -> list[str]:
+    """Return a line for each private name that a run did without."""
+    return [*private.NAMES.missed]
+
+
 def find_obstacle(model: nn.Module) -> str:
     """Return why the model cannot be compared, "" if it can."""
     for name, module in model.named_modules():
@@ -60,17 +68,13 @@ def modules(model: nn.Module) -> Iterator[tuple[str, nn.Module]]:
 
 def own_tensors(module: nn.Module) -> Iterator[tuple[str, torch.Tensor, bool]]:
     """Yield name, tensor and whether it is a parameter, of what the module itself holds."""
-    for name, parameter in module._parameters.items():
+    parameters, buffers, _ = contents(module)
+    for name, parameter in parameters.items():
         if parameter is not None:
             yield name, parameter, True
-    for name, buffer in module._buffers.items():
+    for name, buffer in buffers.items():
         if buffer is not None:
             yield name, buffer, False
-
-
-def is_persistent(module: nn.Module, name: str) -> bool:
-    """Tell whether the module's tensor `name` stands in its state dict."""
-    return name not in module._non_persistent_buffers_set
 
 
 def saved_tensors(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
@@ -163,7 +167,7 @@ def make_differentiable(tensor: torch.Tensor) -> torch.Tensor:
 
 def count_changes(tensor: torch.Tensor) -> int:
     """Return how often a tensor was changed in place."""
-    return int(tensor._version)
+    return int(private.count_changes(tensor))
 
 
 def overwrite(tensor: torch.Tensor, values: torch.Tensor) -> None:
@@ -320,9 +324,9 @@ def no_gradients() -> AbstractContextManager[Any]:
 
 def _run_uncompiled() -> AbstractContextManager[Any]:
     """Return the block in which what torch.compile has made runs as it is written."""
-    if "torch._dynamo" not in sys.modules:  # nothing is compiled, and the import takes a second
+    if not private.has_compiler():
         return nullcontext()
-    set_stance = find_private(torch.compiler, "set_stance")  # torch 2.6 and later have it
+    set_stance = look_up(torch.compiler, "set_stance")  # torch 2.6 and later have it
     return nullcontext() if set_stance is None else set_stance("force_eager")
 
 

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from reprod_align.backends.torch.private import count_changes
 from reprod_align.backends.torch.side import array
 from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, list_quarters, signs
 
@@ -82,7 +83,7 @@ def _signs(dtype: torch.dtype, device: torch.device) -> torch.Tensor:
 
 def version(tensor: torch.Tensor) -> int:
     """Return a number that changes when the tensor is changed in place."""
-    return 0 if tensor.is_inference() else tensor._version
+    return 0 if tensor.is_inference() else int(count_changes(tensor))
 
 
 def is_leaf(tensor: torch.Tensor) -> bool:

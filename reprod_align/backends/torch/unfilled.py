@@ -4,6 +4,8 @@ holds the same with Paddle's calls."""
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from reprod_align.backends.torch.private import contents
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -33,11 +35,12 @@ def prepare_unfilled(model: nn.Module) -> None:
     """Put a parameter that can be filled in place of each one without memory; ties hold."""
     made: dict[int, nn.Parameter] = {}
     for module in model.modules():
-        for name, parameter in module._parameters.items():
+        held, _, _ = contents(module)
+        for name, parameter in held.items():
             if parameter is not None and parameter.is_meta:
                 if id(parameter) not in made:
                     made[id(parameter)] = _make_fillable(parameter)
-                module._parameters[name] = made[id(parameter)]
+                held[name] = made[id(parameter)]
 
 
 def _make_fillable(parameter: nn.Parameter) -> nn.Parameter:

@@ -204,7 +204,7 @@ class Recorder:
             id(one)
             for module in model.modules()
             if not isinstance(module, linear)
-            for one in module._parameters.values()
+            for one in module.parameters(recurse=False)
         }
         for site, layer in self._made.values():
             if id(layer.weight) in others:
@@ -302,7 +302,7 @@ class Recorder:
                 return Weight(made, self._weights[id(value)][0])
             return made
         if isinstance(value, torch.nn.Module):
-            if not hasattr(value, "_modules"):  # before its __init__
+            if "training" not in vars(value):  # before its __init__
                 return Built(())
             return Built(
                 tuple(one.numel() for one in value.parameters()),
