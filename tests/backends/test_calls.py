@@ -48,6 +48,8 @@ def test_functions_operators_indices_and_attributes_are_heard(
         y = y[:1].T
         framework.nn.functional.softmax(y, 0)
     framework.ones([2])
+    if torch.__version__ < "2.3" and framework is torch:  # it tells no mode of an index
+        names = [name for name in names if name != "__getitem__"]
     assert heard.names == names
 
 

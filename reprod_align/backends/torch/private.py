@@ -4,6 +4,7 @@ A name with a public way beside it costs nothing where it is gone; `NAMES` has a
 """
 
 import sys
+from contextlib import AbstractContextManager
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final
@@ -146,6 +147,13 @@ def step_hooks(optimizer: Any) -> Any:
     if not isinstance(optimizer, torch.optim.Optimizer):
         return look_up(optimizer, "_optimizer_step_pre_hooks")
     return NAMES.read_or_miss(optimizer, "Optimizer._optimizer_step_pre_hooks", None)
+
+
+def switch_compiler_off() -> AbstractContextManager[Any]:
+    """Return the block in which the compiler leaves what it meets as it is: before `set_stance`."""
+    config = look_up(sys.modules["torch._dynamo"], "config")
+    made: AbstractContextManager[Any] = config.patch(disable=True)
+    return made
 
 
 def has_compiler() -> bool:

@@ -327,7 +327,22 @@ def _run_uncompiled() -> AbstractContextManager[Any]:
     if not private.has_compiler():
         return nullcontext()
     set_stance = look_up(torch.compiler, "set_stance")  # torch 2.6 and later have it
-    return nullcontext() if set_stance is None else set_stance("force_eager")
+    return private.switch_compiler_off() if set_stance is None else set_stance("force_eager")
+
+
+@contextmanager
+def _run_without_fast_path() -> Iterator[None]:
+    """Let encoder layers call their modules in eval mode too; their fast path would pass them by."""
+    switch = look_up(torch.backends, "mha")  # torch 2.3 and later have it
+    if switch is None:  # what has a gradient takes no fast path
+        yield
+        return
+    fast = switch.get_fastpath_enabled()
+    try:
+        switch.set_fastpath_enabled(False)
+        yield
+    finally:
+        switch.set_fastpath_enabled(fast)
 
 
 @contextmanager
@@ -336,16 +351,14 @@ def preserve_state() -> Iterator[None]:
 
     One attention kernel runs in eval and in train mode: PyTorch's own choice hangs on the dropout.
     """
-    state, fast = torch.get_rng_state(), torch.backends.mha.get_fastpath_enabled()
+    state = torch.get_rng_state()
     flash = torch.backends.cuda.flash_sdp_enabled()  # of CPUs too
     gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     try:
-        torch.backends.mha.set_fastpath_enabled(False)  # it would pass the modules by
         torch.backends.cuda.enable_flash_sdp(False)
-        with torch.enable_grad(), _run_uncompiled():
+        with torch.enable_grad(), _run_without_fast_path(), _run_uncompiled():
             yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
         torch.backends.cuda.enable_flash_sdp(flash)
         torch.set_rng_state(state)
         if gpus:
