@@ -177,8 +177,9 @@ def list_probes() -> tuple[Probe, ...]:
     """Return what is examined: in a clone of the repository, what its scripts need too."""
     if find_spec("pipeline") is None:
         return PROBES
-    # one command brings all packages that a clone needs
-    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy else each for each in PROBES)
+    # one command brings all packages that a clone's scripts need; PaConvert is none of them
+    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy and "paconvert" != each.optional
+           else each for each in PROBES)  # fmt: skip
     return (*own, *PIPELINE_PROBES)
 
 
