@@ -243,13 +243,41 @@ class {name}(paddle.nn.Layer):
 }
 """what a row cannot say; `{Name}` is another one of torch.nn"""
 
+VARIANTS: Final = {
+    "torch.nn.LayerNorm": '''
+class {name}({base}):
+    """A layer norm that scales by itself: where the weight is frozen, Paddle's gradient is another one."""
 
-def write_inplace(target: str, name: str) -> str:
+    def forward(self, x):
+        x = paddle.nn.functional.layer_norm(x, self._normalized_shape, epsilon=self._epsilon)
+        x = x if self.weight is None else x * self.weight
+        return x if self.bias is None else x + self.bias
+''',
+    "torch.nn.GroupNorm": '''
+class {name}({base}):
+    """A group norm that has ones where it has no weight: Paddle's gradient without one is another one."""
+
+    def forward(self, x):
+        if self.weight is not None:
+            return super().forward(x)
+        ones = paddle.ones([x.shape[1]], x.dtype)
+        return paddle.nn.functional.group_norm(x, self._num_groups, self._epsilon, ones, ones - 1)
+''',
+}
+"""layers of Paddle's with another forward pass, for where their own does not give what was recorded"""
+
+
+def write_inplace(name: str, target: str) -> str:
     """Return the definition of a layer of Paddle's that changes its input in place."""
     return (
         f'class {name}({target}):\n    """Its input is changed too, and read afterwards."""\n\n'
         "    def forward(self, x):\n        return paddle.assign(super().forward(x), x)"
     )
+
+
+def write_variant(public: str, name: str, base: str) -> str:
+    """Return the definition of a layer with another forward pass."""
+    return VARIANTS[public].format(name=name, base=base).strip()
 
 
 def list_needed(public: str) -> list[str]:

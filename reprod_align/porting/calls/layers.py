@@ -5,6 +5,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reprod_align.porting.calls.gradients import (
+    differentiate,
+    differentiate_paddle,
+    is_same,
+    walk,
+)
 from reprod_align.porting.calls.values import Built, NoCounterpart, agrees, to_paddle
 
 import numpy as np
@@ -23,6 +29,10 @@ class Run:
     keywords: dict[str, Any]
     result: Any
     after: dict[str, np.ndarray[Any, Any]]
+    gradients: dict[str, Any]
+    """of the parameters, and of what it was given by its position"""
+    frozen: tuple[str, ...]
+    """the parameters that take none"""
 
 
 @contextmanager
@@ -47,7 +57,7 @@ def noted_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
         if size <= _LARGEST:
             begun[id(layer)] = _read_state(layer), _detach(arguments)  # it may change them
 
-    def end(layer: Any, _: Any, keywords: Any, result: Any) -> None:
+    def end(layer: Any, arguments: Any, keywords: Any, result: Any) -> None:
         if id(layer) in begun:
             before, given = begun.pop(id(layer))
             run = Run(
@@ -57,6 +67,8 @@ def noted_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
                 _detach(keywords),
                 _detach(result),
                 _read_state(layer),
+                _differentiate(layer, arguments, result),
+                tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
             )
             layers[id(layer)][1].runs.append(run)
 
@@ -97,9 +109,23 @@ def _read_state(layer: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {name: one.detach().numpy().copy() for name, one in layer.state_dict().items()}
 
 
+def _differentiate(layer: Any, arguments: Any, result: Any) -> dict[str, Any]:
+    """Return the gradients of a call's parameters and arguments; none where it changed its input in place."""
+    import torch
+
+    if getattr(layer, "inplace", False):
+        return {}
+    given = {str(at): one for at, one in enumerate(walk(arguments, torch.Tensor))}
+    leaves = {
+        n: one for n, one in (given | dict(layer.named_parameters())).items() if one.requires_grad
+    }
+    found = differentiate(result, list(leaves.values()))
+    return {name: found[id(one)] for name, one in leaves.items()}
+
+
 def _detach(value: Any) -> Any:
     if hasattr(value, "detach"):
-        return value.detach().clone()
+        return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, list | tuple):
         return tuple(map(_detach, value))
     if isinstance(value, dict):
@@ -107,8 +133,11 @@ def _detach(value: Any) -> Any:
     return value
 
 
-def gives_the_same(made: Any, built: Built) -> bool:
-    """Tell whether a layer of Paddle's gives what PyTorch's gave; True where that cannot be tried."""
+def gives_the_same(made: Any, built: Built, graded: bool = True) -> bool:
+    """Tell whether a layer of Paddle's gives what PyTorch's gave; True where that cannot be tried.
+
+    graded: the gradients too.
+    """
     import paddle
 
     for run in built.runs:
@@ -121,11 +150,32 @@ def gives_the_same(made: Any, built: Built) -> bool:
         if not _load(made, run.before):
             return True
         made.train() if run.training else made.eval()
-        with paddle.no_grad():
+        for held, _ in _pair(made, {name: run.before[name] for name in run.frozen}):
+            held.stop_gradient = True
+        with paddle.enable_grad() if graded else paddle.no_grad():
             result = made(*arguments, **keywords)
         if not agrees(result, run.result, nearly=True) or not _holds(made, run.after):
             return False
+        if graded and not _hands_back(made, arguments, result, run.gradients):
+            return False
     return True
+
+
+def _hands_back(made: Any, arguments: Any, result: Any, gradients: dict[str, Any]) -> bool:
+    """Tell whether the gradients of a layer's call are PyTorch's, where those are known."""
+    import paddle
+
+    if not gradients:
+        return True
+    given = {str(at): one for at, one in enumerate(walk(arguments, paddle.Tensor))}
+    inner = {name: one for name, one in gradients.items() if name not in given}
+    pairs = [(given[name], one) for name, one in gradients.items() if name in given]
+    pairs += _pair(made, inner)
+    found = differentiate_paddle(result, [ours for ours, _ in pairs])
+    return all(
+        is_same(one, None if expected is None else _lay(ours, expected), nearly=True)
+        for one, (ours, expected) in zip(found, pairs, strict=True)
+    )
 
 
 def _load(made: Any, state: dict[str, np.ndarray[Any, Any]]) -> bool:

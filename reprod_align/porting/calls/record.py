@@ -34,6 +34,8 @@ class Call:
     default_dtype: Any = None
     random: bool = False
     """whether random numbers were drawn"""
+    gradients: Any = None
+    """PyTorch's, by the id of the tensor, once they are noted"""
 
 
 @dataclass
@@ -295,7 +297,7 @@ class Recorder:
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
                 raise TooLarge
-            made = value.detach().clone()
+            made = value.detach().clone().requires_grad_(value.requires_grad)
             if isinstance(value, torch.nn.Parameter):
                 made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
             if id(value) in self._weights:

@@ -26,8 +26,10 @@ def to_paddle(value: Any) -> Any:
         made = paddle.to_tensor(value.detach().resolve_conj().resolve_neg().numpy())
         if value.numel() == 0:
             made = made.reshape(list(value.shape))
-        is_parameter = isinstance(value, torch.nn.Parameter)
-        return paddle.base.framework.EagerParamBase.from_tensor(made) if is_parameter else made
+        if isinstance(value, torch.nn.Parameter):
+            made = paddle.base.framework.EagerParamBase.from_tensor(made)
+        made.stop_gradient = not value.requires_grad
+        return made
     if isinstance(value, torch.dtype):
         return getattr(paddle, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
@@ -98,7 +100,7 @@ def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False)
         if random or recorded.numel() == 0:
             return True
         plain = recorded.detach().resolve_conj().resolve_neg()
-        return _is_close(
+        return is_close(
             (made.astype("float32") if plain.dtype == torch.bfloat16 else made).detach().numpy(),
             (plain.float() if plain.dtype == torch.bfloat16 else plain).numpy(),
             nearly,
@@ -127,7 +129,8 @@ def _name_dtype(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
 
 
-def _is_close(made: np.ndarray[Any, Any], recorded: np.ndarray[Any, Any], nearly: bool) -> bool:
+def is_close(made: np.ndarray[Any, Any], recorded: np.ndarray[Any, Any], nearly: bool) -> bool:
+    """Tell whether two arrays agree as far as their dtype holds them; nearly: as far as float32 does."""
     if recorded.dtype.kind in "biu":
         return bool(np.array_equal(made, recorded))
     double = recorded.dtype in (np.float64, np.complex128)

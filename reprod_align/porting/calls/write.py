@@ -4,13 +4,20 @@ import ast
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.calls.adapters import ADAPTERS, list_needed, write_adapter, write_inplace
+from reprod_align.porting.calls.adapters import (
+    ADAPTERS,
+    VARIANTS,
+    list_needed,
+    write_adapter,
+    write_inplace,
+    write_variant,
+)
 from reprod_align.porting.calls.functions import Given, is_function, list_function_edits
 from reprod_align.porting.calls.linear import Layouts
 from reprod_align.porting.calls.record import SIGNS, Fact
@@ -340,9 +347,16 @@ class _Writer:
                 for row in self.rows.get(name, ())[:1]:
                     if not _takes(row, count, words) or row.target == "None":
                         found.add(name)
-                if name in ADAPTERS:
+                if name in ADAPTERS or not self._serves(self._name_target(name), name, fact):
                     found.add(name)
         return found
+
+    def _serves(self, target: str, public: str, fact: Fact | None) -> bool:
+        """Tell whether a class gives, with PyTorch's arguments, what a layer that has a variant gave."""
+        if public not in VARIANTS or fact is None:
+            return True
+        trial = f"{target}(*star, **rest)"
+        return prove(_PASSED_ON, trial, public, fact, self.space, nearly=True) is not False
 
     def _find_adapted_bases(self) -> set[int]:
         """Return the bases whose `super().__init__` is given what only PyTorch's signature tells apart."""
@@ -384,6 +398,11 @@ class _Writer:
             self.adapters[public] = text
             self.taken.add(name)
             self.space |= space
+            made = (one for one in self.facts.values() if public in one.callees)
+            if not all(self._serves(name, public, one) for one in made):
+                self.adapters[f"plain {public}"] = self.adapters.pop(public)
+                self.adapters[public] = write_variant(public, f"Own{name}", name)
+                self.space |= _define(self.adapters[public], self.space)
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
 
@@ -455,9 +474,12 @@ class _Writer:
             self.done.unseen.append(label)
             return self._put(node, first)
         every = [first, *candidates]
-        for nearly in (False, True):
+        for graded, nearly in ((True, False), (True, True), (False, False), (False, True)):
             for candidate in every:
-                if prove(node, candidate.trial, public, fact, self.space, nearly):
+                if prove(node, candidate.trial, public, fact, self.space, nearly, graded):
+                    if not graded:
+                        self.done.unproven.append(f"{label} (another gradient)")
+                        return self._put(node, candidate)
                     self.done.proven += 1
                     self.done.rounded += [label] if nearly else []
                     return self._put(node, candidate)
@@ -510,7 +532,8 @@ class _Writer:
             yield from self._renamed(slots, public, static, receiver)  # Paddle's own words first
         rows = self.rows.get(public, ())
         if self.facts.get(node._site, Fact()).inplace:  # type: ignore[attr-defined]
-            yield from self._change_inplace(slots, rows)
+            for row in rows:  # read afterwards in PyTorch's file
+                yield from self._exchange(slots, row, write_inplace, "Inplace")
         same = list(self._same(node, slots, public, static, receiver))
         if (
             not is_layer
@@ -524,21 +547,25 @@ class _Writer:
             yield from slots.fill(row)
         yield from same
         yield from self._renamed(slots, public, static, receiver)
+        if public in VARIANTS:
+            for row in rows:
+                yield from self._exchange(slots, row, partial(write_variant, public), "Own")
         if is_layer and rows:
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
 
-    def _change_inplace(self, slots: Slots, rows: Sequence[Row]) -> Iterator[Candidate]:
-        """Yield the layer as one that changes its input, where PyTorch's file reads that afterwards."""
-        for row in rows:
-            target = row.target.partition("(")[0]
-            name = f"Inplace{target.rpartition('.')[2]}"
-            self.adapters[name] = write_inplace(target, name)
-            self.space |= _define(self.adapters[name], self.space)
-            for one in slots.fill(row):
-                texts = [part.replace(target, name, 1) for part in (one.text, one.trial)]
-                yield Candidate(*texts)
+    def _exchange(
+        self, slots: Slots, row: Row, write: Callable[[str, str], str], prefix: str
+    ) -> Iterator[Candidate]:
+        """Yield a row's layer as one that is derived from it. write: takes the new name and the layer's."""
+        target = row.target.partition("(")[0]
+        name = f"{prefix}{target.rpartition('.')[2]}"
+        self.adapters[name] = write(name, target)
+        self.space |= _define(self.adapters[name], self.space)
+        for one in slots.fill(row):
+            texts = [part.replace(target, name, 1) for part in (one.text, one.trial)]
+            yield Candidate(*texts)
 
     def _same(
         self, node: ast.Call, slots: Slots, public: str, static: str, receiver: ast.expr | None
@@ -689,6 +716,10 @@ _FORMS: Final = (
     ("{0}", "{1}.astype(paddle.get_default_dtype())"),
     ("{0}.astype(paddle.get_default_dtype())", "{1}.astype(paddle.get_default_dtype())"),
 )
+_PASSED_ON: Final = ast.Call(
+    ast.Name("f"), [ast.Starred(ast.Name("a"))], [ast.keyword(None, ast.Name("k"))]
+)
+"""f(*a, **k)"""
 _ROWS_FIRST: Final = frozenset(
     """
     torch.cat torch.concat torch.tensor torch.as_tensor torch.from_numpy
@@ -782,7 +813,7 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
     read = {node.id for node in code.nodes if isinstance(node, ast.Name)}
-    read |= set(re.findall(r"\w+", " ".join(one.partition("\n")[2] for one in adapters)))
+    read |= set(re.findall(r"\w+", " ".join(one.partition("(")[2] for one in adapters)))
     adapters = [one for one in adapters if ast.parse(one).body[0].name in read]  # type: ignore[attr-defined]
     if adapters:
         body = code.tree.body
