@@ -5,6 +5,7 @@ import copy
 import sys
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -199,6 +200,20 @@ class Recorder:
             default = self._torch.get_default_dtype()
             fact.calls.append(Call(operands, {}, None, default_dtype=default))
 
+    def store(self, site: int, value: Any, held: Any, index: Any) -> None:
+        """Do `held[index] = value`."""
+        kept = None
+        if self._is_tensor(held) and not self._busy:
+            fact = self.facts.setdefault(site, Fact())
+            form = self._form((held, index, value))
+            with suppress(TooLarge):
+                kept = self._copy((held, index, value)) if self._wants(fact, form) else None
+        held[index] = value
+        if kept is not None:
+            fact.forms.add(form)
+            default = self._torch.get_default_dtype()
+            fact.calls.append(Call(kept[1:], {}, None, kept[0], self._copy(held), default))
+
     def note_shared(self, model: Any) -> None:
         """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
         linear = self._torch.nn.Linear
@@ -350,6 +365,18 @@ def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
     return numbered
 
 
+class _Slicing(ast.NodeTransformer):
+    """Makes an expression of an index: its own slices are objects."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.Tuple):
+            return self.generic_visit(node)
+        if not isinstance(node, ast.Slice):
+            return node
+        parts = [one or ast.Constant(None) for one in (node.lower, node.upper, node.step)]
+        return ast.Call(ast.Name("slice", ast.Load()), parts, [])
+
+
 class _Noting(ast.NodeTransformer):
     """Puts the hooks into a tree whose nodes are numbered."""
 
@@ -389,6 +416,14 @@ class _Noting(ast.NodeTransformer):
             left.ctx = ast.Load()
             node.value = self._hook("augmented", node, [left, node.value])
         return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
+            return self.generic_visit(node)
+        value, held = self.visit(node.value), self.visit(target.value)  # as Python evaluates them
+        index = self.visit(_Slicing().visit(target.slice))
+        return ast.copy_location(ast.Expr(self._hook("store", node, [value, held, index])), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.ctx, ast.Store):

@@ -1,6 +1,7 @@
 """Tries what could be written: on Paddle, with the recorded arguments."""
 
 import ast
+import operator
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,21 +45,44 @@ def prove(
         slots = _bind(node, call)
         if call.receiver is not None:
             slots["self"] = call.receiver
-        try:
-            values = {name: to_paddle(value) for name, value in slots.items()}
-        except NoCounterpart:
-            continue
-        tried = True
         drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
-        if note_attempt(f"{public} {trial} {_list_shapes(values)} {graded}", "") is not None:
-            return False  # it ended the process before
-        if not _run(trial, space | values, call, drawn, nearly, graded):
+        function = find_function(public) if graded and not drawn else None
+        found = _try(
+            f"{public} {trial}", trial, slots, space, call, function, drawn, nearly, graded
+        )
+        if found is False:
             return False
-        if graded and not drawn:
-            note_gradients(call, find_function(public))
-            if not _hands_back(trial, slots, space, call, nearly):
-                return False
+        tried = tried or found
     return tried
+
+
+def _try(
+    label: str,
+    trial: str,
+    slots: dict[str, Any],
+    space: dict[str, Any],
+    call: Call,
+    function: Any,
+    drawn: bool = False,
+    nearly: bool = False,
+    graded: bool = True,
+) -> bool | None:
+    """Tell whether one call gives what was recorded; None if it cannot be tried.
+
+    function: PyTorch's, whose gradients are asked for; None: no gradients.
+    """
+    try:
+        values = {name: to_paddle(value) for name, value in slots.items()}
+    except NoCounterpart:
+        return None
+    if note_attempt(f"{label} {_list_shapes(values)} {graded}", "") is not None:
+        return False  # it ended the process before
+    if not _run(trial, space | values, call, drawn, nearly, graded):
+        return False
+    if function is None:
+        return True
+    note_gradients(call, function)
+    return _hands_back(trial, slots, space, call, nearly)
 
 
 def _list_shapes(values: dict[str, Any]) -> str:
@@ -74,13 +98,17 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
     for call in fact.calls:
         with torch.no_grad():
             call.result = plain(*call.arguments)
-        slots = dict(zip("ab", call.arguments, strict=True))
-        try:
-            values = {name: to_paddle(one) for name, one in slots.items()}
-        except NoCounterpart:
-            return True
-        note_gradients(call, plain)
-        if not _run(text, values, call, False) or not _hands_back(text, slots, {}, call, False):
+        found = _try(text, text, dict(zip("ab", call.arguments, strict=True)), {}, call, plain)
+        if found is not True:
+            return found is None
+    return True
+
+
+def stores(fact: Fact, text: str) -> bool:
+    """Tell whether a text with `self`, `index` and `value` changes a tensor as `self[index] = value` did."""
+    for call in fact.calls:
+        slots = {"self": call.receiver, "index": call.arguments[0], "value": call.arguments[1]}
+        if _try(text, text, slots, {}, call, operator.setitem) is False:
             return False
     return True
 

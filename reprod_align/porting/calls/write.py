@@ -25,7 +25,7 @@ from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, read_rows
 from reprod_align.porting.calls.settings import write_setting
 from reprod_align.porting.calls.slots import RENAMED, Candidate, Slots, is_literal
 from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch, is_torch
-from reprod_align.porting.calls.trial import operates, prove
+from reprod_align.porting.calls.trial import operates, prove, stores
 
 _MEANINGLESS: Final = (
     "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
@@ -153,6 +153,8 @@ class _Writer:
             return self._write_operation(node)
         if isinstance(node, ast.AugAssign):
             return self._write_augmented(node)
+        if isinstance(node, ast.Assign):
+            return self._write_store(node)
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             return self._write_definition(node)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -688,6 +690,22 @@ class _Writer:
             return None
         text = f"bool(({self.closed(right)} == {self.closed(left)}).any())"
         return [self.code.replace(node, f"(not {text})" if negated else text)]  # type: ignore[arg-type]
+
+    def _write_store(self, node: ast.Assign) -> list[Edit] | None:
+        """Write `tensor[index] = value` as what changes the tensor as PyTorch does, gradients included."""
+        fact, target = self.facts.get(node._site), node.targets[0]  # type: ignore[attr-defined]
+        if fact is None or not isinstance(target, ast.Subscript):
+            return None
+        if not fact.calls or stores(fact, "self.__setitem__(index, value)"):
+            return None
+        many = isinstance(target.slice, ast.Tuple)
+        if not stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)"):
+            self.done.unproven.append(f"line {node.lineno}: an item that is set")
+            return None
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        index = ", ".join(map(self.render, parts)) + ("" if len(parts) > 1 else ",")
+        text = f"{self.closed(target.value)}.index_put_(({index}), {self.render(node.value)})"
+        return [self.code.replace(node, text)]
 
     def closed(self, node: ast.expr) -> str:
         """Return the Paddle text of an expression, in brackets where a method's dot would split it."""
