@@ -53,7 +53,7 @@ class Fact:
     derived: bool = False
     """whether a receiver is of a class derived from PyTorch's"""
     values: list[Any] = field(default_factory=list)
-    """what was read of a layer"""
+    """what was read of a layer; of a module by `getattr`, each name with the public one"""
     owners: set[int] = field(default_factory=set)
     """where the Linear layers whose attribute is read were made"""
     inplace: bool = False
@@ -105,6 +105,10 @@ class Recorder:
         self._note_function(function, arguments)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
+        if function is getattr and isinstance(arguments[0], types.ModuleType):
+            found = getattr(*arguments)
+            fact.values.append((arguments[1], name_object(found)))
+            return found
         form = self._form((arguments, keywords, receiver)) if name else None
         wanted = bool(name) and self._wants(fact, form)
         if not wanted and name != "torch.nn.Linear":
@@ -422,7 +426,7 @@ class _Noting(ast.NodeTransformer):
         if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
             return self.generic_visit(node)
         value, held = self.visit(node.value), self.visit(target.value)  # as Python evaluates them
-        index = self.visit(_Slicing().visit(target.slice))
+        index: Any = _Slicing().visit(self.visit(target.slice))
         return ast.copy_location(ast.Expr(self._hook("store", node, [value, held, index])), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:

@@ -172,7 +172,9 @@ def _default_dtype(call: Call) -> Iterator[None]:
 
     kept = paddle.get_default_dtype()
     try:
-        if call.default_dtype is not None:
+        if isinstance(call.result, Built):
+            paddle.set_default_dtype("float64")  # in which a layer runs afterwards
+        elif call.default_dtype is not None:
             paddle.set_default_dtype(str(call.default_dtype).removeprefix("torch."))
         yield
     finally:

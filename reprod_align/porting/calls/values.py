@@ -13,12 +13,18 @@ class NoCounterpart(Exception):
     """A value cannot be made on Paddle by itself."""
 
 
-def to_paddle(value: Any) -> Any:
-    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for objects."""
+def to_paddle(value: Any, known: dict[int, Any] | None = None) -> Any:
+    """Return Paddle's counterpart of a recorded value. Raises NoCounterpart for objects.
+
+    known: counterparts that there are, by the id of the tensor: one that is given twice is one.
+    """
     import paddle
     import torch
 
+    known = {} if known is None else known
     if isinstance(value, torch.Tensor):
+        if id(value) in known:
+            return known[id(value)]
         if value.layout is not torch.strided:
             raise NoCounterpart("a sparse tensor")
         if value.dtype == torch.bfloat16:
@@ -29,7 +35,7 @@ def to_paddle(value: Any) -> Any:
         if isinstance(value, torch.nn.Parameter):
             made = paddle.base.framework.EagerParamBase.from_tensor(made)
         made.stop_gradient = not value.requires_grad
-        return made
+        return known.setdefault(id(value), made)
     if isinstance(value, torch.dtype):
         return getattr(paddle, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
@@ -41,9 +47,9 @@ def to_paddle(value: Any) -> Any:
     if isinstance(value, type(Ellipsis)):
         return value
     if type(value) in (list, tuple, set):
-        return type(value)(map(to_paddle, value))
+        return type(value)(to_paddle(one, known) for one in value)
     if type(value) is dict:
-        return {key: to_paddle(one) for key, one in value.items()}
+        return {key: to_paddle(one, known) for key, one in value.items()}
     if isinstance(value, type) and value in (int, float, bool):
         return value
     if isinstance(value, Built):

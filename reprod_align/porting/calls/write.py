@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import (
@@ -391,8 +391,9 @@ class _Writer:
         """Return the name of a definition that takes PyTorch's arguments, "" if none can be made."""
         if public not in self.adapters:
             plain = public.rpartition(".")[2]
-            name = plain if plain not in self.taken else f"Torch{plain}"
-            needed = {one: self._adapt(one) for one in list_needed(public)}
+            own = find_public(self.scope.imports.get(plain, "")) == public  # what the import bound
+            name = plain if own or plain not in self.taken else f"Torch{plain}"
+            needed = self._adapt_needed(ADAPTERS.get(public, ""))
             text = write_adapter(public, name, self.rows.get(public, ()), needed)
             space = _define(text, self.space)
             if not space:
@@ -403,10 +404,15 @@ class _Writer:
             made = (one for one in self.facts.values() if public in one.callees)
             if not all(self._serves(name, public, one) for one in made):
                 self.adapters[f"plain {public}"] = self.adapters.pop(public)
-                self.adapters[public] = write_variant(public, f"Own{name}", name)
+                needed = self._adapt_needed(VARIANTS[public])
+                self.adapters[public] = write_variant(public, needed, f"Torch{name}", name)
                 self.space |= _define(self.adapters[public], self.space)
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
+
+    def _adapt_needed(self, text: str) -> dict[str, str]:
+        """Return the names of the adapters that a text is written with."""
+        return {one: self._adapt(one) for one in list_needed(text)}
 
     # ------------------------------------------------------------------ calls
 
@@ -450,6 +456,8 @@ class _Writer:
         method = isinstance(node.func, ast.Attribute) and not static
         if dotted(node.func) == "hasattr" and node.args and self._is_lacking(node.args[0]):
             return [self.code.replace(node, "False")]
+        if dotted(node.func) == "getattr" and fact.values:
+            return self._write_choice(node, fact)
         if not public or (not static and not method):
             if not public and method and not fact.callees:
                 return self._write_unseen_method(node)
@@ -459,6 +467,15 @@ class _Writer:
         if static.startswith(_MEANINGLESS) and len(node.args) == 1 and public not in self.rows:
             return [self.code.replace(node, self.render(node.args[0]))]
         return self._choose(node, public, static, fact)
+
+    def _write_choice(self, node: ast.Call, fact: Fact) -> list[Edit] | None:
+        """Write `getattr(torch.nn, name)`, where Paddle's module has other names or layers."""
+        names = {word: self._name_value(node, public) for word, public in fact.values if public}
+        module = self.render(node.args[0])
+        if not names or all(one == f"{module}.{word}" for word, one in names.items()):
+            return None
+        texts = ", ".join(f"{word!r}: {one}" for word, one in sorted(names.items()))
+        return [self.code.replace(node, f"{{{texts}}}[{self.render(node.args[1])}]")]
 
     def _is_lacking(self, node: ast.AST) -> bool:
         """Tell whether an expression names something of PyTorch's that Paddle does not have."""
@@ -550,8 +567,10 @@ class _Writer:
         yield from same
         yield from self._renamed(slots, public, static, receiver)
         if public in VARIANTS:
+            needed = self._adapt_needed(VARIANTS[public])
             for row in rows:
-                yield from self._exchange(slots, row, partial(write_variant, public), "Own")
+                write = partial(write_variant, public, needed)
+                yield from self._exchange(slots, row, write, "Own")
         if is_layer and rows:
             adapter = self._adapt(public)
             if adapter:
@@ -761,12 +780,12 @@ def _define(text: str, known: dict[str, Any]) -> dict[str, Any]:
     """Return what a definition binds, nothing if it cannot be executed."""
     import paddle
 
-    space: dict[str, Any] = {"paddle": paddle, **known}
+    space: dict[str, Any] = {"paddle": paddle, "NamedTuple": NamedTuple, **known}
     try:
         exec(text, space)
     except TypeError:  # a base that is a function in Paddle
         return {}
-    own = space.keys() - known.keys() - {"paddle", "__builtins__"}
+    own = space.keys() - known.keys() - {"paddle", "NamedTuple", "__builtins__"}
     return {name: space[name] for name in own}
 
 
@@ -830,9 +849,7 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         body = code.tree.body
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
-    read = {node.id for node in code.nodes if isinstance(node, ast.Name)}
-    read |= set(re.findall(r"\w+", " ".join(one.partition("(")[2] for one in adapters)))
-    adapters = [one for one in adapters if ast.parse(one).body[0].name in read]  # type: ignore[attr-defined]
+    adapters = _list_read({node.id for node in code.nodes if isinstance(node, ast.Name)}, adapters)
     if adapters:
         body = code.tree.body
         at = next(
@@ -844,7 +861,18 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
             body[-1],
         )
         code = code.apply([code.insert(at, "\n\n\n".join(adapters) + "\n\n")])
+    if any("(NamedTuple)" in one for one in adapters):
+        first = next(node for node in code.tree.body if not _is_header(node))
+        code = code.apply([code.insert(first, "from typing import NamedTuple\n")])
     return code.text
+
+
+def _list_read(names: set[str], adapters: Sequence[str]) -> list[str]:
+    """Return the definitions that are read, by the file or by another one of them."""
+    for one in reversed(adapters):  # each is read by later ones alone
+        if ast.parse(one).body[0].name in names:  # type: ignore[attr-defined]
+            names = names | set(re.findall(r"\w+", one.partition("(")[2]))
+    return [one for one in adapters if ast.parse(one).body[0].name in names]  # type: ignore[attr-defined]
 
 
 def _is_header(node: ast.stmt) -> bool:
