@@ -43,9 +43,9 @@ def test_what_a_call_changes_hands_its_gradient_on() -> None:
     after = x.clone()
     after[1] = value.detach()
     fact = record.Fact(calls=[record.Call((1, value), {}, None, x, after)])
-    assert trial.stores(fact, "self.__setitem__(index, value)")
-    assert not trial.stores(fact, "self.__setitem__(index, value.detach())")
-    assert not trial.stores(fact, "self.__setitem__(0, value)")
+    assert trial.stores(fact, "self.__setitem__(index, value)", {})
+    assert not trial.stores(fact, "self.__setitem__(index, value.detach())", {})
+    assert not trial.stores(fact, "self.__setitem__(0, value)", {})
 
 
 def test_memory_that_is_not_written_is_no_zero_by_chance() -> None:
@@ -76,6 +76,7 @@ class Net(nn.Module):
         x = self.norm(self.first(x))
         kept = torch.zeros(4, 8, dtype=x.dtype)
         kept[torch.arange(3).unsqueeze(-1), torch.tensor([[0, 2], [1, 3], [7, 4]])] = x[:3, :2]
+        kept[:, [5, 6]] = x[:, 3:5]
         return self.free((x + kept).reshape(2, 4, 4)).tanh()
 """
 
@@ -89,3 +90,4 @@ def test_layers_and_items_whose_gradient_is_another_one_in_paddle(tmp_path: Path
     assert "class OwnLayerNorm(paddle.nn.LayerNorm)" in text
     assert "class TorchGroupNorm(GroupNorm)" in text
     assert "kept.index_put_((paddle.arange(3)" in text
+    assert "set_items(kept, (slice(None, None, None), [5, 6]), x[:, 3:5])" in text

@@ -333,6 +333,17 @@ class {name}({base}):
 """layers of Paddle's with another forward pass, for where their own does not give what was recorded"""
 
 
+SET_ITEMS: Final = '''
+def set_items(x, index, value):
+    """Do `x[index] = value`, whose gradient of the value Paddle leaves out where the index has tensors."""
+    places, axes = paddle.arange(x.size).reshape(x.shape)[index], []
+    for size in reversed(x.shape):
+        axes.insert(0, places % size)
+        places = places // size
+    x.index_put_(tuple(axes), value.astype(x.dtype).expand(places.shape))
+'''.strip()
+
+
 def write_inplace(name: str, target: str) -> str:
     """Return the definition of a layer of Paddle's that changes its input in place."""
     return (

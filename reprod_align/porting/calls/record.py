@@ -316,9 +316,10 @@ class Recorder:
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
                 raise TooLarge
-            made = value.detach().clone().requires_grad_(value.requires_grad)
+            takes = value.requires_grad and torch.is_grad_enabled()
+            made = value.detach().clone().requires_grad_(takes)
             if isinstance(value, torch.nn.Parameter):
-                made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
+                made = torch.nn.Parameter(made, requires_grad=takes)
             if id(value) in self._weights:
                 return Weight(made, self._weights[id(value)][0])
             return made

@@ -222,6 +222,8 @@ torch.div(input, other) = input / other
 torch.div(input, other, rounding_mode) = input // other
 torch.add(input, other, alpha) = input + alpha * other
 Tensor.copy_(src) = self.set_value(src)
+Tensor.copy_(src) = paddle.assign(src, self)
+Tensor.copy_(src) = paddle.assign(src.astype(self.dtype).expand_as(self), self)
 Tensor.gather(dim, index) = paddle.take_along_axis(self, index, axis=dim, broadcast=False)
 torch.gather(input, dim, index) = paddle.take_along_axis(input, index, axis=dim, broadcast=False)
 Tensor.scatter(dim, index, src) = paddle.put_along_axis(self, index, src, axis=dim, broadcast=False)
@@ -401,6 +403,7 @@ torch.amp.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=en
 torch.cuda.amp.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
 torch.amp.autocast_mode.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
 torch.cuda.amp.autocast_mode.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
+torch.backends.cuda.sdp_kernel(enable_flash, enable_math, enable_mem_efficient, enable_cudnn) = paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)
 torch.jit.is_scripting() = False
 torch.jit.is_tracing() = False
 torch.compiler.is_compiling() = False

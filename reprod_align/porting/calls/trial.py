@@ -104,11 +104,11 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
     return True
 
 
-def stores(fact: Fact, text: str) -> bool:
+def stores(fact: Fact, text: str, space: dict[str, Any]) -> bool:
     """Tell whether a text with `self`, `index` and `value` changes a tensor as `self[index] = value` did."""
     for call in fact.calls:
         slots = {"self": call.receiver, "index": call.arguments[0], "value": call.arguments[1]}
-        if _try(text, text, slots, {}, call, operator.setitem) is False:
+        if _try(text, text, slots, space, call, operator.setitem) is False:
             return False
     return True
 

@@ -126,6 +126,10 @@ def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False)
         )
     if recorded is None:
         return made is None
+    if hasattr(recorded, "__enter__") and hasattr(
+        recorded, "__exit__"
+    ):  # what it does is seen inside
+        return hasattr(made, "__enter__")
     if isinstance(recorded, bool | int | float | complex | str):
         return type(made) in (type(recorded), np.bool_) and bool(made == recorded or made != made)
     return False

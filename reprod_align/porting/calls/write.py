@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import (
     ADAPTERS,
+    SET_ITEMS,
     VARIANTS,
     list_needed,
     write_adapter,
@@ -29,10 +30,11 @@ from reprod_align.porting.calls.trial import operates, prove, stores
 
 _MEANINGLESS: Final = (
     "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
-    "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
+    "torch._check_is_size", "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
     "torch.autograd.function.once_differentiable",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")
 _HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 
 
@@ -419,9 +421,11 @@ class _Writer:
     def _write_statement(self, node: ast.Expr) -> list[Edit] | None:
         assert isinstance(node.value, ast.Call)
         name = self.scope.name(node.value.func)
-        if name == "torch._assert":
-            parts = [self.render(one) for one in node.value.args]
-            return [self.code.replace(node, f"assert {', '.join(parts)}")]
+        if name in _ASSERTIONS and node.value.args:
+            condition, *message = map(self.render, node.value.args)
+            if message and isinstance(node.value.args[1], ast.Lambda):
+                message = [f"({message[0]})()"]
+            return [self.code.replace(node, f"assert {', '.join([condition, *message])}")]
         if name and name.startswith(_MEANINGLESS):
             return [self._remove(node)]
         method = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else ""
@@ -715,16 +719,28 @@ class _Writer:
         fact, target = self.facts.get(node._site), node.targets[0]  # type: ignore[attr-defined]
         if fact is None or not isinstance(target, ast.Subscript):
             return None
-        if not fact.calls or stores(fact, "self.__setitem__(index, value)"):
+        if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
             return None
         many = isinstance(target.slice, ast.Tuple)
-        if not stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)"):
-            self.done.unproven.append(f"line {node.lineno}: an item that is set")
-            return None
         parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
-        index = ", ".join(map(self.render, parts)) + ("" if len(parts) > 1 else ",")
-        text = f"{self.closed(target.value)}.index_put_(({index}), {self.render(node.value)})"
-        return [self.code.replace(node, text)]
+        indices = (
+            f"({', '.join(map(self._render_index, parts))}{'' if many and parts[1:] else ','})"
+        )
+        held, value = self.closed(target.value), self.render(node.value)
+        if stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)", {}):
+            return [self.code.replace(node, f"{held}.index_put_({indices}, {value})")]
+        self.adapters["set_items"] = SET_ITEMS
+        if stores(fact, "set_items(self, index, value)", _define(SET_ITEMS, {})):
+            return [self.code.replace(node, f"set_items({held}, {indices}, {value})")]
+        self.done.unproven.append(f"line {node.lineno}: an item that is set")
+        return None
+
+    def _render_index(self, node: ast.expr) -> str:
+        """Return the Paddle text of an index that stands outside of square brackets."""
+        if not isinstance(node, ast.Slice):
+            return self.render(node)
+        parts = (node.lower, node.upper, node.step)
+        return f"slice({', '.join('None' if one is None else self.render(one) for one in parts)})"
 
     def closed(self, node: ast.expr) -> str:
         """Return the Paddle text of an expression, in brackets where a method's dot would split it."""
@@ -773,7 +789,11 @@ _JOINING: Final = (
 """what binds the text of its parts to what is beside it"""
 _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 """a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
-_TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
+_TENSOR_ATTRIBUTES: Final = {
+    "mT": "self.mT",
+    "itemsize": "self.element_size()",
+    "is_sparse": "self.is_sparse()",
+}
 
 
 def _define(text: str, known: dict[str, Any]) -> dict[str, Any]:
