@@ -255,6 +255,8 @@ torch.norm(input, p, dim, keepdim) = paddle.linalg.norm(input, p=p, axis=dim, ke
 torch.outer(input, vec2) = paddle.outer(input.astype(vec2.dtype), vec2)
 torch.outer(input, vec2) = paddle.outer(input, vec2.astype(input.dtype))
 torch.matmul(input, other) = paddle.matmul(input.astype(other.dtype), other)
+torch.matmul(input, other) = paddle.matmul(input, other.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *other.shape[-2:]]))
+torch.matmul(input, other) = paddle.matmul(input.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *input.shape[-2:]]), other)
 torch.einsum(equation, operands) = paddle.einsum(equation, *operands)
 torch.einsum(equation, a, b) = paddle.einsum(equation, a.astype(b.dtype), b)
 torch.einsum(equation, a, b) = paddle.einsum(equation, a, b.astype(a.dtype))

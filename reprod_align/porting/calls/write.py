@@ -34,6 +34,17 @@ _MEANINGLESS: Final = (
     "torch.autograd.function.once_differentiable",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_BATCHED: Final = (
+    (
+        "{0}",
+        "{1}.expand([*paddle.broadcast_shape({0}.shape[:-2], {1}.shape[:-2]), *{1}.shape[-2:]])",
+    ),
+    (
+        "{0}.expand([*paddle.broadcast_shape({0}.shape[:-2], {1}.shape[:-2]), *{0}.shape[-2:]])",
+        "{1}",
+    ),
+)
+"""matrices whose batch has fewer axes than the other operand's: Paddle's backward pass refuses them"""
 _ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")
 _HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 
@@ -693,13 +704,14 @@ class _Writer:
         sign = SIGNS.get(type(operator).__name__)
         if sign is None or operates(fact, sign):
             return None
-        for form in _FORMS:
+        for form in (*_FORMS, *(_BATCHED if sign == "@" else ())):
             if operates(fact, sign, *form):
                 texts = [self.closed(left), self.closed(right)]
                 return [
                     self.code.replace(left, form[0].format(*texts)),
                     self.code.replace(right, form[1].format(*texts)),
                 ]
+        self.done.unproven.append(f"line {node.lineno}: {sign}")
         return None
 
     def _write_membership(
