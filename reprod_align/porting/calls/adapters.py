@@ -8,6 +8,12 @@ from typing import Any, Final, get_overloads
 from reprod_align.porting.calls.rows import Row, fill
 from reprod_align.porting.calls.torch_names import find_torch
 
+_WEIGHT_NORM: Final = '''
+def {name}(module, name="weight", dim=0):
+    """Split a weight into length and direction along PyTorch's axis; a linear layer's lies the other way."""
+    turned = isinstance(module, paddle.nn.Linear) and name == "weight" and dim is not None
+    return paddle.nn.utils.weight_norm(module, name, 1 - dim if turned else dim)
+'''
 ADAPTERS: Final = {
     "torch.nn.LSTMCell": '''
 class {name}(paddle.nn.LSTMCell):
@@ -85,6 +91,8 @@ def {name}(sequences, batch_first=False, padding_value=0.0):
     ]
     return paddle.stack(padded, axis=0 if batch_first else 1)
 ''',
+    "torch.nn.utils.weight_norm": _WEIGHT_NORM,
+    "torch.nn.utils.parametrizations.weight_norm": _WEIGHT_NORM,
     "torch.nn.utils.rnn.PackedSequence": '''
 class {name}(NamedTuple):
     """Sequences of several lengths: the first step of each, then the second of those that have one, ..."""
