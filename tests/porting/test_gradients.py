@@ -70,6 +70,7 @@ class Net(nn.Module):
         self.first = nn.utils.parametrizations.weight_norm(nn.Linear(6, 8))
         self.norm = nn.LayerNorm(8)
         self.table = nn.Parameter(torch.rand(2, 8, 8))
+        self.pool = nn.AdaptiveAvgPool2d(1)
         self.free = make(nn.GroupNorm, 4)
         for one in self.norm.parameters():
             one.requires_grad_(False)
@@ -80,7 +81,8 @@ class Net(nn.Module):
         kept = torch.zeros(4, 8, dtype=x.dtype)
         kept[torch.arange(3).unsqueeze(-1), torch.tensor([[0, 2], [1, 3], [7, 4]])] = x[:3, :2]
         kept[:, [5, 6]] = x[:, 3:5]
-        return self.free((x + kept).reshape(2, 4, 4)).tanh()
+        x = self.free((x + kept).reshape(2, 4, 4)).tanh()
+        return x + self.pool(x[None, :, :, :3])[0]
 """
 
 
@@ -91,6 +93,7 @@ def test_layers_and_items_whose_gradient_is_another_one_in_paddle(tmp_path: Path
     assert result.passed and not result.course.steps, result.left
     text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
     assert "@ self.table.expand([*paddle.broadcast_shape(" in text
+    assert "self.pool = OwnAdaptiveAvgPool2D(1)" in text
     assert "class OwnLayerNorm(paddle.nn.LayerNorm)" in text
     assert "class TorchGroupNorm(GroupNorm)" in text
     assert "kept.index_put_((paddle.arange(3)" in text

@@ -314,7 +314,20 @@ class {name}({base}):
             lengths = lengths.index_select(packed.sorted_indices)
         return packed._replace(data={pack_padded_sequence}(made, lengths, batch_first).data), state
 '''
+_POOL: Final = '''
+class {name}({base}):
+    """A pool that takes the mean where it leaves one place: Paddle's backward pass divides in float32."""
+
+    def forward(self, x):
+        size = self._output_size
+        if any(one != 1 for one in (size if isinstance(size, (list, tuple)) else [size])):
+            return super().forward(x)
+        return x.mean(axis=list(range(2, x.ndim)), keepdim=True)
+'''
 VARIANTS: Final = {
+    "torch.nn.AdaptiveAvgPool1d": _POOL,
+    "torch.nn.AdaptiveAvgPool2d": _POOL,
+    "torch.nn.AdaptiveAvgPool3d": _POOL,
     "torch.nn.LSTM": _RECURRENT,
     "torch.nn.GRU": _RECURRENT,
     "torch.nn.RNN": _RECURRENT,

@@ -142,10 +142,10 @@ def _detach(value: Any, made: dict[int, Any] | None = None) -> Any:
     return value
 
 
-def gives_the_same(made: Any, built: Built, graded: bool = True) -> bool:
+def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = True) -> bool:
     """Tell whether a layer of Paddle's gives what PyTorch's gave; True where that cannot be tried.
 
-    graded: the gradients too.
+    graded: the gradients too. nearly: as far as float32 holds it.
     """
     import paddle
 
@@ -164,10 +164,10 @@ def gives_the_same(made: Any, built: Built, graded: bool = True) -> bool:
             held.stop_gradient = True
         with paddle.enable_grad() if graded else paddle.no_grad():
             result = made(*arguments, **keywords)
-        if not agrees(result, run.result, nearly=True) or not _holds(made, run):
+        if not agrees(result, run.result, nearly=nearly) or not _holds(made, run):
             return False
         try:
-            if graded and not _hands_back(made, arguments, result, run.gradients):
+            if graded and not _hands_back(made, arguments, result, run.gradients, nearly):
                 return False
         except RuntimeError:  # in eval mode a recurrent layer keeps nothing for its backward pass
             if run.training:
@@ -175,7 +175,9 @@ def gives_the_same(made: Any, built: Built, graded: bool = True) -> bool:
     return True
 
 
-def _hands_back(made: Any, arguments: Any, result: Any, gradients: dict[str, Any]) -> bool:
+def _hands_back(
+    made: Any, arguments: Any, result: Any, gradients: dict[str, Any], nearly: bool
+) -> bool:
     """Tell whether the gradients of a layer's call are PyTorch's, where those are known."""
     import paddle
 
@@ -187,7 +189,7 @@ def _hands_back(made: Any, arguments: Any, result: Any, gradients: dict[str, Any
     pairs += _pair(made, inner)
     found = differentiate_paddle(result, [ours for ours, _ in pairs])
     return all(
-        is_same(one, None if expected is None else _lay(ours, expected), nearly=True)
+        is_same(one, None if expected is None else _lay(ours, expected), nearly)
         for one, (ours, expected) in zip(found, pairs, strict=True)
     )
 
