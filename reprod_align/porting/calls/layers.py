@@ -119,8 +119,11 @@ def _differentiate(layer: Any, arguments: Any, result: Any) -> dict[str, Any]:
     leaves = {
         n: one for n, one in (given | dict(layer.named_parameters())).items() if one.requires_grad
     }
-    found = differentiate(result, list(leaves.values()))
-    return {name: found[id(one)] for name, one in leaves.items()}
+    try:
+        found = differentiate(result, list(leaves.values()))
+    except RuntimeError:  # a function of the user's own, or a kernel without a backward pass
+        return {}
+    return {name: found[id(one)] for name, one in leaves.items() if id(one) in found}
 
 
 def _number(tensors: Iterable[Any]) -> dict[str, Any]:
