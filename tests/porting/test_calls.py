@@ -262,6 +262,7 @@ def test_layouts_settings_and_joined_expressions(
 
 REWRITTEN = """
 import torch
+from torch.nn.modules.utils import _pair
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -287,7 +288,7 @@ class Net(nn.Module):
         kept = F.pad(x > 0, (1, 1), value=True)
         torch._assert_async((x < 9).all(), "large")
         torch._check(len(x) > 0, lambda: f"{len(x)} rows")
-        assert not x.is_sparse
+        assert not x.is_sparse and len(_pair(2)) == 2
         with torch.no_grad():
             self.weight.copy_(torch.arange(4.0))
         with torch.backends.cuda.sdp_kernel(enable_flash=False):
@@ -313,6 +314,7 @@ def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
         'assert (x < 9).all(), "large"',
         'assert len(x) > 0, (lambda: f"{len(x)} rows")()',
         "assert not x.is_sparse()",
+        "hasattr(2, '__iter__')",
         "paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)",
     ):
         assert part in made.text, part

@@ -414,6 +414,9 @@ torch.cuda.amp.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
 torch.amp.autocast_mode.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
 torch.cuda.amp.autocast_mode.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
 torch.backends.cuda.sdp_kernel(enable_flash, enable_math, enable_mem_efficient, enable_cudnn) = paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)
+torch.nn.modules.utils._single(x) = tuple(x) if hasattr(x, "__iter__") else (x,)
+torch.nn.modules.utils._pair(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 2
+torch.nn.modules.utils._triple(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 3
 torch.jit.is_scripting() = False
 torch.jit.is_tracing() = False
 torch.compiler.is_compiling() = False
