@@ -262,6 +262,7 @@ def test_layouts_settings_and_joined_expressions(
 
 REWRITTEN = """
 import torch
+from torch.nn.modules.utils import _pair
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -285,6 +286,13 @@ class Net(nn.Module):
         first, second = self.both(c).chunk(2, dim=-1)
         c = c + first * second
         kept = F.pad(x > 0, (1, 1), value=True)
+        torch._assert_async((x < 9).all(), "large")
+        torch._check(len(x) > 0, lambda: f"{len(x)} rows")
+        assert not x.is_sparse and len(_pair(2)) == 2
+        with torch.no_grad():
+            self.weight.copy_(torch.arange(4.0))
+        with torch.backends.cuda.sdp_kernel(enable_flash=False):
+            c = c + F.scaled_dot_product_attention(a, x, b).unsqueeze(1)
         return self.up(c.squeeze(1)), kept
 """
 
@@ -294,6 +302,7 @@ def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
     x = np.random.default_rng(0).uniform(-1, 1, (2, 3, 4, 4))
     made = draft.write_draft(source, (x,), REWRITTEN)
     assert made.failure == "" and made.left == ()
+    assert not [one for one in made.unproven if "no_grad" not in one]
     assert made.text.count("self.both(c)") == 1  # what is called once in PyTorch is called once
     for part in (
         "paddle.atanh(",
@@ -302,5 +311,10 @@ def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
         "paddle.nn.functional.softmax(",
         ".astype('int32'), (1, 1), value=True).astype(",
         "* (1 if weight is None else weight)",
+        'assert (x < 9).all(), "large"',
+        'assert len(x) > 0, (lambda: f"{len(x)} rows")()',
+        "assert not x.is_sparse()",
+        "hasattr(2, '__iter__')",
+        "paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)",
     ):
         assert part in made.text, part

@@ -1,7 +1,9 @@
 """A file of a package: what its model needs comes along, the rest stays behind."""
 
 import ast
+import os
 import sys
+from functools import partial
 from pathlib import Path
 
 from reprod_align.explain.code import Code
@@ -110,6 +112,17 @@ def test_the_file_stands_by_itself(source: Source) -> None:
     assert made.neighbours == (f"{package}.layers",)
     assert f"from {package}.sizes import twice" in made.text and "class Unused" not in made.text
     assert "def scale_2" in made.text and "fused = None" in made.text
+
+
+def choose_layer(partially: bool) -> object:
+    return partial(torch.nn.Linear, 2) if partially else partial(int)
+
+
+@pytest.mark.parametrize("partially", [True, False])
+def test_a_function_that_returns_a_part_of_a_layer_s_call_handles_layers(partially: bool) -> None:
+    found = executed.list_executed(lambda: choose_layer(partially))
+    line = choose_layer.__code__.co_firstlineno
+    assert found.handles(os.path.realpath(__file__), line, line) is partially
 
 
 def test_what_nothing_runs_says_so(source: Source) -> None:

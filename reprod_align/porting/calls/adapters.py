@@ -3,11 +3,17 @@
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final, get_overloads
 
 from reprod_align.porting.calls.rows import Row, fill
 from reprod_align.porting.calls.torch_names import find_torch
 
+_WEIGHT_NORM: Final = '''
+def {name}(module, name="weight", dim=0):
+    """Split a weight into length and direction along PyTorch's axis; a linear layer's lies the other way."""
+    turned = isinstance(module, paddle.nn.Linear) and name == "weight" and dim is not None
+    return paddle.nn.utils.weight_norm(module, name, 1 - dim if turned else dim)
+'''
 ADAPTERS: Final = {
     "torch.nn.LSTMCell": '''
 class {name}(paddle.nn.LSTMCell):
@@ -84,6 +90,56 @@ def {name}(sequences, batch_first=False, padding_value=0.0):
         for one in sequences
     ]
     return paddle.stack(padded, axis=0 if batch_first else 1)
+''',
+    "torch.nn.utils.weight_norm": _WEIGHT_NORM,
+    "torch.nn.utils.parametrizations.weight_norm": _WEIGHT_NORM,
+    "torch.nn.utils.rnn.PackedSequence": '''
+class {name}(NamedTuple):
+    """Sequences of several lengths: the first step of each, then the second of those that have one, ..."""
+
+    data: paddle.Tensor
+    batch_sizes: paddle.Tensor = None
+    sorted_indices: paddle.Tensor = None
+    unsorted_indices: paddle.Tensor = None
+''',
+    "torch.nn.utils.rnn.pack_padded_sequence": '''
+def {name}(input, lengths, batch_first=False, enforce_sorted=True):
+    """Pack padded sequences, (T, B, ...) or (B, T, ...), the longest first."""
+    lengths, order, back = paddle.to_tensor(lengths, dtype="int64"), None, None
+    if not enforce_sorted:
+        order = paddle.argsort(lengths, descending=True, stable=True)
+        back = paddle.argsort(order)
+        lengths = lengths.index_select(order)
+        input = input.index_select(order, axis=0 if batch_first else 1)
+    steps = paddle.arange(int(lengths.max())).unsqueeze(1)
+    sizes = (lengths.unsqueeze(0) > steps).sum(axis=1)
+    rows = (input[:size, at] if batch_first else input[at, :size] for at, size in enumerate(sizes.tolist()))
+    return {PackedSequence}(paddle.concat(list(rows)), sizes, order, back)
+''',
+    "torch.nn.utils.rnn.pad_packed_sequence": '''
+def {name}(sequence, batch_first=False, padding_value=0.0, total_length=None):
+    """Return packed sequences padded, and their lengths."""
+    sequence = {PackedSequence}(*sequence)
+    sizes = sequence.batch_sizes.tolist()
+    most, rest = sizes[0], sequence.data.shape[1:]
+    rows = [
+        paddle.concat([row, paddle.full([most - len(row), *rest], padding_value, row.dtype)])
+        for row in paddle.split(sequence.data, sizes)
+    ]
+    after = (total_length or len(sizes)) - len(sizes)
+    rows += [paddle.full([most, *rest], padding_value, sequence.data.dtype)] * after
+    padded = paddle.stack(rows, axis=1 if batch_first else 0)
+    lengths = (sequence.batch_sizes.unsqueeze(1) > paddle.arange(most)).sum(axis=0)
+    if sequence.unsorted_indices is None:
+        return padded, lengths
+    back = sequence.unsorted_indices
+    return padded.index_select(back, axis=0 if batch_first else 1), lengths.index_select(back)
+''',
+    "torch.nn.utils.rnn.pack_sequence": '''
+def {name}(sequences, enforce_sorted=True):
+    """Pack sequences of several lengths."""
+    lengths = [len(one) for one in sequences]
+    return {pack_padded_sequence}({pad_sequence}(sequences), lengths, enforce_sorted=enforce_sorted)
 ''',
     "torch.nn.TransformerEncoderLayer": '''
 class {name}(paddle.nn.Layer):
@@ -243,8 +299,73 @@ class {name}(paddle.nn.Layer):
 }
 """what a row cannot say; `{Name}` is another one of torch.nn"""
 
+_RECURRENT: Final = '''
+class {name}({base}):
+    """A recurrent layer that takes packed sequences too, and gives them back."""
 
-def write_inplace(target: str, name: str) -> str:
+    def forward(self, input, hx=None):
+        if not isinstance(input, tuple):
+            return super().forward(input, hx)
+        packed, batch_first = {PackedSequence}(*input), not self.time_major
+        padded, lengths = {pad_packed_sequence}(packed, batch_first)
+        made, state = super().forward(padded, hx, lengths)
+        if packed.sorted_indices is not None:
+            made = made.index_select(packed.sorted_indices, axis=0 if batch_first else 1)
+            lengths = lengths.index_select(packed.sorted_indices)
+        return packed._replace(data={pack_padded_sequence}(made, lengths, batch_first).data), state
+'''
+_POOL: Final = '''
+class {name}({base}):
+    """A pool that takes the mean where it leaves one place: Paddle's backward pass divides in float32."""
+
+    def forward(self, x):
+        size = self._output_size
+        if any(one != 1 for one in (size if isinstance(size, (list, tuple)) else [size])):
+            return super().forward(x)
+        return x.mean(axis=list(range(2, x.ndim)), keepdim=True)
+'''
+VARIANTS: Final = {
+    "torch.nn.AdaptiveAvgPool1d": _POOL,
+    "torch.nn.AdaptiveAvgPool2d": _POOL,
+    "torch.nn.AdaptiveAvgPool3d": _POOL,
+    "torch.nn.LSTM": _RECURRENT,
+    "torch.nn.GRU": _RECURRENT,
+    "torch.nn.RNN": _RECURRENT,
+    "torch.nn.LayerNorm": '''
+class {name}({base}):
+    """A layer norm that scales by itself: where the weight is frozen, Paddle's gradient is another one."""
+
+    def forward(self, x):
+        x = paddle.nn.functional.layer_norm(x, self._normalized_shape, epsilon=self._epsilon)
+        x = x if self.weight is None else x * self.weight
+        return x if self.bias is None else x + self.bias
+''',
+    "torch.nn.GroupNorm": '''
+class {name}({base}):
+    """A group norm that has ones where it has no weight: Paddle's gradient without one is another one."""
+
+    def forward(self, x):
+        if self.weight is not None:
+            return super().forward(x)
+        ones = paddle.ones([x.shape[1]], x.dtype)
+        return paddle.nn.functional.group_norm(x, self._num_groups, self._epsilon, ones, ones - 1)
+''',
+}
+"""layers of Paddle's with another forward pass, for where their own does not give what was recorded"""
+
+
+SET_ITEMS: Final = '''
+def set_items(x, index, value):
+    """Do `x[index] = value`, whose gradient of the value Paddle leaves out where the index has tensors."""
+    places, axes = paddle.arange(x.size).reshape(x.shape)[index], []
+    for size in reversed(x.shape):
+        axes.insert(0, places % size)
+        places = places // size
+    x.index_put_(tuple(axes), value.astype(x.dtype).expand(places.shape))
+'''.strip()
+
+
+def write_inplace(name: str, target: str) -> str:
     """Return the definition of a layer of Paddle's that changes its input in place."""
     return (
         f'class {name}({target}):\n    """Its input is changed too, and read afterwards."""\n\n'
@@ -252,10 +373,21 @@ def write_inplace(target: str, name: str) -> str:
     )
 
 
-def list_needed(public: str) -> list[str]:
-    """Return the adapters that one is written with."""
-    names = re.findall(r"(?<!\{)\{([A-Z]\w+)\}", ADAPTERS.get(public, ""))
-    return [f"torch.nn.{one}" for one in dict.fromkeys(names)]
+def write_variant(public: str, needed: Mapping[str, str], name: str, base: str) -> str:
+    """Return the definition of a layer with another forward pass; needed: as `write_adapter` takes it."""
+    return _fill(VARIANTS[public], needed, name=name, base=base)
+
+
+def _fill(text: str, needed: Mapping[str, str], **names: str) -> str:
+    others = {one.rpartition(".")[2]: own for one, own in needed.items()}
+    return text.format(**names, **others).strip()
+
+
+def list_needed(text: str) -> list[str]:
+    """Return the adapters that the text of another one is written with."""
+    names = re.findall(r"(?<!\{)\{(\w+)\}", text)
+    known = {one.rpartition(".")[2]: one for one in ADAPTERS}
+    return [known[one] for one in dict.fromkeys(names) if one in known]
 
 
 def write_adapter(public: str, name: str, rows: Sequence[Row], needed: Mapping[str, str]) -> str:
@@ -264,13 +396,9 @@ def write_adapter(public: str, name: str, rows: Sequence[Row], needed: Mapping[s
     needed: the names of the adapters of `list_needed`.
     """
     if public in ADAPTERS:
-        others = {one.rpartition(".")[2]: own for one, own in needed.items()}
-        return ADAPTERS[public].format(name=name, **others).strip()
+        return _fill(ADAPTERS[public], needed, name=name)
     held = find_torch(public)
-    try:
-        parameters = list(inspect.signature(held).parameters.values())
-    except (TypeError, ValueError):
-        return ""
+    parameters = _list_parameters(held)
     if not rows or any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return ""
     known = {one.name for one in parameters}
@@ -291,3 +419,13 @@ def write_adapter(public: str, name: str, rows: Sequence[Row], needed: Mapping[s
         f'class {name}({target}):\n    """Paddle\'s layer with PyTorch\'s arguments."""\n\n'
         f"    def __init__(self, {arguments}):\n        super().__init__({inside}"
     )
+
+
+def _list_parameters(held: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function or class, of its first overload if it has any; none if unknown."""
+    overloads = get_overloads(getattr(held, "__init__", held))
+    try:
+        found = list(inspect.signature(overloads[0] if overloads else held).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    return found[1:] if overloads and isinstance(held, type) else found

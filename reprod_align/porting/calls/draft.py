@@ -21,6 +21,7 @@ from reprod_align.porting.calls.record import Recorder, load_noted, number_nodes
 from reprod_align.porting.calls.write import write_paddle
 from reprod_align.porting.draft import Draft
 from reprod_align.porting.source import Source
+from reprod_align.porting.stir import stir_weights
 
 _numbers = count()
 
@@ -96,9 +97,10 @@ def _run(
             model = source.make_model(name)
             note(model)
             side = torch_side(model)
+            stir_weights(side)  # a norm's ones would hide what it does with its weight
             with warnings.catch_warnings(), side.working("float64", throughout=True):
                 warnings.simplefilter("ignore")
-                side.run(inputs, False, KeyedDraws(0, {}))
+                side.run(inputs, False, KeyedDraws(0, {}), of_inputs=True)
                 try:  # with what custom functions do on the way back
                     side.run(inputs, True, KeyedDraws(0, {}), objective=Projection())
                 except ModelFailure:

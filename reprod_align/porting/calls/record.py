@@ -5,6 +5,7 @@ import copy
 import sys
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +35,8 @@ class Call:
     default_dtype: Any = None
     random: bool = False
     """whether random numbers were drawn"""
+    gradients: Any = None
+    """PyTorch's, by the id of the tensor, once they are noted"""
 
 
 @dataclass
@@ -50,7 +53,7 @@ class Fact:
     derived: bool = False
     """whether a receiver is of a class derived from PyTorch's"""
     values: list[Any] = field(default_factory=list)
-    """what was read of a layer"""
+    """what was read of a layer; of a module by `getattr`, each name with the public one"""
     owners: set[int] = field(default_factory=set)
     """where the Linear layers whose attribute is read were made"""
     inplace: bool = False
@@ -102,6 +105,10 @@ class Recorder:
         self._note_function(function, arguments)
         fact = self.facts.setdefault(site, Fact())
         fact.callees.add(name)
+        if function is getattr and isinstance(arguments[0], types.ModuleType):
+            found = getattr(*arguments)
+            fact.values.append((arguments[1], name_object(found)))
+            return found
         form = self._form((arguments, keywords, receiver)) if name else None
         wanted = bool(name) and self._wants(fact, form)
         if not wanted and name != "torch.nn.Linear":
@@ -196,6 +203,20 @@ class Recorder:
             fact.forms.add(form)
             default = self._torch.get_default_dtype()
             fact.calls.append(Call(operands, {}, None, default_dtype=default))
+
+    def store(self, site: int, value: Any, held: Any, index: Any) -> None:
+        """Do `held[index] = value`."""
+        kept = None
+        if self._is_tensor(held) and not self._busy:
+            fact = self.facts.setdefault(site, Fact())
+            form = self._form((held, index, value))
+            with suppress(TooLarge):
+                kept = self._copy((held, index, value)) if self._wants(fact, form) else None
+        held[index] = value
+        if kept is not None:
+            fact.forms.add(form)
+            default = self._torch.get_default_dtype()
+            fact.calls.append(Call(kept[1:], {}, None, kept[0], self._copy(held), default))
 
     def note_shared(self, model: Any) -> None:
         """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
@@ -295,9 +316,10 @@ class Recorder:
         if isinstance(value, torch.Tensor):
             if value.numel() > _LARGEST:
                 raise TooLarge
-            made = value.detach().clone()
+            takes = value.requires_grad and torch.is_grad_enabled()
+            made = value.detach().clone().requires_grad_(takes)
             if isinstance(value, torch.nn.Parameter):
-                made = torch.nn.Parameter(made, requires_grad=value.requires_grad)
+                made = torch.nn.Parameter(made, requires_grad=takes)
             if id(value) in self._weights:
                 return Weight(made, self._weights[id(value)][0])
             return made
@@ -348,6 +370,18 @@ def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
     return numbered
 
 
+class _Slicing(ast.NodeTransformer):
+    """Makes an expression of an index: its own slices are objects."""
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        if isinstance(node, ast.Tuple):
+            return self.generic_visit(node)
+        if not isinstance(node, ast.Slice):
+            return node
+        parts = [one or ast.Constant(None) for one in (node.lower, node.upper, node.step)]
+        return ast.Call(ast.Name("slice", ast.Load()), parts, [])
+
+
 class _Noting(ast.NodeTransformer):
     """Puts the hooks into a tree whose nodes are numbered."""
 
@@ -387,6 +421,14 @@ class _Noting(ast.NodeTransformer):
             left.ctx = ast.Load()
             node.value = self._hook("augmented", node, [left, node.value])
         return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Subscript):
+            return self.generic_visit(node)
+        value, held = self.visit(node.value), self.visit(target.value)  # as Python evaluates them
+        index: Any = _Slicing().visit(self.visit(target.slice))
+        return ast.copy_location(ast.Expr(self._hook("store", node, [value, held, index])), node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.ctx, ast.Store):

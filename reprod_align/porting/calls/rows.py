@@ -107,10 +107,16 @@ torch.nn.functional.leaky_relu(input, negative_slope, inplace) = paddle.nn.funct
 torch.nn.functional.hardtanh(input, min_val, max_val, inplace) = paddle.nn.functional.hardtanh(input, min=min_val, max=max_val)
 torch.nn.functional.hardswish(input, inplace) = paddle.nn.functional.hardswish(input)
 torch.nn.functional.hardsigmoid(input, inplace) = paddle.nn.functional.hardsigmoid(input)
+torch.nn.functional.adaptive_avg_pool1d(input, output_size) = input.mean(axis=-1, keepdim=True)
+torch.nn.functional.adaptive_avg_pool2d(input, output_size) = input.mean(axis=[-2, -1], keepdim=True)
+torch.nn.functional.adaptive_avg_pool3d(input, output_size) = input.mean(axis=[-3, -2, -1], keepdim=True)
 torch.nn.functional.glu(input, dim) = paddle.nn.functional.glu(input, axis=dim)
 torch.nn.functional.linear(input, weight, bias) = paddle.compat.nn.functional.linear(input, weight, bias)
 torch.nn.functional.layer_norm(input, normalized_shape, weight=None, bias=None, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, weight=weight, bias=bias, epsilon=eps)
 torch.nn.functional.group_norm(input, num_groups, weight=None, bias=None, eps) = paddle.nn.functional.group_norm(input, num_groups, weight=weight, bias=bias, epsilon=eps)
+torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, epsilon=eps) * weight + bias
+torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = paddle.nn.functional.layer_norm(input, normalized_shape, epsilon=eps) * weight
+torch.nn.functional.group_norm(input, num_groups, weight, bias, eps) = paddle.nn.functional.group_norm(input, num_groups, weight=paddle.ones([input.shape[1]], input.dtype), bias=paddle.zeros([input.shape[1]], input.dtype), epsilon=eps)
 torch.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=False, momentum=0.1, eps) = paddle.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=training, momentum=1 - momentum, epsilon=eps)
 torch.nn.functional.normalize(input, p, dim, eps) = paddle.nn.functional.normalize(input, p=p, axis=dim, epsilon=eps)
 torch.nn.functional.max_pool#d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) = paddle.nn.functional.max_pool#d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, return_mask=return_indices)
@@ -219,6 +225,8 @@ torch.div(input, other) = input / other
 torch.div(input, other, rounding_mode) = input // other
 torch.add(input, other, alpha) = input + alpha * other
 Tensor.copy_(src) = self.set_value(src)
+Tensor.copy_(src) = paddle.assign(src, self)
+Tensor.copy_(src) = paddle.assign(src.astype(self.dtype).expand_as(self), self)
 Tensor.gather(dim, index) = paddle.take_along_axis(self, index, axis=dim, broadcast=False)
 torch.gather(input, dim, index) = paddle.take_along_axis(input, index, axis=dim, broadcast=False)
 Tensor.scatter(dim, index, src) = paddle.put_along_axis(self, index, src, axis=dim, broadcast=False)
@@ -250,6 +258,8 @@ torch.norm(input, p, dim, keepdim) = paddle.linalg.norm(input, p=p, axis=dim, ke
 torch.outer(input, vec2) = paddle.outer(input.astype(vec2.dtype), vec2)
 torch.outer(input, vec2) = paddle.outer(input, vec2.astype(input.dtype))
 torch.matmul(input, other) = paddle.matmul(input.astype(other.dtype), other)
+torch.matmul(input, other) = paddle.matmul(input, other.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *other.shape[-2:]]))
+torch.matmul(input, other) = paddle.matmul(input.expand([*paddle.broadcast_shape(input.shape[:-2], other.shape[:-2]), *input.shape[-2:]]), other)
 torch.einsum(equation, operands) = paddle.einsum(equation, *operands)
 torch.einsum(equation, a, b) = paddle.einsum(equation, a.astype(b.dtype), b)
 torch.einsum(equation, a, b) = paddle.einsum(equation, a, b.astype(a.dtype))
@@ -267,6 +277,16 @@ torch.unsqueeze(input, dim) = paddle.unsqueeze(input, axis=dim)
 torch.squeeze(input, dim) = paddle.squeeze(input, axis=dim)
 Tensor.addcmul_(tensor1, tensor2, value) = self.add_(value * tensor1 * tensor2)
 torch.arctanh(input) = paddle.atanh(input)
+torch.lerp(input, end, weight) = input + weight * (end - input)
+torch.masked_fill(input, mask, value) = paddle.where(mask, value, input)
+torch.diag_embed(input) = input.unsqueeze(-1) * paddle.eye(input.shape[-1], dtype=input.dtype)
+Tensor.unfold(dimension, size, step) = paddle.moveaxis(paddle.stack([paddle.slice(self, [dimension], [at], [at + size]) for at in range(0, self.shape[dimension] - size + 1, step)]), [0, dimension + 1], [dimension, -1])
+Tensor.unfold(dimension, size, step) = paddle.moveaxis(paddle.stack([paddle.slice(self, [dimension], [at], [at + size]) for at in range(0, self.shape[dimension] - size + 1, step)]), [0, dimension], [dimension - 1, -1])
+torch.relu(input) = paddle.nn.functional.relu(input)
+torch.selu(input) = paddle.nn.functional.selu(input)
+torch.celu(input, alpha) = paddle.nn.functional.celu(input, alpha=alpha)
+torch.prelu(input, weight) = paddle.nn.functional.prelu(input, weight)
+torch.relu_(input) = paddle.nn.functional.relu_(input)
 torch.clamp(input, min, max) = paddle.minimum(paddle.maximum(input, min), max)
 torch.clamp(input, min) = paddle.maximum(input, min)
 torch.clamp(input, max) = paddle.minimum(input, max)
@@ -393,6 +413,10 @@ torch.amp.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=en
 torch.cuda.amp.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
 torch.amp.autocast_mode.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
 torch.cuda.amp.autocast_mode.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
+torch.backends.cuda.sdp_kernel(enable_flash, enable_math, enable_mem_efficient, enable_cudnn) = paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)
+torch.nn.modules.utils._single(x) = tuple(x) if hasattr(x, "__iter__") else (x,)
+torch.nn.modules.utils._pair(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 2
+torch.nn.modules.utils._triple(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 3
 torch.jit.is_scripting() = False
 torch.jit.is_tracing() = False
 torch.compiler.is_compiling() = False

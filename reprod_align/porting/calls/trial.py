@@ -1,9 +1,13 @@
 """Tries what could be written: on Paddle, with the recorded arguments."""
 
 import ast
+import operator
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
+from reprod_align.porting.calls.gradients import find_function, gives_gradients, note_gradients
 from reprod_align.porting.calls.layers import gives_the_same
 from reprod_align.porting.calls.record import Call, Fact
 from reprod_align.porting.calls.slots import DROPPED
@@ -27,29 +31,58 @@ def prove(
     fact: Fact,
     space: dict[str, Any],
     nearly: bool = False,
+    graded: bool = True,
 ) -> bool | None:
     """Tell whether a candidate gives what was recorded; None if nothing could be tried.
 
     trial: the candidate with a variable in place of each argument. space: definitions that it may name.
-    nearly: as `values.agrees` takes it: Paddle's kernels hold some constants in float32.
+    nearly: as `values.agrees` takes it: Paddle's kernels hold some constants in float32. graded: whether
+    its gradients have to be PyTorch's too.
     """
     random = public.rpartition(".")[2] in _RANDOM
     tried = None
     for call in fact.calls:
         slots = _bind(node, call)
-        try:
-            values = space | {name: to_paddle(value) for name, value in slots.items()}
-            if call.receiver is not None:
-                values["self"] = to_paddle(call.receiver)
-        except NoCounterpart:
-            continue
-        tried = True
+        if call.receiver is not None:
+            slots["self"] = call.receiver
         drawn = random or call.random or bool(call.keywords.get("dropout_p"))  # keyed draws
-        if note_attempt(f"{public} {trial} {_list_shapes(values)}", "") is not None:
-            return False  # it ended the process before
-        if not _run(trial, values, call, drawn, nearly):
+        function = find_function(public) if graded and not drawn else None
+        found = _try(
+            f"{public} {trial}", trial, slots, space, call, function, drawn, nearly, graded
+        )
+        if found is False:
             return False
+        tried = tried or found
     return tried
+
+
+def _try(
+    label: str,
+    trial: str,
+    slots: dict[str, Any],
+    space: dict[str, Any],
+    call: Call,
+    function: Any,
+    drawn: bool = False,
+    nearly: bool = False,
+    graded: bool = True,
+) -> bool | None:
+    """Tell whether one call gives what was recorded; None if it cannot be tried.
+
+    function: PyTorch's, whose gradients are asked for; None: no gradients.
+    """
+    try:
+        values = {name: to_paddle(value) for name, value in slots.items()}
+    except NoCounterpart:
+        return None
+    if note_attempt(f"{label} {_list_shapes(values)} {graded}", "") is not None:
+        return False  # it ended the process before
+    if not _run(trial, space | values, call, drawn, nearly, graded):
+        return False
+    if function is None:
+        return True
+    note_gradients(call, function)
+    return _hands_back(trial, slots, space, call, nearly)
 
 
 def _list_shapes(values: dict[str, Any]) -> str:
@@ -60,44 +93,90 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
     """Tell whether an operator gives what PyTorch's does; left, right: forms of its operands."""
     import torch
 
+    plain = eval(f"lambda a, b: a {sign} b")
+    text = f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}"
     for call in fact.calls:
-        first, second = call.arguments
         with torch.no_grad():
-            expected = eval(f"a {sign} b", {"a": first, "b": second})
-        try:
-            values = {"a": to_paddle(first), "b": to_paddle(second)}
-        except NoCounterpart:
-            return True
-        made = Call((), {}, expected, default_dtype=call.default_dtype)
-        if not _run(
-            f"{left.format('a', 'b')} {sign} {right.format('a', 'b')}", values, made, False
-        ):
+            call.result = plain(*call.arguments)
+        found = _try(text, text, dict(zip("ab", call.arguments, strict=True)), {}, call, plain)
+        if found is not True:
+            return found is None
+    return True
+
+
+def stores(fact: Fact, text: str, space: dict[str, Any]) -> bool:
+    """Tell whether a text with `self`, `index` and `value` changes a tensor as `self[index] = value` did."""
+    for call in fact.calls:
+        slots = {"self": call.receiver, "index": call.arguments[0], "value": call.arguments[1]}
+        if _try(text, text, slots, space, call, operator.setitem) is False:
             return False
     return True
 
 
-def _run(text: str, values: dict[str, Any], call: Call, random: bool, nearly: bool = False) -> bool:
+def _run(
+    text: str,
+    values: dict[str, Any],
+    call: Call,
+    random: bool,
+    nearly: bool = False,
+    graded: bool = False,
+) -> bool:
+    import paddle
+
+    space = {"paddle": paddle, **values}
+    try:
+        with _default_dtype(call), paddle.no_grad():
+            made = _read_made(eval(text, space), space, call)
+            if call.after is not None:
+                return agrees(made, call.after, random, nearly)
+            if not agrees(made, call.result, random, nearly):
+                return False
+        if not isinstance(call.result, Built):
+            return True
+        with _default_dtype(call), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Paddle's batch norm warns in train mode
+            return gives_the_same(made, call.result, graded, nearly)
+    except Exception:
+        return False
+
+
+def _hands_back(
+    text: str, slots: dict[str, Any], space: dict[str, Any], call: Call, nearly: bool
+) -> bool:
+    """Tell whether a candidate's gradients are PyTorch's, where those are known."""
+    import paddle
+
+    if not call.gradients:
+        return True
+
+    def run(values: dict[str, Any]) -> Any:
+        inner = {"paddle": paddle, **space, **values}
+        return _read_made(eval(text, inner), inner, call)
+
+    values = {name: to_paddle(value) for name, value in slots.items()}
+    try:
+        with _default_dtype(call), paddle.enable_grad():
+            return gives_gradients(run, slots, values, call.gradients, nearly)
+    except Exception:
+        return False
+
+
+def _read_made(made: Any, space: dict[str, Any], call: Call) -> Any:
+    """Return the result, or of a call that changes its receiver or first argument what that is now."""
+    return made if call.after is None else space["self"] if "self" in space else space["a0"]
+
+
+@contextmanager
+def _default_dtype(call: Call) -> Iterator[None]:
     import paddle
 
     kept = paddle.get_default_dtype()
-    space = {"paddle": paddle, **values}
     try:
-        if call.default_dtype is not None:
+        if isinstance(call.result, Built):
+            paddle.set_default_dtype("float64")  # in which a layer runs afterwards
+        elif call.default_dtype is not None:
             paddle.set_default_dtype(str(call.default_dtype).removeprefix("torch."))
-        with paddle.no_grad():
-            made = eval(text, space)
-        if call.after is not None:
-            made = space["self"] if "self" in values else space["a0"]
-            return agrees(made, call.after, random, nearly)
-        if not agrees(made, call.result, random, nearly):
-            return False
-        if not isinstance(call.result, Built):
-            return True
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Paddle's batch norm warns in train mode
-            return gives_the_same(made, call.result)
-    except Exception:
-        return False
+        yield
     finally:
         paddle.set_default_dtype(kept)
 

@@ -4,13 +4,21 @@ import ast
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Final
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
 
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.calls.adapters import ADAPTERS, list_needed, write_adapter, write_inplace
+from reprod_align.porting.calls.adapters import (
+    ADAPTERS,
+    SET_ITEMS,
+    VARIANTS,
+    list_needed,
+    write_adapter,
+    write_inplace,
+    write_variant,
+)
 from reprod_align.porting.calls.functions import Given, is_function, list_function_edits
 from reprod_align.porting.calls.linear import Layouts
 from reprod_align.porting.calls.record import SIGNS, Fact
@@ -18,14 +26,26 @@ from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, Row, read_rows
 from reprod_align.porting.calls.settings import write_setting
 from reprod_align.porting.calls.slots import RENAMED, Candidate, Slots, is_literal
 from reprod_align.porting.calls.torch_names import Scope, find_public, find_torch, is_torch
-from reprod_align.porting.calls.trial import operates, prove
+from reprod_align.porting.calls.trial import operates, prove, stores
 
 _MEANINGLESS: Final = (
     "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
-    "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
+    "torch._check_is_size", "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
     "torch.autograd.function.once_differentiable",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
+_BATCHED: Final = (
+    (
+        "{0}",
+        "{1}.expand([*paddle.broadcast_shape({0}.shape[:-2], {1}.shape[:-2]), *{1}.shape[-2:]])",
+    ),
+    (
+        "{0}.expand([*paddle.broadcast_shape({0}.shape[:-2], {1}.shape[:-2]), *{0}.shape[-2:]])",
+        "{1}",
+    ),
+)
+"""matrices whose batch has fewer axes than the other operand's: Paddle's backward pass refuses them"""
+_ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")
 _HOOKS: Final = ("state_dict_hook", "state_dict_pre_hook", "state_dict_post_hook")
 
 
@@ -146,6 +166,8 @@ class _Writer:
             return self._write_operation(node)
         if isinstance(node, ast.AugAssign):
             return self._write_augmented(node)
+        if isinstance(node, ast.Assign):
+            return self._write_store(node)
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
             return self._write_definition(node)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -340,9 +362,16 @@ class _Writer:
                 for row in self.rows.get(name, ())[:1]:
                     if not _takes(row, count, words) or row.target == "None":
                         found.add(name)
-                if name in ADAPTERS:
+                if name in ADAPTERS or not self._serves(self._name_target(name), name, fact):
                     found.add(name)
         return found
+
+    def _serves(self, target: str, public: str, fact: Fact | None) -> bool:
+        """Tell whether a class gives, with PyTorch's arguments, what a layer that has a variant gave."""
+        if public not in VARIANTS or fact is None:
+            return True
+        trial = f"{target}(*star, **rest)"
+        return prove(_PASSED_ON, trial, public, fact, self.space, nearly=True) is not False
 
     def _find_adapted_bases(self) -> set[int]:
         """Return the bases whose `super().__init__` is given what only PyTorch's signature tells apart."""
@@ -375,8 +404,9 @@ class _Writer:
         """Return the name of a definition that takes PyTorch's arguments, "" if none can be made."""
         if public not in self.adapters:
             plain = public.rpartition(".")[2]
-            name = plain if plain not in self.taken else f"Torch{plain}"
-            needed = {one: self._adapt(one) for one in list_needed(public)}
+            own = find_public(self.scope.imports.get(plain, "")) == public  # what the import bound
+            name = plain if own or plain not in self.taken else f"Torch{plain}"
+            needed = self._adapt_needed(ADAPTERS.get(public, ""))
             text = write_adapter(public, name, self.rows.get(public, ()), needed)
             space = _define(text, self.space)
             if not space:
@@ -384,17 +414,29 @@ class _Writer:
             self.adapters[public] = text
             self.taken.add(name)
             self.space |= space
+            made = (one for one in self.facts.values() if public in one.callees)
+            if not all(self._serves(name, public, one) for one in made):
+                self.adapters[f"plain {public}"] = self.adapters.pop(public)
+                needed = self._adapt_needed(VARIANTS[public])
+                self.adapters[public] = write_variant(public, needed, f"Torch{name}", name)
+                self.space |= _define(self.adapters[public], self.space)
         tree = ast.parse(self.adapters[public]).body[0]
         return tree.name  # type: ignore[attr-defined, no-any-return]
+
+    def _adapt_needed(self, text: str) -> dict[str, str]:
+        """Return the names of the adapters that a text is written with."""
+        return {one: self._adapt(one) for one in list_needed(text)}
 
     # ------------------------------------------------------------------ calls
 
     def _write_statement(self, node: ast.Expr) -> list[Edit] | None:
         assert isinstance(node.value, ast.Call)
         name = self.scope.name(node.value.func)
-        if name == "torch._assert":
-            parts = [self.render(one) for one in node.value.args]
-            return [self.code.replace(node, f"assert {', '.join(parts)}")]
+        if name in _ASSERTIONS and node.value.args:
+            condition, *message = map(self.render, node.value.args)
+            if message and isinstance(node.value.args[1], ast.Lambda):
+                message = [f"({message[0]})()"]
+            return [self.code.replace(node, f"assert {', '.join([condition, *message])}")]
         if name and name.startswith(_MEANINGLESS):
             return [self._remove(node)]
         method = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else ""
@@ -429,6 +471,8 @@ class _Writer:
         method = isinstance(node.func, ast.Attribute) and not static
         if dotted(node.func) == "hasattr" and node.args and self._is_lacking(node.args[0]):
             return [self.code.replace(node, "False")]
+        if dotted(node.func) == "getattr" and fact.values:
+            return self._write_choice(node, fact)
         if not public or (not static and not method):
             if not public and method and not fact.callees:
                 return self._write_unseen_method(node)
@@ -438,6 +482,15 @@ class _Writer:
         if static.startswith(_MEANINGLESS) and len(node.args) == 1 and public not in self.rows:
             return [self.code.replace(node, self.render(node.args[0]))]
         return self._choose(node, public, static, fact)
+
+    def _write_choice(self, node: ast.Call, fact: Fact) -> list[Edit] | None:
+        """Write `getattr(torch.nn, name)`, where Paddle's module has other names or layers."""
+        names = {word: self._name_value(node, public) for word, public in fact.values if public}
+        module = self.render(node.args[0])
+        if not names or all(one == f"{module}.{word}" for word, one in names.items()):
+            return None
+        texts = ", ".join(f"{word!r}: {one}" for word, one in sorted(names.items()))
+        return [self.code.replace(node, f"{{{texts}}}[{self.render(node.args[1])}]")]
 
     def _is_lacking(self, node: ast.AST) -> bool:
         """Tell whether an expression names something of PyTorch's that Paddle does not have."""
@@ -455,9 +508,12 @@ class _Writer:
             self.done.unseen.append(label)
             return self._put(node, first)
         every = [first, *candidates]
-        for nearly in (False, True):
+        for graded, nearly in ((True, False), (True, True), (False, False), (False, True)):
             for candidate in every:
-                if prove(node, candidate.trial, public, fact, self.space, nearly):
+                if prove(node, candidate.trial, public, fact, self.space, nearly, graded):
+                    if not graded:
+                        self.done.unproven.append(f"{label} (another gradient)")
+                        return self._put(node, candidate)
                     self.done.proven += 1
                     self.done.rounded += [label] if nearly else []
                     return self._put(node, candidate)
@@ -510,7 +566,8 @@ class _Writer:
             yield from self._renamed(slots, public, static, receiver)  # Paddle's own words first
         rows = self.rows.get(public, ())
         if self.facts.get(node._site, Fact()).inplace:  # type: ignore[attr-defined]
-            yield from self._change_inplace(slots, rows)
+            for row in rows:  # read afterwards in PyTorch's file
+                yield from self._exchange(slots, row, write_inplace, "Inplace")
         same = list(self._same(node, slots, public, static, receiver))
         if (
             not is_layer
@@ -524,21 +581,27 @@ class _Writer:
             yield from slots.fill(row)
         yield from same
         yield from self._renamed(slots, public, static, receiver)
+        if public in VARIANTS:
+            needed = self._adapt_needed(VARIANTS[public])
+            for row in rows:
+                write = partial(write_variant, public, needed)
+                yield from self._exchange(slots, row, write, "Own")
         if is_layer and rows:
             adapter = self._adapt(public)
             if adapter:
                 yield Candidate("", slots.call(adapter, True), adapter)
 
-    def _change_inplace(self, slots: Slots, rows: Sequence[Row]) -> Iterator[Candidate]:
-        """Yield the layer as one that changes its input, where PyTorch's file reads that afterwards."""
-        for row in rows:
-            target = row.target.partition("(")[0]
-            name = f"Inplace{target.rpartition('.')[2]}"
-            self.adapters[name] = write_inplace(target, name)
-            self.space |= _define(self.adapters[name], self.space)
-            for one in slots.fill(row):
-                texts = [part.replace(target, name, 1) for part in (one.text, one.trial)]
-                yield Candidate(*texts)
+    def _exchange(
+        self, slots: Slots, row: Row, write: Callable[[str, str], str], prefix: str
+    ) -> Iterator[Candidate]:
+        """Yield a row's layer as one that is derived from it. write: takes the new name and the layer's."""
+        target = row.target.partition("(")[0]
+        name = f"{prefix}{target.rpartition('.')[2]}"
+        self.adapters[name] = write(name, target)
+        self.space |= _define(self.adapters[name], self.space)
+        for one in slots.fill(row):
+            texts = [part.replace(target, name, 1) for part in (one.text, one.trial)]
+            yield Candidate(*texts)
 
     def _same(
         self, node: ast.Call, slots: Slots, public: str, static: str, receiver: ast.expr | None
@@ -641,13 +704,14 @@ class _Writer:
         sign = SIGNS.get(type(operator).__name__)
         if sign is None or operates(fact, sign):
             return None
-        for form in _FORMS:
+        for form in (*_FORMS, *(_BATCHED if sign == "@" else ())):
             if operates(fact, sign, *form):
                 texts = [self.closed(left), self.closed(right)]
                 return [
                     self.code.replace(left, form[0].format(*texts)),
                     self.code.replace(right, form[1].format(*texts)),
                 ]
+        self.done.unproven.append(f"line {node.lineno}: {sign}")
         return None
 
     def _write_membership(
@@ -661,6 +725,34 @@ class _Writer:
             return None
         text = f"bool(({self.closed(right)} == {self.closed(left)}).any())"
         return [self.code.replace(node, f"(not {text})" if negated else text)]  # type: ignore[arg-type]
+
+    def _write_store(self, node: ast.Assign) -> list[Edit] | None:
+        """Write `tensor[index] = value` as what changes the tensor as PyTorch does, gradients included."""
+        fact, target = self.facts.get(node._site), node.targets[0]  # type: ignore[attr-defined]
+        if fact is None or not isinstance(target, ast.Subscript):
+            return None
+        if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
+            return None
+        many = isinstance(target.slice, ast.Tuple)
+        parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+        indices = (
+            f"({', '.join(map(self._render_index, parts))}{'' if many and parts[1:] else ','})"
+        )
+        held, value = self.closed(target.value), self.render(node.value)
+        if stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)", {}):
+            return [self.code.replace(node, f"{held}.index_put_({indices}, {value})")]
+        self.adapters["set_items"] = SET_ITEMS
+        if stores(fact, "set_items(self, index, value)", _define(SET_ITEMS, {})):
+            return [self.code.replace(node, f"set_items({held}, {indices}, {value})")]
+        self.done.unproven.append(f"line {node.lineno}: an item that is set")
+        return None
+
+    def _render_index(self, node: ast.expr) -> str:
+        """Return the Paddle text of an index that stands outside of square brackets."""
+        if not isinstance(node, ast.Slice):
+            return self.render(node)
+        parts = (node.lower, node.upper, node.step)
+        return f"slice({', '.join('None' if one is None else self.render(one) for one in parts)})"
 
     def closed(self, node: ast.expr) -> str:
         """Return the Paddle text of an expression, in brackets where a method's dot would split it."""
@@ -689,6 +781,10 @@ _FORMS: Final = (
     ("{0}", "{1}.astype(paddle.get_default_dtype())"),
     ("{0}.astype(paddle.get_default_dtype())", "{1}.astype(paddle.get_default_dtype())"),
 )
+_PASSED_ON: Final = ast.Call(
+    ast.Name("f"), [ast.Starred(ast.Name("a"))], [ast.keyword(None, ast.Name("k"))]
+)
+"""f(*a, **k)"""
 _ROWS_FIRST: Final = frozenset(
     """
     torch.cat torch.concat torch.tensor torch.as_tensor torch.from_numpy
@@ -705,19 +801,23 @@ _JOINING: Final = (
 """what binds the text of its parts to what is beside it"""
 _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 """a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
-_TENSOR_ATTRIBUTES: Final = {"mT": "self.mT", "itemsize": "self.element_size()"}
+_TENSOR_ATTRIBUTES: Final = {
+    "mT": "self.mT",
+    "itemsize": "self.element_size()",
+    "is_sparse": "self.is_sparse()",
+}
 
 
 def _define(text: str, known: dict[str, Any]) -> dict[str, Any]:
     """Return what a definition binds, nothing if it cannot be executed."""
     import paddle
 
-    space: dict[str, Any] = {"paddle": paddle, **known}
+    space: dict[str, Any] = {"paddle": paddle, "NamedTuple": NamedTuple, **known}
     try:
         exec(text, space)
     except TypeError:  # a base that is a function in Paddle
         return {}
-    own = space.keys() - known.keys() - {"paddle", "__builtins__"}
+    own = space.keys() - known.keys() - {"paddle", "NamedTuple", "__builtins__"}
     return {name: space[name] for name in own}
 
 
@@ -781,9 +881,7 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
         body = code.tree.body
         first = next((node for node in body if not _is_header(node)), body[-1])
         code = code.apply([code.insert(first, "import paddle")])
-    read = {node.id for node in code.nodes if isinstance(node, ast.Name)}
-    read |= set(re.findall(r"\w+", " ".join(one.partition("\n")[2] for one in adapters)))
-    adapters = [one for one in adapters if ast.parse(one).body[0].name in read]  # type: ignore[attr-defined]
+    adapters = _list_read({node.id for node in code.nodes if isinstance(node, ast.Name)}, adapters)
     if adapters:
         body = code.tree.body
         at = next(
@@ -795,7 +893,18 @@ def _insert_adapters(text: str, adapters: Sequence[str]) -> str:
             body[-1],
         )
         code = code.apply([code.insert(at, "\n\n\n".join(adapters) + "\n\n")])
+    if any("(NamedTuple)" in one for one in adapters):
+        first = next(node for node in code.tree.body if not _is_header(node))
+        code = code.apply([code.insert(first, "from typing import NamedTuple\n")])
     return code.text
+
+
+def _list_read(names: set[str], adapters: Sequence[str]) -> list[str]:
+    """Return the definitions that are read, by the file or by another one of them."""
+    for one in reversed(adapters):  # each is read by later ones alone
+        if ast.parse(one).body[0].name in names:  # type: ignore[attr-defined]
+            names = names | set(re.findall(r"\w+", one.partition("(")[2]))
+    return [one for one in adapters if ast.parse(one).body[0].name in names]  # type: ignore[attr-defined]
 
 
 def _is_header(node: ast.stmt) -> bool:

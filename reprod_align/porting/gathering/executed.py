@@ -5,6 +5,7 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -45,6 +46,8 @@ def list_executed(work: Callable[[], object]) -> Executed:
     def touches(value: Any) -> bool:
         if isinstance(value, kinds):
             return True
+        if isinstance(value, partial):
+            value = value.func
         if isinstance(value, type) and layer is not None:
             return issubclass(value, layer)
         if type(value) in (list, tuple):

@@ -1,0 +1,100 @@
+"""Gradients of calls: what gives the recorded result and another gradient is not proven, and is exchanged."""
+
+import ast
+from pathlib import Path
+
+from reprod_align.porting.calls import gradients, record, trial
+from reprod_align.porting.port import port
+from reprod_align.porting.source import open_source
+from tests.porting.drafts import NUMBERS
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+
+def call_in(text: str) -> ast.Call:
+    node = ast.parse(text, mode="eval").body
+    assert isinstance(node, ast.Call)
+    return node
+
+
+@pytest.mark.parametrize(
+    ("text", "graded", "same"),
+    [
+        ("paddle.tanh(a0)", True, True),
+        ("paddle.tanh(a0.detach())", True, False),
+        ("paddle.tanh(a0.detach())", False, True),
+        ("paddle.tanh(a0) + 0.5 * (a0 - a0.detach())", True, False),
+    ],
+)
+def test_a_candidate_with_another_gradient_is_not_proven(
+    text: str, graded: bool, same: bool
+) -> None:
+    x = torch.linspace(-1, 1, 5, dtype=torch.float64).requires_grad_(True)
+    fact = record.Fact({"torch.tanh"}, [record.Call((x,), {}, torch.tanh(x).detach())])
+    found = trial.prove(call_in("f(x)"), text, "torch.tanh", fact, {}, graded=graded)
+    assert found is same
+
+
+def test_what_a_call_changes_hands_its_gradient_on() -> None:
+    x, value = torch.zeros(2, 3).double(), torch.ones(3).double().requires_grad_(True)
+    after = x.clone()
+    after[1] = value.detach()
+    fact = record.Fact(calls=[record.Call((1, value), {}, None, x, after)])
+    assert trial.stores(fact, "self.__setitem__(index, value)", {})
+    assert not trial.stores(fact, "self.__setitem__(index, value.detach())", {})
+    assert not trial.stores(fact, "self.__setitem__(0, value)", {})
+
+
+def test_memory_that_is_not_written_is_no_zero_by_chance() -> None:
+    one = paddle.zeros([64, 8], "float64")
+    gradients._litter([one])
+    made = [paddle.empty([64, 8], "float64") for _ in range(50)]
+    assert any(np.isnan(one.numpy()).any() for one in made)
+
+
+NETS = """
+import torch
+from torch import nn
+
+
+def make(kind, channels):
+    return kind(2, channels, affine=False)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.utils.parametrizations.weight_norm(nn.Linear(6, 8))
+        self.norm = nn.LayerNorm(8)
+        self.table = nn.Parameter(torch.rand(2, 8, 8))
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.free = make(nn.GroupNorm, 4)
+        for one in self.norm.parameters():
+            one.requires_grad_(False)
+
+    def forward(self, x):
+        x = self.norm(self.first(x).relu() + x[:, :1])
+        x = (x.reshape(2, 1, 2, 8) @ self.table).mean(1).reshape(4, 8)
+        kept = torch.zeros(4, 8, dtype=x.dtype)
+        kept[torch.arange(3).unsqueeze(-1), torch.tensor([[0, 2], [1, 3], [7, 4]])] = x[:3, :2]
+        kept[:, [5, 6]] = x[:, 3:5]
+        x = self.free((x + kept).reshape(2, 4, 4)).tanh()
+        return x + self.pool(x[None, :, :, :3])[0]
+"""
+
+
+def test_layers_and_items_whose_gradient_is_another_one_in_paddle(tmp_path: Path) -> None:
+    file = tmp_path / f"graded_{tmp_path.name.replace('-', '_')}.py"
+    file.write_text(NETS)
+    result = port(open_source(file, f"{file.stem}:Net()"), NUMBERS, tmp_path / "out")
+    assert result.passed and not result.course.steps, result.left
+    text = (tmp_path / "out" / f"{file.stem}_paddle.py").read_text()
+    assert "@ self.table.expand([*paddle.broadcast_shape(" in text
+    assert "self.pool = OwnAdaptiveAvgPool2D(1)" in text
+    assert "class OwnLayerNorm(paddle.nn.LayerNorm)" in text
+    assert "class TorchGroupNorm(GroupNorm)" in text
+    assert "kept.index_put_((paddle.arange(3)" in text
+    assert "set_items(kept, (slice(None, None, None), [5, 6]), x[:, 3:5])" in text
