@@ -341,8 +341,10 @@ def _repeat_masks(port: PlantedPort) -> str | NoPlace:
 
     @contextmanager
     def stay(name: str = "") -> Any:
+        port.acted = True
         yield
 
+    port.acted = False
     port.stack.enter_context(replace_attribute(tracker, "rng_state", stay))
     return ""
 

@@ -59,6 +59,20 @@ def test_the_last_rank_alone_has_another_loss_and_another_rate() -> None:
     assert port.functions["paddle_optimizer"](port.made).get_lr() == pytest.approx(0.55)
 
 
+def test_masks_are_repeated_where_the_stream_of_parts_is_asked_for() -> None:
+    tracker = get_rng_state_tracker()
+    own = tracker.rng_state
+    with ExitStack() as stack:
+        port = make_port(stack, nn.Sequential(nn.Dropout(0.5)))
+        assert plant_on_rank("dropout repeated on parts", port) == ""
+        port.made(paddle.ones([4]))
+        assert not port.acted
+        with tracker.rng_state(_OWN_STREAM):
+            port.made(paddle.ones([4]))
+        assert port.acted
+    assert tracker.rng_state == own
+
+
 def test_masks_are_drawn_apart_outside_the_stream_of_parts() -> None:
     tracker = get_rng_state_tracker()
     if _OWN_STREAM not in tracker.states_:
