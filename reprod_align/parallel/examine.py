@@ -60,9 +60,8 @@ def examine(pair: Pair, port: ParallelSide, report: Report) -> None:
     for one in apart:
         if one.what.startswith("stream") or not inherited:
             _add_apart(one, pairing, report, findings)
-    if any(
-        one.step is not None for one in port.apart
-    ):  # it says why the losses of later steps differ
+    # a value apart after a step says why the losses of later steps differ
+    if any(one.step is not None for one in port.apart):
         report.findings = [one for one in report.findings if one.kind != "training-loss"]
     report.findings = _join_causes([*report.findings, *findings.report.findings])
 
@@ -74,7 +73,7 @@ def _join_causes(findings: Sequence[Finding]) -> list[Finding]:
         is_reduction = one.kind == "rank-reduction" and one.cause
         key: object = (one.stage, one.cause) if is_reduction else number
         if key in joined:
-            names = (one.torch_name, *one.places)
+            names = (one.place, *one.places)
             joined[key] = replace(joined[key], places=(*joined[key].places, *names))
         else:
             joined[key] = one

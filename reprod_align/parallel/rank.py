@@ -7,7 +7,7 @@ of which this rank holds a part.
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -170,13 +170,15 @@ class _Served:
             raise ReprodError(f"paddle_model() {obstacle}")
         functions = file.find_functions("paddle")
         self._planted = self._no_place = ""
+        self._acts: Callable[[], bool] = lambda: True
         if fault:
             from reprod_align.selftest.ranks import NoPlace, PlantedPort, plant_on_rank
 
             replica, part = mesh.coordinates(rank)
             group = engine.model_parallel_group()
             port = PlantedPort(made, functions, part, mesh.tp, replica, mesh.dp, group, stack)
-            self._port, planted = port, plant_on_rank(fault, port)
+            planted = plant_on_rank(fault, port)
+            self._acts = lambda: port.acted
             made = port.made
             if isinstance(planted, NoPlace):
                 self._no_place = planted.why
@@ -203,7 +205,7 @@ class _Served:
         if name == "streams":
             return self.side.streams
         if name == "acted":
-            return self._port.acted
+            return self._acts()
         if name == "run":
             return self._run(*arguments, **options)
         if name == "train":

@@ -76,8 +76,6 @@ Plant = Callable[[PlantedPort], str | NoPlace]
 """plants a fault and returns the name of the layer or parameter, "" for the model or its training"""
 
 _PLANTS: dict[str, tuple[frozenset[str], Plant]] = {}
-_NO_ROW = NoPlace("no RowParallelLinear")
-_NO_COLUMN = NoPlace("no ColumnParallelLinear whose output stays cut")
 
 
 def _plantable(kind: str, *axes: str) -> Callable[[Plant], Plant]:
@@ -135,7 +133,7 @@ def _in_row(
 ) -> str | NoPlace:
     found = port.layer("row")
     if found is None:
-        return _NO_ROW
+        return NoPlace("no RowParallelLinear")
     path, layer = found
     if engine.read_borders(port.model)[path] != engine.Border("row", -1, None):
         return NoPlace("its RowParallelLinear takes whole inputs, or gives parts of the sequence")
@@ -147,37 +145,35 @@ def _in_row(
 
 @_plantable("column layer's gradient not summed", "tp")
 def _skip_identity(port: PlantedPort) -> str | NoPlace:
-    found = _find_column(port)
-    if found is None:
-        return _NO_COLUMN
-    path, layer = found
-    if engine.read_borders(port.model)[path].given is not None:
-        return NoPlace("its ColumnParallelLinear takes parts of the sequence")
-    port.replace(layer, lambda own, x: functional.linear(x, layer.weight, layer.bias))
-    return path
+    def multiply(own: Any, layer: Any, x: Any) -> Any:
+        return functional.linear(x, layer.weight, layer.bias)
+
+    return _in_column(port, multiply, takes_whole=True)
 
 
 @_plantable("column layer gives another rank's part", "tp")
 def _exchange_outputs(port: PlantedPort) -> str | NoPlace:
-    found = _find_column(port)
-    if found is None:
-        return _NO_COLUMN
-    path, layer = found
-    width = layer.weight.shape[-1]
-    start = (port.part + 1) % port.parts * width
-
-    def exchange(own: Callable[..., Any], *given: Any) -> Any:
+    def exchange(own: Callable[..., Any], layer: Any, *given: Any) -> Any:
         whole = mp_ops._c_concat(own(*given), group=port.group)
+        width = layer.weight.shape[-1]
+        start = (port.part + 1) % port.parts * width
         return whole[..., start : start + width]
 
-    port.replace(layer, exchange)
-    return path
+    return _in_column(port, exchange)
 
 
-def _find_column(port: PlantedPort) -> tuple[str, nn.Layer] | None:
+def _in_column(
+    port: PlantedPort, compute: Callable[..., Any], takes_whole: bool = False
+) -> str | NoPlace:
     found = port.layer("column")
-    borders = engine.read_borders(port.model)
-    return None if found is None or borders[found[0]].made is None else found
+    border = engine.read_borders(port.model)[found[0]] if found else None
+    if found is None or border is None or border.made is None:
+        return NoPlace("no ColumnParallelLinear whose output stays cut")
+    path, layer = found
+    if takes_whole and border.given is not None:
+        return NoPlace("its ColumnParallelLinear takes parts of the sequence")
+    port.replace(layer, lambda own, *given: compute(own, layer, *given))
+    return path
 
 
 @_plantable("one rank's layer scaled", "tp")
