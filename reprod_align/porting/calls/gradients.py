@@ -66,7 +66,7 @@ def note_gradients(call: Call, function: Callable[..., Any]) -> None:
                 call.gradients = differentiate(made, leaves)
     except (
         Exception
-    ):  # a kernel without a backward pass, or what is not a function of its arguments
+    ):  # a kernel without a backward pass, or a result that hangs on more than arguments
         return
 
 
