@@ -64,9 +64,7 @@ def note_gradients(call: Call, function: Callable[..., Any]) -> None:
             made = positions[0] if call.after is not None else made
             if _repeats(made, call.result if call.after is None else call.after):
                 call.gradients = differentiate(made, leaves)
-    except (
-        Exception
-    ):  # a kernel without a backward pass, or a result that hangs on more than arguments
+    except Exception:  # no backward pass, or no function of what was recorded
         return
 
 
