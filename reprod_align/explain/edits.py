@@ -63,6 +63,8 @@ class Site:
     """what the reference calls in this function and the port does not: "self.dense" """
     settings: Mapping[str, Any] = field(default_factory=dict)
     """arguments of a layer -> their values in PyTorch, where they differ"""
+    tie: tuple[str, str] = "", ""
+    """a parameter that shares its values with another in PyTorch alone, and that one: "self.a.weight" """
 
     @property
     def is_settled(self) -> bool:
@@ -274,6 +276,23 @@ def set_argument(site: Site) -> Iterator[Text]:
                 and dotted(call.func).rpartition(".")[2][:1].isupper()
             ):
                 yield call, _add_argument(site.text(call), call, f"{name}={value!r}")
+
+
+def tie_parameters(site: Site) -> Iterator[Text]:
+    """A parameter is one of its own in place of another's: it is that one, or is set to it."""
+    own, twin = site.tie
+    if not own:
+        return
+    held = {dotted(one) for one in getattr(site.statement, "targets", ())}
+    for node in site.walk(ast.Call, ast.Constant):
+        if isinstance(node, ast.Call) and own in held:
+            inside = map(dotted, (one for one in ast.walk(node) if isinstance(one, ast.expr)))
+            yield from ((node, name) for name in dict.fromkeys(inside) if name in site.names)
+        if isinstance(node, ast.Constant) and node.value is None:
+            given = [name for name in site.names if name.isidentifier()]
+            yield from ((node, name) for name in ([twin] if twin else given if own in held else []))
+    if twin and isinstance(site.statement, _PLAIN):
+        yield site.statement, f"{site.text(site.statement)}{_new_line(site)}{own} = {twin}"
 
 
 def exchange_number(site: Site) -> Iterator[Text]:
@@ -529,26 +548,32 @@ def drop_call(site: Site) -> Iterator[Text]:
 
 
 def drop_statement(site: Site) -> Iterator[Text]:
-    """A statement is one too many: a call alone, or a new value of what has one."""
+    """A statement is one too many: a call alone, a new value of what has one, a tie of two parameters."""
     own = site.statement
     targets = getattr(own, "targets", [getattr(own, "target", None)])
+    names = [one.id for one in targets if isinstance(one, ast.Name)]
+    renewed = len(names) == len(targets) and {*names} & {one.id for one in site.walk(ast.Name)}
+    tied = isinstance(site.value, ast.Attribute) and dotted(targets[0]).count(".") > 1
     if isinstance(own, (ast.Expr, ast.AugAssign)) or (
-        isinstance(own, ast.Assign)
-        and all(isinstance(one, ast.Name) for one in targets)
-        and {one.id for one in targets} & {one.id for one in site.walk(ast.Name)}
+        isinstance(own, ast.Assign) and (renewed or tied)
     ):
         yield own, ""
 
 
 def add_statement(site: Site) -> Iterator[Text]:
     """A statement that the reference has before this one and the port lacks: each, then all."""
-    own, end = site.text(site.statement), "\r\n" if "\r\n" in site.code.text else "\n"
-    indent = end + " " * site.statement.col_offset
+    own, indent = site.text(site.statement), _new_line(site)
     texts = [ast.unparse(one).replace("\n", indent) for one in site.missing]
     for text in texts:
         yield site.statement, f"{text}{indent}{own}"
     if len(texts) > 1:
         yield site.statement, f"{indent.join(texts)}{indent}{own}"
+
+
+def _new_line(site: Site) -> str:
+    """Return what begins another statement after that of a site."""
+    end = "\r\n" if "\r\n" in site.code.text else "\n"
+    return end + " " * site.statement.col_offset
 
 
 _HIDING: Final = (-1e4, -1e9, float("-inf"))
@@ -683,6 +708,7 @@ def add_summand(site: Site) -> Iterator[Text]:
 
 Row = Callable[[Site], Iterable[Text]]
 ROWS: Final[Mapping[str, Row]] = {
+    "tie": tie_parameters,
     "setting": set_argument,
     "reference": follow_reference,
     "unread": use_unread,

@@ -2,12 +2,12 @@
 
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, MappingProxyType
 from typing import Any, Final
 
-from reprod_align.base.naming import ancestors, is_within, parent
+from reprod_align.base.naming import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
     likeness,
@@ -66,6 +66,8 @@ class Scope:
     """file -> the lines that ran: only there can an edit do anything; None: all"""
     has_own: bool = True
     """whether the place at fault has source of its own"""
+    ties: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    """file and constructor -> its names of a parameter and of the one that it shares in PyTorch"""
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -139,7 +141,33 @@ def find_scope(
     ordered = sorted(unique.values(), key=lambda one: regions.index(one))
     if ran is not None:
         ordered = [one for one in ordered if (one.file, one.name) in ran.port or one.names]
-    return Scope(ordered, theirs, settings, numbers, None if ran is None else ran.lines, own)
+    ties = dict(_find_ties(finding, reference, port, modules, sources))
+    lines = None if ran is None else ran.lines
+    return Scope(ordered, theirs, settings, numbers, lines, own, ties)
+
+
+def _find_ties(
+    finding: Finding, reference: Side, port: Side, modules: Mapping[str, str], sources: Sources
+) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Yield the constructors that hold a parameter of the finding's, and what they call it and its twin.
+
+    The twin is another name of it in PyTorch. A constructor that holds the parameter alone calls it "".
+    """
+    known, described = reference.describe(), port.describe()
+    theirs, tensors = finding.paddle_name, described.tensors
+    if finding.torch_name not in known.tensors or theirs not in tensors:
+        return
+    tie = known.tensors[finding.torch_name].tie
+    others = [f"{modules.get(parent(one.name), '')}.{last_part(one.name)}".lstrip(".")
+              for one in known.tensors.values() if one.tie == tie]  # fmt: skip
+    twin = next((name for name in others if name in tensors and name != theirs), None)
+    path = parent(theirs)
+    for around in (path, *ancestors(path)) if twin is not None else ():
+        start = len(around) + 1 if around else 0
+        held = is_within(str(twin), around)
+        for file, owner in _find_classes(port, around, sources, most=1):
+            names = f"self.{theirs[start:]}", f"self.{str(twin)[start:]}" if held else ""
+            yield (file, f"{owner}.__init__"), names
 
 
 def _list_further(
@@ -197,10 +225,12 @@ def _find_function(
         yield Region(theirs[0], name, [*donors, *others])
 
 
-def _find_classes(side: Side, path: str, sources: Sources) -> list[tuple[str, str]]:
+def _find_classes(
+    side: Side, path: str, sources: Sources, most: int = _LEVELS
+) -> list[tuple[str, str]]:
     """Return the files and names of the user's classes of a module and of those around it."""
     found: dict[tuple[str, str], None] = {}
-    while len(found) < _LEVELS:
+    while len(found) < most:
         lines = side.find_classes(path)
         for line in lines:
             if line.file != lines[0].file:
@@ -420,6 +450,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 idle=idle,
                 called=called,
                 settings=scope.settings,
+                tie=scope.ties.get((region.file, region.name), ("", "")),
             )
         )
     inside = scope.place[0] == region.file

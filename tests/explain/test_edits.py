@@ -19,6 +19,16 @@ CASES = {
     "reference, one that is too many": ("y = N(8, b=1)", "y = N(8)", {}, "reference", "y = N(8)"),
     "elsewhere": (
         "y = f(x)", "", {"others": ast.parse("z = f(h)").body}, "elsewhere", "y = f(h)"),
+    "tie, in place of a parameter of its own": (
+        "self.w = make(shape=w.shape)", "", {"names": ["w"], "tie": ("self.w", "")}, "tie", "self.w = w"),
+    "tie, handed to what holds it": (
+        "self.head = Head(4, w=None)", "", {"tie": ("self.head.w", "self.emb.weight")}, "tie",
+        "self.head = Head(4, w=self.emb.weight)"),
+    "tie, set afterwards": (
+        "self.head = Head(4)", "", {"tie": ("self.head.w", "self.emb.weight")}, "tie",
+        "self.head = Head(4)\nself.head.w = self.emb.weight"),
+    "surplus tie": (
+        "self.head.weight = self.emb.weight", "", {}, "surplus-statement", "pass"),
     "setting": (
         "y = nn.Norm(8)", "", {"settings": {"eps": 1e-12}}, "setting", "y = nn.Norm(8, epsilon=1e-12)"),
     "setting, another value": (

@@ -44,6 +44,26 @@ class Sloped(Port):
 
     def forward(self, x):
         return self.outer(paddle.nn.functional.relu(self.inner(x))) * self.slope * 2
+
+
+class Tied(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)
+        self.second.weight = self.first.weight
+
+    def forward(self, x):
+        return self.second(torch.relu(self.first(x)))
+
+
+class Untied(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.first = paddle.nn.Linear(6, 6)
+        self.second = paddle.nn.Linear(6, 6)
+
+    def forward(self, x):
+        return self.second(paddle.nn.functional.relu(self.first(x)))
 """
 INPUTS = {"x": np.random.default_rng(0).normal(size=(4, 6))}
 
@@ -72,6 +92,14 @@ def test_a_model_is_mended_where_it_stands(module: ModuleType) -> None:
 def test_a_function_that_makes_the_model_lets_constructors_be_edited(module: ModuleType) -> None:
     found = fix(module.Reference(), module.Sloped, INPUTS)
     assert found.passed and found.proof.level == "safe", found.summary()
+
+
+def test_a_parameter_is_shared_as_in_the_reference(module: ModuleType) -> None:
+    found = fix(module.Tied(), module.Untied, INPUTS)
+    assert found.passed and found.proof.level == "safe", found.summary()
+    (edit,) = found.edits
+    assert edit.kind == "tie"
+    assert edit.after.endswith("self.second.weight = self.first.weight")
 
 
 def test_what_is_no_model_is_said(module: ModuleType) -> None:
