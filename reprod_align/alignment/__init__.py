@@ -11,8 +11,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from reprod_align.alignment.judge import Pair, judge
-from reprod_align.alignment.unjudged.idle_lines import watch_lines
-from reprod_align.alignment.unjudged.kernels import contradicts_itself, note_kernels
+from reprod_align.alignment.unjudged import contradicts_itself, note_kernels, watch_lines
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import check_inputs

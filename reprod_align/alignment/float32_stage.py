@@ -7,7 +7,7 @@ activations are large or layers many, and no fixed tolerance knows it beforehand
 from collections.abc import Iterator, Mapping, Sequence
 
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
-from reprod_align.alignment.details.layers import add_float32, add_floor
+from reprod_align.alignment.details import add_float32, add_floor
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary

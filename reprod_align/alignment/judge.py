@@ -8,10 +8,10 @@ from operator import eq
 from reprod_align.alignment.audit import describe_differences
 from reprod_align.alignment.batches.stage import compare_batches, takes_time
 from reprod_align.alignment.comparing import FAINT, Pass, compare_pass
-from reprod_align.alignment.consequence import describe_effects, describe_flips
-from reprod_align.alignment.details.layers import add_gradients, add_layers
-from reprod_align.alignment.details.picture import add_picture
-from reprod_align.alignment.details.sides import (
+from reprod_align.alignment.details import (
+    add_gradients,
+    add_layers,
+    add_picture,
     add_setting_table,
     add_weights,
     describe_inputs,
@@ -19,22 +19,24 @@ from reprod_align.alignment.details.sides import (
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.float32_stage import compare_float32
 from reprod_align.alignment.input_gradients import judge_input_gradients
-from reprod_align.alignment.leftovers import add_leftovers, add_split_ties
+from reprod_align.alignment.leftovers import add_leftovers, add_split_ties, judge_one_sided
 from reprod_align.alignment.lines.construction import add_lines
 from reprod_align.alignment.locating.blame import locate, search
-from reprod_align.alignment.loss_gradients import compare_own_gradient, judge_own_gradient
-from reprod_align.alignment.loss_stage import compare_losses
+from reprod_align.alignment.loss_stage import (
+    compare_losses,
+    compare_own_gradient,
+    describe_effects,
+    describe_flips,
+    judge_own_gradient,
+)
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.output_values import judge_values, note_left
 from reprod_align.alignment.pair_models import leave_to_training, pair_models, share_draws
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.alignment.statistics_check import compare_statistics
-from reprod_align.alignment.trained import judge_one_sided
+from reprod_align.alignment.state_stage import compare_state, compare_statistics
 from reprod_align.alignment.training.steps import compare_training
-from reprod_align.alignment.unjudged.generators import note_generators
-from reprod_align.alignment.unjudged.state_stage import compare_state
-from reprod_align.alignment.unjudged.unread import note_unread_rows
+from reprod_align.alignment.unjudged import note_generators, note_unread_rows
 from reprod_align.alignment.vacuity import doubt_gradients, doubts, nothing_finite
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent

@@ -1,11 +1,17 @@
 """Adds findings for outputs that are no tensors, and notes what can't be compared."""
 
-from reprod_align.alignment.comparing import Pass, limit_own_code
+from reprod_align.alignment.comparing import (
+    Pass,
+    Value,
+    ValueGap,
+    find_value,
+    limit_own_code,
+    list_unpaired,
+)
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.noise import Judge
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.alignment.values import Value, ValueGap, find_value, list_unpaired
 from reprod_align.base.text import shorten
 
 import numpy as np

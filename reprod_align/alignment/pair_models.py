@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.layouts import try_alternatives
+from reprod_align.alignment.leftovers import add_differing_weights
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import SEED, Runner
-from reprod_align.alignment.trying.alternatives import try_alternatives
-from reprod_align.alignment.weights_check import add_differing_weights
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.match import (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from reprod_align.alignment.weights_check import find_cause
+from reprod_align.alignment.leftovers import find_cause
 from reprod_align.conversion.plan import Loader, Plan, are_equal
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.weights.stored import Array, Stored, widen

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from reprod_align.alignment.comparing import compare_pass
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import PinnedRun
-from reprod_align.alignment.locating.forward import list_differences
-from reprod_align.alignment.locating.pinning.pins import ReferencePins
-from reprod_align.alignment.locating.pinning.run import run_pinned
+from reprod_align.alignment.locating.faults import list_differences
+from reprod_align.alignment.locating.pinning import ReferencePins, run_pinned
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.runner import Runner
 from reprod_align.errors import ReprodError

@@ -27,8 +27,7 @@ from reprod_align.model.settings import OptimizerSettings
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step
 from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
-from reprod_align.model.source.operation import RunEnd, Wanted
-from reprod_align.model.source.switch import list_plain_attributes, switched
+from reprod_align.model.source.operation import RunEnd, Wanted, list_plain_attributes, switched
 from reprod_align.model.state import State
 from reprod_align.model.store import keep_copy, require_room, unload
 from reprod_align.model.store.given import Given

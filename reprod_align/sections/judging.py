@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from reprod_align.alignment import judge_in_float64, note_rounded
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_outputs
-from reprod_align.alignment.consequence import describe_effects
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings, give_lines
 from reprod_align.alignment.judge import Pair, add_settings
 from reprod_align.alignment.lines.construction import find_torch_line
+from reprod_align.alignment.loss_stage import describe_effects
 from reprod_align.base.naming import is_within
 from reprod_align.base.progress import tell
 from reprod_align.model.leaf import LeafPair

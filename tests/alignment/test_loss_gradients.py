@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from reprod_align.alignment.loss_gradients import compare_own_gradient
-from reprod_align.alignment.loss_stage import compare_losses
+from reprod_align.alignment.loss_stage import compare_losses, compare_own_gradient
 from tests.alignment.given import compare
 from tests.alignment.small import PaddleNet, TorchNet, at_work
 

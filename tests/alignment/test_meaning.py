@@ -1,7 +1,7 @@
 """What a report says beside its findings: float32, shares, consequences, and what shows little."""
 
 from reprod_align import align
-from reprod_align.alignment.consequence import describe_effects, effect_on_loss
+from reprod_align.alignment.loss_stage import describe_effects, effect_on_loss
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.trace import Array, Leaf
 from reprod_align.report import Report

@@ -11,8 +11,8 @@ from typing import Any
 from examples.zoo.pair import Batch, Pair, tokens
 from examples.zoo.transformers_table import ARCHITECTURES, MOBILE
 from reprod_align import align
+from reprod_align.alignment import layouts
 from reprod_align.alignment.runner import Runner
-from reprod_align.alignment.trying import alternatives
 from reprod_align.match import collect_evidence, match_models
 from reprod_align.pair.sides import paddle_side, torch_side
 
@@ -232,14 +232,14 @@ def test_what_was_tried_of_a_fused_projection_is_taken_back(
         return self.down_proj(paddle.tanh(gate) * up)
 
     monkeypatch.setattr(type(second.llama.layers[0].mlp), "forward", forward)
-    measure, same = alternatives._outputs_distance, []
+    measure, same = layouts._outputs_distance, []
 
     def compare_weights(runner: Runner) -> float:
         held, due = runner.port.values(), runner.port_start()
         same.append(all(np.allclose(held[name], due[name], 1e-6) for name in due))
         return measure(runner)
 
-    monkeypatch.setattr(alternatives, "_outputs_distance", compare_weights)
+    monkeypatch.setattr(layouts, "_outputs_distance", compare_weights)
     report = align(first, second, inputs)
     assert report.findings[0].paddle_name == "llama.layers.0.mlp", str(report)
     assert len(same) > 1 and all(same[:2])

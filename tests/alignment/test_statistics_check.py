@@ -1,7 +1,7 @@
 """Running statistics after one step in train mode."""
 
 from reprod_align import align
-from reprod_align.alignment.statistics_check import compare_statistics
+from reprod_align.alignment.state_stage import compare_statistics
 from tests.alignment.small import PaddleNet, TorchNet, at_work, messages
 
 import numpy as np

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align.alignment import align
-from reprod_align.alignment.trained import judge_one_sided
+from reprod_align.alignment.leftovers import judge_one_sided
 from reprod_align.report import Report
 from tests.alignment.given import left
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.training.update_rules import NORM_GUARD, clip_gradients, work_out_moves
+from reprod_align.alignment.training.effects import NORM_GUARD, clip_gradients, work_out_moves
 from reprod_align.backends.paddle import settings as paddle_settings
 from reprod_align.backends.torch import settings as torch_settings
 from reprod_align.report import Report

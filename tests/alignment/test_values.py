@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.alignment.values import find_value
+from reprod_align.alignment.comparing import find_value
 from reprod_align.model.trace import Trace
 from tests.alignment.given import compare
 

@@ -1,7 +1,7 @@
 """Weights that were converted before: what was done to them."""
 
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.weights_check import add_differing_weights
+from reprod_align.alignment.leftovers import add_differing_weights
 from reprod_align.match import Match, TensorPair
 
 import numpy as np

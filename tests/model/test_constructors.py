@@ -3,15 +3,16 @@
 from pathlib import Path
 
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.making import find_choice, find_making
-from reprod_align.model.source.settings import (
+from reprod_align.model.source.making import (
+    find_choice,
     find_default,
+    find_making,
     list_parameters,
     read_attributes,
     trace_argument,
     trace_attribute,
 )
-from reprod_align.model.source.trees import find_assignments, find_owners, parse
+from reprod_align.model.source.parsing import find_assignments, find_owners, parse
 
 LAYERS = """\
 class Inner:

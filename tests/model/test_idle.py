@@ -2,7 +2,7 @@
 
 import ast
 
-from reprod_align.model.source.idle import list_idle, mark_statements
+from reprod_align.model.source.coverage import list_idle, mark_statements
 
 import pytest
 

@@ -8,19 +8,17 @@ from reprod_align.alignment.batches.axes import (
     Arrays,
     Axes,
     Key,
-    find_batch,
-    find_sequences,
-    resize,
-    take_rows,
-)
-from reprod_align.alignment.batches.values import (
     change_integers,
     change_masks,
+    find_batch,
+    find_sequences,
     keep,
     mirror,
     nudge,
+    resize,
     shuffle,
     spread,
+    take_rows,
 )
 from reprod_align.model.inputs import name_inputs
 from reprod_align.model.side import Inputs

@@ -19,19 +19,18 @@ from reprod_align.alignment.comparing import (
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings, give_lines
-from reprod_align.alignment.locating.backward import find_backward_faults
 from reprod_align.alignment.locating.closer import move_closer
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.explain import find_cause
 from reprod_align.alignment.locating.fault import FLOOR, Fault, compare
-from reprod_align.alignment.locating.forward import find_forward_faults
+from reprod_align.alignment.locating.faults import find_backward_faults, find_forward_faults
 from reprod_align.alignment.locating.lines import LineFinder, Lines
 from reprod_align.alignment.locating.parameters import (
     add_parameter_faults,
     find_incomparable_layers,
 )
-from reprod_align.alignment.locating.pinning.run import run_on_chosen, run_pinned
+from reprod_align.alignment.locating.pinning import run_on_chosen, run_pinned
 from reprod_align.alignment.locating.rounding import (
     is_rounding,
     is_rounding_throughout,

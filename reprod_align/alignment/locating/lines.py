@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from reprod_align.alignment.lines.arguments import find_deciding
-from reprod_align.alignment.lines.construction import find_settings
+from reprod_align.alignment.lines.construction import find_deciding, find_settings
 from reprod_align.alignment.lines.gradient import find_cut
 from reprod_align.alignment.lines.masks import find_mask_maker
 from reprod_align.alignment.lines.operands import explain_calls
@@ -17,9 +16,9 @@ from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
+from reprod_align.alignment.locating.experiment import HeldValues
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
-from reprod_align.alignment.locating.held import HeldValues
-from reprod_align.alignment.locating.pinning.pins import ReferencePins
+from reprod_align.alignment.locating.pinning import ReferencePins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure

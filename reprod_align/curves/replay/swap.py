@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
-from reprod_align.alignment.locating.pinning.pins import EndPins
+from reprod_align.alignment.locating.pinning import EndPins
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap
 from reprod_align.base.progress import tell

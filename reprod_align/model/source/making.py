@@ -1,12 +1,15 @@
-"""Reads where a class makes the layers that it holds."""
+"""Reads where a class makes the layers that it holds, and which argument sets them.
+
+A setting is followed through constructors: from the attribute to the argument.
+"""
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.trees import (
+from reprod_align.model.source.parsing import (
     FUNCTIONS,
     find_assignments,
     find_attribute,
@@ -168,3 +171,204 @@ def _list_parts(node: ast.AST) -> list[tuple[str, ast.expr]]:
         named = pair is not None and isinstance(pair[0], ast.Constant)
         found.append((str(pair[0].value), pair[1]) if named else (str(number), arg))  # type: ignore
     return found
+
+
+_DEEPEST = 6  # names that are followed one after the other
+
+
+@dataclass(frozen=True)
+class Trail:
+    """How far a setting could be followed inside one class."""
+
+    place: SourceLine | None
+    """where the value stands; None: it is handed in under the setting's own name"""
+    parameters: tuple[str, ...] = ()
+    """of the constructor around it, through which the value came, the likeliest first"""
+
+
+def trace_attribute(
+    classes: Sequence[SourceLine], names: Sequence[str], own: Collection[str]
+) -> Trail | None:
+    """Return where a class got one of its attributes; None if nothing tells.
+
+    classes: a line inside the class, and one inside each of its base classes. names: of the
+    attribute, one of which is the right one; it may be a parameter of the constructor too. own:
+    files of the user's.
+    """
+    known = list_parameters(classes)
+    found = tuple(name for name in names if name in known)
+    for file, owner in find_owners(classes):
+        if found and file not in own:
+            break
+        for name in names:
+            made = find_attribute(owner, name)
+            if made is not None and made.value is not None:
+                return _trace(file, owner, made, made.value, file not in own)
+    if not found:
+        return None
+    other = _find_handed_up(classes, found, own)
+    return Trail(None, found) if other is None else Trail(other)
+
+
+def _find_handed_up(
+    classes: Sequence[SourceLine], names: Sequence[str], own: Collection[str]
+) -> SourceLine | None:
+    """Return where a constructor gives its base class another value by the name of a parameter."""
+    constructors = list(_find_constructors(classes))
+    for (file, function), (_, base) in zip(constructors, constructors[1:], strict=False):
+        for call in [one for one in ast.walk(function) if _is_super_call(one)]:
+            for name in names if file in own else ():
+                value = _find_argument(call, [name], _list_arguments(base)[1:])  # type: ignore[arg-type]
+                if isinstance(value, (ast.Name, ast.Constant)) and ast.unparse(value) != name:
+                    return place_of(file, value)
+    return None
+
+
+def _is_super_call(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    above = node.func.value
+    return (
+        node.func.attr == "__init__"
+        and isinstance(above, ast.Call)
+        and name_called(above) == "super"
+    )
+
+
+def trace_argument(
+    making: Making, names: Sequence[str], classes: Sequence[SourceLine], own: Collection[str]
+) -> Trail | None:
+    """Return where a call that makes a layer gets its argument; names: of the constructor's parameter.
+
+    classes: of the layer. own: files of the user's. An argument that is left out has the place of
+    its default, or of the call where the framework has the default. None if nothing tells.
+    """
+    if not isinstance(making.node, ast.Call):
+        return None
+    value = _find_argument(making.node, names, list_parameters(classes))
+    if value is None:
+        default = find_default(classes, names)
+        return Trail(default if default is not None and default.file in own else making.place)
+    return _trace(making.file, making.owner, value, value, making.file not in own)
+
+
+def find_default(classes: Sequence[SourceLine], names: Sequence[str]) -> SourceLine | None:
+    """Return where a constructor writes the default of a parameter."""
+    for file, function in _find_constructors(classes):
+        args = function.args
+        ordered = [*args.posonlyargs, *args.args]
+        pairs = [*zip(ordered[len(ordered) - len(args.defaults) :], args.defaults, strict=True),
+                 *zip(args.kwonlyargs, args.kw_defaults, strict=True)]  # fmt: skip
+        for argument, default in pairs:
+            if argument.arg in names and default is not None:
+                return place_of(file, default)
+        return None
+    return None
+
+
+def list_parameters(classes: Sequence[SourceLine]) -> list[str]:
+    """Return the names of a constructor's parameters, without self, in order."""
+    for _, function in _find_constructors(classes):
+        return _list_arguments(function)[1:]
+    return []
+
+
+def read_attributes(place: SourceLine) -> list[str]:
+    """Return the attributes of self, and the parameters, from which a line takes its values."""
+    function = find_innermost(place.file, place.line, FUNCTIONS)
+    if function is None:
+        return []
+    last = max(place.line, place.last_line)
+    nodes = [node for node in ast.walk(function) if _is_within(node, place.line, last)]
+    held = [node.attr for node in nodes if isinstance(node, ast.Attribute) and _is_self(node)]
+    given = [node.id for node in nodes if isinstance(node, ast.Name)]
+    known = _list_arguments(function)[1:] if function.name == "__init__" else []
+    return [*dict.fromkeys([*held, *(name for name in given if name in known)])]
+
+
+def _trace(file: str, owner: ast.ClassDef, node: Any, value: ast.expr, through: bool) -> Trail:
+    function = find_innermost(file, value.lineno, FUNCTIONS)
+    ends = list(_follow(_Scope(owner, function, through), node, value, _DEEPEST))
+    parameters = tuple(dict.fromkeys(name for _, name in ends if name))
+    place = ends[0][0] if len(ends) == 1 or parameters else node
+    return Trail(place_of(file, place), parameters)
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """What a value is followed in."""
+
+    owner: ast.ClassDef
+    function: Any
+    through: bool
+    """whether every name of an expression is followed: in a framework's code, which is right"""
+
+    def find(self, name: str) -> list[Any]:
+        """Return the statements that give a name a value."""
+        place = self.owner if name.startswith("self.") else self.function
+        return [one for one in find_assignments(place, name) if one.value is not None]
+
+    def is_parameter(self, name: str) -> bool:
+        return self.function.name == "__init__" and name in _list_arguments(self.function)
+
+
+def _follow(scope: _Scope, node: Any, value: ast.AST, left: int) -> Iterator[tuple[Any, str]]:
+    """Yield where a value stands, and the constructor's parameter that it is, "" if it is none.
+
+    node: what stands for the value if it can be followed no further.
+    """
+    names = [] if scope.function is None or not left else _list_names(value, scope.through)
+    for name in names:
+        if scope.is_parameter(name):
+            yield node, name
+        made = [one for one in scope.find(name) if one is not node]
+        for one in made if len(made) == 1 or scope.through else ():
+            yield from _follow(scope, one, one.value, left - 1)
+    if not names:
+        yield node, ""
+
+
+def _list_names(value: ast.AST, through: bool) -> list[str]:
+    """Return the names that an expression is, chooses from, or looks up."""
+    if isinstance(value, ast.Name) or (isinstance(value, ast.Attribute) and _is_self(value)):
+        return [ast.unparse(value)]
+    parts: list[ast.AST] = [*ast.iter_child_nodes(value)] if through else []
+    if isinstance(value, ast.IfExp):
+        parts = [value.body, value.orelse]
+    elif isinstance(value, ast.BoolOp):
+        parts = [*value.values]
+    elif isinstance(value, ast.Subscript):
+        parts = [value.slice]
+    elif isinstance(value, ast.Call) and name_called(value) == "getattr":
+        parts = [*value.args[1:]]
+    return [name for part in parts for name in _list_names(part, through)]
+
+
+def _find_constructors(classes: Sequence[SourceLine]) -> Iterator[tuple[str, ast.FunctionDef]]:
+    for file, owner in find_owners(classes):
+        for node in owner.body:
+            if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                yield file, node
+
+
+def _find_argument(
+    call: ast.Call, names: Sequence[str], parameters: Sequence[str]
+) -> ast.expr | None:
+    given = dict(zip(parameters, call.args, strict=False))
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        given = {}
+    given |= {one.arg: one.value for one in call.keywords if one.arg}
+    return next((given[name] for name in names if name in given), None)
+
+
+def _list_arguments(function: Any) -> list[str]:
+    args = function.args
+    return [one.arg for one in (*args.posonlyargs, *args.args, *args.kwonlyargs)]
+
+
+def _is_self(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+def _is_within(node: ast.AST, first: int, last: int) -> bool:
+    return isinstance(node, ast.expr) and first <= node.lineno <= last

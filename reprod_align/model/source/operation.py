@@ -1,6 +1,7 @@
-"""One framework call that the user's own code makes: plain data, so that it can cross to another process."""
+"""What is recorded of the user's code: its framework calls, as data that can cross to another process."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -95,3 +96,27 @@ def find_consumer(operations: Sequence[Operation], key: CallKey, which: str) -> 
     returns = [one for one in operations if one.name == RETURN and one.call == key]
     found = [*children, *returns] if which == "inputs" else [*returns, *children]
     return found[0] if found else None
+
+
+@contextmanager
+def switched(modules: Mapping[str, Any], switch: Switch | None) -> Iterator[None]:
+    """Put another value in force in the block. modules: the model's, by path."""
+    module = None if switch is None else modules.get(switch.path)
+    if switch is None or module is None or switch.name not in vars(module):
+        yield
+        return
+    before = vars(module)[switch.name]
+    vars(module)[switch.name] = switch.after
+    try:
+        yield
+    finally:
+        vars(module)[switch.name] = before
+
+
+def list_plain_attributes(module: Any) -> dict[str, Any]:
+    """Return the switches, numbers and texts that a module holds as attributes of its own."""
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if isinstance(value, (bool, int, float, str)) and name[0] != "_" and name != "training"
+    }

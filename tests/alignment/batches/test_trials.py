@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align.alignment.batches.derive import Batch
-from reprod_align.alignment.batches.trials import Trials
+from reprod_align.alignment.batches.stage import Trials
 from reprod_align.alignment.comparing import compare_pass
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 

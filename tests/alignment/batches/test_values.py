@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.alignment.batches.values import (
+from reprod_align.alignment.batches.axes import (
     change_integers,
     change_masks,
     keep,

@@ -4,9 +4,13 @@ import json
 import math
 
 from reprod_align import align
-from reprod_align.alignment.details.layers import measure_figures
-from reprod_align.alignment.details.picture import draw_tensor, measure_apart, shrink
-from reprod_align.alignment.details.sides import describe_inputs
+from reprod_align.alignment.details import (
+    describe_inputs,
+    draw_tensor,
+    measure_apart,
+    measure_figures,
+    shrink,
+)
 from reprod_align.base.json import from_plain, to_plain
 from reprod_align.report import Report
 

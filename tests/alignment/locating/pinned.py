@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align.alignment.comparing import Pass, compare_pass
 from reprod_align.alignment.locating.counterparts import PinnedRun
-from reprod_align.alignment.locating.pinning.run import run_pinned
+from reprod_align.alignment.locating.pinning import run_pinned
 from reprod_align.alignment.runner import Runner
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 

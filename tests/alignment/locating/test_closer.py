@@ -2,7 +2,7 @@
 
 from reprod_align.alignment.locating.closer import move_closer
 from reprod_align.alignment.locating.explain import find_cause
-from reprod_align.alignment.locating.forward import find_forward_faults
+from reprod_align.alignment.locating.faults import find_forward_faults
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import PaddleNet
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.locating.differing import find_differing, outputs_agree
+from reprod_align.alignment.locating.fault import find_differing, outputs_agree
 from tests.alignment.locating.pinned import pinned
 
 import numpy as np

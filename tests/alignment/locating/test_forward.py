@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.alignment.locating.forward import find_forward_faults
+from reprod_align.alignment.locating.faults import find_forward_faults
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import PaddleNet, TorchNet
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import reprod_align
-from reprod_align.alignment.locating.held import HeldValues
+from reprod_align.alignment.locating.experiment import HeldValues
 from tests.alignment.lines.test_lines import load
 
 import numpy as np

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.alignment.locating.held import HeldValues
+from reprod_align.alignment.locating.experiment import HeldValues
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
 from tests.alignment.lines.test_lines import first_of, masked_ids, plant

@@ -2,8 +2,12 @@
 
 from typing import Any
 
-from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
-from reprod_align.alignment.locating.passing import find_code_with
+from reprod_align.alignment.locating.counterparts import (
+    CallPair,
+    Counterparts,
+    PinnedRun,
+    find_code_with,
+)
 from reprod_align.model.trace import Call, Leaf, Trace
 
 import numpy as np

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.locating.forward import find_forward_faults
+from reprod_align.alignment.locating.faults import find_forward_faults
 from reprod_align.alignment.locating.rounding import (
     is_rounding,
     is_rounding_throughout,

@@ -5,7 +5,7 @@ from typing import Any
 
 from reprod_align.alignment.audit import OptimizerDifference
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.training.explain_updates import explain_updates
+from reprod_align.alignment.training.effects import explain_updates
 from reprod_align.base.difference import Gap
 from tests.alignment.small import messages
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align.alignment.audit import OptimizerDifference
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.training.rates import compare_rates, leave_to_schedule
+from reprod_align.alignment.training.steps import compare_rates, leave_to_schedule
 from reprod_align.model.settings import OptimizerSettings
 from tests.alignment.small import messages
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from reprod_align.alignment.training.schedule_causes import explain_rates
+from reprod_align.alignment.training.schedules import explain_rates
 
 import numpy as np
 import pytest

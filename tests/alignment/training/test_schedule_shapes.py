@@ -1,6 +1,6 @@
 """The shape of a schedule and its numbers, fitted to its rates."""
 
-from reprod_align.alignment.training.schedule_shapes import agree, find_turns, fit_shape
+from reprod_align.alignment.training.schedules import agree, find_turns, fit_shape
 
 import numpy as np
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.alignment.training.optimizer_effects import Effects
+from reprod_align.alignment.training.effects import Effects
 from reprod_align.alignment.training.steps import compare_training
 from reprod_align.alignment.training.updates import UpdateComparer, all_agree, updates_of
 from tests.alignment.small import PaddleNet, TorchNet, at_work, mean_square, messages

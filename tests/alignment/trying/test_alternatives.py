@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.trying.alternatives import try_alternatives
+from reprod_align.alignment.layouts import try_alternatives
 
 import numpy as np
 import paddle

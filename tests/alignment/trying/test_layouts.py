@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.trying.alternatives import try_alternatives
-from reprod_align.alignment.trying.layouts import settle_layouts
+from reprod_align.alignment.layouts import settle_layouts, try_alternatives
 from tests.alignment.small import at_work
 
 import numpy as np

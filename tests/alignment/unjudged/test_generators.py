@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.unjudged.generators import note_generators
+from reprod_align.alignment.unjudged import note_generators
 from reprod_align.model.trace import Trace
 from tests.alignment.small import PaddleNet, TorchNet, X
 

@@ -4,7 +4,7 @@ import sys
 from inspect import getsourcelines
 
 from reprod_align import align
-from reprod_align.alignment.unjudged.idle_lines import watch_lines
+from reprod_align.alignment.unjudged import watch_lines
 from reprod_align.pair.sides import paddle_side, torch_side
 from reprod_align.report import Report
 from reprod_align.selftest import selftest

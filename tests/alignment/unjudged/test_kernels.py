@@ -1,7 +1,7 @@
 """A divergence that PyTorch's own kernels make is not the port's."""
 
 from reprod_align import align
-from reprod_align.alignment.unjudged.kernels import contradicts_itself
+from reprod_align.alignment.unjudged import contradicts_itself
 from reprod_align.pair.sides import torch_side
 from tests.alignment.small import PaddleNet, TorchNet, X
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
-from reprod_align.alignment.unjudged.state_stage import compare_state
+from reprod_align.alignment.state_stage import compare_state
 from tests.alignment.small import PaddleNet, TorchNet, X, at_work
 
 import numpy as np

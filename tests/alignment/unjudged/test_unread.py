@@ -1,7 +1,7 @@
 """Rows of a table that the given batch never reads."""
 
 from reprod_align import align
-from reprod_align.alignment.unjudged.unread import note_unread_rows
+from reprod_align.alignment.unjudged import note_unread_rows
 from tests.alignment.small import PaddleNet, TorchNet, at_work
 
 import numpy as np

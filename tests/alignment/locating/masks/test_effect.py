@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment.locating.masks.effect import may_explain
+from reprod_align.alignment.locating.masks import may_explain
 from tests.alignment.small import X
 
 import numpy as np

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from reprod_align.alignment.locating.forward import find_forward_faults
-from reprod_align.alignment.locating.masks.givers import find_makers
+from reprod_align.alignment.locating.faults import find_forward_faults
+from reprod_align.alignment.locating.masks import find_makers
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import X
 

@@ -2,8 +2,8 @@
 
 from unittest import mock
 
-from reprod_align.alignment.locating.pinning import run
-from reprod_align.alignment.locating.pinning.boundaries import find_moved
+from reprod_align.alignment.locating import pinning
+from reprod_align.alignment.locating.pinning import find_moved
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.restructured import BATCH, make_paddle, make_torch
 
@@ -27,7 +27,7 @@ def find(ours: list[str], theirs: list[str]) -> Found:
         found.update(moved)
         return moved
 
-    with mock.patch.object(run, "find_moved", note):
+    with mock.patch.object(pinning, "find_moved", note):
         with pinned(make_torch(ours, 1), make_paddle(theirs, times=1), BATCH):
             pass
     return {(path, which) for path, which, _ in found}, runs

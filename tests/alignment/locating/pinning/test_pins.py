@@ -1,6 +1,6 @@
 """The reference's numbers in place of the port's."""
 
-from reprod_align.alignment.locating.pinning.pins import EndPins, differ_in_effect
+from reprod_align.alignment.locating.pinning import EndPins, differ_in_effect
 from reprod_align.model.trace import Call, Leaf
 from reprod_align.model.watch import Pin
 from tests.alignment.locating.pinned import pinned

@@ -1,6 +1,6 @@
 """Where values and gradients differ on the reference's numbers."""
 
-from reprod_align.alignment.locating.pinning.places import find_gradients, find_values
+from reprod_align.alignment.locating.pinning import find_gradients, find_values
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import PaddleNet, TorchNet
 

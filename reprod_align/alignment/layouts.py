@@ -1,24 +1,28 @@
-"""How a weight lies in a module of the user's own: what the module computes decides.
+"""How weights lie in the port, and which pairing is meant, where names and shapes do not tell.
 
 A class derived from Linear, or one that multiplies with a bare parameter, may keep (out, in) or
 (in, out), and a square weight fits both ways. On the reference's inputs only one of them gives the
-reference's outputs, whatever is wrong elsewhere in the port.
+reference's outputs, whatever is wrong elsewhere in the port. Of several pairings the one is kept that
+makes the outputs agree.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
+from reprod_align.alignment.comparing import compare_outputs
+from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
-from reprod_align.alignment.locating.differing import find_misfit
-from reprod_align.alignment.locating.fault import ROUNDED, compare, rounding_of
-from reprod_align.alignment.locating.pinning.pins import ReferencePins
-from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.locating.fault import ROUNDED, compare, find_misfit, rounding_of
+from reprod_align.alignment.locating.pinning import ReferencePins
+from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import ancestors
-from reprod_align.match import TensorPair
+from reprod_align.base.text import shorten
+from reprod_align.match import Evidence, TensorPair, find_alternatives
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.operation import Wanted
 
@@ -236,3 +240,57 @@ def _known_classes(
         if turns is not None:
             said[_classes_of(pair, pairing)].add(turns)
     return {classes: min(words) for classes, words in said.items() if len(words) == 1}
+
+
+_TRIES = 48  # other pairings that are tried before giving up
+_NAMED = 4  # weights in one remark
+
+
+def try_alternatives(
+    runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings
+) -> Runner:
+    """Where tensors could be paired or laid out in other ways, keep the way that makes outputs agree.
+
+    A port that computes in float32 inside, or has a small fault elsewhere, still differs then, but
+    far less than with a wrong pairing.
+    """
+    found = runner.pairing.match
+    distance = _outputs_distance(runner) if found.doubts or found.layouts else 0.0
+    if distance <= RELATIVE_TOLERANCE:
+        return runner
+    runner, turned = settle_layouts(runner)
+    runner, dealt = settle_groups(runner)
+    if turned := [*turned, *dealt]:
+        named = shorten(turned, _NAMED)
+        findings.remark(f"laid out by comparing outputs, since the shapes do not tell: {named}")
+        distance = _outputs_distance(runner)
+    return _try_pairings(runner, torch, paddle, findings, distance)
+
+
+def _try_pairings(
+    runner: Runner, torch: Evidence, paddle: Evidence, findings: Findings, distance: float
+) -> Runner:
+    """Return the runner with the first other pairing that leaves far less than `distance`."""
+    if distance <= RELATIVE_TOLERANCE:
+        return runner
+    enough = (
+        max(RELATIVE_TOLERANCE, CLEARLY * distance) if np.isfinite(distance) else RELATIVE_TOLERANCE
+    )
+    for words, other in islice(find_alternatives(runner.pairing.match), _TRIES):
+        tried = replace(runner, pairing=make_pairing(other, torch, paddle))
+        tried.load_port()
+        if _outputs_distance(tried) <= enough:
+            findings.remark(f"paired by comparing outputs, since the names are ambiguous: {words}")
+            return tried
+    runner.load_port()
+    return runner
+
+
+def _outputs_distance(runner: Runner) -> float:
+    """Return how far the port's outputs in eval mode are from the reference's, relative."""
+    try:
+        port = runner.run_port(False, "ends", backward=False)
+    except ModelFailure:
+        return np.inf
+    gaps = compare_outputs(runner.pairing, runner.expected, port)
+    return max((found.exceed * RELATIVE_TOLERANCE for _, found in gaps), default=np.inf)

@@ -1,1 +1,0 @@
-"""Collects what the report shows beside the findings."""

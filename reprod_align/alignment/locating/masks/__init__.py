@@ -1,1 +1,0 @@
-"""Masks and indices: who made them, and whether they have an effect."""

@@ -1,1 +1,0 @@
-"""Runs the port on the reference's numbers, call by call, where both sides have the same boundaries."""

@@ -1,0 +1,387 @@
+"""Names the optimizer settings that make updates differ, by what each does to the steps that were taken.
+
+The gradients and rates are the same. The steps are worked out in numpy by PyTorch's rules, with
+PyTorch's settings and with one of Paddle's in its place. This is believed only where PyTorch's own
+steps come out. Paddle's rules are the same, but for where some add their epsilon (`eps_place`).
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from reprod_align.alignment.audit import OptimizerDifference, describe_differences
+from reprod_align.alignment.comparing import WHOLE_ROUNDING
+from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.runner import Runner
+from reprod_align.alignment.training.updates import UpdateGaps, updates_of
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap
+from reprod_align.model.settings import OptimizerSettings, Values
+from reprod_align.model.side import Step
+from reprod_align.model.trace import Array
+
+import numpy as np
+
+State = dict[str, Any]
+Rule = Callable[[Values, State, Any, float, int], Any]
+"""settings, state, gradient, learning rate, number of the step from 1 -> what to subtract"""
+
+NORM_GUARD: Final = 1e-6
+"""what clip_grad_norm_ adds to the norm, and Paddle's clips do not"""
+
+
+def work_out_moves(
+    kind: str, settings: Values, start: Array, gradients: Sequence[Array], rates: Sequence[float]
+) -> list[Array] | None:
+    """Return what each step adds to a parameter; None for an optimizer whose rule is not known.
+
+    start, gradients: of the parameter, all of one shape, float64.
+    """
+    rule = _RULES.get(kind)
+    if rule is None:
+        return None
+    value, state, made = np.asarray(start, np.float64), State(), []
+    for number, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), 1):
+        moved = -_decay_apart(settings, value, rate)
+        moved = moved - rule(settings, state, _add_decay(settings, value, gradient), rate, number)
+        value = value + moved
+        made.append(moved)
+    return made
+
+
+def clip_gradients(
+    clip: Values | None, gradients: Mapping[str, Array], guard: float
+) -> dict[str, Array] | None:
+    """Return one step's gradients after clipping; None for a clip that is not known.
+
+    guard: NORM_GUARD as PyTorch does it, 0 as Paddle does.
+    """
+    if clip is None:
+        return dict(gradients)
+    if clip["kind"] == "value":
+        low, high = clip["min"], clip["max"]
+        return {name: np.clip(gradient, low, high) for name, gradient in gradients.items()}
+    norms = {name: float(np.linalg.norm(gradient)) for name, gradient in gradients.items()}
+    if clip["kind"] == "global norm":
+        norms = dict.fromkeys(norms, float(np.linalg.norm(list(norms.values()))))
+    elif clip["kind"] != "the norm of each parameter":
+        return None
+    most = clip["max_norm"]
+    return {
+        name: gradient * min(1.0, most / max(norms[name] + guard, 1e-300))
+        for name, gradient in gradients.items()
+    }
+
+
+def _decay_apart(settings: Values, value: Any, rate: float) -> Any:
+    if not settings.get("decoupled"):
+        return np.zeros_like(value)
+    return rate * settings["weight_decay"] * value
+
+
+def _add_decay(settings: Values, value: Any, gradient: Any) -> Any:
+    gradient = -gradient if settings.get("maximize") else gradient
+    coupled = 0.0 if settings.get("decoupled") else settings.get("weight_decay", 0.0)
+    squared = coupled + settings.get("l2_decay", 0.0)
+    return gradient + squared * value + settings.get("l1_decay", 0.0) * np.sign(value)
+
+
+def _sgd(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+    momentum = settings["momentum"]
+    if not momentum:
+        return rate * gradient
+    kept = 1.0 if number == 1 else 1.0 - settings.get("dampening", 0.0)
+    state["v"] = momentum * state.get("v", 0.0) + kept * gradient
+    return rate * (gradient + momentum * state["v"] if settings.get("nesterov") else state["v"])
+
+
+def _adam(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+    first, second = settings["betas"]
+    _average(state, "m", first, gradient)
+    size = _average(state, "v", second, gradient**2)
+    if settings["amsgrad"]:
+        size = state["largest"] = np.maximum(state.get("largest", 0.0), size)
+    divisor = np.sqrt(size / (1 - second**number)) + settings["eps"]
+    return rate / (1 - first**number) * state["m"] / divisor
+
+
+def _adagrad(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+    state["sum"] = state.get("sum", settings["initial_accumulator_value"]) + gradient**2
+    rate = rate / (1 + (number - 1) * settings["lr_decay"])
+    return rate * gradient / (np.sqrt(state["sum"]) + settings["eps"])
+
+
+def _rmsprop(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+    size = _average(state, "v", settings["alpha"], gradient**2)
+    if settings["centered"]:
+        size = size - _average(state, "m", settings["alpha"], gradient) ** 2
+    eps = settings["eps"]
+    inside = settings["eps_place"] == "inside the root"
+    divisor = np.sqrt(size + eps) if inside else np.sqrt(np.maximum(size, 0.0)) + eps
+    state["step"] = settings["momentum"] * state.get("step", 0.0) + gradient / divisor
+    return rate * state["step"]
+
+
+def _adadelta(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+    rho, eps = settings["rho"], settings["eps"]
+    size = _average(state, "v", rho, gradient**2)
+    step = np.sqrt(state.get("steps", 0.0) + eps) / np.sqrt(size + eps) * gradient
+    _average(state, "steps", rho, step**2)
+    return rate * step
+
+
+def _adamax(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
+    (first, second), eps = settings["betas"], settings["eps"]
+    _average(state, "m", first, gradient)
+    size, faded = np.abs(gradient), second * state.get("u", 0.0)
+    on_gradient = settings["eps_place"] == "gradient"
+    state["u"] = np.maximum(faded, size + eps) if on_gradient else np.maximum(faded + eps, size)
+    return rate / (1 - first**number) * state["m"] / state["u"]
+
+
+def _average(state: State, name: str, keep: float, value: Any) -> Any:
+    """Move the running average `name` towards `value`, and return it."""
+    state[name] = keep * state.get(name, 0.0) + (1 - keep) * value
+    return state[name]
+
+
+_RULES: Final[Mapping[str, Rule]] = {
+    "SGD": _sgd,
+    "Adam": _adam,
+    "AdamW": _adam,
+    "Adagrad": _adagrad,
+    "RMSprop": _rmsprop,
+    "Adadelta": _adadelta,
+    "Adamax": _adamax,
+}
+
+
+_BELIEVED = 1e-8  # relative; a wrong rule or an unknown hook is far further off
+_PLAIN_SETTINGS = ("kind", "missing")  # what these do needs no working out
+
+Moves = list[dict[str, Array]]
+
+
+class Effects:
+    """Works out the reference's steps under other settings."""
+
+    def __init__(
+        self,
+        start: Mapping[str, Array],
+        taken: Sequence[Step],
+        settings: OptimizerSettings,
+        other: OptimizerSettings,
+    ) -> None:
+        """Find out how PyTorch's side clips gradients: its hooks don't tell, its steps do.
+
+        start: PyTorch's tensors before the first of the steps `taken`. settings: of its optimizer;
+        other: of Paddle's.
+        """
+        self._start, self._taken, self._settings, self._other = start, taken, settings, other
+        self._clip: Values | None = None
+        self._own: Moves | None = None
+        for clip in [None] if settings.clip is None else [other.clip, None]:
+            made = self._work_out(settings, clip, NORM_GUARD)
+            if made is not None and self._are_taken(made):
+                self._clip, self._own = clip, made
+                break
+
+    @property
+    def optimizer(self) -> str:
+        """The class of Paddle's optimizer."""
+        return self._other.class_name
+
+    @property
+    def clips_alike(self) -> bool:
+        """Whether PyTorch's side is seen to clip as Paddle's is set to."""
+        return self._own is not None and self._clip == self._other.clip
+
+    def as_in_paddle(self) -> Moves | None:
+        """Return the steps with PyTorch's settings and Paddle's way of clipping by a norm."""
+        return self._work_out(self._settings, self._clip, 0.0) if self.clips_alike else None
+
+    def of(self, difference: OptimizerDifference, number: int) -> tuple[float, float]:
+        """Return what the difference changes in step `number`, and at most in any; inf: not known.
+
+        Both relative to the largest update of the parameter.
+        """
+        changed = None if self._own is None else self._work_out_with(difference)
+        if changed is None or self._own is None:
+            return math.inf, math.inf
+        apart = [_largest(own, new) for own, new in zip(self._own, changed, strict=True)]
+        return apart[number], max(apart)
+
+    def _work_out_with(self, difference: OptimizerDifference) -> Moves | None:
+        if difference.setting == "clip":
+            return self._work_out(self._settings, self._other.clip, NORM_GUARD)
+        if difference.setting in _PLAIN_SETTINGS:
+            return None
+        changed = {
+            name: {**values, difference.setting: difference.paddle_value}
+            if name in difference.torch_names
+            else values
+            for name, values in self._settings.parameters.items()
+        }
+        return self._work_out(replace(self._settings, parameters=changed), self._clip, NORM_GUARD)
+
+    def _work_out(
+        self, settings: OptimizerSettings, clip: Values | None, guard: float
+    ) -> Moves | None:
+        held = [name for name in settings.parameters if name in self._start]
+        gradients = [step.gradients for step in self._taken]
+        used = [{name: step[name] for name in held if name in step} for step in gradients]
+        given = [clip_gradients(clip, step, guard) for step in used]
+        made: Moves = [{} for _ in given]
+        for name in held:
+            own = [step[name] for step in given if step is not None and name in step]
+            if len(own) < len(given):
+                continue
+            values, first = settings.parameters[name], self._taken[0].rates[0] or 1.0
+            rates = [
+                values["lr"] * rate / first for rate in (step.rates[0] for step in self._taken)
+            ]
+            moved = work_out_moves(settings.kind, values, self._start[name], own, rates)
+            for step, move in zip(made, moved or [], strict=bool(moved)):
+                step[name] = move
+        return made if all(made) else None
+
+    def _are_taken(self, made: Moves) -> bool:
+        """Tell whether these are the steps that PyTorch took."""
+        return all(
+            gap(own[name], move, _BELIEVED, _rounding(self._start[name])).ok
+            for number, step in enumerate(made)
+            for own in [updates_of(self._taken, number, self._start)]
+            for name, move in step.items()
+        )
+
+
+def _rounding(start: Array) -> float:
+    """Return the rounding of an update that is computed from the values before and after."""
+    return 16 * float(np.finfo(np.float64).eps) * float(np.abs(start).max(initial=0.0))
+
+
+def _largest(own: Mapping[str, Array], new: Mapping[str, Array]) -> float:
+    """Return the largest relative difference of any parameter's update."""
+    return max((gap(own[name], new[name]).relative for name in own), default=0.0)
+
+
+ROUNDING = 1e-6
+"""relative: what float32 constants inside Paddle's optimizer kernels do to an update"""
+
+Wrong = Mapping[str, tuple[str, Gap]]
+"""updates of one step that differ: PyTorch's name -> Paddle's name, and how far they are apart"""
+
+
+def explain_updates(
+    runner: Runner,
+    findings: Findings,
+    gaps: Sequence[UpdateGaps],
+    replayed: Sequence[Step],
+    differences: Sequence[OptimizerDifference],
+    effects: Effects,
+) -> None:
+    """Add a finding for each setting that the first differing step feels, or one without a setting.
+
+    gaps: of Paddle's steps with PyTorch's gradients and rates, `replayed`. A step that differs by no
+    more than float32 inside Paddle's kernels is passed over. Settings without an effect are remarked on.
+    """
+    idle = [d for d in differences if d.conclusive and effects.of(d, 0)[1] <= RELATIVE_TOLERANCE]
+    for number, step in enumerate(gaps):
+        wrong = {ours: (theirs, apart) for theirs, (ours, apart) in step.items() if not apart.ok}
+        if not wrong:
+            continue
+        concerned = [d for d in differences if _concerns(d, wrong)]
+        certain, possible = _sort_by_effect(concerned, effects, number)
+        if not certain and _is_float32(runner, findings, wrong, effects, replayed, number):
+            idle += [d for d in possible if d not in idle]
+            continue
+        named = certain or possible
+        for difference in named:
+            _add_setting(findings, difference, wrong, len(step))
+        if not named:
+            _add_unnamed(findings, wrong, number, len(step))
+        idle = [d for d in idle if d not in named]
+        break
+    remark_on_settings(findings, idle)
+
+
+def remark_on_settings(findings: Findings, differences: Sequence[OptimizerDifference]) -> None:
+    """Remark on settings that differ and change no step."""
+    if differences:
+        text = describe_differences(differences)
+        findings.remark(f"the optimizer: settings differ without an effect seen here: {text}")
+
+
+def _concerns(difference: OptimizerDifference, wrong: Wrong) -> bool:
+    """Tell whether the difference is one of the whole model or of a parameter that is wrong."""
+    if not difference.torch_names:
+        return True
+    theirs = {name for name, _ in wrong.values()}
+    return bool(wrong.keys() & set(difference.torch_names) or theirs & set(difference.paddle_names))
+
+
+def _sort_by_effect(
+    differences: Sequence[OptimizerDifference], effects: Effects, number: int
+) -> tuple[list[OptimizerDifference], list[OptimizerDifference]]:
+    """Return what certainly changes the steps, the largest change to step `number` first; and what may."""
+    certain, possible = [], []
+    for difference in differences:
+        effect = effects.of(difference, number)
+        if difference.conclusive or np.isfinite(effect[1]):
+            certain.append((effect, difference))
+        else:
+            possible.append(difference)
+    felt = [(effect, d) for effect, d in certain if not effect[1] <= RELATIVE_TOLERANCE]
+    felt.sort(key=lambda one: (one[1].conclusive, one[0]), reverse=True)
+    return [d for _, d in felt], possible
+
+
+def _is_float32(
+    runner: Runner,
+    findings: Findings,
+    wrong: Wrong,
+    effects: Effects,
+    replayed: Sequence[Step],
+    number: int,
+) -> bool:
+    """Tell whether the updates differ by float32 inside Paddle's kernels alone; note it if so."""
+    named = max(wrong.values(), key=lambda one: one[1].relative)
+    worst, limit = named[1].relative, limit_rounding(runner)
+    expected = effects.as_in_paddle()
+    if worst > limit and expected is not None:
+        theirs = updates_of(replayed, number, runner.port_start())
+        made = runner.pairing.convert(expected[number])
+        names = [name for name, _ in wrong.values()]
+        worst = max(gap(made[n], theirs[n]).relative if n in made else np.inf for n in names)
+        findings.remark("clip_grad_norm_ adds 1e-6 to the norm, Paddle's norm clipping does not")
+    if worst <= limit:
+        findings.note_float32(f"Paddle's {effects.optimizer} (its update of {named[0]})", worst)
+    return worst <= limit
+
+
+def limit_rounding(runner: Runner) -> float:
+    """Return how far rounding brings updates apart, relative: 1 - beta**t keeps four digits in float32."""
+    return ROUNDING if runner.dtype == "float64" else WHOLE_ROUNDING
+
+
+def _add_setting(
+    findings: Findings, difference: OptimizerDifference, wrong: Wrong, count: int
+) -> None:
+    """Add a finding for a setting; count: how many parameters are trained."""
+    ours = next((name for name in difference.torch_names if name in wrong), "")
+    if ours and len(difference.torch_names) < count:
+        theirs, worst = wrong[ours]
+    else:
+        of_paddle = difference.paddle_names if not difference.torch_names else ()
+        ours, theirs = "", next(iter(of_paddle), "")
+        worst = max((apart for _, apart in wrong.values()), key=lambda g: g.difference)
+    text, cause = f"the updates differ; {worst.words}", describe_differences([difference])
+    findings.add("optimizer", ours, theirs, text, worst, kind="optimizer-setting", cause=cause)
+
+
+def _add_unnamed(findings: Findings, wrong: Wrong, number: int, count: int) -> None:
+    """Add a finding for updates that no setting explains."""
+    name, (other, apart) = next(iter(wrong.items()))
+    name, other = (name, other) if len(wrong) < count else ("", "")
+    text = f"given the same gradients, step {number} changes it differently; {apart.words}"
+    findings.add("optimizer", name, other, text, apart, kind="update")

@@ -1,1 +1,0 @@
-"""Tries what names and shapes leave open: the numbers decide."""
