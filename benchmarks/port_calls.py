@@ -23,7 +23,7 @@ from typing import Any
 
 from reprod_align.base.quiet import quieten
 from reprod_align.explain.code import Code
-from reprod_align.porting.calls.record import Recorder, load_noted, number_nodes
+from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
 from reprod_align.porting.calls.write import write_paddle
 
 from tqdm import tqdm
@@ -139,7 +139,7 @@ def try_call(call: str, given: Sequence[Any]) -> tuple[str, str]:
     """Return what becomes of one call, and its text in PyTorch and in Paddle."""
     names = ", ".join(f"x{at}" for at in range(len(given)))
     text = f"import torch\n\n\ndef made({names}):\n    return {call}\n"
-    code, recorder, name = Code(text), Recorder(), "reprod_align_sample"
+    code, recorder, name = Code(text), CallRecorder(), "reprod_align_sample"
     number_nodes(code.tree)
     with TemporaryDirectory() as folder:
         try:

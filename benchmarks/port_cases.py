@@ -14,11 +14,11 @@ from benchmarks.port_list import CASES
 from reprod_align.base.quiet import quieten
 from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
-from reprod_align.porting.draft import make_draft
+from reprod_align.porting.attempt import is_guarded, run_guarded
 from reprod_align.porting.gathering.gather import write_whole
 from reprod_align.porting.gathering.modules import Library
-from reprod_align.porting.guard import is_guarded, run_guarded
-from reprod_align.porting.loop import Outcome
+from reprod_align.porting.loop import Attempt
+from reprod_align.porting.paconvert import make_draft
 from reprod_align.porting.port import Bench, port
 from reprod_align.porting.report import describe
 from reprod_align.porting.source import Source, open_source
@@ -62,7 +62,7 @@ def judge_alone(source: Source, inputs: Inputs) -> str:
     if draft.left:  # their lines begin with >>>>>>, for a person to change
         return f"{len(draft.left)} lines not converted"
     with TemporaryDirectory() as folder:
-        found: Outcome = Bench(source, inputs, draft, Path(folder))(Code(draft.text))
+        found: Attempt = Bench(source, inputs, draft, Path(folder))(Code(draft.text))
     return describe(found)
 
 

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from reprod_align.api.entry import DATA_NOTE, Entry
-from reprod_align.api.running import Outcome, run
+from reprod_align.api.running import EntryOutcome, run
 from reprod_align.api.show import PLAIN, describe_outcome, describe_versions, parts
 from reprod_align.api.table import TOPICS, list_entries, list_topic, title
 from reprod_align.base.atomic import whole_file
 from reprod_align.errors import ReprodError
 
-Outcomes = Mapping[str, Outcome]
+Outcomes = Mapping[str, EntryOutcome]
 
 _NOTICE = (
     "<!-- Made by `reprod-align api --write docs/api`: edit reprod_align/api/topics instead. -->"
@@ -143,7 +143,7 @@ def _code_page(topic: str, outcomes: Outcomes, chinese: bool) -> str:
     return "\n".join(lines)
 
 
-def _show_in_english(entry: Entry, outcome: Outcome) -> list[str]:
+def _show_in_english(entry: Entry, outcome: EntryOutcome) -> list[str]:
     lines = [f"## {entry.slug}", "", entry.differs, ""]
     for side, words in parts(entry).items():
         lines += [f"{words}:", "```python", entry.code(side), "```"]
@@ -155,7 +155,7 @@ def _show_in_english(entry: Entry, outcome: Outcome) -> list[str]:
     return [*lines, ""]
 
 
-def _show_in_chinese(entry: Entry, outcome: Outcome) -> list[str]:
+def _show_in_chinese(entry: Entry, outcome: EntryOutcome) -> list[str]:
     lines = [f"## {entry.slug}", "", entry.chinese, ""]
     for side, words in parts(entry).items():
         lines += [f"{_translate(words)}：", "```python", entry.code(side), "```"]

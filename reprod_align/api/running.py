@@ -25,7 +25,7 @@ _VISIBLE: Final = 1e-10  # a smaller difference between the plain call and PyTor
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EntryOutcome:
     """What running an entry gave: one of the four results, and what was measured, in words."""
 
     result: str
@@ -42,11 +42,11 @@ def versions() -> dict[str, str]:
     return {package: _version(package) for package in PACKAGES}
 
 
-def run(entry: Entry) -> Outcome:
+def run(entry: Entry) -> EntryOutcome:
     """Run both sides and the plain call; an error on either side is an outcome, never raised."""
     missing = [name for name in ("torch", "paddle") if importlib.util.find_spec(name) is None]
     if missing:
-        return Outcome(NOT_RUN, f"{' and '.join(missing)} not installed here")
+        return EntryOutcome(NOT_RUN, f"{' and '.join(missing)} not installed here")
     quieten()
     with without_warnings(), _without_log(), _float64():
         sides = [_call(entry, side) for side in ("torch_side", "paddle_side")]
@@ -54,34 +54,36 @@ def run(entry: Entry) -> Outcome:
             f"{side}: {words}" for side, (_, words) in zip(_SIDES, sides, strict=True) if words
         ]
         if errors:
-            return Outcome(OUT_OF_DATE, "; ".join(errors))
+            return EntryOutcome(OUT_OF_DATE, "; ".join(errors))
         apart = difference(sides[0][0], sides[1][0])
         if not apart <= entry.tolerance:
-            return Outcome(OUT_OF_DATE, f"the equivalent code differs by {_order(apart)}")
-        return _judge_plain(entry, sides[0][0]) if entry.has_trap else Outcome(EQUAL, "")
+            return EntryOutcome(OUT_OF_DATE, f"the equivalent code differs by {_order(apart)}")
+        return _judge_plain(entry, sides[0][0]) if entry.has_trap else EntryOutcome(EQUAL, "")
 
 
-def _judge_plain(entry: Entry, expected: Any) -> Outcome:
+def _judge_plain(entry: Entry, expected: Any) -> EntryOutcome:
     found, words = _call(entry, "plain")
     if entry.raises or words:
         return _judge_error(entry, words)
     apart = difference(expected, found)
     if not apart > max(_VISIBLE, 5 * entry.tolerance):
-        return Outcome(OUT_OF_DATE, "the plain call gives the same")
+        return EntryOutcome(OUT_OF_DATE, "the plain call gives the same")
     if not entry.as_described(expected, found):
-        return Outcome(OUT_OF_DATE, f"the plain call differs by {_order(apart)}, not as described")
-    return Outcome(DIFFERS, _amount(apart))
+        return EntryOutcome(
+            OUT_OF_DATE, f"the plain call differs by {_order(apart)}, not as described"
+        )
+    return EntryOutcome(DIFFERS, _amount(apart))
 
 
-def _judge_error(entry: Entry, words: str) -> Outcome:
+def _judge_error(entry: Entry, words: str) -> EntryOutcome:
     name, _, part = entry.raises.partition(": ")
     if not entry.raises:
-        return Outcome(OUT_OF_DATE, f"the plain call: {words}")
+        return EntryOutcome(OUT_OF_DATE, f"the plain call: {words}")
     if not words:
-        return Outcome(OUT_OF_DATE, f"the plain call does not raise {name}")
+        return EntryOutcome(OUT_OF_DATE, f"the plain call does not raise {name}")
     if not words.startswith(f"{name}:") or part not in words:
-        return Outcome(OUT_OF_DATE, f"the plain call raises something else: {words}")
-    return Outcome(DIFFERS, f"the plain call raises {name}")
+        return EntryOutcome(OUT_OF_DATE, f"the plain call raises something else: {words}")
+    return EntryOutcome(DIFFERS, f"the plain call raises {name}")
 
 
 _SIDES: Final = ("PyTorch", "Paddle")

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from reprod_align.api.entry import DATA_NOTE, Entry
-from reprod_align.api.running import NOT_RUN, Outcome, versions
+from reprod_align.api.running import NOT_RUN, EntryOutcome, versions
 
 SIDES = {"torch_side": "PyTorch", "paddle_side": "Paddle"}
 PLAIN = "the plain call, which differs"
 
 
-def as_text(entry: Entry, outcome: Outcome) -> str:
+def as_text(entry: Entry, outcome: EntryOutcome) -> str:
     """Return an entry with its code on both sides and what running it gave."""
     lines = [entry.slug, "", entry.differs, ""]
     lines += [f"PyTorch: {entry.apis[0]}", f"Paddle:  {entry.apis[1]}"]
@@ -41,7 +41,7 @@ def as_list(found: Sequence[Entry]) -> str:
     return "\n".join(f"{entry.slug:<{width}}  {entry.differs}" for entry in found)
 
 
-def as_data(entry: Entry, outcome: Outcome | None = None) -> dict[str, Any]:
+def as_data(entry: Entry, outcome: EntryOutcome | None = None) -> dict[str, Any]:
     """Return an entry for JSON; with its outcome if it was run."""
     data: dict[str, Any] = {
         "name": entry.slug,
@@ -58,7 +58,7 @@ def as_data(entry: Entry, outcome: Outcome | None = None) -> dict[str, Any]:
     return data
 
 
-def describe_outcome(outcome: Outcome) -> str:
+def describe_outcome(outcome: EntryOutcome) -> str:
     """Return an outcome in one line."""
     return outcome.result + (f": {outcome.measured}" if outcome.measured else "")
 
@@ -68,7 +68,7 @@ def describe_versions() -> str:
     return ", ".join(f"{name} {version or 'not installed'}" for name, version in versions().items())
 
 
-def exit_code(outcome: Outcome) -> int:
+def exit_code(outcome: EntryOutcome) -> int:
     """Return the exit code: 0 if the entry holds, 1 if not, 2 if it could not be run."""
     if outcome.result == NOT_RUN:
         return 2

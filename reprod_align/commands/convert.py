@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from reprod_align.base.progress import tell
-from reprod_align.commands.user_file import add_python_arguments, print_result, run_user_code
+from reprod_align.commands.arguments import add_python_arguments, print_result, run_user_code
 from reprod_align.conversion.convert import SHARD_SIZE, Order, Outcome, convert, verify
 from reprod_align.conversion.models import Pair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map

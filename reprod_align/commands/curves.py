@@ -18,7 +18,7 @@ from pathlib import Path
 from textwrap import fill
 
 from reprod_align.base.json import as_json
-from reprod_align.commands.name_map import read_name_map
+from reprod_align.commands.arguments import read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
 from reprod_align.curves.explanation import Explanation

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reprod_align.base.json import as_json
-from reprod_align.commands.name_map import read_name_map
+from reprod_align.commands.arguments import read_name_map
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
 from reprod_align.traces.diff import TraceDiff, compare_traces

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 
 from reprod_align.base.progress import tell
 from reprod_align.errors import join_lines, one_line
-from reprod_align.porting.draft import VERSION as PACONVERT
+from reprod_align.porting.paconvert import VERSION as PACONVERT
 
 SETUP = "run `make setup`"
 TIMEOUT = 300  # seconds; a first import on a cold disk can take a minute
@@ -146,7 +146,7 @@ PIPELINE_PROBES = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class Examined:
     """The result of a probe: a version and devices, or the last line of the error."""
 
     probe: Probe
@@ -156,21 +156,23 @@ class Finding:
     """a package that only some commands need is not installed"""
 
 
-def examine(probe: Probe) -> Finding:
+def examine(probe: Probe) -> Examined:
     """Run one probe in a fresh interpreter."""
     if (
         probe.optional
         and find_spec(probe.optional) is None
         and shutil.which(probe.optional) is None
     ):
-        return Finding(probe, True, "not installed", absent=True)
+        return Examined(probe, True, "not installed", absent=True)
     command = [sys.executable, "-W", "ignore", "-c", probe.code]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
     except subprocess.TimeoutExpired:
-        return Finding(probe, False, f"no answer in {TIMEOUT} s")
+        return Examined(probe, False, f"no answer in {TIMEOUT} s")
     output = (done.stdout if done.returncode == 0 else done.stderr).strip().splitlines()
-    return Finding(probe, done.returncode == 0, output[-1] if output else f"exit {done.returncode}")
+    return Examined(
+        probe, done.returncode == 0, output[-1] if output else f"exit {done.returncode}"
+    )
 
 
 def list_probes() -> tuple[Probe, ...]:
@@ -200,7 +202,7 @@ def run(options: Namespace) -> int:
     return 0 if healthy else 1
 
 
-def _lines(finding: Finding, width: int) -> list[str]:
+def _lines(finding: Examined, width: int) -> list[str]:
     name, found = finding.probe.name.ljust(width), one_line(finding.found)
     if finding.absent:
         return [f"absent  {name}  {found}: {finding.probe.remedy}"]

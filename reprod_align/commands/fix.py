@@ -17,7 +17,7 @@ from pathlib import Path
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.base.progress import tell
-from reprod_align.commands.user_file import add_file_arguments, print_result, run_user_code
+from reprod_align.commands.arguments import add_file_arguments, print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended

@@ -26,7 +26,7 @@ def run(options: Namespace) -> int:
     """Serve one client. Raises ReprodError if the package mcp is not installed."""
     if find_spec("mcp") is None:
         raise ReprodError('mcp needs the package mcp: python -m pip install "reprod-align[mcp]"')
-    from reprod_align.agents.server import serve
+    from reprod_align.agents import serve
 
     serve(options.root)
     return 0

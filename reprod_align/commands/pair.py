@@ -43,7 +43,7 @@ from typing import Any
 from reprod_align.alignment import compare_sides
 from reprod_align.base.atomic import write_text
 from reprod_align.base.progress import tell
-from reprod_align.commands.user_file import (
+from reprod_align.commands.arguments import (
     add_file_arguments,
     add_parallel_arguments,
     add_python_arguments,

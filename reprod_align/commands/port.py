@@ -20,14 +20,13 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align.base.progress import tell
-from reprod_align.commands.user_file import print_result, run_user_code
+from reprod_align.commands.arguments import print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.pair.call import call_named
 from reprod_align.pair.remote import describe_code
-from reprod_align.porting.guard import is_guarded, run_guarded
-from reprod_align.porting.port import port
-from reprod_align.porting.proxy import judge_source
-from reprod_align.porting.report import Result
+from reprod_align.porting.attempt import is_guarded, run_guarded
+from reprod_align.porting.port import judge_source, port
+from reprod_align.porting.report import PortResult
 from reprod_align.porting.source import Source, open_source
 from reprod_align.report import Report
 
@@ -62,7 +61,7 @@ def run(options: Namespace) -> int:
             source = open_source(options.source, options.torch)
             _require_defaults(options, source)
             inputs = call_named(options.inputs or f"{source.name}:inputs()")
-            result: Result | Report
+            result: PortResult | Report
             if options.proxy:
                 result = judge_source(source, inputs)
             else:

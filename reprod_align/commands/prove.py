@@ -16,9 +16,8 @@ from reprod_align.base.atomic import write_text
 from reprod_align.base.json import as_json
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.commands.user_file import add_python_arguments
-from reprod_align.contract.certificate import hold_against, read_certificate
-from reprod_align.contract.proof import Proof
+from reprod_align.commands.arguments import add_python_arguments
+from reprod_align.contract.proof import Proof, hold_against, read_certificate
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
 from reprod_align.errors import ReprodError

@@ -10,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from reprod_align.commands.user_file import (
+from reprod_align.commands.arguments import (
     add_file_arguments,
     add_parallel_arguments,
     print_result,

@@ -16,9 +16,7 @@ from typing import Any, cast
 from reprod_align.backends.recipes import Recipe, find_recipes
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.contract.fingerprint import Fingerprint
-from reprod_align.contract.guard import Guard, hide_packages
-from reprod_align.contract.lookups import Lookup, look_up
+from reprod_align.contract.guard import Fingerprint, Guard, Lookup, hide_packages, look_up
 from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection

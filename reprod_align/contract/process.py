@@ -9,15 +9,14 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from reprod_align.backends.recipes import Recipe
-from reprod_align.contract.guard import ARMED
-from reprod_align.contract.lookups import Lookup
-from reprod_align.contract.refusal import REFUSALS, Refusal
+from reprod_align.contract.guard import ARMED, Lookup
+from reprod_align.contract.proof import REFUSALS, Refusal
 from reprod_align.contract.terms import Terms
 from reprod_align.model.side import Inputs
 from reprod_align.pair.file import Framework
@@ -53,22 +52,7 @@ class ProofSide(RemoteSide):
         self.folder, self._pipe, self._guarded = Path(), -1, framework == "paddle"
         with ExitStack() as stack:
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proof_")))
-            main, files = (
-                (terms.port, terms.port_files)
-                if self._guarded
-                else (terms.reference, [*terms.reference_files])
-            )
-            root = Path(os.path.commonpath([one.parent for one in terms.reference_files]))
-            root = terms.port_folder if self._guarded else root
-            places = {
-                one: self.folder
-                / "side"
-                / (one.relative_to(root) if one.is_relative_to(root) else one.name)
-                for one in files
-            }
-            for one, place in places.items():
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(one, place, follow_symlinks=False)
+            file = self._copy_files(terms)
             (self.folder / "work").mkdir()
             self._pipe, theirs = os.pipe()
             os.set_blocking(self._pipe, False)
@@ -84,19 +68,32 @@ class ProofSide(RemoteSide):
             text = json.dumps([[one.place, one.name, one.use] for one in lookups])
             (self.folder / _LOOKUPS).write_text(text)
             try:
-                launch = Launch(
-                    (*_isolate(self._guarded), python, "-IB", "-c", START, str(_PACKAGE.parent),
-                     "reprod_align.contract.child", json.dumps(options)),
-                    clear_environment(self.folder),
-                    self.folder / "work",
-                    (theirs,),
-                    partial(limit_process, terms.megabytes * 2**20),
-                    terms.seconds,
-                )  # fmt: skip
-                super().__init__(python, places[main], framework, launch=launch)
+                launch = make_launch(
+                    python, "child", options, self.folder, "work", terms.megabytes * 2**20
+                )
+                alone = ("unshare", "-rn", "--") if self._guarded and can_unshare() else ()
+                command = (*alone, *launch.command)
+                launch = replace(launch, command=command, pipes=(theirs,), seconds=terms.seconds)
+                super().__init__(python, file, framework, launch=launch)
             finally:
                 os.close(theirs)
             self._kept = stack.pop_all()
+
+    def _copy_files(self, terms: Terms) -> Path:
+        """Copy the side's files, and return where the one that makes the model lies then."""
+        main, files, root = terms.port, list(terms.port_files), terms.port_folder
+        if not self._guarded:
+            main, files = terms.reference, list(terms.reference_files)
+            root = Path(os.path.commonpath([one.parent for one in files]))
+        target = self.folder / "side"
+        places = {
+            one: target / (one.relative_to(root) if one.is_relative_to(root) else one.name)
+            for one in files
+        }
+        for one, place in places.items():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(one, place, follow_symlinks=False)
+        return places[main]
 
     def __enter__(self) -> Self:
         """Return this side."""
@@ -156,6 +153,23 @@ class ProofSide(RemoteSide):
         self._ask("restore", str(place))
 
 
+def make_launch(
+    python: str, module: str, options: Mapping[str, Any], folder: Path, work: str, memory: int
+) -> Launch:
+    """Return how a process starts that gets no more than it needs.
+
+    module: of this package, given `options` as JSON before all other words. folder: its home; work: below
+    it, where it works. memory: bytes that it may take.
+    """
+    command = (python, "-IB", "-c", START, str(_PACKAGE.parent), f"{__package__}.{module}")
+    return Launch(
+        (*command, json.dumps(options)),
+        clear_environment(folder),
+        folder / work,
+        prepare=partial(_limit_process, memory),
+    )
+
+
 def clear_environment(folder: Path) -> dict[str, str]:
     """Return the environment of a process that works in `folder`: nothing of ours that it does not need."""
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
@@ -164,7 +178,7 @@ def clear_environment(folder: Path) -> dict[str, str]:
     return kept | places | offline
 
 
-def limit_process(memory: int) -> None:
+def _limit_process(memory: int) -> None:
     """Set limits of the new process: bytes of memory, no core files, files of at most 64 GiB."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -182,10 +196,6 @@ def can_unshare() -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
-
-
-def _isolate(guarded: bool) -> tuple[str, ...]:
-    return ("unshare", "-rn", "--") if guarded and can_unshare() else ()
 
 
 def describe_isolation() -> list[str]:

@@ -1,13 +1,79 @@
-"""What a proof found: its stages, what was refused, and with what it was made. Text, JSON, Markdown."""
+"""What a proof found: stages, refusals (each way to cheat has a name), and its certificate."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from math import isclose
+from pathlib import Path
+from typing import Any, Final
 
-from reprod_align.base.json import to_plain
+from reprod_align.base.json import read_json, to_plain
 from reprod_align.base.text import table
-from reprod_align.contract.refusal import REFUSALS, Refusal
-from reprod_align.errors import join_lines, one_line
+from reprod_align.errors import ReprodError, join_lines, one_line
+
+REFUSALS: Final = {
+    # of the contract's own side
+    "contract-changed": "the contract is not the one that was agreed on",
+    "reference-changed": "a file of the reference has another digest than the contract gives",
+    "changed-while-running": "a file of the contract, the reference or the port changed during the proof",
+    "certificate-differs": "the certificate does not hold what the proof gives",
+    # of the port's files, read and never run
+    "not-a-plain-file": "a file of the port is a link, a device or missing",
+    "shadows-a-module": "a file of the port has the name of another module",
+    "not-python": "a file of the port cannot be parsed",
+    "imports-torch": "the port imports PyTorch",
+    "imports-the-judge": "the port imports or names the library that judges it",
+    "imports-unlisted": "the port imports a package that the contract does not list",
+    "uses-ctypes": "the port reaches memory and libraries past Python",
+    "starts-processes": "the port starts a process or a thread",
+    "uses-the-network": "the port opens a connection",
+    "reads-files": "the port reads a file that is not its own",
+    "reads-proc": "the port reads what the system says of processes",
+    "writes-files": "the port writes a file",
+    "reads-the-environment": "the port reads its environment",
+    "reads-the-clock": "the port reads the clock or draws numbers of its own",
+    "runs-text": "the port runs text as code",
+    "inspects-the-judge": "the port looks at frames, modules or objects around it",
+    "ends-the-process": "the port ends or interrupts its process",
+    "patches-framework": "the port changes a framework's functions",
+    "patches-comparison": "the port changes functions that the judge computes with",
+    "overrides-the-layer": "the port overrides how a layer holds its weights or is called",
+    "swallows-exceptions": "the port catches every exception and goes on",
+    "holds-answers": "the port's source holds a large table of numbers or text",
+    # of what it does
+    "out-of-time": "the port took longer than the contract allows",
+    "no-tensor": "the port returns no tensor, or of another shape than the reference",
+    "not-finite": "the port's outputs are not finite",
+    "keeps-own-weights": "the port does not compute with the weights that it is given",
+    "cached-answers": "the port gives the same answer with other weights",
+    "ignores-its-inputs": "the port gives the same answer for other inputs",
+    "not-deterministic": "the port gives two answers to one question",
+    "loses-in-the-checkpoint": "the port does not come back from its checkpoint",
+    "trains-nothing": "the port's losses stay the same while the reference's move",
+}
+"""code -> what it means"""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One reason why a port is refused."""
+
+    code: str
+    text: str
+    """where, and what was found"""
+
+    def __post_init__(self) -> None:
+        """Require a known code."""
+        assert self.code in REFUSALS, self.code
+
+    def __str__(self) -> str:
+        """Return it as one sentence."""
+        return f"{self.code}: {self.text}"
+
+
+def keep_distinct(found: Iterable[Refusal]) -> list[Refusal]:
+    """Return refusals once each, in order."""
+    return list(dict.fromkeys(found))
+
 
 FORMAT = 1
 
@@ -156,3 +222,48 @@ def _cell(text: str) -> str:
     for letter in "|<>@`[]*_":
         plain = plain.replace(letter, f"&#{ord(letter)};")
     return plain
+
+
+_NEAR = 1e-6  # relative: losses on another processor
+
+
+def read_certificate(path: Path) -> dict[str, Any]:
+    """Return a certificate. Raises ReprodError where the file is none."""
+    made = read_json(path)
+    if (
+        not isinstance(made, dict)
+        or made.get("format") != FORMAT
+        or type(made.get("seed")) is not int
+    ):
+        raise ReprodError(f"{path}: expected a certificate of prove, with its format and seed")
+    if not 0 <= made["seed"] < 2**63:
+        raise ReprodError(f"{path}: the seed must lie between 0 and 2**63")
+    return made
+
+
+def hold_against(certificate: Mapping[str, Any], proof: Proof) -> list[Refusal]:
+    """Return where a certificate says something else than the proof made again."""
+    return [Refusal("certificate-differs", text) for text in _list_differences(certificate, proof)]
+
+
+def _list_differences(said: Mapping[str, Any], proof: Proof) -> Iterator[str]:
+    now = proof.describe()
+    for name in ("name", "contract", "reference", "port", "verdict", "known", "tokens"):
+        if said.get(name) != now[name]:
+            yield f"{name}: it says {str(said.get(name))[:80]}, the proof {str(now[name])[:80]}"
+    stages = [(one.name, one.passed) for one in proof.stages]
+    given = said.get("stages")
+    claimed = [(one.get("name"), one.get("passed")) for one in given if isinstance(one, dict)] \
+        if isinstance(given, list) else []  # fmt: skip
+    if claimed != stages:
+        yield "stages: it has others, or with other verdicts"
+    losses = said.get("losses")
+    if not isinstance(losses, list) or not _are_near(losses, list(proof.losses)):
+        yield "losses: it has others than the proof"
+
+
+def _are_near(one: list[Any], other: list[float]) -> bool:
+    return len(one) == len(other) and all(
+        isinstance(a, (int, float)) and isclose(a, b, rel_tol=_NEAR, abs_tol=1e-12)
+        for a, b in zip(one, other, strict=True)
+    )

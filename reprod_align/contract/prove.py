@@ -30,13 +30,11 @@ from reprod_align.contract.answers import (
     list_calls,
     run_once,
 )
-from reprod_align.contract.draws import draw_batch
-from reprod_align.contract.lookups import Lookup
+from reprod_align.contract.guard import Lookup
 from reprod_align.contract.process import ProofSide, describe_isolation
-from reprod_align.contract.proof import Known, Proof, Stage
-from reprod_align.contract.refusal import Refusal, keep_distinct
+from reprod_align.contract.proof import Known, Proof, Refusal, Stage, keep_distinct
 from reprod_align.contract.screen import screen_files
-from reprod_align.contract.terms import Expected, Terms
+from reprod_align.contract.terms import Expected, Terms, draw_batch
 from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
 from reprod_align.model.projection import pair_outputs

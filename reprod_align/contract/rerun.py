@@ -4,7 +4,6 @@ A file alone cannot show where its numbers come from. Each side's scripts run in
 no record in it, each script in a process of its own, where the other framework cannot be found.
 """
 
-import json
 import os
 import shlex
 import shutil
@@ -14,15 +13,14 @@ import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from typing import Final
 
 from reprod_align.base.text import count
-from reprod_align.contract.process import START, clear_environment, limit_process
+from reprod_align.contract.process import make_launch
 from reprod_align.errors import MissingInputError, ReprodError, join_lines, one_line
-from reprod_align.pair.remote import end_group
+from reprod_align.pair.remote import end_group, start_process
 from reprod_align.records.compare import compare_records
 from reprod_align.records.made import digest
 from reprod_align.records.record import load_record, unread_items
@@ -43,7 +41,6 @@ _SCRIPTS: Final = {
 """step -> what the name of its script begins with, after pt_ or pd_"""
 _LEFT_OUT: Final = (GUIDE_FOLDER, ".git", ".venv", "__pycache__", "site", "node_modules", ".*cache",
                     "*.zip")  # fmt: skip
-_PACKAGE: Final = Path(__file__).resolve().parents[1]
 _MOST_BYTES: Final = 16 * 2**30
 _MEMORY: Final = 2**36  # bytes that a script may take
 FORGED: Final = "not recomputed"
@@ -267,17 +264,10 @@ def _compare(submitted: Path, fresh: Path, step: Step, strict: bool) -> Comparis
 
 def _run_script(folder: Path, command: Command, python: str, seconds: float) -> str:
     """Run one script; return what went wrong, as the end of a sentence, "" if nothing did."""
-    code, options = folder / "code", json.dumps({"side": command.side})
-    words = [python, "-IB", "-c", START, str(_PACKAGE.parent), "reprod_align.contract.script", options,
-             str(code / command.script), *command.words]  # fmt: skip
+    launch = make_launch(python, "script", {"side": command.side}, folder, "code", _MEMORY)
+    words = (str(launch.folder / command.script), *command.words)
     with TemporaryFile() as said:
-        try:
-            process = subprocess.Popen(
-                words, cwd=code, env=clear_environment(folder), stdin=subprocess.DEVNULL,
-                stdout=said, stderr=said, preexec_fn=partial(limit_process, _MEMORY),
-            )  # fmt: skip
-        except OSError as error:
-            raise ReprodError(f"cannot start {python}: {error.strerror or error}") from error
+        process = start_process(launch, words, said)
         try:
             ended = process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -2,7 +2,7 @@
 
 What may be imported is a list; so is what may be asked of `os`, `sys` and numpy. Names that lead out of a
 module (`__globals__`, `__subclasses__`) are refused wherever they stand. What a name such as
-`paddle.utils.x.y` stands for is known where Paddle is imported: `contract.lookups` looks it up there.
+`paddle.utils.x.y` stands for is known where Paddle is imported: `contract.guard` looks it up there.
 """
 
 import ast
@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from reprod_align.contract.lookups import (
+from reprod_align.contract.guard import (
     BUILT_IN,
     COMPUTED,
     HANDED_ON,
@@ -23,7 +23,7 @@ from reprod_align.contract.lookups import (
     find_import_code,
     find_name_code,
 )
-from reprod_align.contract.refusal import Refusal
+from reprod_align.contract.proof import Refusal
 
 _ATTRIBUTES: Final = {
     "__globals__ __code__ __closure__ __subclasses__ __builtins__ __loader__ __spec__ f_back "

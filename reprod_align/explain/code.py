@@ -133,13 +133,18 @@ class Code:
 
     def splice(self, edits: Iterable[Edit]) -> str:
         """Return the text with the edits made; of two that overlap, the first given counts."""
+        return self.cut(0, len(self._bytes), edits)
+
+    def cut(self, start: int, end: int, edits: Iterable[Edit]) -> str:
+        """Return the text between two bytes with the edits in it made, as `splice` makes them."""
         made: list[Edit] = []
         for edit in edits:
             if all(edit.end <= one.start or edit.start >= one.end for one in made):
                 made.append(edit)
-        content = self._bytes
+        content = self._bytes[start:end]
         for edit in sorted(made, key=lambda edit: edit.start, reverse=True):
-            content = content[: edit.start] + edit.text.encode() + content[edit.end :]
+            before, after = content[: edit.start - start], content[edit.end - start :]
+            content = before + edit.text.encode() + after
         return content.decode()
 
 

@@ -109,7 +109,7 @@ class RemoteSide:
                 chosen = launch or Launch(
                     (python, "-m", "reprod_align.pair.child"), make_environment(folder), Path.cwd()
                 )
-                self._process = _start(words, theirs.fileno(), chosen, self._said)
+                self._process = start_process(chosen, words, self._said, theirs.fileno())
             self._timer = _Timer(self._process, chosen.seconds)
             stack.callback(self._timer.cancel)
             self._stack = stack.pop_all()
@@ -242,19 +242,22 @@ class _Timer:
             self._timer.cancel()
 
 
-def _start(
-    words: tuple[str, ...], pipe: int, launch: Launch, said: IO[bytes]
+def start_process(
+    launch: Launch, words: tuple[str, ...], said: IO[bytes], pipe: int | None = None
 ) -> "subprocess.Popen[bytes]":
-    """Start the other end. Raises ReprodError if there is no such interpreter."""
+    """Start a process whose stderr goes to `said`. Raises ReprodError if there is no such interpreter.
+
+    pipe: what it answers through; then what it prints goes to our stderr, and else to `said` too.
+    """
     try:
         return subprocess.Popen(
             [*launch.command, *words],
             env=launch.environment,
             cwd=launch.folder,
-            pass_fds=[pipe, *launch.pipes],
+            pass_fds=[*([] if pipe is None else [pipe]), *launch.pipes],
             preexec_fn=launch.prepare,
             stdin=subprocess.DEVNULL,
-            stdout=2,  # what the file prints; our stdout is the report's alone
+            stdout=said if pipe is None else 2,  # our stdout is the report's alone
             stderr=said,
         )
     except OSError as error:

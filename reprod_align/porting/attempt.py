@@ -1,23 +1,88 @@
-"""One attempt at a proof: import the draft, build the model, run it, run `align`."""
+"""One attempt at a proof: import the draft, build the model, run it, run `align`.
 
+What stands in the way is a Problem. A port runs in a process of its own (`run_guarded`), so that a draft
+which ends the process is a problem like any other.
+"""
+
+import faulthandler
+import json
+import os
+import re
+import signal
+import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from traceback import walk_tb
 from types import TracebackType
+from typing import Any, Final, Literal
 
 from reprod_align.alignment import compare_sides
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.conversion.models import Pair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.trace import Array
 from reprod_align.pair.file import PairFile, open_file
-from reprod_align.porting.pair_text import PAIR
-from reprod_align.porting.problem import Problem, Stage
-from reprod_align.porting.stir import stir_weights
-from reprod_align.report import Report
+from reprod_align.porting.source import PAIR
+from reprod_align.report import Finding, Report
+
+import numpy as np
+
+Stage = Literal["import", "build", "run", "align"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One obstacle, and where it stands."""
+
+    stage: Stage
+    text: str
+    """the error as "NameError: name 'Tensor' is not defined", or the finding's message"""
+    line: int | None = None
+    """of the draft"""
+    code: str = ""
+    """what stands in that line"""
+    finding: Finding | None = None
+    below: int | None = None
+    """how many lines follow it: an edit of this line leaves that as it is"""
+
+    def __str__(self) -> str:
+        """Return it in one line."""
+        place = f"line {self.line}: " if self.line else ""
+        return f"{self.stage}: {place}{self.text}"
+
+
+_SEED: Final = 20213
+_STATISTICS: Final = ("running_mean", "running_var")
+_SMALL, _LARGE = 0.02, 0.2
+
+
+def stir_weights(side: Side) -> None:
+    """Move a side's weights off their constants, for good.
+
+    Rows of a matrix and vectors that hold one value throughout are moved, running statistics too;
+    other buffers stay: they are masks and tables.
+    """
+    source = np.random.default_rng(_SEED)
+    tensors, values = side.describe().tensors, side.values()
+    for name, info in tensors.items():
+        if info.is_float and (info.is_parameter or info.role in _STATISTICS) and values[name].size:
+            side.load({name: _stir(values[name], source)})
+
+
+def _stir(array: Array, source: np.random.Generator) -> Array:
+    """Return an array with its constant rows moved."""
+    rows = array.reshape(len(array) if array.ndim > 1 else 1, -1).astype(np.float64)
+    constant = (rows == rows[:, :1]).all(axis=1, keepdims=True)
+    noise = source.uniform(_SMALL, _LARGE, rows.shape)
+    stirred = np.where(constant, rows * (1 + noise) + noise / 2, rows)
+    return stirred.reshape(array.shape).astype(array.dtype)
 
 
 class Obstacle(Exception):
@@ -112,3 +177,67 @@ def _walk(trace: TracebackType | None, path: Path) -> Iterator[int]:
     for frame, line in walk_tb(trace):
         if Path(frame.f_code.co_filename) == path:
             yield line
+
+
+VARIABLE: Final = "REPROD_ALIGN_PORT_GUARD"
+"""the folder in which a guarded process notes what it attempts"""
+_MOST: Final = 5  # restarts
+_FAULTS: Final = {
+    getattr(signal, name) for name in ("SIGSEGV", "SIGABRT", "SIGFPE", "SIGBUS", "SIGILL")
+    if hasattr(signal, name)
+}  # fmt: skip
+_open: list[Any] = []  # the trace's file, as long as the process lives
+
+
+def is_guarded() -> bool:
+    """Tell whether this process is one that `run_guarded` started."""
+    return VARIABLE in os.environ
+
+
+def run_guarded(words: Sequence[str]) -> int:
+    """Run a command that ports, again if a fault ends it while it attempts a draft; return its exit code."""
+    with TemporaryDirectory() as folder:
+        for _ in range(_MOST):
+            done = subprocess.run(words, env={**os.environ, VARIABLE: folder})
+            if -done.returncode not in _FAULTS or not _note_fault(Path(folder), -done.returncode):
+                break
+        return done.returncode
+
+
+def note_attempt(text: str, file: str) -> Problem | None:
+    """Note that a draft is attempted next; return its problem if that ended a process before.
+
+    file: the draft's name, for its line in the trace.
+    """
+    if not is_guarded():
+        return None
+    folder = Path(os.environ[VARIABLE])
+    digest = sha256(text.encode()).hexdigest()
+    ended = folder / f"{digest}.json"
+    if ended.is_file():
+        found = json.loads(ended.read_text(encoding="utf-8"))
+        line = found["line"]
+        code = text.splitlines()[line - 1].strip() if line else ""
+        return Problem("run", f"the process ended with {found['signal']}", line, code)
+    if paddle := sys.modules.get("paddle"):
+        paddle.disable_signal_handler()  # it would hide the Python lines
+    (folder / "attempt.json").write_text(json.dumps([digest, file]), encoding="utf-8")
+    _open[:] = [(folder / "trace.txt").open("w", encoding="utf-8")]
+    faulthandler.enable(_open[0])
+    return None
+
+
+def _note_fault(folder: Path, number: int) -> bool:
+    """Keep which draft ended the process, and its line; tell whether it was one that is not known yet."""
+    attempt, trace = folder / "attempt.json", folder / "trace.txt"
+    if not attempt.is_file():
+        return False
+    digest, file = json.loads(attempt.read_text(encoding="utf-8"))
+    text = trace.read_text(encoding="utf-8", errors="replace") if trace.is_file() else ""
+    lines = re.findall(rf'{re.escape(file)}", line (\d+)', text)
+    ended = folder / f"{digest}.json"
+    if ended.is_file():
+        return False
+    found = {"signal": signal.Signals(number).name, "line": int(lines[0]) if lines else None}
+    ended.write_text(json.dumps(found), encoding="utf-8")
+    return True

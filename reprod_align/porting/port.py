@@ -1,46 +1,73 @@
-"""Ports a file: the draft, the loop, the weights, the folder."""
+"""Ports a file: the draft, the loop, the weights, the folder; or judges the source as it is on Paddle."""
 
 import ast
+import math
+import sys
 import warnings
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from reprod_align.alignment import compare_sides
 from reprod_align.base.atomic import require_new, whole_folder
 from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.progress import tell
 from reprod_align.base.text import shorten, shorten_lines
+from reprod_align.conversion.convert import Order, convert
+from reprod_align.conversion.models import Pair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
+from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.remote import RemoteSide
 from reprod_align.pair.sides import torch_side
-from reprod_align.porting.attempt import Obstacle, attempt, open_pair
-from reprod_align.porting.calls.draft import rehearse, write_draft
-from reprod_align.porting.calls.torch_names import Scope
-from reprod_align.porting.calls.write import find_paddle
-from reprod_align.porting.draft import Draft, find_converter, make_draft
-from reprod_align.porting.gathering.executed import list_executed
+from reprod_align.porting.attempt import Obstacle, Problem, attempt, note_attempt, open_pair
+from reprod_align.porting.calls.draft import Draft, rehearse, write_draft
+from reprod_align.porting.calls.names import Scope, find_object
+from reprod_align.porting.calls.rewriting import write_names_in_full
 from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, gather
-from reprod_align.porting.guard import note_attempt
-from reprod_align.porting.loop import Course, Outcome, mend
+from reprod_align.porting.gathering.reading import list_executed
+from reprod_align.porting.loop import Attempt, Course, mend
 from reprod_align.porting.nesting import flatten_inputs
-from reprod_align.porting.pair_text import name_port, write_pair
-from reprod_align.porting.problem import Problem
+from reprod_align.porting.paconvert import Style, find_converter, make_draft, write_plainly
 from reprod_align.porting.remedies import REMEDIES
-from reprod_align.porting.report import REPORT, Result
-from reprod_align.porting.source import Source
-from reprod_align.porting.style import Style, write_plainly
-from reprod_align.porting.weights import convert_weights
-from reprod_align.report import Finding
+from reprod_align.porting.report import REPORT, PortResult
+from reprod_align.porting.source import PAIR, WEIGHTS, Source, name_port, write_pair
+from reprod_align.report import PORT_RUNS, Check, Finding, Report
+
+
+def convert_weights(pair: Pair, folder: Path, proven: bool) -> str:
+    """Write the port's weights to a folder; return what was done, or why not, in a sentence.
+
+    proven: whether the outputs must agree for the file to be written.
+    """
+    model = pair.torch.model  # type: ignore[attr-defined]  # a LocalSide
+    state = model.state_dict()
+    if not state:
+        return "the model has no weights"
+    with TemporaryDirectory(dir=folder) as passing:
+        source = Path(passing, "weights.pth")
+        import_module("torch").save(state, source)
+        try:
+            done = convert(Order(source, folder / WEIGHTS, check=proven), pair)
+        except ReprodError as error:
+            return f"the weights were not converted: {error}"
+    if done.written is None:
+        faults = done.faults or [done.agreement.summary() if done.agreement else "not written"]
+        return f"the weights were not converted: {'; '.join(faults[:4])}"
+    agreed = f"; {done.agreement.summary()}" if done.agreement else ""
+    return f"{WEIGHTS}: {done.amount}{agreed}"
+
 
 FLOAT32 = "agrees to float32"
 _SHOWN = 20  # lines left to a person
 _MOST_NEEDED = 5  # functions that the port calls and PyTorch's model does not
 
 
-def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> Result:
+def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> PortResult:
     """Port a PyTorch file to Paddle and write the result folder; return what was done.
 
     inputs: arrays by name or by position, also nested in dicts, lists and dataclasses. Raises ReprodError
@@ -64,7 +91,7 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
             needed += found
         if style == "paddle" and draft.author == Draft.author:
             write_plainly(course, bench, bench.file)
-        result = Result(source.path.name, source.call, bench.file, draft, course)
+        result = PortResult(source.path.name, source.call, bench.file, draft, course)
     result.left = _list_left(course.outcome, course.code)
     result.remarks = [*describe_gathered(gathered), *_describe_calls(draft)]
     with whole_folder(target) as made:
@@ -97,7 +124,8 @@ def _make_course(
     try:
         tell("PaConvert's draft")
         find_converter()
-        draft = make_draft(f"{name_port(source)}.py", gathered.text, source.name.partition(".")[0])
+        text = write_names_in_full(gathered.text)
+        draft = make_draft(f"{name_port(source)}.py", text, source.name.partition(".")[0])
         found.append(_mend(source, inputs, gathered, draft, folder / "paconvert"))
     except ReprodError:
         if not found:
@@ -119,11 +147,11 @@ def _mend(
         code = Code(draft.text)
     except SyntaxError as error:
         line = draft.text.splitlines()[(error.lineno or 1) - 1].strip()
-        outcome = Outcome(
+        outcome = Attempt(
             None, [Problem("import", f"SyntaxError: {error.msg}", error.lineno, line)]
         )
         return Course(Unparsed(draft.text), outcome, outcome), draft, bench
-    return mend(code, Code(gathered.text), bench, REMEDIES, bench.file), draft, bench
+    return mend(code, bench, REMEDIES, bench.file), draft, bench
 
 
 class Unparsed(Code):
@@ -179,11 +207,11 @@ class Bench:
         """The name of the port's file."""
         return f"{self.module}.py"
 
-    def __call__(self, code: Code) -> Outcome:
+    def __call__(self, code: Code) -> Attempt:
         """Return what comes of a draft."""
         known = note_attempt(code.text, self.file)
         if known is not None:
-            return Outcome(None, [known])
+            return Attempt(None, [known])
         self._attempts += 1
         folder = self.folder / f"attempt{self._attempts}"
         folder.mkdir()
@@ -191,9 +219,9 @@ class Bench:
         try:
             report = attempt(folder, self.module)
         except Obstacle as found:
-            return Outcome(None, [found.problem])
+            return Attempt(None, [found.problem])
         path = folder / self.file
-        return Outcome(report, [_find_problem(finding, path) for finding in report.findings])
+        return Attempt(report, [_find_problem(finding, path) for finding in report.findings])
 
     def fill(self, folder: Path, code: Code) -> None:
         """Write the port and its pair file to an empty folder."""
@@ -210,7 +238,7 @@ def _find_problem(finding: Finding, path: Path) -> Problem:
     return Problem("align", str(finding), int(line) if own else None, finding.paddle_code, finding)
 
 
-def _list_left(outcome: Outcome, code: Code) -> list[str]:
+def _list_left(outcome: Attempt, code: Code) -> list[str]:
     """Return what is left for a person: problems, and calls of PyTorch that nothing ran."""
     left = [_describe(problem) for problem in outcome.problems]
     named: dict[int, str] = {}
@@ -231,10 +259,10 @@ def list_missing(code: Code) -> list[str]:
             name = scope.name(node, "paddle")
             if (
                 name
-                and find_paddle(name) is None
+                and find_object(name) is None
                 and name.partition(".")[2].partition(".")[0] != "Tensor"
             ):
-                if find_paddle(name.rpartition(".")[0]) is not None:
+                if find_object(name.rpartition(".")[0]) is not None:
                     missing[node.lineno, name] = f"line {node.lineno}: {name} does not exist"
     return [missing[key] for key in sorted(missing)]
 
@@ -253,3 +281,52 @@ def describe_gathered(gathered: Gathered) -> list[str]:
 def _describe(problem: Problem) -> str:
     code = f" `{problem.code}`" if problem.code else ""
     return f"{problem}{code}"
+
+
+_MODEL = '''
+
+def paddle_model():
+    """Return the same source's model, its torch being Paddle."""
+    import paddle
+
+    paddle.enable_compat()
+    from reprod_align.pair.call import call_named
+
+    try:
+        return call_named(TORCH)
+    except Exception as error:
+        from reprod_align.pair.blame import locate_error
+
+        raise locate_error(error, SOURCE) from error
+'''
+
+
+def judge_source(source: Source, inputs: Inputs) -> Report:
+    """Compare the model of the source on PyTorch with that of the same source on Paddle.
+
+    Paddle's is made and run in a process of its own. If it cannot be made, the report has that finding.
+    """
+    check_inputs(inputs)
+    with TemporaryDirectory() as folder:
+        write_pair(source, inputs, Path(folder))
+        path = Path(folder, PAIR)
+        path.write_text(
+            path.read_text(encoding="utf-8") + f"SOURCE = Path({str(source.path)!r})\n" + _MODEL,
+            encoding="utf-8",
+        )
+        with RemoteSide(sys.executable, path, "paddle") as port, open_file(path, PairFile) as file:
+            tell("the source on Paddle")
+            try:
+                port.hello  # noqa: B018  (the model is made before this is answered)
+            except ReprodError as error:
+                return _refuse(
+                    str(error).partition(f"{PAIR}, line ")[2].partition(": ")[2] or str(error)
+                )
+            return compare_sides(file.side("torch"), port, file.inputs())
+
+
+def _refuse(text: str) -> Report:
+    """Return the report on a source whose model cannot be made on Paddle."""
+    what = f"the model cannot be made on Paddle: {text}"
+    finding = Finding("forward", "", "", what, math.inf, 0.0, kind="port-raises")
+    return Report("diverges", [finding], checks=[Check("forward", PORT_RUNS, math.inf, False)])

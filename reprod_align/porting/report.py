@@ -7,14 +7,14 @@ from typing import Any
 from reprod_align.base.json import as_json
 from reprod_align.base.text import count
 from reprod_align.errors import join_lines
-from reprod_align.porting.draft import Draft
-from reprod_align.porting.loop import Course, Outcome, Step
+from reprod_align.porting.calls.draft import Draft
+from reprod_align.porting.loop import Attempt, Course, DraftEdit
 
 REPORT = "report.md"
 
 
 @dataclass
-class Result:
+class PortResult:
     """The port of one file."""
 
     source: str
@@ -101,7 +101,7 @@ class Result:
         return f"{count(draft.calls, 'call')} of PyTorch: {', '.join(parts)}"
 
 
-def describe(outcome: Outcome) -> str:
+def describe(outcome: Attempt) -> str:
     """Return what an attempt ended in, in a few words."""
     if outcome.report is not None:
         return outcome.report.verdict
@@ -113,7 +113,7 @@ def _write_list(title: str, texts: Sequence[str]) -> list[str]:
     return ["", f"## {title}", "", *(f"- {text}" for text in texts)] if texts else []
 
 
-def _write_step(number: int, step: Step) -> list[str]:
+def _write_step(number: int, step: DraftEdit) -> list[str]:
     known = f" (`reprod-align api {step.entry}`)" if step.entry else ""
     lines = ["", f"### {number}. {step.reason}{known}", "", f"Found: {step.problem}", ""]
     return [*lines, "```diff", step.diff.rstrip("\n"), "```"]

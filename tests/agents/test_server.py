@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from reprod_align.agents.calls import Root, make_words
+from reprod_align.agents import Root, make_words
 from reprod_align.errors import ReprodError
 from tests.contract.made import PORT, write_contract
 from tests.warm import CHILDREN, warm_executable
@@ -41,7 +41,7 @@ def test_the_tools(tmp_path: Path) -> None:
 
 
 async def call_tools(folder: Path) -> None:
-    from reprod_align.agents.server import make_server
+    from reprod_align.agents import make_server
 
     import mcp
 

@@ -13,7 +13,15 @@ from reprod_align.alignment.audit import compare_settings, describe_differences
 from reprod_align.api import running
 from reprod_align.api.entry import Entry, numbers, paddle, torch
 from reprod_align.api.pages import make_pages
-from reprod_align.api.running import DIFFERS, EQUAL, NOT_RUN, OUT_OF_DATE, Outcome, difference, run
+from reprod_align.api.running import (
+    DIFFERS,
+    EQUAL,
+    NOT_RUN,
+    OUT_OF_DATE,
+    EntryOutcome,
+    difference,
+    run,
+)
 from reprod_align.api.table import (
     TOPICS,
     conventions,
@@ -175,7 +183,7 @@ CHECKLISTS = {
 
 
 @cache
-def outcome(slug: str) -> Outcome:
+def outcome(slug: str) -> EntryOutcome:
     return run(find_entry(slug))
 
 
@@ -278,7 +286,7 @@ class Raising(Planted):
         return paddle.nn.Hardswish(inplace=True)
 
 
-def broken(kind: type[Entry], **functions: Any) -> Outcome:
+def broken(kind: type[Entry], **functions: Any) -> EntryOutcome:
     return run(type("Broken", (kind,), functions)())
 
 
@@ -310,8 +318,8 @@ def test_a_changed_entry_is_out_of_date(
 
 
 def test_pages_are_not_made_of_an_entry_that_does_not_hold() -> None:
-    outcomes = {slug: Outcome(EQUAL, "") for slug in SLUGS}
-    outcomes["einsum"] = Outcome(OUT_OF_DATE, "by 1e-3")
+    outcomes = {slug: EntryOutcome(EQUAL, "") for slug in SLUGS}
+    outcomes["einsum"] = EntryOutcome(OUT_OF_DATE, "by 1e-3")
     with pytest.raises(ReprodError, match="einsum: the description is out of date: by 1e-3"):
         make_pages(outcomes)
 
@@ -431,10 +439,12 @@ def test_a_missing_framework_is_said(
 def test_the_pages_are_written_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("reprod_align.api.pages.run", lambda entry: Outcome(OUT_OF_DATE, "planted"))
+    monkeypatch.setattr(
+        "reprod_align.api.pages.run", lambda entry: EntryOutcome(OUT_OF_DATE, "planted")
+    )
     assert main(["api", "--write", str(tmp_path / "pages")]) == 2
     assert "do not hold" in capsys.readouterr().err and not (tmp_path / "pages").exists()
-    monkeypatch.setattr("reprod_align.api.pages.run", lambda entry: Outcome(EQUAL, ""))
+    monkeypatch.setattr("reprod_align.api.pages.run", lambda entry: EntryOutcome(EQUAL, ""))
     assert main(["api", "--write", str(tmp_path / "pages")]) == 0
     assert len(list((tmp_path / "pages").iterdir())) == 2 * (len(TOPICS) + 1)
 

@@ -19,8 +19,8 @@ HOMES = [f"reprod_align/backends/{one}/private.py" for one in ("torch", "paddle"
 EXEMPT = {
     "reprod_align/selftest/": "plants faults as a user's program would make them",
     "reprod_align/api/topics/": "shows what a user writes",
+    "reprod_align/porting/calls/trial.py": "names in the text of a port",
     "reprod_align/porting/calls/layers.py": "names in the text of a port",
-    "reprod_align/porting/calls/settings.py": "names in the text of a port",
     "reprod_align/porting/calls/write.py": "names in the text of a port, and its own notes on its nodes",
 }
 ON_NODES = {"_site", "_given"}  # what `port` notes on the nodes of a tree

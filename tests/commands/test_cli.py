@@ -8,17 +8,16 @@ from pathlib import Path
 import reprod_align
 from reprod_align import ReprodError, save_record
 from reprod_align.commands import COMMANDS, main
+from reprod_align.commands.arguments import read_name_map, run_user_code
 from reprod_align.commands.doctor import (
     PIPELINE_PROBES,
     PROBES,
     SETUP,
-    Finding,
+    Examined,
     Probe,
     examine,
     list_probes,
 )
-from reprod_align.commands.name_map import read_name_map
-from reprod_align.commands.user_file import run_user_code
 from tests.conftest import run_python
 from tests.warm import warm_executable
 
@@ -118,9 +117,9 @@ def test_the_doctor_speaks_while_it_works(monkeypatch: pytest.MonkeyPatch) -> No
     probes = (Probe("first", "print(1)"), Probe("second", "print(2)"))
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: probes)
 
-    def look(probe: Probe) -> Finding:
+    def look(probe: Probe) -> Examined:
         said.append(f"examined {probe.name}")
-        return Finding(probe, True, "x")
+        return Examined(probe, True, "x")
 
     monkeypatch.setattr("reprod_align.commands.doctor.examine", look)
     monkeypatch.setattr("builtins.print", lambda text, **_: said.append(text.split()[1]))

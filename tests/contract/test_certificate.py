@@ -7,7 +7,7 @@ from typing import Any
 
 from reprod_align.base.json import as_json
 from reprod_align.commands import prove as command
-from reprod_align.contract.certificate import hold_against, read_certificate
+from reprod_align.contract.proof import hold_against, read_certificate
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
 from reprod_align.errors import ReprodError

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.contract.lookups import look_up
+from reprod_align.contract.guard import look_up
 from reprod_align.contract.screen import screen_files
 from tests.contract.cheats import HONEST
 

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from reprod_align.contract import prove as proving
-from reprod_align.contract.refusal import REFUSALS
+from reprod_align.contract.proof import REFUSALS
 from tests.contract.cheats import CHEATS, HONEST, Cheat
 from tests.contract.held_back import HELD_BACK
 from tests.contract.made import prove_here, write_contract

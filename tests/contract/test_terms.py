@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.contract.draws import draw_batch
-from reprod_align.contract.terms import ContractError, read_terms
+from reprod_align.contract.terms import ContractError, draw_batch, read_terms
 from reprod_align.errors import MissingInputError
 from tests.contract.made import PORT, write_contract
 

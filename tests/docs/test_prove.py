@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 from reprod_align.commands import parse
-from reprod_align.contract.refusal import REFUSALS
+from reprod_align.contract.proof import REFUSALS
 from reprod_align.contract.terms import read_terms
 from reprod_align.records.made import digest
 from tests.conftest import REPOSITORY

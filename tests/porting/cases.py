@@ -1,6 +1,6 @@
 """For each remedy a source, the draft that PaConvert makes of it, and inputs."""
 
-from reprod_align.porting.remedies import arguments, layers, names, tensors
+from reprod_align.porting import remedies
 from tests.porting.drafts import NUMBERS
 
 import numpy as np
@@ -28,46 +28,27 @@ def _layered(
 
 FORWARD = "    def forward(self, x):\n        return {}\n"
 CASES = {
-    names.LostTorchName: _alike(
-        "    def forward(self, x: Tensor | None) -> Tensor:\n        return x * 2\n"
-    ),
-    names.LoadingHook: _layered("self.register_load_state_dict_pre_hook(print)", "x.tanh()"),
-    names.UsageRecord: _layered("torch._C._log_api_usage_once('Net')", "x.tanh()"),
-    names.TracedAssertion: _alike(
-        "    def forward(self, x):\n"
-        "        torch._assert(\n            len(x) > 0,\n            f'{len(x)} rows')\n"
-        "        return x * 2\n"
-    ),
-    names.TorchScriptDecorator: _alike(
-        "    @torch.jit.unused\n    def more(self):\n        pass\n\n" + FORWARD.format("x.tanh()"),
-    ),
-    names.OtherCase: _layered("self.pool = nn.MaxPool1d(2)", "self.pool(x.unsqueeze(0))"),
-    names.ShadowedName: _alike(
-        FORWARD.format("self.double(x)")
-        + "\n    def double(self, tensor):\n        return tensor + torch.finfo(tensor.dtype).bits\n",
-        FORWARD.format("self.double(x)")
-        + "\n    def double(self, tensor):\n        return tensor + paddle.finfo(paddle.tensor.dtype).bits\n",
-    ),
-    names.MissingSubmodule: (
+    remedies.OtherCase: _layered("self.pool = nn.MaxPool1d(2)", "self.pool(x.unsqueeze(0))"),
+    remedies.MissingSubmodule: (
         NET + FORWARD.format("x * len('wsgiref.headers')"),
         DRAFT.replace("paddle\n", "paddle\nimport wsgiref\n", 1)
         + FORWARD.format("x * len(wsgiref.headers.__name__)"),
         NUMBERS,
     ),
-    names.PrivateSetting: _layered(
+    remedies.PrivateSetting: _layered(
         "self.c = nn.Conv1d(4, 4, 3, stride=2)",
         "self.c(x.unsqueeze(0)) * self.c.stride[0]",
         "self.c = paddle.nn.Conv1D(4, 4, 3, stride=2)",
     ),
-    arguments.InplaceArgument: _layered("self.act = nn.ReLU(inplace=True)", "self.act(x * 2)"),
-    tensors.IndexTransposed: _alike(
+    remedies.InplaceArgument: _layered("self.act = nn.ReLU(inplace=True)", "self.act(x * 2)"),
+    remedies.IndexTransposed: _alike(
         FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, torch.tensor([3, 0, 0, 2])]"),
         FORWARD.format("x.unsqueeze(0).permute(0, 2, 1)[:, paddle.to_tensor([3, 0, 0, 2])]"),
     ),
-    tensors.ScalarOperand: _alike(FORWARD.format("x.div(0.5)")),
-    layers.PadRowFunction: _layered("self.weight = nn.Parameter(torch.ones(5, 3))",
+    remedies.ScalarOperand: _alike(FORWARD.format("x.div(0.5)")),
+    remedies.PadRowFunction: _layered("self.weight = nn.Parameter(torch.ones(5, 3))",
         "nn.functional.embedding(x, self.weight, padding_idx=0)", inputs=IDS),
-    layers.PadRowLayer: _layered(
+    remedies.PadRowLayer: _layered(
         "self.table = nn.Embedding(5, 3, padding_idx=0)", "self.table(x)", inputs=IDS
     ),
 }  # fmt: skip

@@ -6,8 +6,8 @@ from pathlib import Path
 from textwrap import dedent
 
 from reprod_align.explain.code import Code
-from reprod_align.porting.draft import read_draft
 from reprod_align.porting.loop import Course, mend
+from reprod_align.porting.paconvert import read_draft
 from reprod_align.porting.port import Bench
 from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.source import open_source
@@ -33,7 +33,7 @@ def make_bench(folder: Path, source: str, draft: str, inputs: object = NUMBERS) 
 def mended(folder: Path, source: str, draft: str, inputs: object = NUMBERS) -> Course:
     """Return the way from a draft to its port."""
     bench = make_bench(folder, source, draft, inputs)
-    return mend(Code(bench.draft.text), Code(dedent(source)), bench, REMEDIES, bench.file)
+    return mend(Code(bench.draft.text), bench, REMEDIES, bench.file)
 
 
 def names_of(course: Course) -> list[str]:

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reprod_align.explain.code import Code, dotted
-from reprod_align.porting.calls import adapters, draft, record, rows, torch_names, values, write
+from reprod_align.porting.calls import (
+    adapters,
+    candidates,
+    draft,
+    names,
+    record,
+    rows,
+    slots,
+    values,
+)
 from reprod_align.porting.port import list_missing
 from reprod_align.porting.source import Source, open_source
 
@@ -64,10 +73,12 @@ def test_each_call_is_written_as_what_gives_the_recorded_result(source: Source) 
 def test_a_candidate_that_gives_another_result_is_refused(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = rows.Row("torch.cat", ("tensors", "dim"), {}, "paddle.concat(tensors[::-1], axis=dim)")
+    wrong = rows.ApiRow(
+        "torch.cat", ("tensors", "dim"), {}, "paddle.concat(tensors[::-1], axis=dim)"
+    )
     table = dict(rows.read_rows())
     monkeypatch.setattr(
-        write, "read_rows", lambda: {**table, "torch.cat": (wrong, *table["torch.cat"])}
+        candidates, "read_rows", lambda: {**table, "torch.cat": (wrong, *table["torch.cat"])}
     )
     made = draft.write_draft(source, INPUTS, TEXT)
     assert "[::-1]" not in made.text and "paddle.concat(" in made.text
@@ -107,15 +118,15 @@ def test_the_error_of_the_recording_is_kept(source: Source) -> None:
     ],
 )
 def test_a_row_is_filled_with_the_arguments(name: str, given: dict[str, str], text: str) -> None:
-    made = rows.fill(rows.read_rows()[name][0], given)
+    made = slots.fill(rows.read_rows()[name][0], given)
     assert made is not None and text in made
 
 
 def test_every_layer_of_the_table_is_in_paddle() -> None:
-    for name in rows.layer_names():
-        assert torch_names.find_torch(name) is not None, name
+    for name in {row.name for row in rows._parse(rows._LAYERS)}:
+        assert names.find_object(name) is not None, name
         target = rows.read_rows()[name][0].target.partition("(")[0]
-        assert write.find_paddle(target) is not None, target
+        assert names.find_object(target) is not None, target
 
 
 def test_every_name_in_the_table_is_in_paddle() -> None:
@@ -124,7 +135,7 @@ def test_every_name_in_the_table_is_in_paddle() -> None:
             for node in ast.walk(ast.parse(row.target)):
                 words = dotted(node) if isinstance(node, ast.Attribute) else ""
                 if words.startswith("paddle."):
-                    assert write.find_paddle(words) is not None, (name, words)
+                    assert names.find_object(words) is not None, (name, words)
 
 
 def test_a_function_s_row_is_its_method_s_and_has_every_name_of_the_function() -> None:
@@ -154,9 +165,9 @@ def test_a_layer_is_proven_by_what_it_gave(source: Source, monkeypatch: pytest.M
     (row, *others) = rows.read_rows()["torch.nn.BatchNorm1d"]
     for wrong in ("epsilon=eps, momentum=momentum", "epsilon=2 * eps, momentum=1 - momentum"):
         text = row.target.replace("epsilon=eps, momentum=1 - momentum", wrong)
-        first = rows.Row(row.name, row.arguments, row.defaults, text)
+        first = rows.ApiRow(row.name, row.arguments, row.defaults, text)
         table = {**rows.read_rows(), row.name: (first, row, *others)}
-        monkeypatch.setattr(write, "read_rows", lambda table=table: table)
+        monkeypatch.setattr(candidates, "read_rows", lambda table=table: table)
         made = draft.write_draft(source, INPUTS, LAYER)
         assert "paddle.nn.BatchNorm1D(4, epsilon=0.01, momentum=0.7)" in made.text
 
@@ -182,7 +193,7 @@ def test_a_name_that_a_function_binds_is_its_own() -> None:
     tree = ast.parse(
         "from torch import relu\ndef f(relu):\n    return relu\ndef g():\n    return relu\n"
     )
-    scope = torch_names.Scope(tree)
+    scope = names.Scope(tree)
     read = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
     assert sorted(scope.name(node) for node in read) == ["", "torch.relu"]
 

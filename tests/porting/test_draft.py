@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.porting import draft
-from reprod_align.porting.draft import VERSION, find_converter, make_draft, read_draft
+from reprod_align.porting import paconvert
+from reprod_align.porting.calls.rewriting import write_names_in_full
+from reprod_align.porting.paconvert import VERSION, find_converter, make_draft, read_draft
 from tests.porting.paconvert import needs_paconvert
 
 import pytest
@@ -37,7 +38,7 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     """Put a stand-in in place of PaConvert."""
     script = tmp_path / "converter.py"
     script.write_text(text)
-    monkeypatch.setattr(draft, "find_converter", lambda: [sys.executable, str(script)])
+    monkeypatch.setattr(paconvert, "find_converter", lambda: [sys.executable, str(script)])
 
 
 def test_what_paconvert_writes_beside_the_draft_is_kept(
@@ -61,15 +62,36 @@ def test_its_failures_are_one_line(
     text: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(tmp_path, monkeypatch, text)
-    monkeypatch.setattr(draft, "_PATIENCE", 0.5 if "sleep" in text else 60)
+    monkeypatch.setattr(paconvert, "_PATIENCE", 0.5 if "sleep" in text else 60)
     with pytest.raises(ReprodError, match=message):
         make_draft("a.py", "")
 
 
 def test_a_converter_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draft, "find_converter", lambda: ["/nowhere/paconvert"])
+    monkeypatch.setattr(paconvert, "find_converter", lambda: ["/nowhere/paconvert"])
     with pytest.raises(ReprodError, match="cannot start /nowhere/paconvert"):
         make_draft("a.py", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("def f(x: Tensor | None): return nn.ReLU()(x)",
+         "def f(x: torch.Tensor | None): return torch.nn.ReLU()(x)"),
+        ("def f(tensor): return tensor.dtype, tensor(1)", None),
+        ("def f(self):\n    self.register_load_state_dict_pre_hook(print)\n    return 1",
+         "def f(self):\n    return 1"),
+        ("def f(x):\n    torch._C._log_api_usage_once('f')", "def f(x):\n    pass"),
+        ("def f(x):\n    torch._assert(\n        len(x) > 0,\n        f'{len(x)} rows')",
+         "def f(x):\n    assert len(x) > 0, f'{len(x)} rows'"),
+        ("@torch.jit.unused\n@torch.no_grad()\ndef f(x): return torch.jit.script(x)",
+         "@torch.no_grad()\ndef f(x): return x"),
+        ("y = exp(x)", "y = torch.exp(x)"),
+    ],
+)  # fmt: skip
+def test_what_a_converter_reads(text: str, written: str | None) -> None:
+    head = "import torch\nfrom torch import Tensor, exp, nn, tensor\n"
+    assert write_names_in_full(f"{head}{text}\n") == f"{head}{written or text}\n"
 
 
 @needs_paconvert

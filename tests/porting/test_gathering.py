@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls import draft
-from reprod_align.porting.gathering import executed, gather, modules, reading
+from reprod_align.porting.gathering import gather, modules, reading
 from reprod_align.porting.source import Source, open_source
 
 import pytest
@@ -95,7 +95,7 @@ def gathered(source: Source) -> gather.Gathered:
     def run() -> None:
         source.module.Net()(torch.ones(1, 4))
 
-    return gather.gather(source, executed.list_executed(run))
+    return gather.gather(source, reading.list_executed(run))
 
 
 def test_the_file_stands_by_itself(source: Source) -> None:
@@ -120,7 +120,7 @@ def choose_layer(partially: bool) -> object:
 
 @pytest.mark.parametrize("partially", [True, False])
 def test_a_function_that_returns_a_part_of_a_layer_s_call_handles_layers(partially: bool) -> None:
-    found = executed.list_executed(lambda: choose_layer(partially))
+    found = reading.list_executed(lambda: choose_layer(partially))
     line = choose_layer.__code__.co_firstlineno
     assert found.handles(os.path.realpath(__file__), line, line) is partially
 
@@ -205,7 +205,7 @@ def test_what_runs_on_import_comes_along_and_registers_stay_behind(
         source.module.Net()(torch.ones(1, 4))
 
     made = gather.gather(
-        source, executed.list_executed(run), lambda text: draft.rehearse(source, inputs, text)
+        source, reading.list_executed(run), lambda text: draft.rehearse(source, inputs, text)
     )
     assert draft.rehearse(source, inputs, made.text) == ""
     assert "@register" not in made.text and "@twice" in made.text
@@ -221,7 +221,7 @@ def test_a_file_that_needs_no_neighbour_is_taken_whole(tmp_path: Path) -> None:
         "import torch\nfrom .sizes import ONE, TWO as two\n\nclass Net:\n    pass  # kept\n"
     )
     sys.path.insert(0, str(tmp_path))
-    made = gather.gather(open_source(path, "mine_whole.net:Net()"), executed.Executed())
+    made = gather.gather(open_source(path, "mine_whole.net:Net()"), reading.Executed())
     sys.path.remove(str(tmp_path))
     imports = "from mine_whole.sizes import ONE\nfrom mine_whole.sizes import TWO as two\n"
     assert made.text == f"import torch\n{imports}\nclass Net:\n    pass  # kept\n"

@@ -3,7 +3,7 @@
 import ast
 from pathlib import Path
 
-from reprod_align.porting.calls import gradients, record, trial
+from reprod_align.porting.calls import record, trial, values
 from reprod_align.porting.port import port
 from reprod_align.porting.source import open_source
 from tests.porting.drafts import NUMBERS
@@ -33,7 +33,7 @@ def test_a_candidate_with_another_gradient_is_not_proven(
     text: str, graded: bool, same: bool
 ) -> None:
     x = torch.linspace(-1, 1, 5, dtype=torch.float64).requires_grad_(True)
-    fact = record.Fact({"torch.tanh"}, [record.Call((x,), {}, torch.tanh(x).detach())])
+    fact = record.Fact({"torch.tanh"}, [values.RecordedCall((x,), {}, torch.tanh(x).detach())])
     found = trial.prove(call_in("f(x)"), text, "torch.tanh", fact, {}, graded=graded)
     assert found is same
 
@@ -42,7 +42,7 @@ def test_what_a_call_changes_hands_its_gradient_on() -> None:
     x, value = torch.zeros(2, 3).double(), torch.ones(3).double().requires_grad_(True)
     after = x.clone()
     after[1] = value.detach()
-    fact = record.Fact(calls=[record.Call((1, value), {}, None, x, after)])
+    fact = record.Fact(calls=[values.RecordedCall((1, value), {}, None, x, after)])
     assert trial.stores(fact, "self.__setitem__(index, value)", {})
     assert not trial.stores(fact, "self.__setitem__(index, value.detach())", {})
     assert not trial.stores(fact, "self.__setitem__(0, value)", {})
@@ -50,7 +50,7 @@ def test_what_a_call_changes_hands_its_gradient_on() -> None:
 
 def test_memory_that_is_not_written_is_no_zero_by_chance() -> None:
     one = paddle.zeros([64, 8], "float64")
-    gradients._litter([one])
+    values._litter([one])
     made = [paddle.empty([64, 8], "float64") for _ in range(50)]
     assert any(np.isnan(one.numpy()).any() for one in made)
 

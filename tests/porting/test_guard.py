@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from reprod_align.explain.code import Code
-from reprod_align.porting import guard
+from reprod_align.porting import attempt
 from reprod_align.porting.loop import mend
 from reprod_align.porting.remedies import REMEDIES
 from tests.porting.drafts import make_bench, names_of
@@ -19,7 +19,7 @@ WORK = """
 import os, signal, sys
 sys.path.insert(0, {folder!r})
 from pathlib import Path
-from reprod_align.porting.guard import note_attempt
+from reprod_align.porting.attempt import note_attempt
 text = Path({folder!r}, "mine.py").read_text()
 problem = note_attempt(text, "mine.py")
 if problem is None:
@@ -49,12 +49,12 @@ class Net(nn.Module):
 def test_what_ends_the_process_is_a_problem_of_the_draft(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(FAULTY)
     words = [sys.executable, "-c", WORK.format(folder=str(tmp_path))]
-    assert guard.run_guarded(words) == 7
+    assert attempt.run_guarded(words) == 7
 
 
 def test_a_process_that_ends_before_it_attempts_anything_is_not_started_again() -> None:
     words = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"]
-    assert guard.run_guarded(words) == -signal.SIGSEGV
+    assert attempt.run_guarded(words) == -signal.SIGSEGV
 
 
 def test_a_slope_whose_input_needs_no_gradient_is_mended(
@@ -66,7 +66,7 @@ def test_a_slope_whose_input_needs_no_gradient_is_mended(
     text = bench.draft.text
     found = json.dumps({"signal": "SIGSEGV", "line": None})
     (tmp_path / f"{sha256(text.encode()).hexdigest()}.json").write_text(found)
-    monkeypatch.setenv(guard.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(attempt.VARIABLE, str(tmp_path))
     try:
         course = mend(Code(text), Code(SOURCE), bench, REMEDIES, bench.file)
     finally:

@@ -1,8 +1,8 @@
 """What layers gave in a run, and whether Paddle's give the same; custom functions under PyLayer's rules."""
 
 from reprod_align.explain.code import Code
-from reprod_align.porting.calls import functions, layers
-from reprod_align.porting.calls.torch_names import Scope
+from reprod_align.porting.calls import layers, trial
+from reprod_align.porting.calls.names import Scope
 from reprod_align.porting.calls.values import Built
 
 import paddle
@@ -12,7 +12,7 @@ import torch
 
 def note(layer: torch.nn.Module) -> Built:
     built = Built((4, 4), (4, 4))
-    with layers.noted_runs({id(layer): (layer, built)}):
+    with trial.noted_runs({id(layer): (layer, built)}):
         for training in (False, True, True):
             layer.train(training)(torch.arange(12.0, dtype=torch.float64).reshape(3, 4))
     return built
@@ -34,7 +34,7 @@ def test_a_layer_gives_the_same_with_the_same_settings_alone(
     assert [run.training for run in built.runs] == [False, True]
     kept = paddle.get_default_dtype()
     try:
-        assert layers.gives_the_same(paddle.nn.BatchNorm1D(4, **settings), built) is same
+        assert trial.gives_the_same(paddle.nn.BatchNorm1D(4, **settings), built) is same
     finally:
         paddle.set_default_dtype(kept)
 
@@ -46,9 +46,9 @@ def test_only_layers_whose_change_is_read_count() -> None:
         x = torch.tensor([-1.0, 2.0])
         return {"": (read(x) + x + unread(3 * x)).numpy()}
 
-    assert layers.find_inplace({}, run) == set()
-    assert layers.find_inplace({7: [unread]}, run) == set()
-    assert layers.find_inplace({3: [read], 7: [unread]}, run) == {3} and read.inplace
+    assert trial.find_inplace({}, run) == set()
+    assert trial.find_inplace({7: [unread]}, run) == set()
+    assert trial.find_inplace({3: [read], 7: [unread]}, run) == {3} and read.inplace
 
 
 TEXT = """
@@ -80,5 +80,5 @@ def test_a_gradient_is_returned_for_each_tensor_alone(
     first = (given[0], given[0])
     last = (True, given[1] or not given[0])
     calls = {"Own": [(first, (True, True), last)]}
-    edits = functions.list_function_edits(code, Scope(code.tree), calls)
+    edits = layers.list_function_edits(code, Scope(code.tree), calls)
     assert f"return {returned}\n" in code.splice(edits)

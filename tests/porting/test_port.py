@@ -6,12 +6,12 @@ from pathlib import Path
 
 from reprod_align.errors import ReprodError
 from reprod_align.pair.file import PairFile, open_file
-from reprod_align.porting import attempt, pair_text, problem, remedy, report, weights
+from reprod_align.porting import attempt, report
 from reprod_align.porting.attempt import Obstacle
-from reprod_align.porting.draft import read_draft
-from reprod_align.porting.pair_text import name_port
-from reprod_align.porting.port import port
-from reprod_align.porting.source import Source, open_source
+from reprod_align.porting.calls import names as public
+from reprod_align.porting.paconvert import read_draft
+from reprod_align.porting.port import convert_weights, port
+from reprod_align.porting.source import PAIR, Source, name_port, open_source, write_pair
 from tests.porting.drafts import NUMBERS, make_bench
 
 import numpy as np
@@ -66,13 +66,13 @@ def test_the_folder_proves_itself(
 
 
 def test_inputs_by_name_come_back(source: Source, tmp_path: Path) -> None:
-    pair_text.write_pair(source, {"file": np.ones(2), "x y": np.arange(3)}, tmp_path)
-    with open_file(tmp_path / pair_text.PAIR, PairFile) as file:
+    write_pair(source, {"file": np.ones(2), "x y": np.arange(3)}, tmp_path)
+    with open_file(tmp_path / PAIR, PairFile) as file:
         assert {name: array.tolist() for name, array in file.inputs().items()} == {  # type: ignore[union-attr]
             "file": [1, 1], "x y": [0, 1, 2]
         }  # fmt: skip
     with pytest.raises(ReprodError, match="arrays of numbers"):
-        pair_text.write_pair(source, (np.array([None]),), tmp_path)
+        write_pair(source, (np.array([None]),), tmp_path)
 
 
 def test_what_is_left_has_its_line(
@@ -103,11 +103,11 @@ def test_an_obstacle_has_its_stage_and_line(
     bench = make_bench(tmp_path, SOURCE, DRAFT)
     folder = tmp_path / "one"
     folder.mkdir()
-    pair_text.write_pair(bench.source, NUMBERS, folder)
+    write_pair(bench.source, NUMBERS, folder)
     (folder / bench.file).write_text(draft)
     with pytest.raises(Obstacle) as caught:
         attempt.attempt(folder, bench.module)
-    found: problem.Problem = caught.value.problem
+    found: attempt.Problem = caught.value.problem
     assert found.stage == stage and found.text.startswith(text) and found.line == line
 
 
@@ -115,19 +115,17 @@ def test_weights_that_do_not_convert_are_told(tmp_path: Path) -> None:
     bench = make_bench(tmp_path, SOURCE, DRAFT)
     folder = tmp_path / "two"
     folder.mkdir()
-    pair_text.write_pair(bench.source, NUMBERS, folder)
+    write_pair(bench.source, NUMBERS, folder)
     (folder / bench.file).write_text(DRAFT.replace("* self.factor", "* 2"))
     with attempt.open_pair(folder, bench.module) as pair:
-        assert "the outputs of the models differ" in weights.convert_weights(pair, folder, True)
-        assert weights.convert_weights(pair, folder, False).startswith(
-            "weights.pdparams: 2 tensors"
-        )
+        assert "the outputs of the models differ" in convert_weights(pair, folder, True)
+        assert convert_weights(pair, folder, False).startswith("weights.pdparams: 2 tensors")
     assert not [path for path in folder.iterdir() if path.is_dir() and path.name != "__pycache__"]
 
 
 def test_an_object_by_its_name() -> None:
-    assert remedy.find_object("math.pi") and remedy.find_object("math.nope") is None
-    assert remedy.find_object("no such thing") is None
+    assert public.find_object("math.pi") and public.find_object("math.nope") is None
+    assert public.find_object("no such thing") is None
 
 
 def test_a_draft_that_is_no_python_leaves_the_folder_and_its_line(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.porting.proxy import judge_source
+from reprod_align.porting.port import judge_source
 from reprod_align.porting.source import open_source
 from tests.porting.drafts import NUMBERS
 

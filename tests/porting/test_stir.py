@@ -1,7 +1,7 @@
 """Constant weights are moved; others, and tables, stay."""
 
 from reprod_align.pair.sides import torch_side
-from reprod_align.porting.stir import stir_weights
+from reprod_align.porting.attempt import stir_weights
 
 import torch
 

@@ -1,12 +1,11 @@
 """Plain Paddle: what only looks like PyTorch is rewritten, and the port stays faithful."""
 
 from pathlib import Path
-from textwrap import dedent
 
 from reprod_align.explain.code import Code
 from reprod_align.porting.loop import mend
+from reprod_align.porting.paconvert import write_plainly
 from reprod_align.porting.remedies import REMEDIES
-from reprod_align.porting.style import write_plainly
 from tests.porting.drafts import make_bench
 
 SOURCE = """
@@ -37,7 +36,7 @@ def written(folder: Path, used: str) -> str:
     """Return the plain port of a model that ends in `used`."""
     source, draft = SOURCE.replace("USED", used), DRAFT.replace("USED", used)
     bench = make_bench(folder, source, draft)
-    course = mend(Code(bench.draft.text), Code(dedent(source)), bench, REMEDIES, bench.file)
+    course = mend(Code(bench.draft.text), bench, REMEDIES, bench.file)
     assert course.outcome.passed and not course.steps
     write_plainly(course, bench, bench.file)
     assert course.outcome.passed and [step.remedy for step in course.steps] == ["style"]

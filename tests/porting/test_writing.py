@@ -6,9 +6,9 @@ from functools import wraps
 from pathlib import Path
 
 from reprod_align.explain.code import Code
-from reprod_align.porting.calls import linear, record, rows, settings, slots, trial
-from reprod_align.porting.calls.torch_names import Scope
-from reprod_align.porting.gathering import decorators, executed, modules
+from reprod_align.porting.calls import layers, record, rows, slots, trial, values
+from reprod_align.porting.calls.names import Scope
+from reprod_align.porting.gathering import modules, reading
 
 import paddle
 import pytest
@@ -32,7 +32,7 @@ def test_a_setting_is_read_where_paddle_keeps_it(
     theirs: str, ours: str, name: str, values: list[object], text: str
 ) -> None:
     kinds = getattr(torch.nn, theirs), f"paddle.nn.{ours}", getattr(paddle.nn, ours)
-    assert settings.write_setting(name, *kinds, values) == text
+    assert layers.write_setting(name, *kinds, values) == text
 
 
 def call_in(text: str) -> ast.Call:
@@ -52,10 +52,12 @@ def test_positions_that_are_left_go_to_the_starred_argument() -> None:
 
 def test_what_gives_another_result_is_not_proven() -> None:
     node, three = call_in("torch.clamp(x, *r, hi)"), torch.arange(3.0)
-    fact = record.Fact({"torch.clamp"}, [record.Call((three, 0.5, 1.5), {}, three.clamp(0.5, 1.5))])
+    fact = record.Fact(
+        {"torch.clamp"}, [values.RecordedCall((three, 0.5, 1.5), {}, three.clamp(0.5, 1.5))]
+    )
     assert trial.prove(node, "paddle.clip(a0, *star, a2)", "torch.clamp", fact, {})
     assert trial.prove(node, "paddle.clip(a0, 0.0, a2)", "torch.clamp", fact, {}) is False
-    mixed = record.Fact(calls=[record.Call((torch.arange(3), three), {}, None)])
+    mixed = record.Fact(calls=[values.RecordedCall((torch.arange(3), three), {}, None)])
     assert not trial.operates(mixed, "*")
     assert trial.operates(mixed, "*", "{0}.astype({1}.dtype)", "{1}")
 
@@ -77,7 +79,7 @@ def test_only_a_weight_that_is_read_as_a_matrix_keeps_its_layout() -> None:
     )
     facts = {site: record.Fact({"torch.nn.Linear"}) for site in (first, second)}
     facts[read] = record.Fact(kinds={"torch.nn.Linear"}, owners={first})
-    assert linear.Layouts(code, facts, Scope(code.tree)).exposed == {first}
+    assert layers.Layouts(code, facts, Scope(code.tree)).exposed == {first}
 
 
 def note(made: object) -> object:
@@ -104,6 +106,6 @@ def test_decorators_that_change_nothing_are_found() -> None:
     path = Path(__file__)
     module = modules.Module(__name__, path, Code(path.read_text(encoding="utf-8")))
     (noted,) = (one for one in module.code.tree.body if getattr(one, "name", "") == "Noted")
-    found = decorators.list_idle(module, noted, executed.Executed())
+    found = modules.list_idle(module, noted, reading.Executed())
     assert [ast.unparse(one) for one in found] == ["note", "note"]
     assert sys.modules[__name__].Noted().run() == 2

@@ -5,8 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_overloads
 
-from reprod_align.porting.calls.rows import Row, fill
-from reprod_align.porting.calls.torch_names import find_torch
+from reprod_align.porting.calls.names import find_object
+from reprod_align.porting.calls.rows import ApiRow
+from reprod_align.porting.calls.slots import fill
 
 _WEIGHT_NORM: Final = '''
 def {name}(module, name="weight", dim=0):
@@ -390,14 +391,14 @@ def list_needed(text: str) -> list[str]:
     return [known[one] for one in dict.fromkeys(names) if one in known]
 
 
-def write_adapter(public: str, name: str, rows: Sequence[Row], needed: Mapping[str, str]) -> str:
+def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mapping[str, str]) -> str:
     """Return the definition of a class or function with PyTorch's arguments, "" if none can be written.
 
     needed: the names of the adapters of `list_needed`.
     """
     if public in ADAPTERS:
         return _fill(ADAPTERS[public], needed, name=name)
-    held = find_torch(public)
+    held = find_object(public)
     parameters = _list_parameters(held)
     if not rows or any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return ""

@@ -5,6 +5,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,14 +17,37 @@ from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
 from reprod_align.pair.sides import torch_side
-from reprod_align.porting.calls.layers import find_inplace, noted_runs
-from reprod_align.porting.calls.record import Recorder, load_noted, number_nodes
+from reprod_align.porting.attempt import stir_weights
+from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
+from reprod_align.porting.calls.trial import find_inplace, noted_runs
 from reprod_align.porting.calls.write import write_paddle
-from reprod_align.porting.draft import Draft
 from reprod_align.porting.source import Source
-from reprod_align.porting.stir import stir_weights
 
 _numbers = count()
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A source file, converted."""
+
+    text: str
+    helpers: str = ""
+    """the content of paddle_utils.py, which the draft imports; "" without it"""
+    calls: int = 0
+    """PyTorch calls that were found"""
+    left: tuple[str, ...] = ()
+    """the lines that are not converted"""
+    proven: int = 0
+    """calls that gave what was recorded, run on Paddle by themselves"""
+    unproven: tuple[str, ...] = ()
+    """calls that ran, and of which no candidate gave what was recorded"""
+    unseen: tuple[str, ...] = ()
+    """calls that never ran"""
+    failure: str = ""
+    """the error of the gathered file, "" if it runs"""
+    author: str = "PaConvert"
+    rounded: tuple[str, ...] = ()
+    """calls among the proven ones that gave what was recorded to float32's precision"""
 
 
 def _name_module() -> str:
@@ -56,9 +80,9 @@ def rehearse(source: Source, inputs: Inputs, text: str) -> str:
     return _run(load, text, source, inputs)
 
 
-def _record(code: Code, source: Source, inputs: Inputs) -> tuple[Recorder, str]:
+def _record(code: Code, source: Source, inputs: Inputs) -> tuple[CallRecorder, str]:
     """Return what noted a run of the gathered file, and the error that ended it, "" without one."""
-    recorder = Recorder()
+    recorder = CallRecorder()
 
     def load(name: str, path: Path) -> None:
         load_noted(code, name, path, recorder)

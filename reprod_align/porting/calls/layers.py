@@ -1,240 +1,244 @@
-"""Layers that PyTorch's file makes: what they gave in the run, and whether Paddle's give the same."""
+"""What a file does with layers beside calling them, and custom functions.
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+Settings that it reads; weights of Linear layers, which lie as Paddle's, or as PyTorch's where the file reads
+them as matrices. A torch.autograd.Function becomes a PyLayer, whose rules are stricter: Paddle's backward
+pass returns one gradient for each tensor that the forward pass was given, and None for one that needs none;
+PyTorch's returns one for each argument and drops what is not needed.
+"""
+
+import ast
+import inspect
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from typing import Any, Final
 
-from reprod_align.porting.calls.gradients import (
-    differentiate,
-    differentiate_paddle,
-    is_same,
-    walk,
-)
-from reprod_align.porting.calls.values import Built, NoCounterpart, agrees, to_paddle
+from reprod_align.explain.code import Code, Edit, dotted
+from reprod_align.porting.calls.names import Scope, find_public
+from reprod_align.porting.calls.record import Fact, LinearWeight
 
-import numpy as np
+FUNCTION: Final = "torch.autograd.Function"
+_NEEDS: Final = "needs_input_grad"
 
-_LARGEST: Final = 1 << 18  # numbers of a layer's state, and of what it is given
-_RENAMED: Final = {"running_mean": "_mean", "running_var": "_variance", "num_batches_tracked": ""}
+TensorArguments = Sequence[tuple[bool, bool]]
+"""for each argument of a call whether it was a tensor, and whether it needed a gradient"""
 
 
-@dataclass(frozen=True)
-class Run:
-    """One call of a layer: its state before, what it was given, what it gave, its state afterwards."""
-
-    training: bool
-    before: dict[str, np.ndarray[Any, Any]]
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
-    result: Any
-    after: dict[str, np.ndarray[Any, Any]]
-    gradients: dict[str, Any]
-    """of the parameters, and of what it was given by its position"""
-    frozen: tuple[str, ...]
-    """the parameters that take none"""
+def list_function_edits(
+    code: Code, scope: Scope, given: Mapping[str, Sequence[TensorArguments]]
+) -> Iterator[Edit]:
+    """Yield the edits of custom functions; given: class -> what its calls were given."""
+    for kind in code.nodes:
+        if isinstance(kind, ast.ClassDef) and is_function(kind, scope):
+            parts = {one.name: one for one in kind.body if isinstance(one, ast.FunctionDef)}
+            if {"forward", "backward"} <= set(parts):
+                calls = given.get(kind.name, ())
+                yield from _edit_passes(code, parts["forward"], parts["backward"], calls)
 
 
-@contextmanager
-def noted_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
-    """Note the first call in eval mode of PyTorch's own layers while the block runs.
+def is_function(kind: ast.ClassDef, scope: Scope) -> bool:
+    """Tell whether a class is derived from torch.autograd.Function."""
+    return any(
+        scope.name(one) in (FUNCTION, "torch.autograd.function.Function") for one in kind.bases
+    )
 
-    Also the first one in train mode of those with statistics, which Paddle's momentum decides.
-    layers: id of a layer -> itself, and the record that takes the calls.
+
+def _edit_passes(
+    code: Code,
+    forward: ast.FunctionDef,
+    backward: ast.FunctionDef,
+    calls: Sequence[TensorArguments],
+) -> Iterator[Edit]:
+    context = backward.args.args[0].arg
+    asked = any(isinstance(one, ast.Attribute) and one.attr == _NEEDS for one in ast.walk(backward))
+    wrapped = False
+    for one in ast.walk(backward):
+        if isinstance(one, ast.Return) and isinstance(one.value, ast.Tuple):
+            for at, part in enumerate(one.value.elts):
+                is_none = isinstance(part, ast.Constant) and part.value is None
+                if calls and is_none and not any(at < len(call) and call[at][0] for call in calls):
+                    yield _drop(code, one.value, at)
+                elif not is_none and not asked and _may_need_none(at, calls):
+                    wrapped = True
+                    end = code.replace(part, "").end
+                    yield Edit(end, end, f" if {context}.{_NEEDS}[{at}] else None")
+    if asked or wrapped:
+        held, *names = (one.arg for one in forward.args.args)
+        parts = f"[{', '.join(names)}]"
+        needs = "isinstance(one, paddle.Tensor) and not one.stop_gradient"
+        row = f"{held}.{_NEEDS} = [{needs} for one in {parts}]"
+        yield code.insert(forward.body[0], row)
+
+
+def _may_need_none(at: int, calls: Sequence[TensorArguments]) -> bool:
+    """Tell whether an argument was a tensor that needed no gradient while others of its call did."""
+    return any(
+        at < len(call) and call[at] == (True, False) and any(needs for _, needs in call)
+        for call in calls
+    )
+
+
+def _drop(code: Code, values: ast.Tuple, at: int) -> Edit:
+    """Return the edit that takes an element out of a tuple, with the comma before it."""
+    own = code.replace(values.elts[at], "")
+    if at == 0:
+        return Edit(own.start, code.replace(values.elts[1], "").start, "")
+    return Edit(code.replace(values.elts[at - 1], "").end, own.end, "")
+
+
+_TAKING_WEIGHTS: Final = ("torch.nn.functional.linear",)
+"""functions that take the weight of a Linear, whichever way it lies"""
+
+
+class Layouts:
+    """The layouts of a file."""
+
+    def __init__(self, code: Code, facts: dict[int, Fact], scope: Scope) -> None:
+        """Find the weights that are read as matrices, and lay the recorded ones as the port has them."""
+        self.code, self.facts, self.scope = code, facts, scope
+        self.made = {site for site, fact in facts.items() if "torch.nn.Linear" in fact.callees}
+        """the calls that make a Linear"""
+        self.exposed = self._find_exposed()
+        self._settle()
+
+    def _find_exposed(self) -> set[int]:
+        """Return the calls that make a Linear whose weight is read or shared as PyTorch's matrix.
+
+        A class derived from Linear that reads its own weight is 0 among them.
+        """
+        found = {site for site, fact in self.facts.items() if fact.shared}
+        for node in self.code.nodes:
+            if not isinstance(node, ast.Attribute) or node.attr != "weight":
+                continue
+            fact = self.facts.get(node._site)  # type: ignore[attr-defined]
+            around = next(self.code.parents(node), None)
+            if fact is None or "torch.nn.Linear" not in fact.kinds:
+                continue
+            if fact.derived and not self._sets_alone(node, around):
+                found.add(0)
+            elif isinstance(node.ctx, ast.Store):
+                found |= fact.owners
+            elif not self._sets_alone(node, around) and not self._is_taken(around):
+                found |= fact.owners
+        named = {
+            node._site  # type: ignore[attr-defined]
+            for node in self.code.nodes
+            if isinstance(node, ast.Call) and self.scope.name(node.func)
+        }
+        return found | (self.made - named if found - named - {0} else set())
+
+    def _is_taken(self, around: ast.AST | None) -> bool:
+        """Tell whether a weight is the argument of a function that takes it as it lies."""
+        if isinstance(around, ast.keyword):
+            around = next(self.code.parents(around), None)
+        name = self.scope.name(around.func) if isinstance(around, ast.Call) else ""
+        return bool(name) and find_public(name) in _TAKING_WEIGHTS
+
+    def _settle(self) -> None:
+        """Lay the recorded weights of Linear layers as the port has them."""
+
+        def lay(value: Any) -> Any:
+            if isinstance(value, LinearWeight):
+                return value.tensor if value.owner in self.exposed else value.tensor.t()
+            if type(value) in (list, tuple):
+                return type(value)(map(lay, value))
+            if type(value) is dict:
+                return {key: lay(one) for key, one in value.items()}
+            return value
+
+        for fact in self.facts.values():
+            for call in fact.calls:
+                call.arguments, call.keywords = lay(call.arguments), lay(call.keywords)
+                call.result, call.receiver = lay(call.result), lay(call.receiver)
+                call.after = lay(call.after)
+
+    def _sets_alone(self, node: ast.Attribute, around: ast.AST | None) -> bool:
+        """Tell whether a weight is read to be initialised, or for what has no layout."""
+        if isinstance(around, ast.keyword):
+            around = next(self.code.parents(around), None)
+        if isinstance(around, ast.Call):
+            return self.scope.name(around.func).startswith("torch.nn.init") or _is_init(around)
+        if isinstance(around, ast.Attribute) and around.attr == "data":
+            around = next(self.code.parents(around), None)
+        if isinstance(around, ast.Attribute):
+            plain = ("dtype", "device", "requires_grad", "grad", "numel", "is_cuda")
+            return around.attr in plain or around.attr.endswith("_")
+        return isinstance(around, ast.Compare | ast.Expr)
+
+
+def _is_init(call: ast.Call) -> bool:
+    name = dotted(call.func).rpartition(".")[2]
+    return name.endswith("_") or name.startswith("init") or "normal" in name or "uniform" in name
+
+
+_RENAMED: Final = {
+    "running_mean": "_mean", "running_var": "_variance", "eps": "_epsilon", "_modules": "_sub_layers",
+    "return_indices": "return_mask",
+}  # fmt: skip
+"""PyTorch's attribute -> Paddle's, where it is another word than the same one behind an underscore"""
+_COMPUTED: Final = {
+    ("paddle.nn.Linear", "in_features"): "self.weight.shape[0]",
+    ("paddle.nn.Linear", "out_features"): "self.weight.shape[1]",
+    ("paddle.nn.LayerNorm", "normalized_shape"): "tuple(self._normalized_shape)",
+    **{
+        (f"paddle.nn.{kind}", "momentum"): "(1 - self._momentum)"
+        for kind in (
+            "BatchNorm1D",
+            "BatchNorm2D",
+            "BatchNorm3D",
+            "SyncBatchNorm",
+            "InstanceNorm1D",
+            "InstanceNorm2D",
+            "InstanceNorm3D",
+        )
+    },
+}
+"""what is kept in another form"""
+_ASSIGNED: Final = r"\bself\.(\w+)\b(?:: [^=\n]+)? =[^=]"
+_BUFFER: Final = r"""register_buffer\(\s*["'](\w+)["']"""
+_REGISTERED: Final = r"""register_(?:buffer|parameter)\(\s*["'](\w+)["']"""
+
+
+@cache
+def list_settings(kind: type) -> frozenset[str]:
+    """Return the attributes that a class of layers gives its layers, its methods included."""
+    return _find_named(kind, _ASSIGNED) | _find_named(kind, _REGISTERED) | frozenset(dir(kind))
+
+
+@cache
+def _list_buffers(kind: type) -> frozenset[str]:
+    """Return the buffers that a class of layers registers, or is annotated to have."""
+    return _find_named(kind, _BUFFER)
+
+
+def _find_named(kind: type, pattern: str) -> frozenset[str]:
+    """Return the names that a pattern finds in the source of a class and of its base classes."""
+    found: set[str] = set()
+    for base in kind.__mro__[:-1]:
+        with suppress(OSError, TypeError):  # a class without source says nothing
+            found |= set(re.findall(pattern, inspect.getsource(base)))
+    return frozenset(found)
+
+
+def write_setting(name: str, theirs: type, target: str, ours: type, values: Iterable[Any]) -> str:
+    """Return the text that reads a setting of Paddle's layer `self`, "" to leave the name as it is.
+
+    target: the dotted name of the class `ours`. values: what was read of PyTorch's layers: a setting that
+    Paddle's do not have becomes its value, if that was always the same; a buffer becomes None.
     """
-    from torch.nn.modules import module as hooks
-
-    begun: dict[int, tuple[dict[str, np.ndarray[Any, Any]], Any]] = {}
-
-    def begin(layer: Any, arguments: Any) -> None:
-        begun.pop(id(layer), None)
-        _, built = layers.get(id(layer), (None, None))
-        if built is None or any(one.training is layer.training for one in built.runs):
-            return
-        if layer.training and not built.buffers:
-            return  # dropout: its masks are another matter
-        size = sum(built.sizes) + sum(one.numel() for one in arguments if hasattr(one, "numel"))
-        if size <= _LARGEST:
-            begun[id(layer)] = _read_state(layer), _detach(arguments)  # it may change them
-
-    def end(layer: Any, arguments: Any, keywords: Any, result: Any) -> None:
-        if id(layer) in begun:
-            before, given = begun.pop(id(layer))
-            run = Run(
-                layer.training,
-                before,
-                given,
-                _detach(keywords),
-                _detach(result),
-                _read_state(layer),
-                _differentiate(layer, arguments, result),
-                tuple(n for n, one in layer.named_parameters() if not one.requires_grad),
-            )
-            layers[id(layer)][1].runs.append(run)
-
-    first = hooks.register_module_forward_pre_hook(begin)
-    last = hooks.register_module_forward_hook(end, with_kwargs=True)
-    try:
-        yield
-    finally:
-        first.remove()
-        last.remove()
-
-
-def find_inplace(
-    sites: Mapping[int, Sequence[Any]], run: Callable[[], Mapping[str, Any]]
-) -> set[int]:
-    """Return where layers are made whose change of their input in place is read afterwards.
-
-    sites: where layers with `inplace=True` are made -> those layers; run: gives the model's outputs. A
-    layer that is switched to leave its input alone then gives other outputs.
-    """
-
-    def differs(numbers: Iterable[int]) -> bool:
-        layers = [layer for number in numbers for layer in sites[number]]
-        for layer in layers:
-            layer.inplace = False
-        found = run()
-        for layer in layers:
-            layer.inplace = True
-        return any(not np.array_equal(found[name], plain[name]) for name in plain)
-
-    if not sites:
-        return set()
-    plain = run()
-    return {number for number in sites if differs([number])} if differs(sites) else set()
-
-
-def _read_state(layer: Any) -> dict[str, np.ndarray[Any, Any]]:
-    return {name: one.detach().numpy().copy() for name, one in layer.state_dict().items()}
-
-
-def _differentiate(layer: Any, arguments: Any, result: Any) -> dict[str, Any]:
-    """Return the gradients of a call's parameters and arguments; none where it changed its input in place."""
-    import torch
-
-    if getattr(layer, "inplace", False):
-        return {}
-    given = _number(walk(arguments, torch.Tensor))
-    leaves = {
-        n: one for n, one in (given | dict(layer.named_parameters())).items() if one.requires_grad
+    if name not in list_settings(theirs):
+        return ""
+    if (target, name) in _COMPUTED:
+        return _COMPUTED[target, name]
+    known = list_settings(ours)
+    for one in (name, f"_{name}", _RENAMED.get(name, "")):
+        if one in known:
+            return "" if one == name else f"self.{one}"
+    if name in _list_buffers(theirs):
+        return "None"
+    texts = {
+        repr(value) if value is None or isinstance(value, bool | int | float | str) else ""
+        for value in values
     }
-    try:
-        found = differentiate(result, list(leaves.values()))
-    except RuntimeError:  # a function of the user's own, or a kernel without a backward pass
-        return {}
-    return {name: found[id(one)] for name, one in leaves.items() if id(one) in found}
-
-
-def _number(tensors: Iterable[Any]) -> dict[str, Any]:
-    """Return the tensors by number; one that is given twice, as query and key are, has one."""
-    return {str(at): one for at, one in enumerate({id(one): one for one in tensors}.values())}
-
-
-def _detach(value: Any, made: dict[int, Any] | None = None) -> Any:
-    """Return copies of tensors, one of each. made: those that there are, by the id of the tensor."""
-    made = {} if made is None else made
-    if hasattr(value, "detach"):
-        if id(value) not in made:
-            made[id(value)] = value.detach().clone().requires_grad_(value.requires_grad)
-        return made[id(value)]
-    if isinstance(value, list | tuple):
-        return tuple(_detach(one, made) for one in value)
-    if isinstance(value, dict):
-        return {name: _detach(one, made) for name, one in value.items()}
-    return value
-
-
-def gives_the_same(made: Any, built: Built, graded: bool = True, nearly: bool = True) -> bool:
-    """Tell whether a layer of Paddle's gives what PyTorch's gave; True where that cannot be tried.
-
-    graded: the gradients too. nearly: as far as float32 holds it.
-    """
-    import paddle
-
-    for run in built.runs:
-        try:
-            arguments, keywords = to_paddle(run.arguments), to_paddle(run.keywords)
-        except NoCounterpart:
-            continue
-        if any(one.dtype != paddle.float64 for one in made.parameters()):
-            made.to(dtype="float64")  # which a recurrent layer refuses
-        paddle.set_default_dtype("float64")  # of states that it makes; the trial puts it back
-        if not _load(made, run.before):
-            return True
-        made.train() if run.training else made.eval()
-        for held, _ in _pair(made, {name: run.before[name] for name in run.frozen}):
-            held.stop_gradient = True
-        with paddle.enable_grad() if graded else paddle.no_grad():
-            result = made(*arguments, **keywords)
-        if not agrees(result, run.result, nearly=nearly) or not _holds(made, run):
-            return False
-        try:
-            if graded and not _hands_back(made, arguments, result, run.gradients, nearly):
-                return False
-        except RuntimeError:  # in eval mode a recurrent layer keeps nothing for its backward pass
-            if run.training:
-                raise
-    return True
-
-
-def _hands_back(
-    made: Any, arguments: Any, result: Any, gradients: dict[str, Any], nearly: bool
-) -> bool:
-    """Tell whether the gradients of a layer's call are PyTorch's, where those are known."""
-    import paddle
-
-    if not gradients:
-        return True
-    given = _number(walk(arguments, paddle.Tensor))
-    inner = {name: one for name, one in gradients.items() if name not in given}
-    pairs = [(given[name], one) for name, one in gradients.items() if name in given]
-    pairs += _pair(made, inner)
-    found = differentiate_paddle(result, [ours for ours, _ in pairs])
-    return all(
-        is_same(one, None if expected is None else _lay(ours, expected), nearly)
-        for one, (ours, expected) in zip(found, pairs, strict=True)
-    )
-
-
-def _load(made: Any, state: dict[str, np.ndarray[Any, Any]]) -> bool:
-    """Give a layer of Paddle's the state of PyTorch's; tell whether that was possible."""
-    for held, value in _pair(made, state):
-        if held is None or held.size != value.size:
-            return False
-        held.set_value(_lay(held, value).astype(str(held.dtype).rpartition(".")[2]))
-    return True
-
-
-def _holds(made: Any, run: Run) -> bool:
-    """Tell whether the running means are PyTorch's; Paddle keeps the biased variance, another number.
-
-    Paddle's momentum is a float32: the part that is kept of the old mean is as exact as that.
-    """
-    state = {name: one for name, one in run.after.items() if not name.endswith("running_var")}
-    scale = max((float(np.abs(one).max(initial=0)) for one in run.before.values()), default=0.0)
-    return all(
-        held is not None
-        and np.allclose(held.numpy(), _lay(held, value), rtol=1e-6, atol=1e-6 * scale)
-        for held, value in _pair(made, state)
-    )
-
-
-def _pair(made: Any, state: dict[str, np.ndarray[Any, Any]]) -> Iterator[tuple[Any, Any]]:
-    """Yield Paddle's tensor of each name of PyTorch's, None where there is none, and the value."""
-    import paddle
-
-    ours = dict(made.state_dict())
-    for name, value in state.items():
-        last = name.rpartition(".")[2]
-        renamed = _RENAMED.get(last, last)
-        if renamed:
-            held = ours.get(name.removesuffix(last) + renamed)
-            plain = isinstance(made, paddle.nn.Linear) and last == "weight"
-            yield held, value.T if plain else value
-
-
-def _lay(held: Any, value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    same = list(held.shape) == list(value.shape)
-    turned = list(held.shape) == list(value.T.shape)
-    return value if same else value.T if turned else value.reshape(held.shape)
+    return texts.pop() if len(texts) == 1 else ""

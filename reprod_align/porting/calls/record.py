@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.explain.code import Code
-from reprod_align.porting.calls.torch_names import name_object
-from reprod_align.porting.calls.values import Built
+from reprod_align.porting.calls.names import name_object
+from reprod_align.porting.calls.values import Built, RecordedCall
 
 _KEPT: Final = 3  # calls of one place
 _MOST: Final = 12  # with those whose arguments are of another form
@@ -22,30 +22,12 @@ _HOOK: Final = "__noted__"
 
 
 @dataclass
-class Call:
-    """One evaluation of an expression: what it was given and what came of it, tensors copied."""
-
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
-    result: Any
-    receiver: Any = None
-    """the tensor or module whose method it is, as it was before"""
-    after: Any = None
-    """afterwards, what a method or function changes: the receiver, or the first argument"""
-    default_dtype: Any = None
-    random: bool = False
-    """whether random numbers were drawn"""
-    gradients: Any = None
-    """PyTorch's, by the id of the tensor, once they are noted"""
-
-
-@dataclass
 class Fact:
     """What was seen at one place of the file."""
 
     callees: set[str] = field(default_factory=set)
     """public names: "torch.cat", "Tensor.view", "Module.register_buffer"; "" for what is not PyTorch's"""
-    calls: list[Call] = field(default_factory=list)
+    calls: list[RecordedCall] = field(default_factory=list)
     forms: set[Any] = field(default_factory=set)
     """of the arguments of its calls: kinds and dimensions of tensors, switches, what is None"""
     kinds: set[str] = field(default_factory=set)
@@ -63,7 +45,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Weight:
+class LinearWeight:
     """The weight of a Linear, which lies the other way in Paddle."""
 
     tensor: Any
@@ -75,7 +57,7 @@ class TooLarge(Exception):
     """A value is not kept."""
 
 
-class Recorder:
+class CallRecorder:
     """What the hooks of a noted module call."""
 
     def __init__(self, kept: int = _KEPT) -> None:
@@ -202,7 +184,7 @@ class Recorder:
                 return
             fact.forms.add(form)
             default = self._torch.get_default_dtype()
-            fact.calls.append(Call(operands, {}, None, default_dtype=default))
+            fact.calls.append(RecordedCall(operands, {}, None, default_dtype=default))
 
     def store(self, site: int, value: Any, held: Any, index: Any) -> None:
         """Do `held[index] = value`."""
@@ -216,7 +198,7 @@ class Recorder:
         if kept is not None:
             fact.forms.add(form)
             default = self._torch.get_default_dtype()
-            fact.calls.append(Call(kept[1:], {}, None, kept[0], self._copy(held), default))
+            fact.calls.append(RecordedCall(kept[1:], {}, None, kept[0], self._copy(held), default))
 
     def note_shared(self, model: Any) -> None:
         """Note which Linear layers of a model share their weight: with a table, with a list of parameters."""
@@ -245,7 +227,7 @@ class Recorder:
         if isinstance(made, Built) and name_object(type(result)):
             self.layers[id(result)] = result, made
         dtype = self._torch.get_default_dtype()
-        fact.calls.append(Call(held[0], held[1], made, held[2], after, dtype, drawn))
+        fact.calls.append(RecordedCall(held[0], held[1], made, held[2], after, dtype, drawn))
 
     def _wants(self, fact: Fact, form: Any) -> bool:
         """Tell whether a call is kept: one of the first, or of a form that none of these has."""
@@ -321,7 +303,7 @@ class Recorder:
             if isinstance(value, torch.nn.Parameter):
                 made = torch.nn.Parameter(made, requires_grad=takes)
             if id(value) in self._weights:
-                return Weight(made, self._weights[id(value)][0])
+                return LinearWeight(made, self._weights[id(value)][0])
             return made
         if isinstance(value, torch.nn.Module):
             if "training" not in vars(value):  # before its __init__
@@ -470,7 +452,7 @@ class _Noting(ast.NodeTransformer):
         return ast.copy_location(made, node)
 
 
-def load_noted(code: Code, name: str, path: Path, recorder: Recorder) -> types.ModuleType:
+def load_noted(code: Code, name: str, path: Path, recorder: CallRecorder) -> types.ModuleType:
     """Execute a file's code with hooks, as the module `name`; its nodes must be numbered.
 
     What the code raises passes unchanged.

@@ -3,17 +3,18 @@
 `torch.f(a, b=1) = paddle.g(a, axis=b)`: the left side names PyTorch's arguments, the right side is code in
 them. A keyword of the right side whose arguments are not given is left out; a default on the left side is
 written where the argument is not given, since Paddle's differs. `*args` takes the positions that are left.
-`#` stands for 1, 2 and 3. Several rows of one name are tried in turn. Arguments that no right side names (device, inplace) mean nothing to Paddle.
+`#` stands for 1, 2 and 3. Several rows of one name are tried in turn, after Paddle's own of the same name;
+with `:=` in place of `=` before it. Arguments that no right side names (device, inplace) mean nothing to Paddle.
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
-from typing import Any, Final
+from typing import Final
 
-from reprod_align.porting.calls.torch_names import find_public
+from reprod_align.porting.calls.names import find_public
 
 _LAYERS: Final = """
 torch.nn.Module() = paddle.nn.Layer()
@@ -92,9 +93,9 @@ torch.nn.SmoothL1Loss(size_average, reduce, reduction, beta) = paddle.nn.SmoothL
 _FUNCTIONS: Final = """
 torch.nn.functional.dropout(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout(input, p=p, training=training)
 torch.nn.functional.dropout2d(input, p=0.5, training=True, inplace) = paddle.nn.functional.dropout2d(input, p=p, training=training)
-torch.nn.functional.softmax(input, dim, _stacklevel, dtype) = paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
-torch.nn.functional.log_softmax(input, dim, _stacklevel, dtype) = paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
-torch.softmax(input, dim, dtype) = paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
+torch.nn.functional.softmax(input, dim, _stacklevel, dtype) := paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
+torch.nn.functional.log_softmax(input, dim, _stacklevel, dtype) := paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
+torch.softmax(input, dim, dtype) := paddle.nn.functional.softmax(input, axis=dim, dtype=dtype)
 torch.log_softmax(input, dim, dtype) = paddle.nn.functional.log_softmax(input, axis=dim, dtype=dtype)
 Tensor.softmax(dim, dtype) = paddle.nn.functional.softmax(self, axis=dim, dtype=dtype)
 Tensor.log_softmax(dim, dtype) = paddle.nn.functional.log_softmax(self, axis=dim, dtype=dtype)
@@ -123,11 +124,11 @@ torch.nn.functional.max_pool#d(input, kernel_size, stride, padding, dilation, ce
 torch.nn.functional.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True) = paddle.nn.functional.avg_pool1d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad)
 torch.nn.functional.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True, divisor_override) = paddle.nn.functional.avg_pool2d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad, divisor_override=divisor_override)
 torch.nn.functional.conv_transpose#d(input, weight, bias, stride, padding, output_padding, groups, dilation) = paddle.nn.functional.conv#d_transpose(input, weight, bias=bias, stride=stride, padding=padding, output_padding=output_padding, groups=groups, dilation=dilation)
-torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
-torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=bool(align_corners))
-torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input.unsqueeze(2), scale_factor=[1, scale_factor], mode=mode).squeeze(2)
-torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input.unsqueeze(2), size=[1, size], mode=mode).squeeze(2)
-torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input.unsqueeze(2), size=[1, *size], mode=mode).squeeze(2)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) := paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) := paddle.nn.functional.interpolate(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=bool(align_corners))
+torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) := paddle.nn.functional.interpolate(input.unsqueeze(2), scale_factor=[1, scale_factor], mode=mode).squeeze(2)
+torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) := paddle.nn.functional.interpolate(input.unsqueeze(2), size=[1, size], mode=mode).squeeze(2)
+torch.nn.functional.interpolate(input, size, scale_factor, mode="nearest", align_corners, recompute_scale_factor) := paddle.nn.functional.interpolate(input.unsqueeze(2), size=[1, *size], mode=mode).squeeze(2)
 torch.nn.functional.pad(input, pad, mode, value) = paddle.compat.nn.functional.pad(input, pad, mode=mode, value=value)
 torch.nn.functional.pad(input, pad, mode, value) = paddle.nn.functional.pad(input, pad, mode=mode, value=value)
 torch.nn.functional.pad(input, pad, mode, value) = paddle.compat.nn.functional.pad(input.astype("int32"), pad, mode=mode, value=value).astype("bool")
@@ -137,8 +138,8 @@ torch.nn.functional.unfold(input, kernel_size, dilation, padding, stride) = padd
 torch.nn.functional.fold(input, output_size, kernel_size, dilation, padding, stride) = paddle.nn.functional.fold(input, output_size, kernel_size, strides=stride, paddings=padding, dilations=dilation)
 torch.nn.functional.cosine_similarity(x1, x2, dim, eps) = paddle.nn.functional.cosine_similarity(x1, x2, axis=dim, eps=eps)
 torch.nn.functional.one_hot(tensor, num_classes) = paddle.nn.functional.one_hot(tensor, num_classes).astype("int64")
-torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
-torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
 torch.nn.functional.nll_loss(input, target, weight, size_average, ignore_index, reduce, reduction) = paddle.nn.functional.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
 torch.nn.functional.mse_loss(input, target, size_average, reduce, reduction) = paddle.nn.functional.mse_loss(input, target, reduction=reduction)
 torch.nn.functional.l1_loss(input, target, size_average, reduce, reduction) = paddle.nn.functional.l1_loss(input, target, reduction=reduction)
@@ -149,11 +150,11 @@ torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, d
 torch.nn.functional.scaled_dot_product_attention(query, key, value) = paddle.nn.functional.softmax(query @ key.mT / query.shape[-1] ** 0.5, axis=-1) @ value
 torch.nn.functional.scaled_dot_product_attention(query, key, value, scale) = paddle.nn.functional.softmax(query @ key.mT * scale, axis=-1) @ value
 torch.nn.functional.gumbel_softmax(logits, tau, hard, eps, dim) = paddle.nn.functional.gumbel_softmax(logits, temperature=tau, hard=hard, axis=dim)
-torch.cat(tensors, dim) = paddle.concat(tensors, axis=dim)
-torch.cat(tensors, dim) = paddle.concat([one for one in tensors if one.size > 0], axis=dim)
-torch.cat(tensors, axis) = paddle.concat(tensors, axis=axis)
-torch.concat(tensors, dim) = paddle.concat(tensors, axis=dim)
-torch.stack(tensors, dim) = paddle.stack(tensors, axis=dim)
+torch.cat(tensors, dim) := paddle.concat(tensors, axis=dim)
+torch.cat(tensors, dim) := paddle.concat([one for one in tensors if one.size > 0], axis=dim)
+torch.cat(tensors, axis) := paddle.concat(tensors, axis=axis)
+torch.concat(tensors, dim) := paddle.concat(tensors, axis=dim)
+torch.stack(tensors, dim) := paddle.stack(tensors, axis=dim)
 torch.split(tensor, split_size_or_sections, dim) = paddle.compat.split(tensor, split_size_or_sections, dim=dim)
 Tensor.split(split_size, dim) = paddle.compat.split(self, split_size, dim=dim)
 torch.max(input, dim, keepdim) = paddle.compat.max(input, dim=dim, keepdim=keepdim)
@@ -174,7 +175,7 @@ torch.std(input, dim, correction, keepdim) = paddle.std(input, axis=dim, unbiase
 torch.var(input, dim, correction, keepdim) = paddle.var(input, axis=dim, unbiased=bool(correction), keepdim=keepdim)
 Tensor.std(dim, correction, keepdim) = self.std(axis=dim, unbiased=bool(correction), keepdim=keepdim)
 Tensor.var(dim, correction, keepdim) = self.var(axis=dim, unbiased=bool(correction), keepdim=keepdim)
-Tensor.type(dtype) = self.astype(dtype)
+Tensor.type(dtype) := self.astype(dtype)
 Tensor.to(dtype) = self.astype(dtype)
 Tensor.to(device, dtype) = self.astype(dtype)
 Tensor.to(other) = self.astype(other.dtype)
@@ -248,10 +249,10 @@ torch.roll(input, shifts, dims) = paddle.roll(input, shifts, axis=dims)
 Tensor.roll(shifts, dims) = self.roll(shifts, axis=dims)
 torch.flip(input, dims) = paddle.flip(input, axis=dims)
 Tensor.flip(dims) = self.flip(axis=dims)
-torch.tensor(data, dtype, device, requires_grad) = paddle.to_tensor(data, dtype=dtype)
-torch.as_tensor(data, dtype, device) = paddle.to_tensor(data, dtype=dtype)
-torch.from_numpy(ndarray) = paddle.to_tensor(ndarray)
-torch.meshgrid(*tensors, indexing) = paddle.meshgrid(*tensors)
+torch.tensor(data, dtype, device, requires_grad) := paddle.to_tensor(data, dtype=dtype)
+torch.as_tensor(data, dtype, device) := paddle.to_tensor(data, dtype=dtype)
+torch.from_numpy(ndarray) := paddle.to_tensor(ndarray)
+torch.meshgrid(*tensors, indexing) := paddle.meshgrid(*tensors)
 torch.repeat_interleave(input, repeats, dim) = paddle.repeat_interleave(input, repeats, axis=dim)
 Tensor.repeat_interleave(repeats, dim) = self.repeat_interleave(repeats, axis=dim)
 torch.norm(input, p, dim, keepdim) = paddle.linalg.norm(input, p=p, axis=dim, keepdim=keepdim)
@@ -366,7 +367,7 @@ torch.linalg.matrix_norm(A, ord, dim, keepdim) = paddle.linalg.matrix_norm(A, p=
 torch.hann_window(window_length, periodic, dtype) = paddle.audio.functional.get_window("hann", window_length, fftbins=periodic, dtype=dtype)
 torch.hamming_window(window_length, periodic, dtype) = paddle.audio.functional.get_window("hamming", window_length, fftbins=periodic, dtype=dtype)
 torch.blackman_window(window_length, periodic, dtype) = paddle.audio.functional.get_window("blackman", window_length, fftbins=periodic, dtype=dtype)
-torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(paddle.moveaxis(input, 1, -1), target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(paddle.moveaxis(input, 1, -1), target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
 torch.isclose(input, other, rtol, atol, equal_nan) = paddle.isclose(*paddle.broadcast_tensors([input, other]), rtol=rtol, atol=atol, equal_nan=equal_nan)
 torch.addmm(input, mat1, mat2, beta=1, alpha=1) = beta * input + alpha * (mat1 @ mat2)
 torch.addmv(input, mat, vec, beta=1, alpha=1) = beta * input + alpha * (mat @ vec)
@@ -404,15 +405,15 @@ torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * pad
 torch.nn.functional.rms_norm(input, normalized_shape, weight, eps) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + eps) * (1 if weight is None else weight)
 torch.nn.functional.rms_norm(input, normalized_shape, weight) = input * paddle.rsqrt((input * input).mean(axis=-1, keepdim=True) + paddle.finfo(input.dtype).eps) * weight
 torch.linalg.solve_triangular(A, B, upper, left, unitriangular) = paddle.linalg.triangular_solve(A, B, upper=upper, unitriangular=unitriangular)
-torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
-torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) = paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, weight, size_average, ignore_index, reduce, reduction, label_smoothing) := paddle.nn.functional.cross_entropy(input, target, axis=1, weight=weight, reduction=reduction, soft_label=True, label_smoothing=label_smoothing)
 torch.nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity) = paddle.nn.functional.ctc_loss(log_probs, targets.astype("int32"), paddle.to_tensor(input_lengths, dtype="int64"), paddle.to_tensor(target_lengths, dtype="int64"), blank=blank, reduction=reduction)
 torch.cdist(x1, x2, p) = paddle.cdist(x1, x2, p=p)
-torch.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
-torch.amp.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
-torch.cuda.amp.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
-torch.amp.autocast_mode.autocast(device_type, dtype, enabled) = paddle.amp.auto_cast(enable=enabled, dtype=dtype)
-torch.cuda.amp.autocast_mode.autocast(enabled) = paddle.amp.auto_cast(enable=enabled)
+torch.autocast(device_type, dtype, enabled) := paddle.amp.auto_cast(enable=enabled, dtype=dtype)
+torch.amp.autocast(device_type, dtype, enabled) := paddle.amp.auto_cast(enable=enabled, dtype=dtype)
+torch.cuda.amp.autocast(enabled) := paddle.amp.auto_cast(enable=enabled)
+torch.amp.autocast_mode.autocast(device_type, dtype, enabled) := paddle.amp.auto_cast(enable=enabled, dtype=dtype)
+torch.cuda.amp.autocast_mode.autocast(enabled) := paddle.amp.auto_cast(enable=enabled)
 torch.backends.cuda.sdp_kernel(enable_flash, enable_math, enable_mem_efficient, enable_cudnn) = paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)
 torch.nn.modules.utils._single(x) = tuple(x) if hasattr(x, "__iter__") else (x,)
 torch.nn.modules.utils._pair(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 2
@@ -427,8 +428,8 @@ torch.is_complex(input) = input.is_complex()
 torch._assert(condition, message) = None
 torch.nn.Transformer.generate_square_subsequent_mask(sz) = paddle.triu(paddle.full([sz, sz], float("-inf")), diagonal=1)
 torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distributed.fleet.utils.recompute(function, *args)
-torch.autograd.Variable(data) = data
-Module.register_buffer(name, tensor, persistent) = self.register_buffer(name, tensor, persistable=persistent)
+torch.autograd.Variable(data) := data
+Module.register_buffer(name, tensor, persistent) := self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
 torch.optim.AdamW(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.AdamW(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
 torch.optim.Adam(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.Adam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
@@ -455,7 +456,7 @@ UNTOUCHED: Final = {"torch.nn.Parameter", "torch.nn.Sequential", "torch.nn.param
 
 
 @dataclass(frozen=True)
-class Row:
+class ApiRow:
     """One line of the table."""
 
     name: str
@@ -466,31 +467,33 @@ class Row:
     """code in the arguments; `self` is the receiver of a method"""
     star: int | None = None
     """the position of the argument that takes all the positions that are left"""
+    is_first: bool = False
+    """whether it is tried before Paddle's equal name"""
 
 
-def _parse(text: str) -> Iterator[Row]:
+def _parse(text: str) -> Iterator[ApiRow]:
     for line in filter(None, text.splitlines()):
-        numbers = "123" if "#" in line else " "
-        for number in numbers:
-            left, _, right = line.replace("#", number).partition(") = ")
+        for number in "123" if "#" in line else " ":
+            left, sign, right = re.split(r"\) (:?=) ", line.replace("#", number), maxsplit=1)
             name, _, inside = left.partition("(")
+            words = [word for word in inside.split(", ") if word]
             arguments, defaults = [], {}
-            for word in filter(None, inside.split(", ")):
+            for word in words:
                 argument, _, default = word.partition("=")
                 arguments.append(argument.removeprefix("*"))
                 if default:
                     defaults[argument] = default
-            star = next((at for at, one in enumerate(inside.split(", ")) if one[:1] == "*"), None)
-            yield Row(name, tuple(arguments), defaults, right.strip(), star)
+            star = next((at for at, one in enumerate(words) if one[0] == "*"), None)
+            yield ApiRow(name, tuple(arguments), defaults, right.strip(), star, sign == ":=")
 
 
 @cache
-def read_rows() -> Mapping[str, tuple[Row, ...]]:
+def read_rows() -> Mapping[str, tuple[ApiRow, ...]]:
     """Return the rows of each name, in the order in which they are tried.
 
     A function's row is also its method's and the other way, after rows that are its own.
     """
-    found: dict[str, tuple[Row, ...]] = {}
+    found: dict[str, tuple[ApiRow, ...]] = {}
     rows = list(_parse(_LAYERS + _FUNCTIONS))
     for row in (*rows, *filter(None, map(_turn, rows))):
         name = find_public(row.name)  # a function may have several
@@ -500,7 +503,7 @@ def read_rows() -> Mapping[str, tuple[Row, ...]]:
     return found
 
 
-def _turn(row: Row) -> Row | None:
+def _turn(row: ApiRow) -> ApiRow | None:
     """Return the method's row of a function's, and the other way; None where there is no other form."""
     space, _, name = row.name.rpartition(".")
     if space == "Tensor":
@@ -509,11 +512,11 @@ def _turn(row: Row) -> Row | None:
             return None
         turned = _rename(row.target, "self", "input")
         star = None if row.star is None else row.star + 1
-        return Row(f"torch.{name}", ("input", *row.arguments), row.defaults, turned, star)
+        return ApiRow(f"torch.{name}", ("input", *row.arguments), row.defaults, turned, star)
     if space == "torch" and row.arguments[:1] == ("input",) and "input" not in row.defaults:
         star = None if row.star is None else row.star - 1
         turned = _rename(row.target, "input", "self")
-        return Row(f"Tensor.{name}", row.arguments[1:], row.defaults, turned, star)
+        return ApiRow(f"Tensor.{name}", row.arguments[1:], row.defaults, turned, star)
     return None
 
 
@@ -523,167 +526,3 @@ def _rename(target: str, old: str, new: str) -> str:
         if isinstance(node, ast.Name) and node.id == old:
             node.id = new
     return ast.unparse(tree)
-
-
-def layer_names() -> frozenset[str]:
-    """Return the names of PyTorch's layers that have a row."""
-    return frozenset(row.name for row in _parse(_LAYERS))
-
-
-def fill(row: Row, given: Mapping[str, str], receiver: str = "self") -> str | None:
-    """Return a row's code with the texts of the arguments; None where one that it needs is not given."""
-    held = {**row.defaults, **given}
-    if not set(given) <= set(row.arguments):
-        return None
-    tree = ast.parse(row.target, mode="eval").body
-    missing = set(row.arguments) - set(held)
-    kept = {
-        id(one): _keep_keywords(one, held, set(given), missing, receiver)
-        for one in ast.walk(tree)
-        if isinstance(one, ast.Call)
-    }  # they are filled: an argument's text may read a name that is an argument's
-    for one in ast.walk(tree):
-        if isinstance(one, ast.Call):
-            one.keywords = []
-    if isinstance(tree, ast.Call):
-        while tree.args and _read(tree.args[-1]) & missing:
-            tree.args.pop()
-    if _read(tree) & missing:
-        return None
-    filled = _Filling(held, receiver, kept).visit(tree)
-    return ast.unparse(_bind_repeated(filled, [*held.values(), receiver]))
-
-
-def _bind_repeated(tree: ast.expr, texts: Sequence[str]) -> ast.expr:
-    """Bind to a name what a row reads more than once and what calls something: it is called once, as it was."""
-    uses: dict[str, list[ast.expr]] = {}
-    conditional = {id(one) for branch in _list_conditional(tree) for one in ast.walk(branch)}
-    for given, node in _walk_as_run(tree):
-        if any(isinstance(one, ast.Call) for one in ast.walk(node)):
-            uses.setdefault(given, []).append(node)
-    names = (name for name in (f"held_{n}" if n else "held" for n in count())
-             if not any(name in text for text in texts))  # fmt: skip
-    bound: dict[int, ast.expr] = {}
-    for nodes in uses.values():
-        if len(nodes) > 1 and id(nodes[0]) not in conditional:
-            name = next(names)
-            bound[id(nodes[0])] = ast.NamedExpr(ast.Name(name, ast.Store()), nodes[0])
-            bound |= {id(one): ast.Name(name, ast.Load()) for one in nodes[1:]}
-    return _Binding(bound).visit(tree) if bound else tree
-
-
-class _Binding(ast.NodeTransformer):
-    def __init__(self, bound: Mapping[int, ast.expr]) -> None:
-        self.bound = bound
-
-    def visit(self, node: ast.AST) -> Any:
-        found = self.bound.get(id(node))
-        return self.generic_visit(node) if found is None else found
-
-
-def _list_conditional(tree: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of an expression that may not run, or run later."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.IfExp):
-            yield from (node.body, node.orelse)
-        elif isinstance(node, ast.BoolOp):
-            yield from node.values[1:]
-        elif isinstance(
-            node, ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp
-        ):
-            yield node
-
-
-def _walk_as_run(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
-    """Yield what a row was given, with its argument's name, in the order in which Python evaluates it."""
-    given = getattr(node, "_given", None)
-    if isinstance(node, ast.expr) and given is not None:
-        yield given, node
-        return
-    parts = (
-        [node.test, node.body, node.orelse]
-        if isinstance(node, ast.IfExp)
-        else ast.iter_child_nodes(node)
-    )
-    for part in parts:
-        yield from _walk_as_run(part)
-
-
-def _keep_keywords(
-    call: ast.Call, held: Mapping[str, str], given: set[str], missing: set[str], receiver: str
-) -> list[ast.keyword]:
-    """Return the keywords of a call whose arguments are given, filled."""
-    kept = []
-    for keyword in call.keywords:
-        needed = _read(keyword.value) & set(held)
-        if _read(keyword.value) & missing:
-            continue
-        value = _fold(_Filling(held, receiver, {}).visit(keyword.value))
-        if not (isinstance(value, ast.Constant) and value.value is None) or (
-            keyword.arg in ("weight", "bias", "axis", "size") and needed & given
-        ):
-            kept.append(ast.keyword(keyword.arg, value))
-    return kept
-
-
-def _read(node: ast.AST) -> set[str]:
-    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
-
-
-class _Filling(ast.NodeTransformer):
-    def __init__(
-        self, held: Mapping[str, str], receiver: str, kept: Mapping[int, list[ast.keyword]]
-    ) -> None:
-        self.held, self.receiver, self.kept = held, receiver, kept
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        if node.id == "self":
-            return _Raw(self.receiver, "self")
-        text = self.held.get(node.id)
-        return node if text is None else _Raw(text, node.id)
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        """Fill a call; a starred tuple becomes arguments."""
-        self.generic_visit(node)
-        node.args = _unpack(node.args)
-        node.keywords += self.kept.get(id(node), [])
-        return node
-
-    def visit_List(self, node: ast.List) -> ast.AST:
-        """Fill a list; a starred tuple becomes elements."""
-        self.generic_visit(node)
-        node.elts = _unpack(node.elts)
-        return node
-
-
-def _unpack(parts: list[ast.expr]) -> list[ast.expr]:
-    return [
-        part
-        for one in parts
-        for part in (
-            one.value.elts
-            if isinstance(one, ast.Starred) and isinstance(one.value, ast.Tuple)
-            else [one]
-        )
-    ]
-
-
-def _Raw(text: str, name: str) -> ast.expr:
-    made = ast.parse(f"({text})", mode="eval").body
-    made._given = name  # type: ignore[attr-defined]
-    return made
-
-
-def _fold(node: ast.expr) -> ast.expr:
-    """Return what an expression of constants is."""
-    if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Constant):
-        return node.body if node.test.value else node.orelse
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        if isinstance(node.operand, ast.Constant):
-            return ast.Constant(not node.operand.value)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
-        left, right = node.left, node.right
-        if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
-            if isinstance(left.value, int) and isinstance(right.value, float):
-                return ast.Constant(round(left.value - right.value, 12))
-    return node

@@ -8,17 +8,22 @@ from types import ModuleType
 from typing import Final
 
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.gathering.decorators import list_idle
-from reprod_align.porting.gathering.executed import Executed
 from reprod_align.porting.gathering.modules import (
     Definition,
     Import,
     Library,
     Module,
     first_line,
+    list_idle,
     write_import,
 )
-from reprod_align.porting.gathering.reading import Function, is_called, list_reads, read_names
+from reprod_align.porting.gathering.reading import (
+    Executed,
+    Function,
+    is_called,
+    list_reads,
+    read_names,
+)
 from reprod_align.porting.source import Source
 
 _ROUNDS: Final = 30  # rehearsals
@@ -520,7 +525,4 @@ def _cut(code: Code, statement: ast.stmt, edits: Iterable[Edit]) -> str:
     start = min(code.replace(node, "").start for node in (statement, *decorators)) - bool(
         decorators
     )
-    end = code.replace(statement, "").end
-    moved = [Edit(one.start - start, one.end - start, one.text) for one in edits]
-    text = code.text.encode()[start:end].decode()
-    return Code(text).apply(moved).text
+    return code.cut(start, code.replace(statement, "").end, edits)

@@ -1,18 +1,18 @@
-"""For commands that run a user's file: its arguments, a quiet run, the printed result."""
+"""The arguments that several commands take, a quiet run of a user's file, the printed result."""
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Protocol
 
+from reprod_align.base.json import read_json
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.pair.blame import explain_error
-from reprod_align.parallel.launch import TIME_LIMIT
+from reprod_align.errors import ReprodError
 
 
-class Result(Protocol):
+class Printable(Protocol):
     """A result that is printed as text or as JSON."""
 
     def summary(self) -> str:
@@ -37,6 +37,8 @@ def add_python_arguments(parser: ArgumentParser) -> None:
 
 def add_parallel_arguments(parser: ArgumentParser) -> None:
     """Declare the ranks of the port, and what they get."""
+    from reprod_align.parallel.launch import TIME_LIMIT  # comparing files needs none of it
+
     parser.add_argument("--parallel", metavar="RANKS", help='ranks of the port, as "tp=2", "dp=2"')
     parser.add_argument("--time-limit", type=read_seconds, metavar="SECONDS", default=TIME_LIMIT,
                         help="with --parallel: that a rank gets for an answer (300)")  # fmt: skip
@@ -66,9 +68,19 @@ def run_user_code(path: Path) -> Iterator[None]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: the file's exit code must not become ours
+            from reprod_align.pair.blame import explain_error
+
             raise explain_error(error, path) from error
 
 
-def print_result(result: Result, as_json: bool) -> None:
+def print_result(result: Printable, as_json: bool) -> None:
     """Print the result."""
     print(result.to_json() if as_json else result.summary())
+
+
+def read_name_map(path: Path) -> Mapping[str, str]:
+    """Return the names in a JSON file. Raises ReprodError if it is missing or holds anything else."""
+    names = read_json(path)
+    if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+        raise ReprodError(f'{path}: expected a JSON object such as {{"name": "other name"}}')
+    return names

@@ -1,16 +1,21 @@
-"""The draft of a port: PaConvert, run in a process of its own."""
+"""The draft of a port; PaConvert's, run in a process of its own, and what makes plain Paddle of it."""
 
+import ast
 import importlib.util
 import re
 import shutil
 import subprocess
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, Literal
 
 from reprod_align.errors import ReprodError, first_line
+from reprod_align.explain.code import Code, Edit, dotted
+from reprod_align.porting.calls.draft import Draft
+from reprod_align.porting.loop import Course, DraftEdit, Judge, show_diff
 
 VERSION: Final = "3.3.1"
 _MARK: Final = ">>>>>>"  # before a line that PaConvert did not convert
@@ -21,30 +26,6 @@ _MAIN: Final = "from paconvert.main import main; main()"
 _PACKAGES: Final = {"torchvision": "", "torchaudio": "paddlespeech", "timm": "", "kornia": "",
                     "transformers": "paddleformers", "diffusers": "", "accelerate": ""}  # fmt: skip
 """packages beside PyTorch whose names PaConvert changes too -> what it then imports, if not paddle"""
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A source file, converted."""
-
-    text: str
-    helpers: str = ""
-    """the content of paddle_utils.py, which the draft imports; "" without it"""
-    calls: int = 0
-    """PyTorch calls that were found"""
-    left: tuple[str, ...] = ()
-    """the lines that are not converted"""
-    proven: int = 0
-    """calls that gave what was recorded, run on Paddle by themselves"""
-    unproven: tuple[str, ...] = ()
-    """calls that ran, and of which no candidate gave what was recorded"""
-    unseen: tuple[str, ...] = ()
-    """calls that never ran"""
-    failure: str = ""
-    """the error of the gathered file, "" if it runs"""
-    author: str = "PaConvert"
-    rounded: tuple[str, ...] = ()
-    """calls among the proven ones that gave what was recorded to float32's precision"""
 
 
 def find_converter() -> list[str]:
@@ -117,3 +98,72 @@ def _run(words: list[str], folder: str) -> str:
         last = next(filter(None, reversed(done.stderr.splitlines())), "nothing on stderr")
         raise ReprodError(f"PaConvert ended with exit code {done.returncode}: {last[:300]}")
     return done.stdout + done.stderr
+
+
+Style = Literal["paddle", "compat"]
+
+
+@dataclass(frozen=True)
+class PlainName:
+    """A name that PaConvert writes, and Paddle's own, with the keywords that differ."""
+
+    before: str
+    after: str
+    keywords: Mapping[str, str] = field(default_factory=dict)
+
+    def propose(self, code: Code) -> Iterator[Edit]:
+        """Yield the edits of every place that reads the name."""
+        for node in code.nodes:
+            if isinstance(node, ast.Attribute) and dotted(node) == self.before:
+                if self.before != self.after:
+                    yield code.replace(node, self.after)
+            elif isinstance(node, ast.Call) and dotted(node.func) == self.before:
+                for keyword in node.keywords:
+                    name = self.keywords.get(keyword.arg or "")
+                    if name:
+                        yield code.rename_keyword(keyword, name)
+
+
+_EPSILON: Final = {"eps": "epsilon"}
+_BIAS: Final = {"bias": "bias_attr"}
+_AXIS: Final = {"dim": "axis"}
+RULES: Final = (
+    PlainName("paddle.nn.Module", "paddle.nn.Layer"),
+    PlainName("paddle.nn.ModuleList", "paddle.nn.LayerList"),
+    PlainName("paddle.nn.ModuleDict", "paddle.nn.LayerDict"),
+    PlainName("paddle.compat.nn.Linear", "paddle.nn.Linear", _BIAS),
+    PlainName("paddle.compat.nn.functional.softmax", "paddle.nn.functional.softmax", _AXIS),
+    PlainName("paddle.compat.nn.Softmax", "paddle.nn.Softmax", _AXIS),
+    *(PlainName(f"paddle.nn.Conv{n}d", f"paddle.nn.Conv{n}D", _BIAS) for n in (1, 2, 3)),
+    *(PlainName(f"paddle.nn.ConvTranspose{n}d", f"paddle.nn.Conv{n}DTranspose", _BIAS) for n in (1, 2, 3)),
+    *(PlainName(f"paddle.nn.{name}", f"paddle.nn.{name}", _EPSILON)
+      for name in ("LayerNorm", "GroupNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D")),
+    PlainName("paddle.cat", "paddle.concat", _AXIS),
+    *(PlainName(f"paddle.{name}", f"paddle.{name}", _AXIS)
+      for name in ("stack", "sum", "mean", "argmax", "squeeze", "unsqueeze", "softmax")),
+)  # fmt: skip
+_REASON: Final = "--style paddle: Paddle's own names and keywords."
+
+
+def write_plainly(course: Course, judge: Judge, name: str) -> None:
+    """Apply the rules to a faithful port; a rule that would cost the verdict is left out."""
+    rules = [rule for rule in RULES if list(rule.propose(course.code))]
+    if not course.outcome.passed or not rules:
+        return
+    before, code = course.code, _apply(course.code, rules)
+    outcome = judge(code)
+    if not outcome.passed:
+        code, outcome = before, course.outcome
+        for rule in rules:
+            tried = _apply(code, [rule])
+            told = judge(tried)
+            if told.passed:
+                code, outcome = tried, told
+    if code.text != before.text:
+        diff = show_diff(before.text, code.text, name)
+        course.steps.append(DraftEdit("plain Paddle is asked for", "style", _REASON, "", diff))
+        course.code, course.outcome = code, outcome
+
+
+def _apply(code: Code, rules: list[PlainName]) -> Code:
+    return code.apply([edit for rule in rules for edit in rule.propose(code)])

@@ -1,4 +1,4 @@
-"""PyTorch's public names: what an object is called, and what a name in a file stands for."""
+"""Public names of the frameworks: what an object is called, and what a name in a file stands for."""
 
 import ast
 import pkgutil
@@ -45,29 +45,31 @@ def name_object(held: Any) -> str:
     return ""
 
 
+_NOTHING: Final = object()
+
+
 @cache
-def find_torch(name: str) -> Any:
-    """Return what a dotted name of PyTorch's stands for, None if there is no such thing."""
+def _resolve(name: str) -> Any:
     try:
         return pkgutil.resolve_name(name)
     except (ImportError, AttributeError, ValueError):
-        return None
+        return _NOTHING
 
 
-@cache
-def is_torch(name: str) -> bool:
-    """Tell whether PyTorch has something of a dotted name, None included."""
-    try:
-        pkgutil.resolve_name(name)
-    except (ImportError, AttributeError, ValueError):
-        return False
-    return True
+def exists(name: str) -> bool:
+    """Tell whether there is something of a dotted name, None included."""
+    return _resolve(name) is not _NOTHING
+
+
+def find_object(name: str) -> Any:
+    """Return what a dotted name stands for, None if there is no such thing."""
+    return _resolve(name) if exists(name) else None
 
 
 @cache
 def find_public(name: str) -> str:
     """Return the public name of what a dotted name stands for; the name itself if it has none."""
-    found = find_torch(name)
+    found = find_object(name)
     return (name_object(found) if callable(found) else "") or name
 
 

@@ -1,0 +1,305 @@
+"""What could stand in a call's place, the simplest first, and the definitions that it may be written with."""
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
+
+from reprod_align.explain.code import Code
+from reprod_align.porting.calls.adapters import (
+    ADAPTERS,
+    VARIANTS,
+    list_needed,
+    write_adapter,
+    write_inplace,
+    write_variant,
+)
+from reprod_align.porting.calls.names import Scope, find_object, find_public
+from reprod_align.porting.calls.record import Fact
+from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, ApiRow, read_rows
+from reprod_align.porting.calls.slots import RENAMED, Candidate, Render, Slots, is_starred
+from reprod_align.porting.calls.trial import prove
+
+_PASSED_ON: Final = ast.Call(
+    ast.Name("f"), [ast.Starred(ast.Name("a"))], [ast.keyword(None, ast.Name("k"))]
+)
+"""f(*a, **k)"""
+
+
+def find_equal(name: str) -> str:
+    """Return Paddle's name that is PyTorch's, "" if there is none."""
+    if name != "torch" and not name.startswith("torch."):
+        return ""
+    renamed = "paddle" + name.removeprefix("torch")
+    plain = renamed.replace("paddle.special.", "paddle.")
+    return next((one for one in (renamed, plain) if find_object(one) is not None), "")
+
+
+def find_target(public: str) -> str:
+    """Return what a public name of PyTorch's is called in Paddle, "" if there is no such thing."""
+    if public in NAMES:
+        return NAMES[public]
+    for row in read_rows().get(public, ()):
+        name = row.target.partition("(")[0]
+        if name.startswith("paddle.") and find_object(name) is not None and row.target[-1] == ")":
+            return name
+    return find_equal(public)
+
+
+@dataclass(frozen=True)
+class Callee:
+    """A call of the file, and what it calls."""
+
+    node: ast.Call
+    static: str
+    """PyTorch's name as the file writes it; "" where that names nothing of PyTorch's"""
+    public: str
+    """"torch.cat", "Tensor.view": what ran, or what the name stands for; "" for what is not PyTorch's"""
+    fact: Fact
+
+    @property
+    def receiver(self) -> ast.expr | None:
+        """The expression whose method it is, None where it is none."""
+        function = self.node.func
+        return function.value if isinstance(function, ast.Attribute) and not self.static else None
+
+
+class Definitions:
+    """The classes and functions that a port is given beside its own code."""
+
+    def __init__(self, code: Code, scope: Scope, facts: Iterable[Fact]) -> None:
+        """Start with none. scope: the file's, whose names are taken; facts: of every place in it."""
+        self._scope, self._facts = scope, tuple(facts)
+        self._texts: dict[str, str] = {}
+        """by the public name of what they stand for, or by their own"""
+        self._taken = {getattr(node, "name", "") for node in code.nodes} | {
+            node.id for node in code.nodes if isinstance(node, ast.Name)
+        }
+        self.space: dict[str, Any] = {}
+        """what they define"""
+
+    def add(self, key: str, text: str) -> bool:
+        """Take a definition; tell whether it can be executed."""
+        made = execute_definition(text, self.space)
+        if made:
+            self._texts[key] = text
+            self.space |= made
+        return bool(made)
+
+    def adapt(self, public: str) -> str:
+        """Return the name of a definition that takes PyTorch's arguments, "" if none can be made."""
+        if public not in self._texts:
+            plain = public.rpartition(".")[2]
+            own = find_public(self._scope.imports.get(plain, "")) == public  # what the import bound
+            name = plain if own or plain not in self._taken else f"Torch{plain}"
+            needed = self._adapt_needed(ADAPTERS.get(public, ""))
+            if not self.add(
+                public, write_adapter(public, name, read_rows().get(public, ()), needed)
+            ):
+                return ""
+            self._taken.add(name)
+            made = (one for one in self._facts if public in one.callees)
+            if not all(self.serves(name, public, one) for one in made):
+                self._texts[f"plain {public}"] = self._texts.pop(public)
+                needed = self._adapt_needed(VARIANTS[public])
+                self.add(public, write_variant(public, needed, f"Torch{name}", name))
+        return _name_definition(self._texts[public])
+
+    def vary(self, public: str) -> Callable[[str, str], str]:
+        """Return what writes a layer with another forward pass, from its name and the layer's."""
+        return partial(write_variant, public, self._adapt_needed(VARIANTS[public]))
+
+    def serves(self, target: str, public: str, fact: Fact | None) -> bool:
+        """Tell whether a class gives, with PyTorch's arguments, what a layer that has a variant gave."""
+        if public not in VARIANTS or fact is None:
+            return True
+        trial = f"{target}(*star, **rest)"
+        return prove(_PASSED_ON, trial, public, fact, self.space, nearly=True) is not False
+
+    def _adapt_needed(self, text: str) -> dict[str, str]:
+        """Return the names of the adapters that a text is written with."""
+        return {one: self.adapt(one) for one in list_needed(text)}
+
+    def insert_into(self, text: str) -> str:
+        """Return a file with those that it reads after its imports, and with Paddle imported."""
+        try:
+            code = Code(text)
+        except SyntaxError:
+            return text
+        names = (one.name for node in code.tree.body if isinstance(node, ast.Import)
+                 for one in node.names)  # fmt: skip
+        if "paddle" not in names:
+            code = code.apply([code.insert(_find_statement(code, _is_header), "import paddle")])
+        read = self._list_read({node.id for node in code.nodes if isinstance(node, ast.Name)})
+        if read:
+            at = _find_statement(
+                code,
+                lambda node: isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Try),
+            )
+            code = code.apply([code.insert(at, "\n\n\n".join(read) + "\n\n")])
+        if any("(NamedTuple)" in one for one in read):
+            at = _find_statement(code, _is_header)
+            code = code.apply([code.insert(at, "from typing import NamedTuple\n")])
+        return code.text
+
+    def _list_read(self, names: set[str]) -> list[str]:
+        """Return the definitions that are read by their names, or by another one of them."""
+        texts = list(self._texts.values())
+        for one in reversed(texts):  # each is read by later ones alone
+            if _name_definition(one) in names:
+                names = names | set(re.findall(r"\w+", one.partition("(")[2]))
+        return [one for one in texts if _name_definition(one) in names]
+
+
+def execute_definition(text: str, known: dict[str, Any]) -> dict[str, Any]:
+    """Return what a definition binds, nothing if it cannot be executed."""
+    import paddle
+
+    space: dict[str, Any] = {"paddle": paddle, "NamedTuple": NamedTuple, **known}
+    try:
+        exec(text, space)
+    except TypeError:  # a base that is a function in Paddle
+        return {}
+    own = space.keys() - known.keys() - {"paddle", "NamedTuple", "__builtins__"}
+    return {name: space[name] for name in own}
+
+
+def _name_definition(text: str) -> str:
+    return ast.parse(text).body[0].name  # type: ignore[attr-defined, no-any-return]
+
+
+def _find_statement(code: Code, is_before: Callable[[ast.stmt], bool]) -> ast.stmt:
+    """Return the first statement that is not one of those before it, else the last."""
+    body = code.tree.body
+    return next((node for node in body if not is_before(node)), body[-1])
+
+
+def _is_header(node: ast.stmt) -> bool:
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__")
+
+
+class Proposer:
+    """Yields what could be written for calls."""
+
+    def __init__(
+        self, definitions: Definitions, exposed: set[int], render: Render, close: Render
+    ) -> None:
+        """Take the Linear layers whose weights lie as PyTorch's; render, close: as `Slots` takes them."""
+        self._definitions, self._exposed = definitions, exposed
+        self._render, self._close = render, close
+
+    def fill_slots(self, node: ast.Call, receiver: ast.expr | None) -> Slots:
+        """Return the arguments of a call."""
+        return Slots(node, receiver, self._render, self._close)
+
+    def list_candidates(self, callee: Callee) -> Iterator[Candidate]:
+        """Yield what could be written, the simplest first."""
+        node, public = callee.node, callee.public
+        slots = self.fill_slots(node, callee.receiver)
+        rows = read_rows().get(public, ())
+        is_layer = isinstance(find_object(public), type)
+        if public == "torch.nn.Linear" and node._site in self._exposed:  # type: ignore[attr-defined]
+            yield _name_callee(slots, "paddle.compat.nn.Linear")
+        if public in ADAPTERS or (
+            is_layer and is_starred(node) and rows and public not in UNTOUCHED
+        ):
+            yield from self._adapt(slots, public)
+        if not rows and any(one.arg in RENAMED for one in node.keywords):
+            yield from _rename_arguments(slots, callee)  # Paddle's own words first
+        if callee.fact.inplace:  # read afterwards in PyTorch's file
+            yield from self._exchange(slots, rows, write_inplace, "Inplace")
+        rows_first = is_layer or slots.has_dropped or any(
+            row.defaults or row.is_first for row in rows
+        )  # fmt: skip
+        own = _keep_name(slots, callee)
+        filled = (one for row in rows for one in slots.fill(row))
+        for several in (filled, own) if rows_first else (own, filled):
+            yield from several
+        yield from _rename_arguments(slots, callee)
+        if public in VARIANTS:
+            yield from self._exchange(slots, rows, self._definitions.vary(public), "Own")
+        if is_layer and rows:
+            yield from self._adapt(slots, public)
+
+    def _adapt(self, slots: Slots, public: str) -> Iterator[Candidate]:
+        adapter = self._definitions.adapt(public)
+        if adapter:
+            yield _name_callee(slots, adapter)
+
+    def _exchange(
+        self, slots: Slots, rows: Sequence[ApiRow], write: Callable[[str, str], str], prefix: str
+    ) -> Iterator[Candidate]:
+        """Yield the layers of rows as ones that are derived from them.
+
+        write: takes the new name and the layer's; prefix: what the new name begins with.
+        """
+        for row in rows:
+            target = row.target.partition("(")[0]
+            name = f"{prefix}{target.rpartition('.')[2]}"
+            self._definitions.add(name, write(name, target))
+            for one in slots.fill(row):
+                yield Candidate(*(part.replace(target, name, 1) for part in (one.text, one.trial)))
+
+
+def _name_callee(slots: Slots, name: str) -> Candidate:
+    """Return the candidate that exchanges what is called, and leaves the arguments."""
+    return Candidate("", slots.call(name, True), name)
+
+
+def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
+    """Yield the call by Paddle's equal name, with the arguments as they are."""
+    if callee.receiver is not None:
+        method = callee.node.func.attr  # type: ignore[attr-defined]
+        if slots.has_dropped:
+            yield Candidate(slots.method(method, False), slots.method(method, False, trial=True))
+        yield Candidate("", slots.method(method, True, trial=True), f".{method}")
+        return
+    found = (find_target(callee.public), find_equal(callee.public), find_equal(callee.static))
+    for name in filter(None, dict.fromkeys(found)):
+        if slots.has_dropped:
+            yield Candidate(slots.call(name, False, trial=False), slots.call(name, False))
+        yield _name_callee(slots, name)
+
+
+def _rename_arguments(slots: Slots, callee: Callee) -> Iterator[Candidate]:
+    """Yield the call with Paddle's usual names of arguments, and what paddle.compat has."""
+    public = callee.public
+    if callee.receiver is not None:
+        method = public.rpartition(".")[2]
+        yield Candidate(
+            slots.method(method, False, renamed=True),
+            slots.method(method, False, renamed=True, trial=True),
+        )
+        name = f"paddle.{method}"
+        if find_object(name) is not None:
+            yield Candidate(slots.function(name, trial=False), slots.function(name))
+        return
+    for name in filter(None, dict.fromkeys((find_equal(public), find_equal(callee.static)))):
+        yield Candidate(
+            slots.call(name, False, trial=False, renamed=True),
+            slots.call(name, False, renamed=True),
+        )
+    compat = "paddle.compat" + public.removeprefix("torch")
+    if find_object(compat) is not None:
+        yield _name_callee(slots, compat)
+    target, signature = find_target(public), _list_parameters(public)
+    if target and signature and not slots.starred:
+        named = slots.name_arguments(signature)
+        if named:
+            yield Candidate(f"{target}({named[0]})", f"{target}({named[1]})")
+
+
+@cache
+def _list_parameters(public: str) -> tuple[str, ...]:
+    """Return the names of a function's parameters, none where they are not known or of any number."""
+    try:
+        found = list(inspect.signature(find_object(public)).parameters.values())
+    except (TypeError, ValueError):
+        return ()
+    if any(one.kind is one.VAR_POSITIONAL for one in found):
+        return ()
+    return tuple(one.name for one in found)

@@ -1,0 +1,210 @@
+"""The remedies of known defects: lost names, refused arguments, tensors, layers that compute something else.
+
+`REMEDIES` at the end has the order in which they are tried.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from reprod_align.explain.code import Edit, covers, dotted
+from reprod_align.porting.calls.names import find_object
+from reprod_align.porting.loop import Case, Remedy, Substitute, find_start
+
+
+class InplaceArgument(Remedy):
+    """Paddle's layer has no inplace argument; its result is the same."""
+
+    entry = "activation-inplace"
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Leave the argument out, in every call of the layer or function."""
+        found = case.find(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+        if not found or found[2] not in ("inplace", "memory_format", "non_blocking"):
+            return
+        for node in case.draft.calls():
+            kept = [one for one in node.keywords if one.arg != found[2]]
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else dotted(node.func)
+            if name == found[1] and kept != node.keywords:
+                texts = map(case.draft.source, [*node.args, *kept])
+                yield case.draft.replace(
+                    node, f"{case.draft.source(node.func)}({', '.join(texts)})"
+                )
+
+
+class PadRowFunction(Substitute):
+    """Paddle's embedding returns zeros for padding_idx; PyTorch returns the row, without a gradient."""
+
+    entry = "embedding-padding-idx"
+    names = ("paddle.nn.functional.embedding",)
+    helper = '''
+def embed(input, weight, padding_idx=None):
+    """Return the rows of a table; the row of padding_idx gets no gradient."""
+    rows = paddle.nn.functional.embedding(input, weight)
+    if padding_idx is None:
+        return rows
+    is_pad = (input == padding_idx % weight.shape[0]).unsqueeze(-1)
+    return paddle.where(is_pad, rows.detach(), rows)
+'''
+
+
+class PadRowLayer(Substitute):
+    """Paddle's Embedding returns zeros for padding_idx; PyTorch's returns the row, without a gradient."""
+
+    entry = "embedding-padding-idx"
+    names = ("paddle.nn.Embedding",)
+    helper = '''
+class Embedding(paddle.nn.Embedding):
+    """An embedding whose row of padding_idx is returned, and gets no gradient."""
+
+    def forward(self, input):
+        rows = paddle.nn.functional.embedding(input, self.weight)
+        if self._padding_idx in (None, -1):
+            return rows
+        is_pad = (input == self._padding_idx).unsqueeze(-1)
+        return paddle.where(is_pad, rows.detach(), rows)
+'''
+
+
+class SlopeOfGivenInput(Substitute):
+    """Paddle's gradient of prelu ends the process where its input needs no gradient."""
+
+    names = ("paddle.nn.PReLU",)
+    helper = '''
+class GivenPReLU(paddle.nn.PReLU):
+    """A PReLU whose input may be one that needs no gradient."""
+
+    def forward(self, x):
+        axes = [1, -1] + [1] * (x.ndim - 2)
+        slope = self._weight if self._weight.size == 1 else self._weight.reshape(axes)
+        return paddle.where(x > 0, x, slope * x)
+'''
+
+    def applies(self, case: Case) -> bool:
+        """Tell whether a fault ended the process."""
+        return case.find(r"the process ended with SIG") is not None
+
+
+_PLAIN: Final = "(?:Tensor|NoneType|int|float|bool|str|list|tuple|dict)'"
+"""what keeps no setting behind an underscore"""
+
+
+class OtherCase(Remedy):
+    """This Paddle writes the name with other capitals."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Write the name as the module has it, wherever the draft reads it."""
+        found = case.find(r"module '(paddle[\w.]*)' has no attribute '(\w+)'")
+        if not found:
+            return
+        alike = [name for name in dir(find_object(found[1])) if name.lower() == found[2].lower()]
+        if len(alike) == 1:
+            for node in case.draft.attributes(found[2]):
+                yield case.draft.replace(node, f"{case.draft.source(node.value)}.{alike[0]}")
+
+
+class MissingSubmodule(Remedy):
+    """The draft reads a module that nothing imports."""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Import the module."""
+        found = case.find(r"module '([\w.]+)' has no attribute '(\w+)'")
+        name = f"{found[1]}.{found[2]}" if found else ""
+        if name and inspect.ismodule(find_object(name)):
+            yield case.draft.insert(find_start(case.draft), f"import {name}")
+
+
+class PrivateSetting(Remedy):
+    """Paddle's layers keep a setting under a name that begins with an underscore."""
+
+    RENAMED: Final = {"eps": "epsilon"}
+    """PyTorch's name -> what Paddle calls it"""
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Read the underscored name, in the problem's line."""
+        found, line = (
+            case.find(rf"'(?!{_PLAIN})\w+' object has no attribute '([a-z]\w*)'"),
+            case.problem.line,
+        )
+        if found is None or line is None:
+            return
+        for node in case.draft.attributes(found[1], line):
+            if isinstance(node.ctx, ast.Load):
+                name = self.RENAMED.get(found[1], found[1])
+                yield case.draft.replace(node, f"{case.draft.source(node.value)}._{name}")
+
+
+class IndexTransposed(Remedy):
+    """Integers that index a transposed tensor past its first axis need contiguous() before it in Paddle."""
+
+    entry = "index-transposed"
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Call contiguous() before such an index: in the problem's line, or everywhere for a finding."""
+        is_error = case.problem.finding is None
+        if is_error and not case.find(r"Input\(index|index.*out of|wrong value"):
+            return
+        line = case.problem.line if is_error else None
+        for node in _find_indexed(case, line):
+            yield case.draft.replace(node, f"{case.draft.source(node)}.contiguous()")
+
+
+def _find_indexed(case: Case, line: int | None) -> Iterator[ast.expr]:
+    """Yield what is read at [:, index] or the like, where `index` may be a tensor."""
+    for node in case.draft.nodes:
+        if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
+            continue
+        parts = node.slice.elts[1:] if isinstance(node.slice, ast.Tuple) else []
+        if any(map(_may_be_tensor, parts)) and (line is None or covers(node, line)):
+            if not case.draft.source(node.value).endswith(".contiguous()"):
+                yield node.value
+
+
+def _may_be_tensor(part: ast.expr) -> bool:
+    return isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
+
+
+class ScalarOperand(Remedy):
+    """Arithmetic methods take numbers in PyTorch and only tensors in Paddle; operators take both."""
+
+    _OPERATORS = {"div": "/", "divide": "/", "true_divide": "/", "mul": "*", "multiply": "*",
+                  "add": "+", "sub": "-", "subtract": "-"}  # fmt: skip
+
+    def propose(self, case: Case) -> Iterable[Edit]:
+        """Write the operator in the problem's line."""
+        if not case.find(
+            r"must be Tensor, but got (float|int)|'(float|int)' object has no attribute"
+        ):
+            return
+        for node in case.draft.calls(case.problem.line):
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            if (
+                name.removesuffix("_") in self._OPERATORS
+                and len(node.args) == 1
+                and not node.keywords
+            ):
+                assert isinstance(node.func, ast.Attribute)
+                left, right = case.draft.source(node.func.value), case.draft.source(node.args[0])
+                if name.endswith("_") and (
+                    not dotted(node.func.value) or right.startswith("paddle.full")
+                ):
+                    continue
+                if name.endswith("_"):
+                    number = f"paddle.full([], {right}, {left}.dtype)"
+                    yield case.draft.replace(node.args[0], number)
+                elif left != "paddle":
+                    yield case.draft.replace(node, f"(({left}) {self._OPERATORS[name]} ({right}))")
+
+
+REMEDIES: Final[Sequence[Remedy]] = (
+    OtherCase(),
+    MissingSubmodule(),
+    PrivateSetting(),
+    InplaceArgument(),
+    IndexTransposed(),
+    ScalarOperand(),
+    PadRowFunction(),
+    PadRowLayer(),
+    SlopeOfGivenInput(),
+)
