@@ -12,6 +12,7 @@ from pathlib import Path
 from reprod_align.api import pages, running, show, table
 from reprod_align.api.entry import Entry
 from reprod_align.base.json import as_json
+from reprod_align.commands.arguments import add_json_argument
 from reprod_align.errors import ReprodError
 
 
@@ -19,7 +20,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("name", nargs="?", help="an entry's name, as batch-norm-momentum")
     parser.add_argument("--search", metavar="WORD", help="list the entries that contain the word")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json_argument(parser)
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="run all, write the pages")
 
 

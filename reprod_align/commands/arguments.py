@@ -1,5 +1,6 @@
 """The arguments that several commands take, a quiet run of a user's file, the printed result."""
 
+import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterator, Mapping
@@ -22,11 +23,14 @@ class Printable(Protocol):
         """Return the result as JSON."""
 
 
-def add_file_arguments(parser: ArgumentParser, json: bool = True) -> None:
-    """Declare the file, and --json unless the command declares it itself."""
+def add_file_argument(parser: ArgumentParser) -> None:
+    """Declare the file with the pair."""
     parser.add_argument("file", type=Path, help="defines torch_model(), paddle_model(), inputs()")
-    if json:
-        parser.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def add_json_argument(parser: ArgumentParser, what: str = "result as JSON") -> None:
+    """Declare --json, of commands that print nothing else in its place."""
+    parser.add_argument("--json", action="store_true", help=f"print the {what}")
 
 
 def add_python_arguments(parser: ArgumentParser) -> None:
@@ -45,6 +49,23 @@ def add_parallel_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--logs", type=Path, metavar="FOLDER", help="with --parallel: the ranks' logs"
     )
+
+
+def add_name_map_argument(parser: ArgumentParser, names: str) -> None:
+    """Declare --name-map; names: which ones it maps. `read_name_map` reads the file."""
+    parser.add_argument("--name-map", type=Path, metavar="FILE.json", help=names)
+
+
+def read_size(text: str, unit: int = 1024) -> int:
+    """Return the bytes that a text names, as "8G" or "512M"; unit: what K is.
+
+    Raises ArgumentTypeError for another text.
+    """
+    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = int(float(found[1]) * unit ** " KMGT".index(found[2].upper() or " ")) if found else 0
+    if size < 1:
+        raise ArgumentTypeError(f"expected a size such as 8G or 512M, got {text[:30]!r}")
+    return size
 
 
 def read_seconds(text: str) -> float:

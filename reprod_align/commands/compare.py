@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align.base.json import as_json
+from reprod_align.commands.arguments import add_json_argument
 from reprod_align.records.compare import compare_records
 from reprod_align.records.record import load_record
 from reprod_align.records.verdict import EXACT, STRICT, official_rule
@@ -18,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("actual", type=Path, help="the port's record")
     parser.add_argument("--threshold", type=float, default=1e-6, help="largest mean difference")
     parser.add_argument("--rule", choices=("official", "strict", "exact"), default="official")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_json_argument(parser)
 
 
 def run(options: Namespace) -> int:

@@ -20,14 +20,20 @@ PyTorch checkpoint.
 exit 0 converted (or, with --verify, equal), 1 faults were found, 2 it cannot be done
 """
 
-import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from reprod_align.base.progress import tell
-from reprod_align.commands.arguments import add_python_arguments, print_result, run_user_code
+from reprod_align.commands.arguments import (
+    add_json_argument,
+    add_python_arguments,
+    print_result,
+    read_size,
+    run_user_code,
+)
 from reprod_align.conversion.convert import SHARD_SIZE, Order, Outcome, convert, verify
 from reprod_align.conversion.models import Pair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
@@ -38,8 +44,6 @@ from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.pair.sides import paddle_side, torch_side
 from reprod_align.parallel.checkpoints import convert_parallel
-
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -68,7 +72,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("--from", dest="framework", choices=("torch", "paddle"), default="",
         help="whose weights SRC holds, where a .safetensors file does not tell")  # fmt: skip
-    add("--shard-size", type=_read_size, default=SHARD_SIZE, metavar="N",
+    add("--shard-size", type=partial(read_size, unit=1000), default=SHARD_SIZE, metavar="N",
         help="bytes of a shard at most: 500M, 5G (default 5G)")  # fmt: skip
     add("--dry-run", action="store_true", help="show the rows and the faults, write nothing")
     add(
@@ -77,7 +81,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="compare DST, converted before, with SRC; write nothing",
     )
     add("--no-check", action="store_true", help="do not run the models: if they can't be built")
-    add("--json", action="store_true", help="print the result as JSON")
+    add_json_argument(parser)
 
 
 def run(options: Namespace) -> int:
@@ -153,11 +157,3 @@ def _make_pair(options: Namespace) -> Iterator[Pair | None]:
         yield Pair(torch_side(torch), paddle_side(paddle), inputs)
     else:
         yield None
-
-
-def _read_size(words: str) -> int:
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)([KMG]?)B?", words.strip().upper())
-    size = int(float(found[1]) * _UNITS[found[2]]) if found else 0
-    if size < 1:
-        raise ArgumentTypeError(f"expected a size such as 500M or 5G, got {words[:30]!r}")
-    return size

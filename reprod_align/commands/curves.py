@@ -18,7 +18,7 @@ from pathlib import Path
 from textwrap import fill
 
 from reprod_align.base.json import as_json
-from reprod_align.commands.arguments import read_name_map
+from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
 from reprod_align.curves.explanation import Explanation
@@ -55,9 +55,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--curve", action="append", metavar="NAME",
         help="compare this curve only, such as loss; may be repeated",
     )  # fmt: skip
-    parser.add_argument(
-        "--name-map", type=Path, metavar="FILE.json", help="curve names of A -> of B"
-    )
+    add_name_map_argument(parser, "curve names of A -> of B")
     parser.add_argument(
         "--offset", type=int, default=0, metavar="N", help="add N to every step of B"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reprod_align.base.json import as_json
-from reprod_align.commands.arguments import read_name_map
+from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
 from reprod_align.traces.diff import TraceDiff, compare_traces
@@ -29,10 +29,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "actual", type=Path, help="the port's trace, or a folder with one of each rank"
     )
-    parser.add_argument(
-        "--name-map", type=Path, metavar="FILE.json",
-        help="module or parameter names of the first trace -> of the second, with all below them",
-    )  # fmt: skip
+    add_name_map_argument(
+        parser, "module or parameter names of the first trace -> of the second, with all below them"
+    )
     parser.add_argument(
         "--allow-unpaired", action="store_true",
         help="modules and parameters that only one trace has are listed, but do not fail",

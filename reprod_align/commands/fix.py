@@ -17,7 +17,12 @@ from pathlib import Path
 
 from reprod_align.base.atomic import whole_file
 from reprod_align.base.progress import tell
-from reprod_align.commands.arguments import add_file_arguments, print_result, run_user_code
+from reprod_align.commands.arguments import (
+    add_file_argument,
+    add_json_argument,
+    print_result,
+    run_user_code,
+)
 from reprod_align.errors import ReprodError
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended
@@ -26,7 +31,8 @@ from reprod_align.pair.file import PairFile, open_file
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
-    add_file_arguments(parser)
+    add_file_argument(parser)
+    add_json_argument(parser)
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE.patch", help="write the patch there"
     )

@@ -34,8 +34,7 @@ a parameter's name to the sizes of the parts that it holds.
 exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
-import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,10 +43,11 @@ from reprod_align.alignment import compare_sides
 from reprod_align.base.atomic import write_text
 from reprod_align.base.progress import tell
 from reprod_align.commands.arguments import (
-    add_file_arguments,
+    add_file_argument,
     add_parallel_arguments,
     add_python_arguments,
     print_result,
+    read_size,
     run_user_code,
 )
 from reprod_align.errors import ReprodError
@@ -68,7 +68,7 @@ EDITORS = ("vscode", "vscode-insiders", "vscodium", "cursor", "windsurf")
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
-    add_file_arguments(parser, json=False)
+    add_file_argument(parser)
     add_output_arguments(parser)
     parser.add_argument(
         "--memory",
@@ -90,15 +90,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--sarif", type=Path, metavar="PATH.sarif", help="write the findings for code scanning"
     )
     add_python_arguments(parser)
-
-
-def read_size(text: str) -> int:
-    """Return the bytes that a text names, as "8G" or "512M". Raises ArgumentTypeError for another text."""
-    found = re.fullmatch(r"(\d{1,15}(?:\.\d+)?)([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
-    if size < 1:
-        raise ArgumentTypeError(f"expected a size such as 8G or 512M, got {text[:30]!r}")
-    return size
 
 
 def run(options: Namespace) -> int:

@@ -20,7 +20,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align.base.progress import tell
-from reprod_align.commands.arguments import print_result, run_user_code
+from reprod_align.commands.arguments import add_json_argument, print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.pair.call import call_named
 from reprod_align.pair.remote import describe_code
@@ -44,7 +44,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="plain Paddle, or PaConvert's names (default paddle)")  # fmt: skip
     add("--proxy", action="store_true",
         help="write nothing; does SRC.py as it is run on Paddle by paddle.enable_compat()?")  # fmt: skip
-    add("--json", action="store_true", help="print the result as JSON")
+    add_json_argument(parser)
 
 
 def run(options: Namespace) -> int:

@@ -16,7 +16,7 @@ from reprod_align.base.atomic import write_text
 from reprod_align.base.json import as_json
 from reprod_align.base.progress import tell
 from reprod_align.base.quiet import quieten, without_warnings
-from reprod_align.commands.arguments import add_python_arguments
+from reprod_align.commands.arguments import add_json_argument, add_python_arguments
 from reprod_align.contract.proof import Proof, hold_against, read_certificate
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
@@ -48,7 +48,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="PATH.json",
         help="repeat the proof of a certificate, and compare",
     )
-    add("--json", action="store_true", help="print the certificate")
+    add_json_argument(parser, "certificate")
     add("--markdown", action="store_true", help="print the table for a pull request")
     add_python_arguments(parser)
 

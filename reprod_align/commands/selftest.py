@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from reprod_align.commands.arguments import (
-    add_file_arguments,
+    add_file_argument,
+    add_json_argument,
     add_parallel_arguments,
     print_result,
     run_user_code,
@@ -24,7 +25,8 @@ if TYPE_CHECKING:  # it imports Paddle, which must be quietened first
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Declare the command's arguments."""
-    add_file_arguments(parser)
+    add_file_argument(parser)
+    add_json_argument(parser)
     add_parallel_arguments(parser)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from reprod_align.base.json import as_json
 from reprod_align.base.progress import tell
+from reprod_align.commands.arguments import add_json_argument
 from reprod_align.submission.folder import open_submission
 from reprod_align.submission.layout import STEPS
 from reprod_align.submission.verify import examine
@@ -54,7 +55,7 @@ def add_judging(parser: ArgumentParser) -> None:
         choices=_NAMES,
         help="accept bit-identical floats in this step: a very small model can have them",
     )  # fmt: skip
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    add_json_argument(parser)
 
 
 def run(options: Namespace) -> int:

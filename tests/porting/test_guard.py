@@ -68,7 +68,7 @@ def test_a_slope_whose_input_needs_no_gradient_is_mended(
     (tmp_path / f"{sha256(text.encode()).hexdigest()}.json").write_text(found)
     monkeypatch.setenv(attempt.VARIABLE, str(tmp_path))
     try:
-        course = mend(Code(text), Code(SOURCE), bench, REMEDIES, bench.file)
+        course = mend(Code(text), bench, REMEDIES, bench.file)
     finally:
         faulthandler.enable(sys.__stderr__)
     assert course.outcome.passed and names_of(course) == ["SlopeOfGivenInput"]
