@@ -1,8 +1,10 @@
 """An entry, or a list of them, as text and as plain data."""
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from reprod_align.api.calls import find_rows
 from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import NOT_RUN, EntryOutcome, versions
 
@@ -15,6 +17,7 @@ def as_text(entry: Entry, outcome: EntryOutcome) -> str:
     lines = [entry.slug, "", entry.differs, ""]
     lines += [f"PyTorch: {entry.apis[0]}", f"Paddle:  {entry.apis[1]}"]
     lines += [f"source:  {'; '.join(entry.sources)}"] * bool(entry.sources)
+    lines += [f"port:    {row}" for row in find_rows(_read_name(entry))]
     lines += ["obsolete: the plain call is gone"] * entry.obsolete
     for side, words in parts(entry).items():
         lines += [
@@ -28,6 +31,18 @@ def as_text(entry: Entry, outcome: EntryOutcome) -> str:
     if entry.because:
         lines.append(f"compared to {entry.tolerance:g}: {entry.because}")
     return "\n".join([*lines, f"({DATA_NOTE})"])
+
+
+def _read_name(entry: Entry) -> str:
+    """Return the name of PyTorch's API that an entry is about, without arguments."""
+    return re.split(r"[^.\w]", entry.apis[0])[0]
+
+
+def as_rows(rows: Sequence[str]) -> str:
+    """Return what is known of a call that no entry is about."""
+    return "\n".join(
+        ["what `reprod-align port` tries in its place:", *(f"  {one}" for one in rows)]
+    )
 
 
 def parts(entry: Entry) -> dict[str, str]:
@@ -51,6 +66,7 @@ def as_data(entry: Entry, outcome: EntryOutcome | None = None) -> dict[str, Any]
         "chinese": entry.chinese,
         "sources": list(entry.sources),
         "obsolete": entry.obsolete,
+        "calls": find_rows(_read_name(entry)),
         "code": {side: entry.code(side) for side in parts(entry)},
     }
     if outcome is not None:

@@ -1,6 +1,7 @@
 """Shows one difference between the frameworks, with its code on both sides, and runs it here.
 
-Without a name it lists all entries; --search lists those that contain a word.
+Without a name it lists all entries; --search lists those that contain a word. A name of PyTorch's that no
+entry is about (torch.einsum) shows what `reprod-align port` writes in its place.
 
 exit 0 the entry holds, 1 the installed versions behave otherwise, 2 the entry is unknown or cannot run
 """
@@ -9,7 +10,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from reprod_align.api import pages, running, show, table
+from reprod_align.api import calls, pages, running, show, table
 from reprod_align.api.entry import Entry
 from reprod_align.base.json import as_json
 from reprod_align.commands.arguments import add_json_argument
@@ -34,7 +35,16 @@ def run(options: Namespace) -> int:
 
 
 def _show(options: Namespace) -> int:
-    found = table.find_named(options.name)
+    try:
+        found = table.find_named(options.name)
+    except ReprodError:
+        rows = calls.find_rows(options.name)
+        if not rows:
+            raise
+        print(
+            as_json({"name": options.name, "calls": rows}) if options.json else show.as_rows(rows)
+        )
+        return 0
     if len(found) > 1:
         return _print_list(options, found)
     entry = found[0]

@@ -25,6 +25,17 @@ def test_an_entry_runs(capsys: pytest.CaptureFixture[str]) -> None:
     assert "linear-weight" in capsys.readouterr().out
 
 
+def test_a_call_that_no_entry_is_about(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(api, "torch.lerp") == 0
+    row = "torch.lerp(input, end, weight) = input + weight * (end - input)"
+    assert row in capsys.readouterr().out
+    assert run(api, "Tensor.movedim", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["calls"] == [
+        "Tensor.movedim(source, destination) = paddle.moveaxis(self, source, destination)"
+    ]
+
+
 @pytest.mark.parametrize(("words", "message"), [
     (["no-such-entry"], "no-such-entry"),
     (["--search", "no such word"], "no entry contains 'no such word'"),

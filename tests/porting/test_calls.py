@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from reprod_align.api.calls import LAYERS, ApiRow, parse_rows
 from reprod_align.explain.code import Code, dotted
 from reprod_align.porting.calls import (
     adapters,
@@ -73,9 +74,7 @@ def test_each_call_is_written_as_what_gives_the_recorded_result(source: Source) 
 def test_a_candidate_that_gives_another_result_is_refused(
     source: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = rows.ApiRow(
-        "torch.cat", ("tensors", "dim"), {}, "paddle.concat(tensors[::-1], axis=dim)"
-    )
+    wrong = ApiRow("torch.cat", ("tensors", "dim"), {}, "paddle.concat(tensors[::-1], axis=dim)")
     table = dict(rows.read_rows())
     monkeypatch.setattr(
         candidates, "read_rows", lambda: {**table, "torch.cat": (wrong, *table["torch.cat"])}
@@ -123,7 +122,7 @@ def test_a_row_is_filled_with_the_arguments(name: str, given: dict[str, str], te
 
 
 def test_every_layer_of_the_table_is_in_paddle() -> None:
-    for name in {row.name for row in rows._parse(rows._LAYERS)}:
+    for name in {row.name for row in parse_rows(LAYERS)}:
         assert names.find_object(name) is not None, name
         target = rows.read_rows()[name][0].target.partition("(")[0]
         assert names.find_object(target) is not None, target
@@ -165,7 +164,7 @@ def test_a_layer_is_proven_by_what_it_gave(source: Source, monkeypatch: pytest.M
     (row, *others) = rows.read_rows()["torch.nn.BatchNorm1d"]
     for wrong in ("epsilon=eps, momentum=momentum", "epsilon=2 * eps, momentum=1 - momentum"):
         text = row.target.replace("epsilon=eps, momentum=1 - momentum", wrong)
-        first = rows.ApiRow(row.name, row.arguments, row.defaults, text)
+        first = ApiRow(row.name, row.arguments, row.defaults, text)
         table = {**rows.read_rows(), row.name: (first, row, *others)}
         monkeypatch.setattr(candidates, "read_rows", lambda table=table: table)
         made = draft.write_draft(source, INPUTS, LAYER)

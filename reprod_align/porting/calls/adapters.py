@@ -5,8 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, get_overloads
 
+from reprod_align.api.calls import ApiRow
 from reprod_align.porting.calls.names import find_object
-from reprod_align.porting.calls.rows import ApiRow
 from reprod_align.porting.calls.slots import fill
 
 _WEIGHT_NORM: Final = '''

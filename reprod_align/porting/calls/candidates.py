@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
+from reprod_align.api.calls import NAMES, ApiRow
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.adapters import (
     ADAPTERS,
@@ -19,7 +20,7 @@ from reprod_align.porting.calls.adapters import (
 )
 from reprod_align.porting.calls.names import Scope, find_object, find_public
 from reprod_align.porting.calls.record import Fact
-from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, ApiRow, read_rows
+from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
 from reprod_align.porting.calls.slots import RENAMED, Candidate, Render, Slots, is_starred
 from reprod_align.porting.calls.trial import prove
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from reprod_align.porting.calls.rows import ApiRow
+from reprod_align.api.calls import ApiRow
 
 Render = Callable[[ast.expr], str]
 DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from reprod_align.api.calls import NAMES, ApiRow
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.calls.adapters import ADAPTERS, SET_ITEMS
 from reprod_align.porting.calls.candidates import (
@@ -25,7 +26,7 @@ from reprod_align.porting.calls.layers import (
 from reprod_align.porting.calls.names import exists, find_object, find_public
 from reprod_align.porting.calls.record import SIGNS, Fact
 from reprod_align.porting.calls.rewriting import Edits, Rewriter
-from reprod_align.porting.calls.rows import NAMES, UNTOUCHED, ApiRow, read_rows
+from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
 from reprod_align.porting.calls.slots import Candidate, is_literal, is_starred
 from reprod_align.porting.calls.trial import operates, prove, stores
 
