@@ -188,6 +188,11 @@ def test_an_adapter_takes_the_arguments_of_pytorch() -> None:
     assert list(made(paddle.ones([1, 1, 5, 5])).shape) == [1, 1, 3, 3]
 
 
+def test_a_class_that_has_no_init_of_its_own() -> None:
+    name = "torch.autograd.Variable"
+    assert adapters.write_adapter(name, "Variable", rows.read_rows()[name], {}) == ""
+
+
 def test_a_name_that_a_function_binds_is_its_own() -> None:
     tree = ast.parse(
         "from torch import relu\ndef f(relu):\n    return relu\ndef g():\n    return relu\n"

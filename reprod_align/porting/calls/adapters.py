@@ -424,7 +424,9 @@ def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mappin
 
 def _list_parameters(held: Any) -> list[inspect.Parameter]:
     """Return the parameters of a function or class, of its first overload if it has any; none if unknown."""
-    overloads = get_overloads(getattr(held, "__init__", held))
+    function = getattr(held, "__init__", held)
+    has_module = hasattr(function, "__module__")  # object's own has none
+    overloads = get_overloads(function) if has_module else []
     try:
         found = list(inspect.signature(overloads[0] if overloads else held).parameters.values())
     except (TypeError, ValueError):
