@@ -14,7 +14,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import gap
 from reprod_align.base.naming import parent
 from reprod_align.base.text import shorten
-from reprod_align.causes.entries import cite
+from reprod_align.causes.mismatch import cite
 from reprod_align.match import Match, TensorPair
 from reprod_align.model.side import ModelFailure, TensorInfo
 from reprod_align.model.trace import Array

@@ -3,48 +3,62 @@
 A hypothesis counts if it makes the whole difference vanish; the simplest that does is returned.
 
 A new cause is a function that takes a `Mismatch` and returns a sentence, or "" if it does not apply. It
-stands in the module of its subject and has a line in CAUSES.
+stands in the module of its subject and has a line in CAUSES. A cause of two losses takes `LossSides` and
+has a line in LOSSES.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from reprod_align.causes.attention import explain_attention
-from reprod_align.causes.dropout import explain_dropout
-from reprod_align.causes.entries import cite
-from reprod_align.causes.factors import (
+from reprod_align.causes.cross_entropy import explain_cross_entropy, explain_ctc
+from reprod_align.causes.functions import explain_exchanged_function, explain_function
+from reprod_align.causes.inputs import explain_gate, explain_pooling, explain_sum
+from reprod_align.causes.layout import explain_layout
+from reprod_align.causes.losses import (
+    LossSides,
+    explain_binary,
+    explain_distance,
+    explain_ratio,
+    explain_total,
+)
+from reprod_align.causes.masks import explain_mask, explain_scores, explain_softmax
+from reprod_align.causes.mismatch import Mismatch, as_floats, cite, same
+from reprod_align.causes.norms import explain_norm
+from reprod_align.causes.rotary import explain_rotary
+from reprod_align.causes.values import (
+    explain_bias_or_gain,
     explain_clipping,
+    explain_draws,
+    explain_dropout,
     explain_factor,
+    explain_padding_row,
+    explain_places,
     explain_rounding,
     explain_sameness,
     explain_zeros,
 )
-from reprod_align.causes.functions import explain_exchanged_function, explain_function
-from reprod_align.causes.layout import explain_layout
-from reprod_align.causes.losses.value import explain_loss
-from reprod_align.causes.masks import explain_mask, explain_scores
-from reprod_align.causes.mismatch import Mismatch
-from reprod_align.causes.norms import explain_norm
-from reprod_align.causes.numbers import as_floats, same
-from reprod_align.causes.places import explain_padding_row, explain_places
-from reprod_align.causes.reductions import explain_pooling, explain_softmax
-from reprod_align.causes.rotary import explain_rotary
-from reprod_align.causes.sums import explain_bias_or_gain, explain_gate, explain_sum
 from reprod_align.model.trace import Array
 
 import numpy as np
 
 __all__ = [
     "CAUSES",
+    "LossSides",
+    "explain_draws",
     "explain_forward",
     "explain_gradient",
     "explain_loss",
+    "explain_loss_sides",
     "explain_mask",
     "explain_scores",
 ]
 
 _LARGEST = 4_000_000  # elements
+_LARGEST_OUTPUT = 2_000_000  # elements that a loss is of
+_FEWEST = 6  # elements that a loss is of: fewer fit many losses
 
 Cause = Callable[[Mismatch], str]
 
@@ -75,6 +89,14 @@ CAUSES: Final[Sequence[Cause]] = (
     explain_attention,
 )
 """in the order in which they are tried: the simplest first"""
+
+LOSSES: Final[Sequence[Callable[[LossSides], str]]] = (
+    explain_total,
+    explain_cross_entropy,
+    explain_binary,
+    explain_distance,
+    explain_ctc,
+)
 
 
 def explain_forward(
@@ -110,14 +132,17 @@ def _can_be_explained(array: Array) -> bool:
 
 def explain_gradient(expected: Array | None, actual: Array | None) -> str:
     """Return what makes the port's gradient differ: stopped, scaled, of the other sign; or ""."""
-    if expected is None or not expected.any():
-        if actual is not None and actual.any():
-            words = "the gradient is zero in PyTorch and not in Paddle: detached, no_grad, or not passed on"
-            return cite(words, "stop-gradient-scope")
-        return ""
-    if actual is None or not actual.any():
-        words = "the gradient is zero in Paddle and not in PyTorch: detached, stop_gradient, or not passed on"
+    ours, theirs = (it is not None and bool(it.any()) for it in (expected, actual))
+    if ours != theirs:
+        side, other, stop = (
+            ("Paddle", "PyTorch", "stop_gradient") if ours else ("PyTorch", "Paddle", "no_grad")
+        )
+        words = (
+            f"the gradient is zero in {side} and not in {other}: detached, {stop}, or not passed on"
+        )
         return cite(words, "stop-gradient-scope")
+    if expected is None or actual is None or not ours:
+        return ""
     if expected.shape != actual.shape or expected.size < 2:
         return ""
     words = explain_factor(Mismatch(as_floats(expected), as_floats(actual)))
@@ -125,3 +150,30 @@ def explain_gradient(expected: Array | None, actual: Array | None) -> str:
         return "the gradient has the opposite sign in Paddle"
     factor = words.partition(" times ")[2].partition(":")[0]
     return f"Paddle's gradient is PyTorch's times {factor}" if factor else ""
+
+
+def explain_loss(
+    expected: float, actual: float, outputs: Sequence[Array], sides: Sequence[LossSides] = ()
+) -> str:
+    """Return what makes the port's loss differ on the same outputs; or "".
+
+    sides: the outputs that take part, with both gradients, from which labels and weights follow.
+    Without a cause in them the two numbers are left: a factor, whose name is a possibility.
+    """
+    known = next((words for side in sides if (words := explain_loss_sides(side))), "")
+    return known or explain_ratio(expected, actual, outputs)
+
+
+def explain_loss_sides(sides: LossSides) -> str:
+    """Return in which respect the two losses differ, proven on value and gradient; or ""."""
+    arrays = (sides.scores, sides.ours, sides.theirs)
+    if not sides.scores.ndim or not _FEWEST <= sides.scores.size <= _LARGEST_OUTPUT:
+        return ""
+    if not all(np.isfinite(array).all() for array in arrays) or not (
+        sides.ours.any() or sides.theirs.any()
+    ):
+        return ""
+    values = np.float64(sides.expected), np.float64(sides.actual)  # 1 / 0 is inf for these
+    sides = replace(sides, expected=values[0], actual=values[1])
+    with np.errstate(all="ignore"):
+        return next((words for explain in LOSSES if (words := explain(sides))), "")

@@ -6,10 +6,17 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Final
 
-from reprod_align.causes.entries import cite
 from reprod_align.causes.functions import softmax
-from reprod_align.causes.mismatch import Mismatch, Source
-from reprod_align.causes.numbers import Bools, Floats, as_floats, head_sizes, same
+from reprod_align.causes.mismatch import (
+    Bools,
+    Floats,
+    Mismatch,
+    Source,
+    as_floats,
+    cite,
+    head_sizes,
+    same,
+)
 from reprod_align.model.trace import Array
 
 import numpy as np

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
-from reprod_align.causes.entries import cite
-from reprod_align.causes.mismatch import Mismatch
-from reprod_align.causes.numbers import Floats, as_floats, head_sizes, same
+from reprod_align.causes.mismatch import Floats, Mismatch, cite, head_sizes, same
 from reprod_align.model.settings import SYNONYMS
 
 import numpy as np
@@ -15,7 +14,8 @@ import numpy as np
 _LARGEST = 50_000  # elements
 _LEAST = 1e-6  # of the largest value: what the normalised input has to make of it
 _ROUGHLY = 0.1  # relative: with another epsilon a norm still fits that well
-_EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
+EPSILONS = (1e-5, 1e-12, 1e-6, 1e-8, 1e-7, 1e-3, 1e-4, 1e-2, 0.0)
+"""that layers, optimizers and papers use, the likeliest first"""
 
 Normaliser = Callable[[float], Floats]
 """takes the epsilon"""
@@ -43,7 +43,7 @@ def explain_norm(mismatch: Mismatch) -> str:
     if expected.size > _LARGEST or expected.ndim < 2 or not mismatch.is_telling:
         return ""
     known = [mismatch.settings.get(name) for name in sorted(SYNONYMS["eps"])]
-    tried = list(dict.fromkeys([*(eps for eps in known if isinstance(eps, float)), *_EPSILONS]))
+    tried = list(dict.fromkeys([*(eps for eps in known if isinstance(eps, float)), *EPSILONS]))
     for source in mismatch.sources:
         if words := _explain_batch_norm(source.values, expected, actual):
             return words
@@ -51,16 +51,15 @@ def explain_norm(mismatch: Mismatch) -> str:
         theirs = _fit_norm(source.values, actual, tried, ours) if ours else None
         if ours and theirs:
             return _compare(ours, theirs)
-    if (missing := _fit_norm(actual, expected, tried)) is not None:
-        words = f"{missing.kind} is missing: PyTorch normalises these values, Paddle does not"
-        return _cite(words, missing)
-    if (extra := _fit_norm(expected, actual, tried)) is not None:
-        words = f"{extra.kind} is one too many: Paddle normalises these values, PyTorch does not"
-        return _cite(words, extra)
+    for made, source, (side, other) in mismatch.both_ways():
+        if (found := _fit_norm(source, made, tried)) is not None:
+            which = "missing" if side == "PyTorch" else "one too many"
+            words = f"{found.kind} is {which}: {side} normalises these values, {other} does not"
+            return _cite(words, found)
     return ""
 
 
-def _cite(words: str, *norms: "_Norm") -> str:
+def _cite(words: str, *norms: _Norm) -> str:
     """Add the entry that belongs to these kinds of norm."""
     kinds = " ".join(norm.kind for norm in norms)
     if "unbiased" in kinds:
@@ -80,7 +79,7 @@ def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:
     if not same_bias or not theirs.all():
         return ""
     variances = {"biased": rows.var(1), "unbiased": rows.var(1, ddof=1)}
-    for first, epsilon, second, another in product(variances, _EPSILONS, variances, _EPSILONS):
+    for first, epsilon, second, another in product(variances, EPSILONS, variances, EPSILONS):
         ratio = np.sqrt((variances[second] + another) / (variances[first] + epsilon))
         if same(ours / theirs, ratio) and np.ptp(ratio) > 1e-8:
             if epsilon != another:
@@ -96,8 +95,11 @@ def _fit_norm(
 ) -> _Norm | None:
     """Return the normalisation of x that gives `made`; the kind and epsilon of `like` first."""
     found: list[_Norm] = []
-    for kind, axis, by in _kinds(x):
-        found += _fit_kind(kind, axis, by, made, epsilons)
+    for kind, axis, normalise in _list_kinds(x):
+        if _fit_affine(normalise(epsilons[0]), made, axis, _ROUGHLY) is None:
+            continue
+        fitted = [(epsilon, _fit_affine(normalise(epsilon), made, axis)) for epsilon in epsilons]
+        found += [_Norm(kind, epsilon, *affine) for epsilon, affine in fitted if affine is not None]
         if found and like is None:
             return found[0]
     if like is None:
@@ -107,52 +109,44 @@ def _fit_norm(
     return next((norm for norm in found if norm.has_affine_of(like)), alike[0] if alike else None)
 
 
-def _fit_kind(
-    kind: str, axis: int, by: Normaliser, made: Floats, epsilons: Sequence[float]
-) -> list[_Norm]:
-    """Return this kind of norm with every epsilon that gives `made`."""
-    if _fit_affine(by(epsilons[0]), made, axis, _ROUGHLY) is None:
-        return []
-    fitted = [(epsilon, _fit_affine(by(epsilon), made, axis)) for epsilon in epsilons]
-    return [_Norm(kind, epsilon, *affine) for epsilon, affine in fitted if affine is not None]
-
-
-def _kinds(x: Floats) -> Iterator[tuple[str, int, Normaliser]]:
+def _list_kinds(x: Floats) -> Iterator[tuple[str, int, Normaliser]]:
+    """Yield each kind of norm, the axis of its weight and bias, and what it makes of x with an epsilon."""
     last, rest = (x.ndim - 1,), tuple(range(2, x.ndim))
-    square = (x**2).mean(-1, keepdims=True)
-    total = (x**2).sum(-1, keepdims=True)
     moved = x - x.mean(-1, keepdims=True)
-    yield "layer norm", -1, lambda eps: moved / np.sqrt((moved**2).mean(-1, keepdims=True) + eps)
+    square, variance = ((it**2).mean(-1, keepdims=True) for it in (x, moved))
+    total, length = (x**2).sum(-1, keepdims=True), np.abs(x).sum(-1, keepdims=True)
+    yield "layer norm", -1, lambda eps: moved / np.sqrt(variance + eps)
     yield "RMS norm", -1, lambda eps: x / np.sqrt(square + eps)
     yield "RMS norm with epsilon outside the root", -1, lambda eps: x / (np.sqrt(square) + eps)
     yield "RMS norm by the sum of squares", -1, lambda eps: x / np.sqrt(total + eps)
     yield "division by the length (L2)", -1, lambda eps: x / np.maximum(np.sqrt(total), eps)
-    yield "division by the sum of magnitudes (L1)", -1, lambda eps: x / np.maximum(
-        np.abs(x).sum(-1, keepdims=True), eps)  # fmt: skip
-    yield "layer norm with the unbiased variance", -1, _moments(x, last, 1)
-    yield "layer norm with epsilon outside the root", -1, lambda eps: moved / (
-        np.sqrt((moved**2).mean(-1, keepdims=True)) + eps)  # fmt: skip
-    for ddof, words in ((0, ""), (1, " with the unbiased variance")):
-        if rest:
-            yield f"instance norm{words}", 1, _moments(x, rest, ddof)
-            yield f"group norm of one group{words}", 1, _moments(x, (1, *rest), ddof)
-            for groups in head_sizes(x.shape[1]):
-                split = x.reshape(len(x), groups, -1)
-                yield (
-                    f"group norm of {groups} groups{words}",
-                    1,
-                    _moments(split, (2,), ddof, x.shape),
-                )
+    yield "division by the sum of magnitudes (L1)", -1, lambda eps: x / np.maximum(length, eps)
+    yield "layer norm with the unbiased variance", -1, partial(_standardise, x, last, 1, x.shape)
+    yield (
+        "layer norm with epsilon outside the root",
+        -1,
+        lambda eps: moved / (np.sqrt(variance) + eps),
+    )
+    for ddof, words in ((0, ""), (1, " with the unbiased variance")) if rest else ():
+        yield f"instance norm{words}", 1, partial(_standardise, x, rest, ddof, x.shape)
+        for count in (1, *head_sizes(x.shape[1])):
+            groups = "one group" if count == 1 else f"{count} groups"
+            split = x.reshape(len(x), count, -1)
+            yield (
+                f"group norm of {groups}{words}",
+                1,
+                partial(_standardise, split, (2,), ddof, x.shape),
+            )
 
 
-def _moments(
-    x: Floats, axes: tuple[int, ...], ddof: int, shape: tuple[int, ...] | None = None
-) -> Normaliser:
-    """Return the normalisation by mean and variance over these axes; its result has this shape."""
+def _standardise(
+    x: Floats, axes: tuple[int, ...], ddof: int, shape: tuple[int, ...], epsilon: float
+) -> Floats:
+    """Return x less its mean over these axes, divided by the root of variance plus epsilon."""
     moved = x - x.mean(axes, keepdims=True)
     count = moved.size / max(1, x.mean(axes).size)
     variance = (moved**2).sum(axes, keepdims=True) / max(count - ddof, 0.5)
-    return lambda epsilon: (moved / np.sqrt(variance + epsilon)).reshape(shape or x.shape)
+    return np.asarray(moved / np.sqrt(variance + epsilon)).reshape(shape)
 
 
 def _fit_affine(
@@ -170,13 +164,10 @@ def _fit_affine(
         return None
     weight = (centred * target).sum(1) / power
     bias = target.mean(1) - weight * rows.mean(1)
-    fitted = weight[:, None] * rows + bias[:, None]
-    if not gap(target, fitted, relative=relative).ok:
+    if not gap(target, weight[:, None] * rows + bias[:, None], relative=relative).ok:
         return None
     made_of_it = np.abs(weight[:, None] * centred).max()  # a bias alone makes nothing of the input
-    if not made_of_it > _LEAST * np.abs(target).max():
-        return None
-    return weight, bias
+    return (weight, bias) if made_of_it > _LEAST * np.abs(target).max() else None
 
 
 def _compare(ours: _Norm, theirs: _Norm) -> str:
@@ -191,18 +182,18 @@ def _compare(ours: _Norm, theirs: _Norm) -> str:
 
 
 def _compare_affine(ours: _Norm, theirs: _Norm) -> str:
-    apart = as_floats(theirs.weight - ours.weight)
-    same_bias = _is_near(ours.bias, theirs.bias)
-    if same_bias and _is_near(apart, 1):
-        return ": Paddle adds 1 to the weight, PyTorch does not"
-    if same_bias and _is_near(apart, -1):
-        return ": PyTorch adds 1 to the weight, Paddle does not"
-    if _is_near(theirs.bias, 0) and not _is_near(ours.bias, 0) and _is_near(apart, 0):
-        return " without its bias in Paddle"
-    if _is_near(theirs.weight, 1) and _is_near(theirs.bias, 0):
-        return " without its weight and bias in Paddle"
-    if _is_near(theirs.weight, 1) and same_bias:
-        return " without its weight in Paddle"
+    apart = theirs.weight - ours.weight
+    same_bias, plain = _is_near(ours.bias, theirs.bias), _is_near(theirs.weight, 1)
+    for words, holds in (
+        (": Paddle adds 1 to the weight, PyTorch does not", same_bias and _is_near(apart, 1)),
+        (": PyTorch adds 1 to the weight, Paddle does not", same_bias and _is_near(apart, -1)),
+        (" without its bias in Paddle",
+         _is_near(theirs.bias, 0) and _is_near(apart, 0) and not same_bias),
+        (" without its weight and bias in Paddle", plain and _is_near(theirs.bias, 0)),
+        (" without its weight in Paddle", plain and same_bias),
+    ):  # fmt: skip
+        if holds:
+            return words
     return " with a different weight or bias in Paddle"
 
 

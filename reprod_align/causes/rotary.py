@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
-from reprod_align.causes.mismatch import Mismatch
-from reprod_align.causes.numbers import Floats
+from reprod_align.causes.mismatch import Floats, Mismatch
 
 import numpy as np
 

@@ -5,7 +5,7 @@ import sys
 
 from reprod_align.causes import explain_forward, explain_gradient, explain_loss, explain_mask
 from reprod_align.causes.functions import FUNCTIONS, softmax
-from reprod_align.causes.numbers import name_number
+from reprod_align.causes.mismatch import name_number
 
 import numpy as np
 import pytest
@@ -359,7 +359,7 @@ PROBABILITIES = {
     "causal missing": (
         probabilities(mask=0),
         probabilities(mask=CAUSAL),
-        "the causal mask is missing",
+        "the causal mask is missing in Paddle",
     ),
     "query as key": (
         probabilities(k=X),
@@ -390,14 +390,18 @@ MASKS = {
     "not itself": (
         PAST,
         np.tril(np.ones((L, L)), -1).astype(bool) & (KEEP[:, None, None] > 0),
-        "not see itself",
+        "each token itself: the causal mask is shifted",
     ),
     "no causal": (
         PAST,
         (KEEP[:, None, None] > 0) & np.ones_like(PAST),
         "the causal mask is missing",
     ),
-    "padding": (PAST, np.tri(L, dtype=bool) & np.ones_like(PAST), "the padding is not masked"),
+    "padding": (
+        PAST,
+        np.tri(L, dtype=bool) & np.ones_like(PAST),
+        "the padding mask is missing in Paddle",
+    ),
     "transposed": (np.tri(L), np.tri(L).T, "transposed"),
     "nothing": (~PAST * -1e9, PAST * 0.0, "nothing is masked"),
     "reversed": (KEEP, KEEP[:, ::-1], "reversed along its last axis"),

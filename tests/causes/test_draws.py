@@ -1,6 +1,6 @@
 """Random numbers that one side alone draws are named, with their shapes."""
 
-from reprod_align.causes.draws import explain_draws
+from reprod_align.causes.values import explain_draws
 
 PLACES = {"": "", "pd_block": "block"}
 

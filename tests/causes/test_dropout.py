@@ -1,7 +1,7 @@
 """Dropout on one side, with another rate, and with other elements."""
 
-from reprod_align.causes.dropout import explain_dropout
-from reprod_align.causes.entries import cite
+from reprod_align.causes.mismatch import cite
+from reprod_align.causes.values import explain_dropout
 from tests.causes.numbers import X, Y, mismatch
 
 import numpy as np

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from reprod_align.causes.entries import cite
-from reprod_align.causes.factors import (
+from reprod_align.causes.mismatch import cite
+from reprod_align.causes.values import (
     explain_clipping,
     explain_factor,
     explain_rounding,

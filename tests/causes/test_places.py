@@ -2,7 +2,7 @@
 
 from reprod_align.causes import explain_forward
 from reprod_align.causes.mismatch import Mismatch
-from reprod_align.causes.places import explain_padding_row, explain_places
+from reprod_align.causes.values import explain_padding_row, explain_places
 
 import numpy as np
 import pytest

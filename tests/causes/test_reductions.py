@@ -1,8 +1,9 @@
 """Pooling and softmax: over which axis, with which mask, at which scale."""
 
-from reprod_align.causes.entries import cite
 from reprod_align.causes.functions import softmax
-from reprod_align.causes.reductions import explain_pooling, explain_softmax
+from reprod_align.causes.inputs import explain_pooling
+from reprod_align.causes.masks import explain_softmax
+from reprod_align.causes.mismatch import cite
 from tests.causes.numbers import X, Y, mismatch
 
 import numpy as np

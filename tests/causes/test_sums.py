@@ -1,6 +1,7 @@
 """Sums, gates, and a bias or a gain: what a module's own code makes of its inputs."""
 
-from reprod_align.causes.sums import explain_bias_or_gain, explain_gate, explain_sum
+from reprod_align.causes.inputs import explain_gate, explain_sum
+from reprod_align.causes.values import explain_bias_or_gain
 from tests.causes.numbers import X, Y, Z, mismatch
 
 import numpy as np

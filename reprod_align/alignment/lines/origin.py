@@ -11,7 +11,7 @@ from dataclasses import replace
 from reprod_align.alignment.lines.operands import are_exchanged
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.causes.functions import FUNCTIONS
-from reprod_align.causes.numbers import fits
+from reprod_align.causes.mismatch import fits
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.source.parsing import (

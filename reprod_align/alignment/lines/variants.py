@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.values import are_equal
-from reprod_align.causes.losses.recipes import vary_cross_entropy
+from reprod_align.causes.cross_entropy import vary_cross_entropy
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
 

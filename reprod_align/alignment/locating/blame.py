@@ -42,7 +42,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
-from reprod_align.causes.draws import explain_draws
+from reprod_align.causes import explain_draws
 from reprod_align.explain.scope import find_owner
 from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.source.lines import SourceLine

@@ -1,6 +1,6 @@
 """What a cross-entropy would give with one setting changed."""
 
-from reprod_align.causes.losses.recipes import vary_cross_entropy
+from reprod_align.causes.cross_entropy import vary_cross_entropy
 
 import numpy as np
 import pytest

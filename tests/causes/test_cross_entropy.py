@@ -1,10 +1,8 @@
 """Two cross-entropies of the same scores: the one respect in which they differ is named."""
 
-from reprod_align.causes.losses import explain_by_gradients
-from reprod_align.causes.losses.cross_entropies import explain_cross_entropy
-from reprod_align.causes.losses.cross_entropy import modulate, replay
-from reprod_align.causes.losses.cross_entropy_fit import fit_cross_entropy
-from tests.causes.losses.planted import LABELS, PLACES, SCORES, SEQUENCE, TARGETS, Loss, sides
+from reprod_align.causes import explain_loss_sides
+from reprod_align.causes.cross_entropy import explain_cross_entropy, fit_cross_entropy, modulate
+from tests.causes.planted import LABELS, PLACES, SCORES, SEQUENCE, TARGETS, Loss, sides
 
 import numpy as np
 import pytest
@@ -98,7 +96,7 @@ PLACED: dict[str, tuple[Loss, Loss, str]] = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_planted(name: str) -> None:
     ours, theirs, words = PLANTED[name]
-    assert words in explain_by_gradients(sides(ours, theirs)), name
+    assert words in explain_loss_sides(sides(ours, theirs)), name
 
 
 @pytest.mark.parametrize("name", PLACED)
@@ -128,7 +126,7 @@ def test_two_classes_show_their_smoothing() -> None:
     ],
 )
 def test_other_losses_stay_unexplained(ours: Loss, theirs: Loss) -> None:
-    assert explain_by_gradients(sides(ours, theirs)) == ""
+    assert explain_loss_sides(sides(ours, theirs)) == ""
 
 
 def test_two_faults_at_once_are_not_taken_for_one() -> None:
@@ -140,7 +138,7 @@ def test_what_is_fitted_is_the_loss() -> None:
     planted = sides(lambda z: F.cross_entropy(z, LABELS, WEIGHTS, label_smoothing=0.0), plain)
     found = fit_cross_entropy(planted, 1)
     assert found is not None and np.array_equal(found.labels, LABELS.numpy())
-    value, gradient = replay(planted, found)
+    value, gradient = found.replay(planted.scores)
     assert abs(value - planted.expected) < 1e-9 and np.abs(gradient - planted.ours).max() < 1e-9
     assert fit_cross_entropy(sides(lambda z: z.square().mean(), plain), 1) is None
     assert (modulate(np.array([0.2, 0.9]), 0.0) == 1).all()

@@ -1,7 +1,7 @@
 """One loss as a function of the other: a constant, a root, a further term."""
 
-from reprod_align.causes.losses.totals import explain_total
-from tests.causes.losses.planted import LABELS, TARGETS, Loss, sides
+from reprod_align.causes.losses import explain_total
+from tests.causes.planted import LABELS, TARGETS, Loss, sides
 
 import pytest
 import torch.nn.functional as F

@@ -2,15 +2,15 @@
 
 from itertools import product
 
-from reprod_align.causes.losses import explain_by_gradients
-from reprod_align.causes.losses.sides import (
+from reprod_align.causes import explain_loss_sides
+from reprod_align.causes.losses import (
     LossSides,
     agree,
     are_constant,
     is_near,
     name_reductions,
 )
-from tests.causes.losses.planted import sides
+from tests.causes.planted import sides
 
 import numpy as np
 import pytest
@@ -48,5 +48,5 @@ def test_gradients_of_any_kind_raise_nothing(shape: tuple[int, ...]) -> None:
     ]
     for scores, one, other in product((made, np.zeros(shape), 1e3 * made), kinds, kinds):
         for values in ((1.0, 2.0), (0.0, 1.0), (-1.0, 0.0)):
-            words = explain_by_gradients(LossSides(scores, *values, one, other))
+            words = explain_loss_sides(LossSides(scores, *values, one, other))
             assert not words or one.size >= 6

@@ -1,6 +1,6 @@
 """Two losses of the same outputs: what their ratio stands for."""
 
-from reprod_align.causes.losses.value import explain_loss
+from reprod_align.causes import explain_loss
 
 import numpy as np
 import pytest

@@ -1,8 +1,8 @@
 """Two CTC losses of the same scores with different blanks."""
 
+from reprod_align.causes.cross_entropy import explain_ctc, occupy
 from reprod_align.causes.functions import softmax
-from reprod_align.causes.losses.ctc import explain_ctc, occupy
-from tests.causes.losses.planted import RANDOM, Loss, sides
+from tests.causes.planted import RANDOM, Loss, sides
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from reprod_align.causes.losses import LossSides
+from reprod_align.causes import LossSides
 
 import numpy as np
 import torch

@@ -1,7 +1,7 @@
 """Squared distances on one side, others to the same targets on the other."""
 
-from reprod_align.causes.losses.distances import explain_distance
-from tests.causes.losses.planted import LABELS, TARGETS, Loss, sides
+from reprod_align.causes.losses import explain_distance
+from tests.causes.planted import LABELS, TARGETS, Loss, sides
 
 import numpy as np
 import pytest

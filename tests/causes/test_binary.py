@@ -1,7 +1,7 @@
 """Two binary cross-entropies of the same scores: pos_weight, gamma, alpha, a sigmoid too many."""
 
-from reprod_align.causes.losses.binary import explain_binary, fit_binary, replay
-from tests.causes.losses.planted import LABELS, MARKS, TARGETS, Loss, sides
+from reprod_align.causes.losses import explain_binary, fit_binary
+from tests.causes.planted import LABELS, MARKS, TARGETS, Loss, sides
 
 import numpy as np
 import pytest
@@ -69,4 +69,4 @@ def test_what_is_fitted_is_the_loss() -> None:
     planted = sides(focal(2, 0.25), plain)
     found = fit_binary(planted)
     assert found is not None and found.gamma == 2
-    assert np.abs(replay(planted, found)[1] - planted.ours).max() < 1e-9
+    assert np.abs(found.replay(planted.scores)[1] - planted.ours).max() < 1e-9
