@@ -24,8 +24,12 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import gap
 from reprod_align.base.local import Allowance, judge
+from reprod_align.base.predictions import count_flips, is_named_scores, may_be_scores
+from reprod_align.base.text import count
 from reprod_align.causes import LossSides, explain_gradient, explain_loss
 from reprod_align.causes.mismatch import as_floats
+from reprod_align.model.leaf import LeafPair
+from reprod_align.model.trace import Array, Leaf, Trace
 from reprod_align.model.watch import NO_PINS
 
 import numpy as np

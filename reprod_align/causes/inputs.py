@@ -186,8 +186,8 @@ def _list_reductions(x: Floats, keeps: Sequence[Floats]) -> Iterator[tuple[str, 
             yield from _list_masked(x, keep[:, :, None])
     for axis in range(x.ndim):
         if x.shape[axis] > 1:
-            yield f"the first along axis {axis}", x.take(0, axis)
-            yield f"the last along axis {axis}", x.take(-1, axis)
+            yield f"the first along axis {axis}", np.asarray(x.take(0, axis))
+            yield f"the last along axis {axis}", np.asarray(x.take(-1, axis))
     for count in range(1, x.ndim):
         for axes in combinations(range(x.ndim), count):
             over = f"axis {axes[0]}" if count == 1 else f"axes {axes}"

@@ -295,8 +295,8 @@ def _compare_weights(ours: Binary, theirs: Binary) -> str:
             return f"{names[1]} has weight= where {names[0]} has pos_weight="
     before, after = np.broadcast_arrays(ours.ratio, theirs.ratio)
     if agree(before, after):
-        columns = ours.on_negative.ndim or theirs.on_negative.ndim
-        return "the weights of the columns differ: pass weight= on both sides" if columns else ""
+        one_each = ours.on_negative.ndim == theirs.on_negative.ndim == 0
+        return "" if one_each else "the weights of the columns differ: pass weight= on both sides"
     if before.ndim:
         return "pos_weight differs between the two sides, column by column"
     if ours.gamma or theirs.gamma:
@@ -309,7 +309,7 @@ def _compare_weights(ours: Binary, theirs: Binary) -> str:
 
 
 def _magnitude(x: Array) -> Array:
-    return x * np.sign(x.real)
+    return np.asarray(x * np.sign(x.real))
 
 
 def _smooth(beta: float, x: Array) -> Array:

@@ -51,8 +51,8 @@ def explain_norm(mismatch: Mismatch) -> str:
         theirs = _fit_norm(source.values, actual, tried, ours) if ours else None
         if ours and theirs:
             return _compare(ours, theirs)
-    for made, source, (side, other) in mismatch.both_ways():
-        if (found := _fit_norm(source, made, tried)) is not None:
+    for made, given, (side, other) in mismatch.both_ways():
+        if (found := _fit_norm(given, made, tried)) is not None:
             which = "missing" if side == "PyTorch" else "one too many"
             words = f"{found.kind} is {which}: {side} normalises these values, {other} does not"
             return _cite(words, found)

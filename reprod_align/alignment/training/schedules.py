@@ -1,16 +1,17 @@
-"""Why two schedules of learning rates differ: their shapes and numbers, fitted to every step.
+"""Why two schedules of learning rates differ: a step early, another length, another factor.
 
-A shape is taken only if it gives all rates, so that two fitted shapes differ by their numbers alone.
-Then a step early, another length, another factor are told from each other.
+A schedule has a shape and numbers, which are fitted to its rates. A shape is taken only if it gives
+all rates, so that two fitted schedules differ by their numbers alone, or by their shapes.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
 from reprod_align.api.table import refer_to
+from reprod_align.base.difference import gap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +20,29 @@ Rates = NDArray[np.float64]
 Number = float | str | tuple[float, ...]
 
 _NEAR = 1e-9  # of the largest rate
-_SEEN = 1e-9  # of the largest rate: where factors of a decay are read off
+_FEWEST_STEPS = 8  # fewer fit many causes
+_FEWEST = 3  # points that prove a shape
 _MOST_MILESTONES = 6
 _MOST_CYCLES = 21
-_FEWEST_POINTS = 3  # points that prove a shape
+_MOST_SHIFTED = 5  # steps
+_MOST_STRETCHED = 4  # times
+_SHOWN = 3  # numbers
+
+# The entry of the table of APIs: the first name found in a shape's name decides.
+_ENTRIES: Final = {
+    "warm-up": "linear-warmup",
+    "steps of one": "step-decay",
+    "steps": "multi-step",
+    "cosine": "cosine-annealing",
+}
+
+
+def agree(rates: Rates, made: Rates) -> bool:
+    """Tell whether two schedules are the same but for rounding."""
+    return gap(rates, made, relative=_NEAR).ok
+
+
+# ------------------------------------------------------------- the shape of a schedule
 
 
 @dataclass(frozen=True)
@@ -32,112 +52,92 @@ class Shape:
     name: str
     numbers: Mapping[str, Number]
 
+    def __str__(self) -> str:
+        """The shape and its numbers in words."""
+        numbers = [f"{name} {_show(value)}" for name, value in self.numbers.items() if value != ""]
+        return f"{self.name} ({', '.join(numbers)})"
+
+
+Drawn = tuple[str, Mapping[str, Number], Rates]
+"""a shape's name and numbers, and the rates that it gives"""
+
 
 def fit_shape(rates: Rates) -> Shape | None:
     """Return the simplest shape that gives these rates, one for each step; None if none is known."""
-    if len(rates) < _FEWEST_POINTS or not np.isfinite(rates).all() or not rates.any():
+    if len(rates) < _FEWEST or not np.isfinite(rates).all() or not rates.any():
         return None
-    for fit in (_fit_constant, *_FALLING, _fit_warm_up):
-        if (shape := fit(rates)) is not None:
-            return shape
-    return None
+    return _fit(rates, (*_FALLING, _draw_warm_up))
 
 
-def agree(rates: Rates, made: Rates) -> bool:
-    """Tell whether two schedules are the same but for rounding."""
-    return bool(np.abs(rates - made).max() <= _NEAR * np.abs(rates).max())
+def _fit(rates: Rates, families: "Sequence[Family]") -> Shape | None:
+    times = np.arange(len(rates))
+    drawn = (one for family in families for one in family(rates, times))
+    return next((Shape(name, numbers) for name, numbers, made in drawn if agree(rates, made)), None)
 
 
-def _fit_constant(rates: Rates) -> Shape | None:
-    if not agree(rates, np.full_like(rates, rates[0])):
-        return None
-    return Shape("a constant rate", {"rate": float(rates[0])})
+def _draw_constant(rates: Rates, times: Rates) -> Iterator[Drawn]:
+    yield "a constant rate", {"rate": float(rates[0])}, np.full_like(rates, rates[0])
 
 
-def _fit_steps(rates: Rates) -> Shape | None:
-    """Fit a rate that changes by factors at some steps."""
-    held = np.abs(rates) > _SEEN * np.abs(rates).max()
+def _draw_steps(rates: Rates, times: Rates) -> Iterator[Drawn]:
+    """Yield a rate that changes by factors at some steps: read off, so that it gives the rates."""
+    held = np.abs(rates) > _NEAR * np.abs(rates).max()
     length = int(held.argmin()) if not held.all() else len(rates)
     changes = [t for t in range(1, length) if abs(rates[t] - rates[t - 1]) > _NEAR * abs(rates[t])]
     if not 0 < len(changes) <= length // 2:
-        return None
+        return
     factors = [float(rates[t] / rates[t - 1]) for t in changes]
     gaps = {after - before for before, after in pairwise([0, *changes])}
     even = np.ptp(factors) < 1e-9
     if not even and (len(changes) > _MOST_MILESTONES or min(gaps) < 2):
-        return None
+        return
     gamma: Number = _round(factors[0]) if even else tuple(map(_round, factors))
     start = {"first rate": _round(float(rates[0]))}
     if len(gaps) == 1 and even and changes[-1] + changes[0] >= length:
-        return Shape("steps of one length", {**start, "step length": gaps.pop(), "gamma": gamma})
-    return Shape("steps", {**start, "milestones": tuple(changes), "gamma": gamma})
+        numbers = {**start, "step length": gaps.pop(), "gamma": gamma}
+        yield "steps of one length", numbers, rates
+    else:
+        yield "steps", {**start, "milestones": tuple(changes), "gamma": gamma}, rates
 
 
-def _fit_exponential(rates: Rates) -> Shape | None:
+def _draw_exponential(rates: Rates, times: Rates) -> Iterator[Drawn]:
     gamma = rates[1] / rates[0] if rates[0] else 0.0
-    if not 0 < gamma < 1 or not agree(rates, rates[0] * gamma ** np.arange(len(rates))):
-        return None
-    return Shape("an exponential decay", {"first rate": float(rates[0]), "gamma": _round(gamma)})
+    if 0 < gamma < 1:
+        numbers = {"first rate": float(rates[0]), "gamma": _round(gamma)}
+        yield "an exponential decay", numbers, rates[0] * gamma**times
 
 
-def _fit_inverse(rates: Rates) -> Shape | None:
-    """Fit first / (1 + gamma t) to the power of 1 or 1/2."""
-    for power, name in ((1, "an inverse decay"), (2, "a decay by the inverse root")):
-        if not rates.all():
-            return None
-        grown = (rates[0] / rates) ** power
-        gamma = float(grown[1] - 1)
-        times = np.arange(len(rates))
-        if gamma > 0 and agree(rates, rates[0] / (1 + gamma * times) ** (1 / power)):
-            return Shape(name, {"first rate": float(rates[0]), "gamma": _round(gamma)})
-    return None
-
-
-def _fit_polynomial(rates: Rates) -> Shape | None:
-    """Fit end + (first - end) (1 - t / T)^power, constant from T on."""
-    end = rates[-1]
+def _draw_polynomial(rates: Rates, times: Rates) -> Iterator[Drawn]:
+    """Yield end + (first - end) (1 - t / T)^power, constant from T on; a line if it does not end."""
+    first, end = float(rates[0]), float(rates[-1])
     still = np.abs(rates - end) <= _NEAR * np.abs(rates).max()
     length = len(rates) - int(np.argmin(still[::-1])) if not still.all() else 0
-    if not _FEWEST_POINTS <= length < len(rates):
-        return _fit_line(rates)
-    if rates[0] < end:
-        return None
+    if not _FEWEST <= length < len(rates):
+        slope = float(rates[1] - rates[0])
+        if slope:
+            numbers = {"first rate": first, "change a step": slope}
+            yield "a straight line", numbers, first + slope * times
+        return
     half = length // 2
-    share = (rates[half] - end) / (rates[0] - end) if rates[0] != end else 0.0
-    if not 0 < share < 1:
-        return None
-    power = _round(math.log(share) / math.log(1 - half / length))
-    times = np.minimum(np.arange(len(rates)) / length, 1)
-    if not agree(rates, end + (rates[0] - end) * (1 - times) ** power):
-        return None
-    numbers = {
-        "first rate": float(rates[0]),
-        "length": length,
-        "power": power,
-        "last rate": float(end),
-    }
-    return Shape("a polynomial decay", numbers)
+    share = (rates[half] - end) / (first - end) if first > end else 0.0
+    if 0 < share < 1:
+        power = _round(math.log(share) / math.log(1 - half / length))
+        numbers = {"first rate": first, "length": length, "power": power, "last rate": end}
+        made = end + (first - end) * (1 - np.minimum(times / length, 1)) ** power
+        yield "a polynomial decay", numbers, made
 
 
-def _fit_line(rates: Rates) -> Shape | None:
-    slope = float(rates[1] - rates[0])
-    if not slope or not agree(rates, rates[0] + slope * np.arange(len(rates))):
-        return None
-    return Shape("a straight line", {"first rate": float(rates[0]), "change a step": slope})
-
-
-def _fit_cosine(rates: Rates) -> Shape | None:
-    """Fit half a cosine wave of any length, and what comes after it."""
+def _draw_cosine(rates: Rates, times: Rates) -> Iterator[Drawn]:
+    """Yield half a cosine wave of any length, and what comes after it."""
+    first = float(rates[0])
     for length, low in _guess_waves(rates):
-        wave = _draw_wave(rates[0], low, length, np.arange(len(rates)))
+        wave = _draw_wave(first, low, length, times)
         falling = min(len(rates), math.ceil(length))
-        if falling < _FEWEST_POINTS or not agree(rates[:falling], wave[:falling]):
+        if falling < _FEWEST or not agree(rates[:falling], wave[:falling]):
             continue
-        after = _name_after(rates, low, length)
-        if after is not None:
-            numbers = {"first rate": float(rates[0]), "length": length, "lowest rate": low}
-            return Shape("a cosine", {**numbers, "what follows": after})
-    return None
+        for after, made in _list_after(first, low, length, times):
+            numbers = {"first rate": first, "length": length, "lowest rate": low}
+            yield "a cosine", {**numbers, "what follows": after}, made
 
 
 def _guess_waves(rates: Rates) -> Iterator[tuple[float, float]]:
@@ -152,7 +152,7 @@ def _guess_waves(rates: Rates) -> Iterator[tuple[float, float]]:
         if abs(turn) < 1:
             length = _settle(math.pi * step / math.acos(turn))
             low = float(rates[0] - 2 * one / (1 - math.cos(math.pi * step / length)))
-            yield length, _snap(low, float(np.abs(rates).max()))
+            yield length, low if abs(low) > 1e-9 * float(np.abs(rates).max()) else 0.0
         step *= 2
 
 
@@ -161,59 +161,64 @@ def _settle(length: float) -> float:
     return float(round(length)) if abs(length - round(length)) < 1e-3 else length
 
 
-def _draw_wave(first: float, low: float, length: float, times: NDArray[np.int64]) -> Rates:
+def _list_after(
+    first: float, low: float, length: float, times: Rates
+) -> Iterator[tuple[str, Rates]]:
+    """Yield what a cosine may do after its lowest rate; "" if these steps do not reach it."""
+    wave = _draw_wave(first, low, length, times)
+    if length >= len(times) - 1:
+        yield "", wave
+        return
+    yield "rises again", wave
+    yield "stays", np.where(times >= length, low, wave)
+    for growth in (1, 2, 3, 4):
+        longer = f", each cycle {growth} times as long" if growth > 1 else ""
+        yield f"restarts{longer}", _draw_restarts(first, low, length, growth, times)
+    again = _draw_restarts(first, low, length, 1, times)
+    for cycles in range(2, _MOST_CYCLES):
+        over = times >= length * cycles - 1e-9
+        yield f"restarts, {cycles} cycles", np.where(over, low, again)
+
+
+def _draw_wave(first: float, low: float, length: Any, times: Rates) -> Rates:
     return np.asarray(low + (first - low) * (1 + np.cos(math.pi * times / length)) / 2)
 
 
-def _name_after(rates: Rates, low: float, length: float) -> str | None:
-    """Say what a cosine does after its lowest rate; "" if these steps do not reach it."""
-    times = np.arange(len(rates))
-    if length >= len(rates) - 1:
-        return ""
-    wave = _draw_wave(rates[0], low, length, times)
-    if agree(rates, wave):
-        return "rises again"
-    if agree(rates, np.where(times >= length, low, wave)):
-        return "stays"
-    for growth in (1, 2, 3, 4):
-        if agree(rates, _draw_restarts(rates[0], low, length, growth, times)):
-            return "restarts" + (f", each cycle {growth} times as long" if growth > 1 else "")
-    for cycles in range(2, _MOST_CYCLES):
-        over = times >= length * cycles - 1e-9
-        if agree(rates, np.where(over, low, _draw_restarts(rates[0], low, length, 1, times))):
-            return f"restarts, {cycles} cycles"
-    return None
+def _draw_restarts(first: float, low: float, length: float, growth: int, times: Rates) -> Rates:
+    begins, lengths = np.zeros(len(times)), np.full(len(times), length)
+    while (over := times >= begins + lengths - 1e-9).any():
+        begins, lengths = begins + over * lengths, np.where(over, lengths * growth, lengths)
+    return _draw_wave(first, low, lengths, times - begins)
 
 
-def _draw_restarts(
-    first: float, low: float, length: float, growth: int, times: NDArray[np.int64]
-) -> Rates:
-    made, begin, size = np.empty(len(times)), 0.0, length
-    for time in times:
-        if time >= begin + size - 1e-9:
-            begin, size = begin + size, size * growth
-        made[time] = _draw_wave(first, low, size, time - begin)
-    return made
+def _draw_inverse(rates: Rates, times: Rates) -> Iterator[Drawn]:
+    """Yield first / (1 + gamma t) to the power of 1 or 1/2."""
+    for power, name in ((1, "an inverse decay"), (2, "a decay by the inverse root")):
+        gamma = float((rates[0] / rates[1]) ** power - 1) if rates.all() else 0.0
+        if gamma > 0:
+            numbers = {"first rate": float(rates[0]), "gamma": _round(gamma)}
+            yield name, numbers, rates[0] / (1 + gamma * times) ** (1 / power)
 
 
-def _fit_warm_up(rates: Rates) -> Shape | None:
-    """Fit a rise, along a line or a cosine, to the largest rate, and another shape from there."""
+Family = Callable[[Rates, Rates], Iterator[Drawn]]
+_FALLING: Final[Sequence[Family]] = (
+    _draw_constant, _draw_steps, _draw_exponential, _draw_polynomial, _draw_cosine, _draw_inverse,
+)  # fmt: skip
+
+
+def _draw_warm_up(rates: Rates, times: Rates) -> Iterator[Drawn]:
+    """Yield a rise, along a line or a cosine, to the largest rate, and another shape from there."""
     peak = int(np.argmax(rates > rates.max() * (1 - 1e-12)))
-    if not 0 < peak < len(rates) - _FEWEST_POINTS:
-        return None
-    rest = next((s for fit in (_fit_constant, *_FALLING) if (s := fit(rates[peak:]))), None)
-    if rest is None:
-        return None
-    times = np.arange(peak + 1) / peak
-    lines = {
-        "warm-up": rates[0] + (rates[peak] - rates[0]) * times,
-        "cosine warm-up": rates[0] + (rates[peak] - rates[0]) * (1 - np.cos(math.pi * times)) / 2,
-    }
-    for name, line in lines.items():
-        if agree(rates[: peak + 1], line):
-            rise = {f"length of the {name}": peak, "first rate": float(rates[0])}
-            return Shape(f"a {name}, then {rest.name}", {**rise, **_number_rest(rest, peak)})
-    return None
+    rest = _fit(rates[peak:], _FALLING) if 0 < peak < len(rates) - _FEWEST else None
+    share = times[: peak + 1] / max(peak, 1)
+    for name, rise in (
+        ("warm-up", share),
+        ("cosine warm-up", (1 - np.cos(math.pi * share)) / 2),
+    ):
+        if rest is not None:
+            begin = {f"length of the {name}": peak, "first rate": float(rates[0])}
+            made = np.concatenate([rates[0] + (rates[peak] - rates[0]) * rise, rates[peak + 1 :]])
+            yield f"a {name}, then {rest.name}", {**begin, **_number_rest(rest, peak)}, made
 
 
 def _number_rest(rest: Shape, peak: int) -> dict[str, Number]:
@@ -237,32 +242,12 @@ def find_turns(rates: Rates) -> tuple[int, ...]:
     return tuple(int(moving[at + 1]) for at in np.flatnonzero(signs[1:] != signs[:-1]))
 
 
-def _snap(number: float, scale: float) -> float:
-    return 0.0 if abs(number) <= 1e-9 * scale else number
-
-
 def _round(number: float) -> float:
     """Return the number without the rounding of what it was computed from."""
     return float(f"{number:.9g}")
 
 
-_FALLING: Final[Sequence[Callable[[Rates], Shape | None]]] = (
-    _fit_steps, _fit_exponential, _fit_polynomial, _fit_cosine, _fit_inverse,
-)  # fmt: skip
-
-
-_MOST_SHIFTED = 5  # steps
-_MOST_STRETCHED = 4  # times
-_SHOWN = 3  # numbers
-_FEWEST = 8  # steps: fewer fit many shapes
-
-# The first name found in a shape's name decides.
-_ENTRIES: Final = {
-    "warm-up": "linear-warmup",
-    "steps of one": "step-decay",
-    "steps": "multi-step",
-    "cosine": "cosine-annealing",
-}
+# ------------------------------------------------------------- how two schedules differ
 
 
 def explain_rates(expected: Rates, actual: Rates) -> str:
@@ -270,41 +255,27 @@ def explain_rates(expected: Rates, actual: Rates) -> str:
 
     A cause is returned only if it gives all of the rates.
     """
-    if len(expected) != len(actual) or len(expected) < _FEWEST or agree(expected, actual):
+    if len(expected) != len(actual) or len(expected) < _FEWEST_STEPS or agree(expected, actual):
         return ""
-    return next((words for words in _try_all(expected, actual) if words), "")
-
-
-def _try_all(expected: Rates, actual: Rates) -> Iterator[str]:
-    yield _explain_standstill(expected, actual)
-    yield _explain_shift_or_factor(expected, actual)
-    yield _explain_pace(expected, actual)
-    yield _explain_start(expected, actual)
-    ours, theirs = fit_shape(expected), fit_shape(actual)
-    if ours is not None and theirs is not None:
-        yield _compare_shapes(ours, theirs)
-    yield _compare_turns(find_turns(expected), find_turns(actual))
-
-
-def _explain_standstill(expected: Rates, actual: Rates) -> str:
-    if not agree(actual, np.full_like(actual, actual[0])) or actual[0] != expected[0]:
-        return ""
-    return "Paddle's rate never changes: its scheduler takes no step, or is not the optimizer's own"
-
-
-def _explain_shift_or_factor(expected: Rates, actual: Rates) -> str:
-    """Explain by another first rate, or by a schedule that begins some steps early or late."""
-    shift = _name_shift(expected, actual)
-    at = int(np.abs(expected).argmax())
+    if agree(actual, np.full_like(actual, expected[0])):
+        return "Paddle's rate never changes: its scheduler takes no step, or is not the optimizer's own"
+    at, shift = int(np.abs(expected).argmax()), _name_shift(expected, actual)
     factor = float(actual[at] / expected[at])
     if agree(expected * factor, actual):  # an exponential decay that is shifted is also scaled
         words = f"all of Paddle's rates are PyTorch's times {factor:.6g}: the first rates differ"
         return f"{words}; or {shift}" if shift else words
-    return f"{shift}{refer_to(['schedule-order'])}" if shift else ""
+    if shift:
+        return shift + refer_to(["schedule-order"])
+    if words := _name_pace(expected, actual) or _explain_start(expected, actual):
+        return words
+    ours, theirs = fit_shape(expected), fit_shape(actual)
+    if ours is not None and theirs is not None and (words := _compare_shapes(ours, theirs)):
+        return words
+    return _compare_turns(expected, actual)
 
 
 def _name_shift(expected: Rates, actual: Rates) -> str:
-    for by in range(1, min(_MOST_SHIFTED, len(expected) - _FEWEST) + 1):
+    for by in range(1, min(_MOST_SHIFTED, len(expected) - _FEWEST_STEPS) + 1):
         count = "one step" if by == 1 else f"{by} steps"
         if agree(expected[by:], actual[:-by]):
             return f"Paddle's schedule is {count} early: its rate at step t is PyTorch's at step t + {by}"
@@ -313,9 +284,20 @@ def _name_shift(expected: Rates, actual: Rates) -> str:
     return ""
 
 
+def _name_pace(expected: Rates, actual: Rates) -> str:
+    """Name a scheduler that is stepped several times a step, or only now and then."""
+    length = len(expected)
+    for times in range(2, _MOST_STRETCHED + 1):
+        if agree(expected[::times], actual[: len(expected[::times])]):
+            return f"Paddle's schedule runs {times} times as fast: its scheduler is stepped {times} times"
+        if agree(expected[np.arange(length) // times], actual):
+            return f"Paddle's schedule runs slower: its scheduler is stepped once in {times} steps"
+    return ""
+
+
 def _explain_start(expected: Rates, actual: Rates) -> str:
     """Explain schedules that agree from some step on by what each does before."""
-    apart = np.abs(expected - actual) > 1e-9 * np.abs(expected).max()
+    apart = np.abs(expected - actual) > _NEAR * np.abs(expected).max()
     first = len(apart) - int(apart[::-1].argmax())
     if not 1 < first <= len(expected) // 2 or np.ptp(expected[first:]) == 0:
         return ""
@@ -334,23 +316,11 @@ def _name_way(rates: Rates) -> str:
     return "fall (no warm-up)" if (changes <= 0).all() else ""
 
 
-def _explain_pace(expected: Rates, actual: Rates) -> str:
-    """Explain by a scheduler that is stepped several times a step, or only now and then."""
-    length = len(expected)
-    for times in range(2, _MOST_STRETCHED + 1):
-        if agree(expected[::times], actual[: len(expected[::times])]):
-            return f"Paddle's schedule runs {times} times as fast: its scheduler is stepped {times} times"
-        if agree(expected[np.arange(length) // times], actual):
-            return f"Paddle's schedule runs slower: its scheduler is stepped once in {times} steps"
-    return ""
-
-
 def _compare_shapes(ours: Shape, theirs: Shape) -> str:
     """Name the numbers in which two fitted shapes differ, or the two shapes."""
     entry = next((slug for name, slug in _ENTRIES.items() if name in ours.name), "")
     if ours.name != theirs.name:
-        words = f"PyTorch's rates follow {_describe(ours)}, Paddle's {_describe(theirs)}"
-        return words + refer_to([entry])
+        return f"PyTorch's rates follow {ours}, Paddle's {theirs}{refer_to([entry])}"
     named = [
         f"{name}: {_show(ours.numbers[name])} in PyTorch, {_show(theirs.numbers[name])} in Paddle"
         for name in ours.numbers
@@ -361,17 +331,13 @@ def _compare_shapes(ours: Shape, theirs: Shape) -> str:
     return f"both follow {ours.name}; {'; '.join(named[:_SHOWN])}{refer_to([entry])}"
 
 
-def _compare_turns(ours: tuple[int, ...], theirs: tuple[int, ...]) -> str:
+def _compare_turns(expected: Rates, actual: Rates) -> str:
     """Say at which steps the rates of either side turn, if at others."""
+    ours, theirs = find_turns(expected), find_turns(actual)
     if not ours or not theirs or ours[0] == theirs[0]:
         return ""
     return (f"PyTorch's rates turn first at step {ours[0]}, Paddle's at step {theirs[0]}: a rise or a "
             "cycle has another length")  # fmt: skip
-
-
-def _describe(shape: Shape) -> str:
-    numbers = [f"{name} {_show(value)}" for name, value in shape.numbers.items() if value != ""]
-    return f"{shape.name} ({', '.join(numbers)})"
 
 
 def _show(value: Number) -> str:
