@@ -70,7 +70,7 @@ def fit_shape(rates: Rates) -> Shape | None:
 
 
 def _fit(rates: Rates, families: "Sequence[Family]") -> Shape | None:
-    times = np.arange(len(rates))
+    times = np.arange(len(rates), dtype=np.float64)
     drawn = (one for family in families for one in family(rates, times))
     return next((Shape(name, numbers) for name, numbers, made in drawn if agree(rates, made)), None)
 
