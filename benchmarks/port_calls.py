@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from reprod_align.base.quiet import quieten
+from reprod_align.base.console import quieten
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
 from reprod_align.porting.calls.write import write_paddle

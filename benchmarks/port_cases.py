@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks.port_list import CASES
-from reprod_align.base.quiet import quieten
+from reprod_align.base.console import quieten
 from reprod_align.explain.code import Code
 from reprod_align.model.side import Inputs
 from reprod_align.porting.attempt import is_guarded, run_guarded

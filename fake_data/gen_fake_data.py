@@ -7,7 +7,7 @@ writes  fake_data/fake_data.npy     (4, 64) int64 token ids in [1, vocab_size): 
 from pipeline import settings
 from pipeline.profiles import read_source_config
 from pipeline.run import Run, start
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.base.text import shorten_path
 
 import numpy as np

@@ -7,7 +7,7 @@ imported a line.
 import sys
 from typing import Any
 
-from reprod_align.base.quiet import quieten
+from reprod_align.base.console import quieten
 
 
 def _short_for_interrupts(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -25,7 +25,7 @@ from pipeline.checks.outputs import collect_page, found_file
 from pipeline.run import Run, start
 from pipeline.run.command_line import REPOSITORY
 from pipeline.run.side import Server
-from reprod_align.base.atomic import write_text
+from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError
 from reprod_align.page.junit import render_junit
 from reprod_align.page.markdown import render_markdown

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from reprod_align.alignment import align
+    from reprod_align.base.difference import Difference, compare_arrays
     from reprod_align.errors import ReprodError
     from reprod_align.mending.fix import fix
     from reprod_align.mending.result import Mend, Mended
     from reprod_align.parallel.align import align_parallel
     from reprod_align.records.compare import compare_records
-    from reprod_align.records.diff import Difference, compare_arrays
     from reprod_align.records.gate import Gate, check
     from reprod_align.records.record import Recorder, load_record, save_record
     from reprod_align.records.verdict import (
@@ -69,8 +69,8 @@ _HOMES = {
     "mending.fix": "fix",
     "mending.result": "Mend Mended",
     "parallel.align": "align_parallel",
+    "base.difference": "Difference compare_arrays",
     "records.compare": "compare_records",
-    "records.diff": "Difference compare_arrays",
     "records.gate": "Gate check",
     "records.record": "Recorder load_record save_record",
     "records.verdict": "Comparison EXACT Rule STRICT official_rule",

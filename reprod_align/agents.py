@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align import __version__
-from reprod_align.base.json import parse_json
-from reprod_align.base.progress import LINES, MARK, PROGRESS
+from reprod_align.base.console import LINES, MARK, PROGRESS
+from reprod_align.base.files import parse_json
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.pair.remote import end_group
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reprod_align.base.atomic import write_text
+from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.compare import compare_records
 from reprod_align.records.official import as_text, closing_line

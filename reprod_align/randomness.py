@@ -5,13 +5,27 @@ from numpy's Philox, a counter-based generator: a draw depends only on (seed, pu
 never on what was drawn before, so that a run can be resumed at any step.
 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.)
 
+`SharedRandom` numbers the draws of a step as they come. `KeyedDraws` keys them by where in the model they
+are asked for: the n-th draw in a module's k-th call gets the same numbers on both sides, so that a dropout
+which one side lacks disturbs no other. A draw in a module that has no counterpart counts for the module
+around it: a Dropout layer here, a functional dropout there, are the same draw. Python's `random` and numpy's
+global generator, from which a forward pass may draw too, are seeded alike and given back.
+
 `Draws` is what a stream offers; `backends.torch.random` and `backends.paddle.random` make a
 framework draw from one. The functions below turn its numbers into the other distributions, in
 float64, so that both sides apply the same arithmetic. Which of two equal values `topk` takes is left
 to chance too, each framework's own: `leading` settles it for both.
 """
 
-from typing import Protocol
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from itertools import permutations
+from typing import Any, Final, Protocol
 
 from reprod_align.errors import ReprodError
 
@@ -27,6 +41,9 @@ TIED = 2.0**-30
 
 # the purposes; part of the key, so that two purposes never share numbers
 _UNIFORM, _ORDER, _NORMAL, _INTEGERS, _PERMUTATION = 1, 2, 3, 4, 5
+CallKey = tuple[str, int]  # a module's name on the torch side, and which of its calls
+PYTHON: Final = "Python's random"
+NUMPY: Final = "numpy's global generator"
 
 
 class UnsharedDrawError(ReprodError):
@@ -137,3 +154,112 @@ def _inverse_cdf(weights: Float64, uniform: Float64) -> Int64:
 
 def _generator(*key: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
+
+
+def _nowhere() -> list[CallKey]:
+    return [("", 0)]
+
+
+@dataclass
+class KeyedDraws:
+    """The draws of one forward and backward pass on one side."""
+
+    seed: int
+    names: Mapping[str, str]
+    """this side's module names that have a counterpart -> their names on the torch side"""
+    asked: Mapping[tuple[CallKey, int], Shape] = field(default_factory=dict)
+    """shapes that the torch side drew: a draw of as many elements is laid out like it"""
+    place: Callable[[], list[CallKey]] = _nowhere
+    """set by the run: the calls that are open, the innermost last"""
+    drawn: dict[tuple[CallKey, int], Shape] = field(default_factory=dict)
+    """what was asked for, filled as it comes"""
+    _counts: Counter[CallKey] = field(default_factory=Counter)
+
+    def uniform(self, shape: Shape) -> NDArray[np.float64]:
+        """Return numbers in [0, 1), float64 of `shape`."""
+        return self._draw(shape, lambda source, wanted: source.random(wanted))
+
+    def normal(self, shape: Shape) -> NDArray[np.float64]:
+        """Return standard normal numbers, float64 of `shape`."""
+        return self._draw(shape, lambda source, wanted: source.standard_normal(wanted))
+
+    def integers(self, low: int, high: int, shape: Shape) -> NDArray[np.int64]:
+        """Return integers from `low` up to, not including, `high`; int64 of `shape`."""
+        return self._draw(shape, lambda source, wanted: source.integers(low, high, wanted))
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Return the numbers 0 to n - 1 in random order, int64."""
+        return self._draw((n,), lambda source, wanted: source.permutation(n))
+
+    def _draw(
+        self, shape: Shape, draw: Callable[[np.random.Generator, Shape], NDArray[Any]]
+    ) -> NDArray[Any]:
+        key, source = self._begin(tuple(shape))
+        wanted = self.asked.get(key, tuple(shape))
+        return lay_out(draw, source, wanted, tuple(shape))
+
+    def _begin(self, shape: Shape) -> tuple[tuple[CallKey, int], np.random.Generator]:
+        """Note a draw; return its key, and the generator that is its alone."""
+        place = self._paired_place()
+        key = place, self._counts[place]
+        self._counts[place] += 1
+        self.drawn[key] = shape
+        text = repr((self.seed, key)).encode()
+        words = np.frombuffer(sha256(text).digest(), dtype=np.uint32)
+        return key, np.random.Generator(np.random.Philox(np.random.SeedSequence(words.tolist())))
+
+    def _paired_place(self) -> CallKey:
+        for path, index in reversed(self.place()):
+            if path in self.names:
+                return self.names[path], index
+        return "", 0
+
+
+def lay_out(
+    draw: Callable[[np.random.Generator, Shape], NDArray[Any]],
+    source: np.random.Generator,
+    wanted: Shape,
+    shape: Shape,
+) -> NDArray[Any]:
+    """Return the draw of shape `wanted`, with its axes or its grouping changed to `shape`."""
+    if wanted == shape or int(np.prod(wanted)) != int(np.prod(shape)):
+        return draw(source, shape)
+    values = draw(source, wanted)
+    if len(wanted) == len(shape):
+        for axes in permutations(range(len(wanted))):
+            if tuple(wanted[axis] for axis in axes) == shape:
+                return np.ascontiguousarray(values.transpose(axes))
+    return values.reshape(shape)
+
+
+@contextmanager
+def preserve_generators() -> Iterator[None]:
+    """Give both generators the states back that they had before the block."""
+    numpys, pythons = np.random.get_state(), random.getstate()
+    try:
+        yield
+    finally:
+        np.random.set_state(numpys)
+        random.setstate(pythons)
+
+
+def seed_generators(seed: int) -> Callable[[], dict[str, float]]:
+    """Seed both; return what tells, once and later, which of them were drawn from since.
+
+    Each comes with its next number: where that is equal, equally much was drawn.
+    """
+    random.seed(seed)
+    np.random.seed(seed)
+
+    def read_drawn() -> dict[str, float]:
+        following = {PYTHON: random.random(), NUMPY: np.random.random()}
+        first = _find_first(seed)
+        return {name: number for name, number in following.items() if number != first[name]}
+
+    return read_drawn
+
+
+@lru_cache(maxsize=64)
+def _find_first(seed: int) -> dict[str, float]:
+    """Return the first number that each generator gives under a seed."""
+    return {PYTHON: random.Random(seed).random(), NUMPY: np.random.RandomState(seed).random()}

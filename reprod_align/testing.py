@@ -38,7 +38,7 @@ def align_pair(request: pytest.FixtureRequest) -> "Callable[..., Report]":
 
 def _judge(folder: Path, pair: Any, arguments: Any, settings: Any) -> "tuple[str, Report | None]":
     """Return why the test fails, "" where the port is faithful, and the report if there is one."""
-    from reprod_align.base.quiet import quieten, without_warnings
+    from reprod_align.base.console import quieten, without_warnings
     from reprod_align.errors import ReprodError
 
     quieten()

@@ -10,7 +10,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 
 import grimp
 

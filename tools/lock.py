@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 REQUIREMENTS = ("requirements.txt", "requirements-dev.txt")

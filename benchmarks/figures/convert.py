@@ -12,11 +12,9 @@ from pathlib import Path
 
 from benchmarks.figures.rows import Curve, Row
 from reprod_align.conversion.convert import Order, convert
-from reprod_align.conversion.rule import Rule
-from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
-from reprod_align.weights.stored import DTYPES, Array
+from reprod_align.conversion.weight_map import Rule, WeightMap, read_map, write_map
+from reprod_align.weights.stored import DTYPES, Array, Entry
 from reprod_align.weights.writing import write_checkpoint
-from reprod_align.weights.writing.entry import Entry
 
 import numpy as np
 

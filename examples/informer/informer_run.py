@@ -29,8 +29,7 @@ from informer_settings import (
     STRICT_DTYPE,
 )
 from reprod_align import EXACT, STRICT, Gate
-from reprod_align.base.ending import run_command
-from reprod_align.base.quiet import quieten
+from reprod_align.base.console import quieten, run_command
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.page.outputs import add_output_arguments
 from reprod_align.page.terminal import show_output

@@ -11,7 +11,7 @@ from pathlib import Path
 from informer_run import Run, make_run
 from informer_settings import LENGTHS, SEED
 from reprod_align import align
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json
 
 import numpy as np
 

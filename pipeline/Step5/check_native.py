@@ -11,8 +11,7 @@ from pathlib import Path
 from pipeline.run import Run, start
 from pipeline.training.native import NATIVE
 from pipeline.training.native_runs import judge_runs, list_remarks, read_runs
-from reprod_align.base.atomic import write_text
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json, write_text
 from reprod_align.page.places import PAGE_OR_PICTURE, require_report
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS
 

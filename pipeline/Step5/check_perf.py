@@ -10,8 +10,7 @@ import argparse
 from pipeline.run import Run, start
 from pipeline.timing.rounds import FAST, time_in_turns
 from pipeline.timing.workload import add_workload, speed_file
-from reprod_align.base.atomic import write_text
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json, write_text
 
 
 def main(run: Run) -> int:

@@ -16,7 +16,7 @@ from reprod_align.conversion.convert import Order, Outcome, convert
 from reprod_align.conversion.models import Pair
 from reprod_align.errors import WeightsError
 from reprod_align.pair.sides import paddle_side, torch_side
-from reprod_align.weights.convert import Row
+from reprod_align.weights.layout import Row
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 
 import numpy as np

@@ -9,7 +9,7 @@ from models.bert_config import upgrade_names
 from pipeline.bert.exported import require_vocabulary
 from pipeline.profiles import find_source, find_source_vocabulary, read_source_config
 from pipeline.run import Run
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 
 import numpy as np

@@ -15,9 +15,8 @@ from pipeline.checks import Stage
 from pipeline.run import Run
 from pipeline.run.command_line import REPOSITORY
 from reprod_align import Report, align
-from reprod_align.base.json import write_json
-from reprod_align.base.progress import tell
-from reprod_align.base.quiet import without_warnings
+from reprod_align.base.console import tell, without_warnings
+from reprod_align.base.files import write_json
 from reprod_align.base.text import and_more
 from reprod_align.errors import describe_error, one_line
 from reprod_align.report.listing import list_finding

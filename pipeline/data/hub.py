@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.tasks import Layout, Task
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError
 
 

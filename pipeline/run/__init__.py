@@ -15,8 +15,8 @@ from pipeline.profiles import PROFILES, Profile
 from pipeline.run.command_line import DEFAULTS, make_parser
 from pipeline.settings import DTYPES, STRICT_DTYPE
 from pipeline.tasks import SST2, TASKS, Task
-from reprod_align.base.atomic import require_writable
-from reprod_align.base.ending import run_command
+from reprod_align.base.console import run_command
+from reprod_align.base.files import require_writable
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, RefusedError
 from reprod_align.page.terminal import show_output

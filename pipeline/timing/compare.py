@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pipeline.timing.workload import PHASES, Phase, Speed
-from reprod_align.base.json import to_plain
+from reprod_align.base.files import to_plain
 from reprod_align.errors import ReprodError
 from reprod_align.significance import Interval, student_interval
 

@@ -18,7 +18,7 @@ from pipeline import settings
 from pipeline.run import Run
 from pipeline.run.command_line import positive
 from pipeline.training.options import DEVICES
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json
 from reprod_align.errors import ReprodError
 
 import numpy as np

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from pipeline.run import Run, remove_records
-from reprod_align.base.atomic import require_writable
+from reprod_align.base.files import require_writable
 
 import numpy as np
 

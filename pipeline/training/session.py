@@ -36,7 +36,7 @@ from pipeline.training.state import (
     write_state,
 )
 from reprod_align.errors import ReprodError
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 
 import numpy as np
 from tqdm import tqdm

@@ -9,8 +9,8 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.apart import measure_sizes
 from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
+from reprod_align.base.local import measure_sizes
 from reprod_align.base.naming import parent
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import Inputs, ModelFailure, Step

@@ -10,8 +10,8 @@ from reprod_align.alignment.comparing import WHOLE_ROUNDING, Pass
 from reprod_align.alignment.details import add_float32, add_floor
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import Gap, gap
+from reprod_align.base.local import measure_ordinary
 from reprod_align.model.leaf import LeafPair, pair_leaves
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Call, Leaf, Trace

@@ -21,10 +21,15 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pinning import EndPins, NoWayBack
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.apart import measure_ordinary
 from reprod_align.base.difference import gap
-from reprod_align.base.local import Allowance, judge
-from reprod_align.base.predictions import count_flips, is_named_scores, may_be_scores
+from reprod_align.base.local import (
+    Allowance,
+    count_flips,
+    is_named_scores,
+    judge,
+    may_be_scores,
+    measure_ordinary,
+)
 from reprod_align.base.text import count
 from reprod_align.causes import LossSides, explain_gradient, explain_loss
 from reprod_align.causes.mismatch import as_floats

@@ -8,7 +8,6 @@ from reprod_align.alignment.layouts import try_alternatives
 from reprod_align.alignment.leftovers import add_differing_weights
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import SEED, Runner
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.match import (
     Evidence,
@@ -22,6 +21,7 @@ from reprod_align.match import (
 from reprod_align.model.projection import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
+from reprod_align.randomness import KeyedDraws
 
 
 def pair_models(

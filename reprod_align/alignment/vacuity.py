@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from reprod_align.alignment.comparing import Pass
-from reprod_align.base.difference import magnitude
+from reprod_align.base.blocks import magnitude
 from reprod_align.base.text import shorten
 from reprod_align.model.side import Inputs, ModelInfo
 

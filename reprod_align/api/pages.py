@@ -7,7 +7,7 @@ from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import EntryOutcome, run
 from reprod_align.api.show import PLAIN, describe_outcome, describe_versions, parts
 from reprod_align.api.table import TOPICS, list_entries, list_topic, title
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 
 Outcomes = Mapping[str, EntryOutcome]

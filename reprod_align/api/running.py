@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.api.entry import Entry
+from reprod_align.base.console import quieten, without_warnings
 from reprod_align.base.difference import gap
-from reprod_align.base.quiet import quieten, without_warnings
 
 import numpy as np
 

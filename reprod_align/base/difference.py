@@ -1,27 +1,36 @@
 """How far two arrays are apart: one formula for everything that is compared.
 
-|actual - expected|, element by element, in float64 (complex128), in blocks that stay in the cache; an
-array in a mapped file is read block by block. Integers are exact beyond 2**53 too; texts are 1 apart,
-or 0. Every verdict is written `ok = difference <= tolerance`, so that a NaN fails it.
+|actual - expected|, element by element, in float64 (complex128), in blocks that stay in the cache
+(`base/blocks.py`). Integers are exact beyond 2**53 too; texts are 1 apart, or 0. Every verdict is written
+`ok = difference <= tolerance`, so that a NaN fails it.
+
+`gap` settles NaN and infinities by their places: what the models compute is compared so. `compare_arrays`
+makes every number NaN where one side has a NaN: what records hold is compared so.
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from reprod_align.base.blocks import (
+    Array,
+    add_up,
+    find_largest,
+    index_at,
+    map_distances,
+    measure_distances,
+    measure_peak,
+    read_blocks,
+    read_both,
+)
+from reprod_align.errors import ReprodError
 
 import numpy as np
-from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from reprod_align.base.large.mapped import MappedFile
-
-Array = NDArray[Any]
-Span = tuple[int, int]
 
 RELATIVE_TOLERANCE = 1e-9
 """in float64 a faithful pair agrees far closer, and a bug lies far above (docs/tolerances.md)"""
-_BLOCK = 2**19  # bytes: in fewer, threads would wait for each other more than they work
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,8 @@ def gap(
         return Gap(math.inf, 0.0, 0.0, words)
     if expected.size == 0:
         return Gap(0.0, 0.0, 0.0, "no elements")
-    found = combine_worst(find_worst(expected, actual, with_total=with_mean))
+    blocks = measure_distances(expected, actual)
+    found = combine_worst(measure_worst(*block, with_total=with_mean) for block in blocks)
     return make_gap(expected, actual, found, relative, floor)
 
 
@@ -102,36 +112,36 @@ class Worst(NamedTuple):
     """sum of |actual - expected|, where infinities are not settled; NaN if it was not asked for"""
 
 
-def find_worst(
+def measure_worst(
+    start: int,
+    apart: Array,
     expected: Array,
     actual: Array,
-    span: Span | None = None,
     with_length: bool = False,
     with_total: bool = False,
-) -> Iterator[Worst]:
-    """Yield the worst place of each block."""
-    for start, apart, ours, theirs in distances(expected, actual, span):
-        with np.errstate(over="ignore"):
-            total = float(apart.sum()) if with_total else math.nan
-        at = int(apart.argmax())  # of NaN, if there is one
-        settled = not math.isfinite(apart[at])
-        if settled:
-            apart = by_place(apart, ours, theirs)
-            at = int(apart.argmax())
-        difference = float(apart[at])
-        length = measure_length(apart, difference) if with_length else 0.0
-        yield Worst(difference, start + at, largest(ours), settled, length, total)
+) -> Worst:
+    """Return the worst place of a block that `measure_distances` yields."""
+    with np.errstate(over="ignore"):
+        total = float(apart.sum()) if with_total else math.nan
+    at = int(apart.argmax())  # of NaN, if there is one
+    settled = not math.isfinite(apart[at])
+    if settled:
+        apart = settle_by_place(apart, expected, actual)
+        at = int(apart.argmax())
+    difference = float(apart[at])
+    length = measure_length(apart, difference) if with_length else 0.0
+    return Worst(difference, start + at, find_largest(expected), settled, length, total)
 
 
 def combine_worst(found: Iterable[Worst]) -> Worst:
-    """Return one for all parts, given in order."""
-    parts = list(found)
-    worst = max(parts, key=lambda one: one.difference)
+    """Return one for all blocks, given in order."""
+    blocks = list(found)
+    worst = max(blocks, key=lambda one: one.difference)
     return worst._replace(
-        scale=max(one.scale for one in parts),
-        settled=any(one.settled for one in parts),
-        length=math.hypot(*(one.length for one in parts)),
-        total=sum(one.total for one in parts),
+        scale=max(one.scale for one in blocks),
+        settled=any(one.settled for one in blocks),
+        length=math.hypot(*(one.length for one in blocks)),
+        total=sum(one.total for one in blocks),
     )
 
 
@@ -154,155 +164,10 @@ def measure_length(sizes: Array, largest: float) -> float:
     return largest * math.sqrt(np.einsum("i,i->", scaled, scaled))
 
 
-def magnitude(array: Array | None) -> float:
-    """Return the largest finite |element|; 0 for None and for what holds no floats."""
-    if array is None or array.dtype.kind not in "fc":
-        return 0.0
-    return max((largest(part) for _, part in parts(array)), default=0.0)
-
-
-def distances(
-    expected: Array, actual: Array, span: Span | None = None
-) -> Iterator[tuple[int, Array, Array, Array]]:
-    """Yield block by block, in C order: the number of its first element, |a - e|, e and a; 1-D.
-
-    expected, actual: of one shape. |a - e| is float64 (a long double stays one); inf - inf is NaN.
-    The three arrays are good until the next block is asked for.
-    """
-    subtract = _subtraction(expected.dtype, actual.dtype)
-    most = _count_block(expected, actual)
-    if subtract is not _subtract or expected.size <= most:
-        for start, ours, theirs in blocks(expected, actual, span):
-            yield start, subtract(ours, theirs), ours, theirs
-        return
-    from reprod_align.base.large.work import borrow
-
-    wide = np.result_type(expected.dtype, actual.dtype, np.float64)
-    with borrow(most, wide) as buffer:
-        for start, ours, theirs in blocks(expected, actual, span):
-            apart = buffer[: ours.size]
-            with np.errstate(all="ignore"):
-                if theirs.dtype != apart.dtype:  # widened before is faster than while subtracting
-                    np.copyto(apart, theirs)
-                np.subtract(theirs if theirs.dtype == apart.dtype else apart, ours, out=apart)
-            yield start, np.abs(apart, out=apart), ours, theirs
-
-
-def by_place(distance: Array, ours: Array, theirs: Array) -> Array:
+def settle_by_place(distance: Array, expected: Array, actual: Array) -> Array:
     """Return the distance with NaN and infinities settled: 0 where both have the same, else inf."""
-    same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
+    same = (expected == actual) | (np.isnan(expected) & np.isnan(actual))
     return np.where(same, 0.0, np.where(np.isnan(distance), np.inf, distance))
-
-
-def blocks(
-    expected: Array, actual: Array, span: Span | None = None
-) -> Iterator[tuple[int, Array, Array]]:
-    """Yield two arrays of one shape in parts, 1-D in C order, each with the number of its first element.
-
-    Parts are good until the next are asked for. span: from which element to which; None for all.
-    """
-    most = _count_block(expected, actual)
-    if expected.size <= most:
-        yield 0, take(expected, 0, expected.size), take(actual, 0, actual.size)
-        return
-    both = parts(expected, span, most), parts(actual, span, most)
-    for (start, ours), (_, theirs) in zip(*both, strict=True):
-        yield start, ours, theirs
-
-
-def _count_block(*arrays: Array) -> int:
-    """Return how many elements of each array are compared at a time."""
-    return max(1, _BLOCK // max(1, *(array.itemsize for array in arrays)))
-
-
-def parts(
-    array: Array, span: Span | None = None, most: int | None = None
-) -> Iterator[tuple[int, Array]]:
-    """Yield an array in parts of at most `most` elements, as `blocks` does.
-
-    Raises ReprodError if its file is written to.
-    """
-    from reprod_align.base.large.work import borrow, cut
-
-    most = most or _count_block(array)
-    file, spans = _find_file(array), cut(span or (0, array.size), most)
-    if file is None:
-        for start, stop in spans:
-            yield start, _slice(array, start, stop)
-        return
-    file.require_unchanged()
-    with borrow(min(array.size, most), array.dtype) as buffer:
-        read = _reader(file, array)
-        for start, stop in spans:
-            part = buffer[: stop - start]
-            read(part, start)
-            yield start, part
-    file.require_unchanged()
-
-
-def take(array: Array, start: int, stop: int) -> Array:
-    """Return elements number `start` to `stop`, in C order, 1-D; a view where that can be."""
-    file = _find_file(array)
-    if file is None:
-        return _slice(array, start, stop)
-    part: Array = np.empty(stop - start, array.dtype)
-    file.require_unchanged()
-    _reader(file, array)(part, start)
-    file.require_unchanged()
-    return part
-
-
-def _find_file(array: Array) -> "MappedFile | None":
-    if array.base is None:
-        return None
-    from reprod_align.base.large.mapped import find_file
-
-    return find_file(array)
-
-
-def _reader(file: "MappedFile", array: Array) -> Callable[[Array, int], None]:
-    """Return what fills its argument with elements of an array of the file, from a number on."""
-    if array.flags.c_contiguous:
-        first = file.find_offset(array)
-        return lambda part, start: file.read_into(part, first + start * array.itemsize)
-
-    def gather(part: Array, start: int) -> None:
-        file.require_unchanged()
-        part[:] = _slice(array, start, start + part.size)
-
-    return gather
-
-
-def _slice(array: Array, start: int, stop: int) -> Array:
-    if array.flags.c_contiguous or array.ndim < 2:
-        return array.reshape(-1)[start:stop]
-    row = array.size // len(array)
-    first, last = start // row, -(-stop // row)
-    if row <= _count_block(array):
-        return array[first:last].reshape(-1)[start - first * row : stop - first * row]
-    pieces = [
-        _slice(array[at], max(start - at * row, 0), min(stop - at * row, row))
-        for at in range(first, last)
-    ]
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-
-
-def largest(array: Array) -> float:
-    """Return the largest finite magnitude of an array of numbers; 0 if there is none."""
-    whole = measure_peak(array)
-    if math.isfinite(whole):
-        return whole
-    sizes = np.abs(array)
-    return float(sizes[np.isfinite(sizes)].max(initial=0.0))
-
-
-def measure_peak(array: Array) -> float:
-    """Return the largest magnitude of an array of numbers, NaN if it holds one; 0 if it is empty."""
-    if not array.size:
-        return 0.0
-    if array.dtype.kind == "c":
-        array = np.abs(array.astype(np.result_type(array, np.float64)))
-    return max(float(array.max()), -float(array.min()))
 
 
 def divide(difference: float, scale: float) -> float:
@@ -312,40 +177,214 @@ def divide(difference: float, scale: float) -> float:
     return difference / scale
 
 
-def index_at(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the index in an array of `shape` of its element number `position`, in C order."""
-    return tuple(int(axis) for axis in np.unravel_index(position, shape))
+# ---------------------------------------------------------------------- arrays of records
+
+KINDS = {
+    "b": "bool",
+    "i": "integer",
+    "u": "integer",
+    "f": "float",
+    "c": "complex",
+    "S": "bytes",
+    "U": "string",
+}
+"""The kind of a dtype, by numpy's letter; arrays of different kinds are never compared."""
+
+INEXACT = ("float", "complex")
 
 
-# ---------------------------------------------------------------------- one block
+@dataclass(frozen=True)
+class Difference:
+    """How far `actual` is from `expected`. A NaN on either side makes every float here NaN.
+
+    For booleans and texts a mismatch counts as 1 and a match as 0.
+    """
+
+    mean_abs: float
+    max_abs: float
+    min_abs: float
+    scale: float
+    """max |expected|; 1 for booleans and texts"""
+    mismatches: int
+    """how many elements are not equal"""
+    size: int
+    first_index: tuple[int, ...] | None
+    """where the first element that is not equal is; None if all are"""
+    worst_index: tuple[int, ...]
+    """where max_abs is (the first such place)"""
+    expected_value: Any
+    """the Python value there: int, float, complex, bool, str or bytes"""
+    actual_value: Any
+    _sides: tuple[Array, Array] = field(repr=False, compare=False)
+
+    @property
+    def dtypes(self) -> tuple[np.dtype[Any], np.dtype[Any]]:
+        """The dtypes of both sides."""
+        return self._sides[0].dtype, self._sides[1].dtype
+
+    @property
+    def is_inexact(self) -> bool:
+        """Whether the sides hold floats or complex numbers, which rounding may move."""
+        return dtype_kind(self.dtypes[0]) in INEXACT
+
+    @property
+    def max_rel(self) -> float:
+        """max_abs / scale; 0 if both are 0, inf if only scale is."""
+        return divide(self.max_abs, self.scale)
+
+    @cached_property
+    def ulp(self) -> int | None:
+        """Largest distance in units in the last place of the coarser of the two dtypes.
+
+        None if they are not floats or the distance is not finite. Computed when first asked for.
+        """
+        if not self.is_inexact or not math.isfinite(self.max_abs):
+            return None
+        if not self.mismatches:
+            return 0
+        coarse = max(map(np.finfo, self.dtypes), key=lambda info: float(info.eps)).dtype
+        coarse = coarse if coarse.itemsize <= 8 else np.dtype(np.float64)
+        furthest = 0
+        for _, *blocks in read_both(*self._sides):
+            steps = [_count_steps(block, coarse) for block in blocks]
+            furthest = max(furthest, int((np.maximum(*steps) - np.minimum(*steps)).max()))
+        return furthest
+
+    @property
+    def constant(self) -> Any:
+        """The value that all elements of `expected` have; None if they have several."""
+        first = self._sides[0].flat[0]
+        same = all((block == first).all() for _, block in read_blocks(self._sides[0]))
+        return first if same else None
+
+    def describe_nonfinite(self) -> str:
+        """Return which side holds NaN or infinities, how many, and where the first is; "" if none does."""
+        faults = []
+        for side, array in zip(("expected", "actual"), self._sides, strict=True):
+            nans, infinities, first = count_nonfinite(array)
+            if first is not None:
+                counts = [f"{n} {name}" for n, name in ((nans, "NaN"), (infinities, "inf")) if n]
+                held = " and ".join(counts)
+                faults.append(f"not finite: the {side} side has {held}, the first at {first}")
+        return "; ".join(faults)
+
+    def to_json(self, with_ulp: bool = True) -> dict[str, Any]:
+        """Return every number by its name; `ulp` reads both arrays again, None without."""
+        numbers = {name: value for name, value in vars(self).items() if name != "_sides"}
+        ulp = self.ulp if with_ulp or not self.mismatches else None
+        return numbers | {"max_rel": self.max_rel, "ulp": ulp}
 
 
-def _subtraction(ours: np.dtype[Any], theirs: np.dtype[Any]) -> Callable[[Array, Array], Array]:
-    """Return what turns a block of each dtype into |a - e|."""
-    kinds = {ours.kind, theirs.kind}
-    if not kinds <= set("biufc"):
-        return lambda ours, theirs: np.asarray(ours != theirs, np.float64)
-    if kinds <= set("iu") and max(ours.itemsize, theirs.itemsize) == 8:
-        return _subtract_integers
-    if kinds <= set("iuf"):
-        return _subtract
-    # booleans and complex numbers: numpy subtracts them in one dtype alone
-    wide = np.result_type(ours, theirs, np.float64)
-    return lambda ours, theirs: _subtract(ours.astype(wide), theirs.astype(wide))
+def dtype_kind(dtype: np.dtype[Any]) -> str:
+    """Return the kind of `dtype` as a word; of one that is never compared, its name."""
+    return KINDS.get(dtype.kind, str(dtype))
 
 
-def _subtract(ours: Array, theirs: Array) -> Array:
-    with np.errstate(all="ignore"):
-        wide = np.result_type(ours.dtype, theirs.dtype, np.float64)
-        apart: Array = np.abs(np.subtract(theirs, ours, dtype=wide))
-    return apart
+def find_obstacle(expected: Array, actual: Array) -> str:
+    """Return why two arrays of records cannot be subtracted: dtype, shape or no elements; "" if they can.
+
+    Nothing is broadcast, transposed or converted.
+    """
+    for dtype in (expected.dtype, actual.dtype):
+        if dtype.kind not in KINDS:
+            return f"arrays of dtype {dtype} cannot be compared"
+    kinds = dtype_kind(expected.dtype), dtype_kind(actual.dtype)
+    if kinds[0] != kinds[1]:
+        return (
+            f"the kind of dtype differs: expected {kinds[0]} ({expected.dtype}), "
+            f"got {kinds[1]} ({actual.dtype})"
+        )
+    if expected.shape != actual.shape:
+        hint = ": transposed?" if expected.shape == actual.shape[::-1] else ""
+        return f"the shape differs: expected {expected.shape}, got {actual.shape}{hint}"
+    return "" if expected.size else f"nothing to compare: shape {expected.shape} has no elements"
 
 
-def _subtract_integers(ours: Array, theirs: Array) -> Array:
-    """Subtract 64-bit integers by halves that a float64 holds exactly: the sum rounds only once."""
-    if (ours == theirs).all():
-        return np.zeros(ours.shape)
-    high = (theirs >> 32).astype(np.float64) - (ours >> 32).astype(np.float64)
-    low = theirs.astype(np.int64) & 0xFFFFFFFF, ours.astype(np.int64) & 0xFFFFFFFF
-    apart: Array = np.abs(high * 2.0**32 + (low[0].astype(np.float64) - low[1].astype(np.float64)))
-    return apart
+def compare_arrays(expected: Array, actual: Array) -> Difference:
+    """Return how two arrays of one shape and kind of dtype differ.
+
+    Raises ReprodError with what `find_obstacle` finds.
+    """
+    obstacle = find_obstacle(expected, actual)
+    if obstacle:
+        raise ReprodError(obstacle)
+
+    blocks = map_distances(_measure_block, expected, actual)
+    undefined = [block for block in blocks if math.isnan(block.largest)]
+    worst = max(undefined[:1] or blocks, key=lambda block: block.largest)  # the first of equals
+    first = next((block.first for block in blocks if block.first is not None), None)
+    values = [
+        float(value) if isinstance(value, np.floating) else value  # a long double stays numpy's
+        for value in (side.flat[worst.worst].item() for side in (expected, actual))
+    ]
+    return Difference(
+        mean_abs=float(add_up([(block.size, block.total) for block in blocks])) / expected.size,
+        max_abs=worst.largest,
+        min_abs=float(np.min([block.smallest for block in blocks])),
+        scale=float(np.max([block.scale for block in blocks])),
+        mismatches=sum(block.mismatches for block in blocks),
+        size=expected.size,
+        first_index=None if first is None else index_at(first, expected.shape),
+        worst_index=index_at(worst.worst, expected.shape),
+        expected_value=values[0],
+        actual_value=values[1],
+        _sides=(expected, actual),
+    )
+
+
+class _BlockDifference(NamedTuple):
+    """What `Difference` says, of one block of two arrays; places are those in the whole arrays."""
+
+    size: int
+    total: float
+    largest: float
+    worst: int
+    smallest: float
+    scale: float
+    mismatches: int
+    first: int | None
+
+
+def _measure_block(start: int, apart: Array, expected: Array, actual: Array) -> _BlockDifference:
+    worst, unequal = int(apart.argmax()), apart != 0  # the first NaN, if there is one
+    largest, mismatches = float(apart[worst]), int(np.count_nonzero(unequal))
+    known = mismatches < apart.size and not math.isnan(largest)  # two elements are equal
+    return _BlockDifference(
+        apart.size,
+        apart.sum(),
+        largest,
+        start + worst,
+        0.0 if known else float(apart.min()),
+        measure_peak(expected) if expected.dtype.kind in "iufc" else 1.0,
+        mismatches,
+        start + int(unequal.argmax()) if mismatches else None,
+    )
+
+
+def count_nonfinite(array: Array) -> tuple[int, int, tuple[int, ...] | None]:
+    """Return how many NaNs and how many infinities `array` holds, and the index of the first.
+
+    `array`: any shape, dtype of kind f or c; the index is None if all elements are finite.
+    """
+    nans, others, first = 0, 0, None
+    for start, block in read_blocks(array):
+        bad = ~np.isfinite(block)
+        if bad.any():
+            first = start + int(np.argmax(bad)) if first is None else first
+            nans += int(np.count_nonzero(np.isnan(block)))
+            others += int(np.count_nonzero(bad & ~np.isnan(block)))
+    return nans, others, None if first is None else index_at(first, array.shape)
+
+
+def _count_steps(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return for each float its place in the row of all floats of `dtype`, as an unsigned integer.
+
+    Neighbouring floats are 1 apart and both zeros fall together. Complex numbers count as two.
+    """
+    if array.dtype.kind == "c":
+        array = array.astype(np.complex128).view(np.float64)
+    unsigned = np.dtype(f"u{dtype.itemsize}")
+    bits = np.ascontiguousarray(array, dtype=dtype).view(unsigned)
+    sign = unsigned.type(1 << (8 * dtype.itemsize - 1))
+    steps: Array = np.where(bits & sign, sign - (bits ^ sign), sign + bits)
+    return steps

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -75,7 +75,7 @@ def _map_large(path: str | os.PathLike[str], leave_from: int) -> dict[str, Array
     """Return the arrays of numbers from `leave_from` bytes on, as they lie in the file."""
     if os.stat(path).st_size < leave_from:
         return {}
-    from reprod_align.base.large.mapped import map_file
+    from reprod_align.base.blocks import map_file
 
     file = map_file(path)
     begin = 8 + int.from_bytes(file[:8], "little")

@@ -16,7 +16,7 @@ from reprod_align.causes.mismatch import (
     same,
 )
 from reprod_align.causes.norms import EPSILONS
-from reprod_align.match.draws import Draws, shapes_drawn
+from reprod_align.match.modules import Draws, shapes_drawn
 from reprod_align.model.settings import BATCH_NORMS
 
 import numpy as np

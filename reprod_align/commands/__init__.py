@@ -12,8 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from reprod_align import __version__
-from reprod_align.base.ending import run_command
-from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.base.console import quieten, run_command, without_warnings
 from reprod_align.errors import ReprodError
 
 COMMANDS: Final[Mapping[str, str]] = {

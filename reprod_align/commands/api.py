@@ -12,7 +12,7 @@ from pathlib import Path
 
 from reprod_align.api import calls, pages, running, show, table
 from reprod_align.api.entry import Entry
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
 from reprod_align.errors import ReprodError
 

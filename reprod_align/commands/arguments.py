@@ -8,8 +8,8 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Protocol
 
-from reprod_align.base.json import read_json
-from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.base.console import quieten, without_warnings
+from reprod_align.base.files import read_json
 from reprod_align.errors import ReprodError
 
 

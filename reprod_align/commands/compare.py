@@ -6,7 +6,7 @@ exit 0 the records agree, 1 they differ, 2 they cannot be compared
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
 from reprod_align.records.compare import compare_records
 from reprod_align.records.record import load_record

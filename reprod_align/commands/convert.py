@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.commands.arguments import (
     add_json_argument,
     add_python_arguments,

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from textwrap import fill
 
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE

@@ -13,7 +13,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.errors import join_lines, one_line
 from reprod_align.porting.paconvert import VERSION as PACONVERT
 

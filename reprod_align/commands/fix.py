@@ -15,8 +15,8 @@ import os
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from reprod_align.base.atomic import whole_file
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
+from reprod_align.base.files import whole_file
 from reprod_align.commands.arguments import (
     add_file_argument,
     add_json_argument,

@@ -40,8 +40,8 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.alignment import compare_sides
-from reprod_align.base.atomic import write_text
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
+from reprod_align.base.files import write_text
 from reprod_align.commands.arguments import (
     add_file_argument,
     add_parallel_arguments,

@@ -19,7 +19,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.commands.arguments import add_json_argument, print_result, run_user_code
 from reprod_align.errors import ReprodError
 from reprod_align.pair.call import call_named

@@ -12,10 +12,8 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from reprod_align.base.atomic import write_text
-from reprod_align.base.json import as_json
-from reprod_align.base.progress import tell
-from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.base.console import quieten, tell, without_warnings
+from reprod_align.base.files import as_json, write_text
 from reprod_align.commands.arguments import add_json_argument, add_python_arguments
 from reprod_align.contract.proof import Proof, hold_against, read_certificate
 from reprod_align.contract.prove import prove

@@ -9,7 +9,7 @@ exit 0 packed, 1 faults were found, 2 it cannot be done
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.commands.verify import add_judging
 from reprod_align.errors import MissingInputError, ReprodError, explain_absence, one_line
 from reprod_align.submission.folder import GUIDE_FOLDER, Submission, find_root, list_files

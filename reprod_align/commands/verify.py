@@ -18,8 +18,8 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.json import as_json
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
+from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
 from reprod_align.submission.folder import open_submission
 from reprod_align.submission.layout import STEPS

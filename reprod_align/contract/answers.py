@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.contract.process import ProofSide
 from reprod_align.contract.terms import Terms, Tokens, draw_batch
 from reprod_align.errors import ReprodError
 from reprod_align.model.projection import Projection
 from reprod_align.model.trace import Array, Leaf, Trace
+from reprod_align.randomness import KeyedDraws
 
 import numpy as np
 

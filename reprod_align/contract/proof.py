@@ -6,7 +6,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.base.json import read_json, to_plain
+from reprod_align.base.files import read_json, to_plain
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines, one_line
 

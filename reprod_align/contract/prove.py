@@ -43,7 +43,7 @@ from reprod_align.model.trace import Array
 from reprod_align.pair.file import Framework
 from reprod_align.pair.remote import OutOfTime, ProcessEnded
 from reprod_align.records.compare import compare_records
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from reprod_align.records.verdict import STRICT, Comparison
 from reprod_align.weights.reading import open_checkpoint
 

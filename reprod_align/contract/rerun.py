@@ -22,7 +22,7 @@ from reprod_align.contract.process import make_launch
 from reprod_align.errors import MissingInputError, ReprodError, join_lines, one_line
 from reprod_align.pair.remote import end_group, start_process
 from reprod_align.records.compare import compare_records
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
 from reprod_align.submission.findings import Findings

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.model.trace import Array
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 
 import numpy as np
 

@@ -1,28 +1,64 @@
-"""Converts a checkpoint: finds the map, plans, writes, proves the result by a forward pass."""
+"""Converts a checkpoint: finds the map, plans, writes, proves the result by a forward pass.
 
-from collections.abc import Iterator, Mapping
+The files of the source are never written over, nor those of another conversion beside them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reprod_align.base.json import as_json
-from reprod_align.base.progress import track
+from reprod_align.base.console import track
+from reprod_align.base.files import as_json
 from reprod_align.base.text import count, table
 from reprod_align.conversion.choose import choose_state
 from reprod_align.conversion.models import Agreement, Models, Pair, work_with
-from reprod_align.conversion.plan import Loader, Plan, Row, make_plan
-from reprod_align.conversion.targets import require_free
-from reprod_align.conversion.verify import list_departures, list_differences
+from reprod_align.conversion.plan import (
+    Loader,
+    Plan,
+    Row,
+    list_departures,
+    list_differences,
+    make_plan,
+)
 from reprod_align.conversion.weight_map import WeightMap, keep_counters
 from reprod_align.errors import ReprodError, WeightsError, join_lines, one_line
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
-from reprod_align.weights.stored import Array, Stored
-from reprod_align.weights.writing import find_kind, write_checkpoint
+from reprod_align.weights.stored import Array, Entry, Stored
+from reprod_align.weights.writing import INDEX, find_kind, name_files, write_checkpoint
 
 SHARD_SIZE = 5 * 10**9
 """bytes of one file of a sharded checkpoint, as Hugging Face's"""
 _OTHER = {"torch": "paddle", "paddle": "torch"}
 _TITLES = {"torch": "PyTorch", "paddle": "Paddle"}
+
+
+def require_free(
+    source: Checkpoint, target: Path, entries: Sequence[Entry], shard_size: int
+) -> None:
+    """Raise ReprodError if a file of the source would be written over, or stale ones stay beside."""
+    names = name_files(target, entries, shard_size)
+    for path in map(target.with_name, names):
+        for file in source.files if path.exists() else ():
+            if path.samefile(file):
+                raise ReprodError(f"{path} is the source {file}: name another target")
+    stale = sorted(_list_stale(target, names))
+    if stale:
+        raise ReprodError(
+            f"{target.with_name(stale[0])} is of another conversion, and a reader of the folder may take "
+            "it: remove it, or name another folder"
+        )
+
+
+def _list_stale(target: Path, names: Sequence[str]) -> Iterator[str]:
+    """Yield the shards and the index of an earlier conversion that would not be replaced."""
+    whole = target.name.removesuffix(INDEX)
+    stem, suffix = re.escape(Path(whole).stem), re.escape(Path(whole).suffix)
+    known = re.compile(rf"{stem}(-\d{{5}}-of-\d{{5}}{suffix}|{suffix}{re.escape(INDEX)})")
+    for path in target.parent.iterdir() if target.parent.is_dir() else ():
+        if known.fullmatch(path.name) and path.name not in names:
+            yield path.name
 
 
 @dataclass(frozen=True)

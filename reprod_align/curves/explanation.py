@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from reprod_align.base.json import to_plain
+from reprod_align.base.files import to_plain
 from reprod_align.base.text import table
 from reprod_align.errors import join_lines, one_line
 

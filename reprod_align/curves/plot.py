@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.curves.log import Array
 from reprod_align.curves.page import choose_curves
 from reprod_align.curves.report import CurveReport, CurveResult

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reprod_align.base.json import to_plain
+from reprod_align.base.files import to_plain
 from reprod_align.base.text import count, table
 from reprod_align.curves.log import CurveLog
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR

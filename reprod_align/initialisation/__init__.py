@@ -5,20 +5,25 @@ values of all seeds, at a family-wise level by Holm's rule. The report also says
 would have been seen, since seeing none does not prove that there is none.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Final
 
-from reprod_align.base.atomic import write_text
-from reprod_align.base.json import write_json
-from reprod_align.errors import ReprodError
+from reprod_align.base.files import to_plain, write_json, write_text
+from reprod_align.base.text import table
+from reprod_align.errors import ReprodError, join_lines, one_line
 from reprod_align.initialisation.family import describe, write_remedy
-from reprod_align.initialisation.report import InitialisationReport, ParameterResult
-from reprod_align.initialisation.sample import ParameterSample, Samples
-from reprod_align.initialisation.statistics import adjust_by_holm, compare_spreads, compute_p_values
+from reprod_align.initialisation.sample import Array, Moments, ParameterSample, Samples
 from reprod_align.records.official import as_text, closing_line
 
 import numpy as np
+from scipy import stats
 
+_HEADERS = ("parameter", "PyTorch", "Paddle", "mean", "", "std", "", "p", "std seen", "verdict")
+POWER: Final = 0.95  # the chance with which a difference of the stated size is seen
+_FEW: Final = 1000  # with fewer values, a kurtosis below a normal's is too uncertain to be believed
 __all__ = [
     "ALPHA",
     "InitialisationReport",
@@ -26,10 +31,187 @@ __all__ = [
     "check_initialisation",
     "compare_initialisation",
 ]
-
 ALPHA = 1e-3  # the chance that a faithful model is refused
 _SAME_CONSTANT = 4 * float(np.finfo(np.float32).eps)
 _RENAMED = {"_weight": "weight", "scale": "weight"}  # Paddle's PReLU and InstanceNorm
+
+
+@dataclass(frozen=True)
+class ParameterResult:
+    """What was found about one parameter."""
+
+    torch_name: str
+    paddle_name: str
+    torch_shape: tuple[int, ...]
+    paddle_shape: tuple[int, ...]
+    torch: Moments
+    paddle: Moments
+    p_values: Mapping[str, float]
+    """by test, adjusted by Holm's rule over all tests and parameters: at most alpha is significant"""
+    std_ratio: tuple[float, float, float] | None
+    """Paddle's standard deviation over PyTorch's: estimate, and its interval at the level alpha"""
+    seen: float
+    """the relative difference of the standard deviations that would have been seen"""
+    problems: tuple[str, ...]
+    words: tuple[str, str]
+    """what each side starts from: PyTorch's, Paddle's"""
+    remedy: str
+    """what to set in Paddle; "" if nothing is wrong"""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.problems
+
+    @property
+    def p(self) -> float | None:
+        """The smallest of the adjusted p values; None where nothing is random."""
+        return min(self.p_values.values(), default=None)
+
+
+@dataclass(frozen=True)
+class InitialisationReport:
+    """The verdict on a pair of models."""
+
+    results: tuple[ParameterResult, ...]
+    alpha: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether no parameter differs."""
+        return all(result.passed for result in self.results)
+
+    @property
+    def headline(self) -> str:
+        """The verdict in a line."""
+        failing = sum(not result.passed for result in self.results)
+        total, level = len(self.results), f"family-wise level {self.alpha:g}"
+        if failing:
+            return f"initialisation: DIFFERENT: {failing} of {total} parameters ({level})"
+        seen = [result.seen for result in self.results if result.p_values]
+        if not seen:
+            return f"initialisation: all {total} parameters are constant and equal"
+        return (
+            f"initialisation: no difference seen in {len(seen)} random parameters ({level}), "
+            f"{total - len(seen)} constant ones equal; a standard deviation off by "
+            f"{_percent(min(seen))} in the largest, {_percent(max(seen))} in the smallest would have "
+            "been seen"
+        )
+
+    def text(self) -> str:
+        """Return the table, the findings with their remedies, and the verdict."""
+        rows = table([_HEADERS, *map(_row, self.results)])
+        findings = [line for result in self.results for line in _finding_lines(result)]
+        return join_lines([*rows, "", *findings, self.headline])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything in types of JSON."""
+        parameters = [to_plain(result) | {"passed": result.passed} for result in self.results]
+        summary = {"passed": self.passed, "alpha": self.alpha, "headline": self.headline}
+        return summary | {"parameters": parameters}
+
+
+def _finding_lines(result: ParameterResult) -> list[str]:
+    if result.passed:
+        return []
+    ours, theirs = result.words
+    lines = [
+        f"  {one_line(result.paddle_name)}: {'; '.join(result.problems)}",
+        f"    {theirs} in Paddle, {ours} in PyTorch",
+    ]
+    if result.std_ratio is not None:
+        ratio, low, high = (f"{number:.4g}" for number in result.std_ratio)
+        lines.append(f"    std in Paddle {ratio} times PyTorch's, between {low} and {high}")
+    return [*lines, f"    set {result.remedy}"]
+
+
+def _row(result: ParameterResult) -> tuple[str, ...]:
+    verdict = "ok" if result.passed else "DIFFERENT"
+    shapes = ("x".join(map(str, s)) or "()" for s in (result.torch_shape, result.paddle_shape))
+    start = (one_line(result.paddle_name), *shapes)
+    if result.p is None:
+        ours, theirs = (words if len(words) < 12 else "..." for words in result.words)
+        return (*start, ours, theirs, "", "", "", "", verdict)
+    means = (f"{side.mean:.1e}" for side in (result.torch, result.paddle))
+    stds = (f"{side.std:.4g}" for side in (result.torch, result.paddle))
+    return (*start, *means, *stds, f"{result.p:.2g}", _percent(result.seen), verdict)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
+
+
+def compute_p_values(torch: ParameterSample, paddle: ParameterSample) -> dict[str, float]:
+    """Return the p value of each test on the random parts; {} if a side has too few random values."""
+    if min(torch.moments.count, paddle.moments.count) < 2:
+        return {}
+    if not (torch.values.size and paddle.values.size):  # the kept values may all be fixed ones
+        return {}
+    return {
+        "distribution": float(stats.ks_2samp(torch.values, paddle.values).pvalue),
+        "mean": _mean_p(torch.moments, paddle.moments),
+        "spread": _spread_p(torch.moments, paddle.moments),
+        "support": _support_p(torch.values, paddle.values),
+    }
+
+
+def adjust_by_holm(raw: Mapping[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Return the p values adjusted for their number: at most alpha is significant at level alpha."""
+    adjusted, highest = {}, 0.0
+    for place, key in enumerate(sorted(raw, key=lambda key: raw[key])):
+        highest = max(highest, min(1.0, (len(raw) - place) * raw[key]))
+        adjusted[key] = highest
+    return adjusted
+
+
+def compare_spreads(
+    ours: Moments, theirs: Moments, level: float
+) -> tuple[tuple[float, float, float] | None, float]:
+    """Return their std in ours, with its interval at `level`, and the relative difference it can see.
+
+    None in place of the ratio where a side has no spread.
+    """
+    error = math.sqrt(sum(1 / (2 * _freedom(side)) for side in (ours, theirs)))  # of log(ratio)
+    reach = float(stats.norm.isf(level / 2))
+    seen = math.expm1((reach + float(stats.norm.ppf(POWER))) * error)
+    if min(ours.std, theirs.std) == 0:
+        return None, seen
+    ratio, factor = theirs.std / ours.std, math.exp(reach * error)
+    return (ratio, ratio / factor, ratio * factor), seen
+
+
+def _mean_p(ours: Moments, theirs: Moments) -> float:
+    """Return the p value of Welch's test."""
+    sides = (ours.mean, ours.std, ours.count, theirs.mean, theirs.std, theirs.count)
+    return float(stats.ttest_ind_from_stats(*sides, equal_var=False).pvalue)
+
+
+def _spread_p(ours: Moments, theirs: Moments) -> float:
+    """Return the p value of an F test of the variances, its degrees of freedom set by the kurtoses."""
+    if min(ours.std, theirs.std) == 0:
+        return 1.0 if ours.std == theirs.std else 0.0
+    ratio = stats.f(_freedom(theirs), _freedom(ours))
+    observed = (theirs.std / ours.std) ** 2
+    return float(min(1.0, 2 * min(ratio.sf(observed), ratio.cdf(observed))))
+
+
+def _freedom(moments: Moments) -> float:
+    """Return a variance's degrees of freedom: count - 1 for normal values, more for uniform ones."""
+    few = moments.count < _FEW
+    kurtosis = max(moments.kurtosis, 3.0) if few else moments.kurtosis
+    return 2 * (moments.count - 1) / max(kurtosis - 1, 0.1)
+
+
+def _support_p(ours: Array, theirs: Array) -> float:
+    """Return the p value of how many values of one side lie beyond all of the other's, at either end."""
+    ends = ((ours, theirs), (theirs, ours), (-ours, -theirs), (-theirs, -ours))
+    return min(1.0, 4 * min(_beyond_p(first, second) for first, second in ends))
+
+
+def _beyond_p(ours: Array, theirs: Array) -> float:
+    """Return the chance that, of values in random order, so many of `ours` come last."""
+    beyond = int((ours > theirs.max()).sum())
+    return float(stats.hypergeom.pmf(beyond, len(ours) + len(theirs), len(ours), beyond))
 
 
 def compare_initialisation(

@@ -6,16 +6,20 @@ caller, who has the numbers, decides (`find_alternatives`).
 
 from collections.abc import Mapping
 
-from reprod_align.match.activations import find_built_in, is_same_activation, join_activation
 from reprod_align.match.doubts import find_alternatives, note_doubts
-from reprod_align.match.draws import find_certain_places, keep_common_places
 from reprod_align.match.evidence import Evidence, collect_evidence, open_containers
 from reprod_align.match.fused import pair_fused
-from reprod_align.match.modules import pair_modules
-from reprod_align.match.names import pair_by_map, pair_by_name
+from reprod_align.match.modules import (
+    find_built_in,
+    find_certain_places,
+    is_same_activation,
+    join_activation,
+    keep_common_places,
+    pair_by_value,
+    pair_modules,
+)
+from reprod_align.match.names import pair_by_map, pair_by_name, pair_single_tensors
 from reprod_align.match.order import pair_by_order
-from reprod_align.match.rest import pair_single_tensors
-from reprod_align.match.values import pair_by_value
 from reprod_align.model.tensor_pair import Match, TensorPair
 
 __all__ = [

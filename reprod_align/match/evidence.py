@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reprod_align.base.difference import parts
+from reprod_align.base.blocks import read_blocks
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelInfo, TensorInfo
 from reprod_align.model.trace import Array
@@ -232,7 +232,7 @@ def _measure_print(array: Array) -> tuple[float, float] | None:
     if array.ndim < 2 or array.size < 4 or array.dtype.kind != "f":
         return None
     flat, sums, constant = array.reshape(-1), np.zeros(2), True
-    for _, part in parts(flat):
+    for _, part in read_blocks(flat):
         constant = constant and bool((part == flat[0]).all())
         sums += float(np.abs(part).sum()), float(part @ part)
     return None if constant else (float(sums[0]), float(sums[1]))

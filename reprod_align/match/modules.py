@@ -1,15 +1,38 @@
-"""Pairs modules: those whose tensors are paired, those around them, and those without tensors."""
+"""Pairs modules: those whose tensors are paired, those around them, and those without tensors.
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+Where names and tensors do not tell which is which, the values do that came out of the modules. Pairs also
+tell which of Paddle's layers have one of PyTorch's activations built in (`BatchNorm(8, act="relu")`), and
+at which places both sides' random draws can be told apart.
+"""
 
-from reprod_align.base.naming import ancestors, is_number, last_part, parent, similarity, tokens
+from collections import Counter, defaultdict
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from reprod_align.base.difference import gap
+from reprod_align.base.naming import (
+    ancestors,
+    is_number,
+    is_within,
+    last_part,
+    parent,
+    similarity,
+    tokens,
+)
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.order import align_sequences, is_taken
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.tensor_pair import Match
+from reprod_align.model.trace import Array, Call, Trace
 
 import numpy as np
+
+_NAMES = {"swish": "silu"}
+"""Paddle's name of an activation -> PyTorch's class, in lower case"""
+Draws = Mapping[Any, tuple[int, ...]]
+"""((module, its call), number of the draw) -> shape, in the order of the draws (Trace.drawn)"""
 
 
 def pair_modules(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, str]:
@@ -161,3 +184,227 @@ def _by_place(pairs: dict[str, str], torch: Evidence, paddle: Evidence, paired: 
 
 def _alike(torch: ModelInfo, paddle: ModelInfo, path: str, other: str) -> float:
     return 1.0 + similarity(path, other) if same_kind(torch, path, paddle, other) else -1.0
+
+
+@dataclass(frozen=True)
+class _Outputs:
+    """The first tensor that each module returned, by the module's path, in calling order."""
+
+    torch: Mapping[str, Array]
+    paddle: Mapping[str, Array]
+
+    def agree(self, path: str, other: str) -> bool:
+        """Tell whether two modules returned the same; also True if one of them returned nothing."""
+        if path not in self.torch or other not in self.paddle:
+            return True
+        return gap(self.torch[path], self.paddle[other]).ok
+
+
+def pair_by_value(
+    pairs: dict[str, str], torch: Evidence, paddle: Evidence, expected: Trace, actual: Trace
+) -> None:
+    """Correct the pairs of modules without tensors of their own, by the values in two traces.
+
+    expected, actual: traces in eval mode from the same weights. Of composites nested in each other
+    the one with equal outputs is the counterpart. Within one pair of parents, modules of one kind
+    whose outputs are equal are the same, in whatever order they stand.
+    """
+    outputs = _Outputs(_first_outputs(expected), _first_outputs(actual))
+    _correct_composites(pairs, outputs, torch.owners)
+    ours, theirs = leaves_without_tensors(torch.info), leaves_without_tensors(paddle.info)
+    for above, beside in list(pairs.items()):
+        first = [path for path in ours if parent(path) == above and path in outputs.torch]
+        second = [path for path in theirs if parent(path) == beside and path in outputs.paddle]
+        if set(map(last_part, first)) != set(map(last_part, second)):
+            fitting = {
+                path: [q for q in second
+                       if same_kind(torch.info, path, paddle.info, q) and outputs.agree(path, q)]
+                for path in first
+            }  # fmt: skip
+            _pair_unambiguous(pairs, fitting)
+
+
+def _first_outputs(trace: Trace) -> dict[str, Array]:
+    first_calls = (call for call in trace.calls if call.index == 0 and call.outputs)
+    return {call.path: next(iter(call.outputs.values())).array for call in first_calls}
+
+
+def _correct_composites(pairs: dict[str, str], outputs: _Outputs, holders: Collection[str]) -> None:
+    """Correct pairs of modules whose outputs differ because one side nests its modules deeper.
+
+    holders: PyTorch's modules with tensors. The right counterpart of such a module lies around it or
+    right in it, is unpaired so far, and returns the same. If there is none, and the two
+    hold and end with different layers, they do different things, and neither has a counterpart.
+    """
+    for path, other in list(pairs.items()):
+        if not path or not other or outputs.agree(path, other):
+            continue
+        corrected = _find_nested(path, other, pairs, outputs)
+        if corrected is None and not _do_different_things(path, other, pairs, outputs, holders):
+            continue
+        if corrected is None or corrected[0] != path:
+            del pairs[path]
+        if corrected is not None:
+            pairs[corrected[0]] = corrected[1]
+
+
+def _find_nested(
+    path: str, other: str, pairs: Mapping[str, str], outputs: _Outputs
+) -> tuple[str, str] | None:
+    """Return the pair with equal outputs that has another module on one of the sides, near the old."""
+    ours = _unpaired_near(path, pairs.keys(), outputs.torch)
+    theirs = _unpaired_near(other, pairs.values(), outputs.paddle)
+    candidates = [*((near, other) for near in ours), *((path, near) for near in theirs)]
+    return next((pair for pair in candidates if outputs.agree(*pair)), None)
+
+
+def _unpaired_near(path: str, paired: Collection[str], known: Mapping[str, Array]) -> list[str]:
+    """Return the unpaired modules around a module, up to the first paired one, and right in it.
+
+    known: the modules with an output; a list of modules, which is never called, has none.
+    """
+    around = takewhile(lambda above: above not in paired, ancestors(path))
+    within = [inner for inner in known if parent(inner) == path and inner not in paired]
+    return [above for above in around if above in known] + within
+
+
+def _do_different_things(
+    path: str, other: str, pairs: Mapping[str, str], outputs: _Outputs, holders: Collection[str]
+) -> bool:
+    """Tell whether two composites hold different layers with tensors, and call different ones last."""
+    layers = {ours: theirs for ours, theirs in pairs.items() if ours in holders}
+    if all(is_within(p, path) == is_within(q, other) for p, q in layers.items()):
+        return False
+    ours = [layers[p] for p in outputs.torch if p in layers and is_within(p, path)]
+    theirs = [q for q in outputs.paddle if q in layers.values() and is_within(q, other)]
+    return ours[-1:] != theirs[-1:]
+
+
+def _pair_unambiguous(pairs: dict[str, str], fitting: Mapping[str, Sequence[str]]) -> None:
+    """Pair what fits exactly one module, and is the only one that fits it."""
+    claims = Counter(other for others in fitting.values() for other in others)
+    for path, others in fitting.items():
+        if len(others) == 1 and claims[others[0]] == 1:
+            for former in [p for p, q in pairs.items() if q == others[0]]:
+                del pairs[former]
+            pairs[path] = others[0]
+
+
+def find_built_in(
+    pairs: Mapping[str, str], torch: Evidence, paddle: Evidence, expected: Trace
+) -> dict[str, str]:
+    """Return PyTorch's layers to which Paddle's add an activation, each with the module that applies it.
+
+    "" where a module's own code may do it; a layer whose output goes into another layer as it is has
+    no activation. expected: PyTorch's run.
+    """
+    silent, found = leaves_without_tensors(torch.info), dict[str, str]()
+    composites = {parent(path) for path in torch.info.modules}
+    for call in expected.calls:
+        known = paddle.info.modules.get(pairs.get(call.path, ""))
+        if known is not None and known.kind and known.values.get("act") and not call.index:
+            takers = [one for one in find_takers(expected, call) if one.path not in composites]
+            applied = [one.path for one in takers if one.path in silent and _is_changed(one)]
+            if applied or not takers:
+                found[call.path] = applied[0] if applied else ""
+    return found
+
+
+def join_activation(call: Call, applied: str, run: Trace) -> Call:
+    """Return a call that gives what the module `applied` makes of its output, if that takes it."""
+    after = next((one for one in find_takers(run, call) if one.path == applied), call)
+    return replace(call, outputs=after.outputs, finished=after.finished)
+
+
+def is_same_activation(class_name: str, name: str) -> bool:
+    """Tell whether PyTorch's class and Paddle's name mean the same: Hardswish and "hard_swish"."""
+    return class_name.lower() == _NAMES.get(name, name.replace("_", ""))
+
+
+def find_takers(run: Trace, call: Call) -> Iterator[Call]:
+    """Yield the later calls that take what a call gave, if that is one tensor."""
+    given = [leaf.array for leaf in call.outputs.values()]
+    for later in run.calls:
+        taken = [leaf.array for leaf in later.inputs.values()]
+        if later.began > call.finished and len(given) == len(taken) == 1:
+            if np.array_equal(given[0], taken[0]):
+                yield later
+
+
+def _is_changed(call: Call) -> bool:
+    """Tell whether a call gives other numbers than it takes: dropout, in eval mode, gives the same."""
+    (taken,), given = call.inputs.values(), [leaf.array for leaf in call.outputs.values()]
+    same_shape = len(given) == 1 and given[0].shape == taken.array.shape
+    return same_shape and not np.array_equal(given[0], taken.array)
+
+
+def find_certain_places(
+    pairs: Mapping[str, str], torch: Evidence, paddle: Evidence
+) -> dict[str, str]:
+    """Return the pairs (Paddle's name -> PyTorch's) at which random draws can be told apart by place.
+
+    A dropout layer counts only where all such layers of its parent that are called have the same
+    names on both sides. Otherwise which of several is which is a guess, and their order within the
+    parent decides.
+    """
+    silent = leaves_without_tensors(torch.info)
+    ours, theirs = (
+        leaves_without_tensors(side.info) & set(side.order or side.info.modules)
+        for side in (torch, paddle)
+    )
+    certain = {}
+    names, other_names = _by_parent(ours), _by_parent(theirs)
+    for path, other in pairs.items():
+        above, beside = parent(path), parent(other)
+        same_names = names[above] == other_names[beside]
+        if path not in silent or (same_names and pairs.get(above) == beside):
+            certain[other] = path
+    return certain
+
+
+def _by_parent(paths: Iterable[str]) -> defaultdict[str, set[str]]:
+    """Return the last parts of the paths by what stands above them."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for path in paths:
+        found[parent(path)].add(last_part(path))
+    return found
+
+
+def keep_common_places(places: Mapping[str, str], ours: Draws, theirs: Draws) -> dict[str, str]:
+    """Return the places without those that do not hold the same draws on both sides.
+
+    ours, theirs: what each side drew in a run with these places. A dropout may stand inside a
+    module here and right after it there. If the module around both holds the same draws on both
+    sides, in one order, they are told apart by that order. Otherwise a draw is missing: all stay.
+    """
+    kept = dict(places)
+    for place in sorted(set(places.values()), key=lambda path: -path.count(".")):
+        if place not in kept.values() or _agree(place, kept, ours, theirs):
+            continue
+        for above in ancestors(place):
+            fewer = {k: v for k, v in kept.items() if v == above or not is_within(v, above)}
+            if above in kept.values() and _agree(above, fewer, ours, theirs):
+                kept = fewer
+                break
+    return kept
+
+
+def _agree(place: str, places: Mapping[str, str], ours: Draws, theirs: Draws) -> bool:
+    """Tell whether both sides draw the same there; one may have the batch first, the other second."""
+    first, second = (
+        [sorted(shape) for shape in shapes_drawn(side, place, places.values())]
+        for side in (ours, theirs)
+    )
+    return first == second
+
+
+def shapes_drawn(drawn: Draws, place: str, places: Iterable[str]) -> list[tuple[int, ...]]:
+    """Return the shapes drawn in a module, outside the places that lie deeper in it."""
+    inside = [(path, shape) for ((path, _), _), shape in drawn.items() if is_within(path, place)]
+    known = {place, *places} if inside else set()
+    return [shape for path, shape in inside if _find_innermost(path, known) == place]
+
+
+def _find_innermost(path: str, places: Container[str]) -> str | None:
+    """Return the place that holds a path and lies deepest."""
+    return next((one for one in (path, *ancestors(path)) if one in places), None)

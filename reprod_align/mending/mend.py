@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reprod_align.alignment import check_arguments
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
 from reprod_align.explain.trials import Trial

@@ -11,13 +11,12 @@ from itertools import islice
 from typing import Literal
 
 from reprod_align.alignment.batches.derive import Batch, derive_batches
-from reprod_align.base.generators import seed_generators
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import dotted, parse_code
 from reprod_align.explain.trials import Texts
 from reprod_align.mending.bench import Bench
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.randomness import KeyedDraws, seed_generators
 from reprod_align.report import Report
 
 import numpy as np

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.base.text import count, shorten
 from reprod_align.mending.proof import ENOUGH, Level, Proof
 from reprod_align.report import Finding, Report

@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.explain.code import Edit as Span
 from reprod_align.explain.code import parse_code
 from reprod_align.explain.edits import Candidate

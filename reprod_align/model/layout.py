@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.large.transpose import transpose
+from reprod_align.base.blocks import transpose
 
 import numpy as np
 from numpy.typing import NDArray

@@ -13,8 +13,6 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from reprod_align.base.generators import preserve_generators, seed_generators
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.errors import MissingNameError, describe_error
 from reprod_align.model.backward import digest_graph
@@ -33,6 +31,7 @@ from reprod_align.model.store import keep_copy, require_room, unload
 from reprod_align.model.store.given import Given
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
+from reprod_align.randomness import KeyedDraws, preserve_generators, seed_generators
 
 import numpy as np
 

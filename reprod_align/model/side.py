@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import MissingNameError, ReprodError
 from reprod_align.model.projection import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
@@ -20,6 +19,7 @@ from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
+from reprod_align.randomness import KeyedDraws
 
 Inputs = Mapping[str, Array] | tuple[Array, ...]
 Known = TypeVar("Known")

@@ -11,7 +11,7 @@ from typing import Any
 
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.store import Array
-from reprod_align.traces import calls
+from reprod_align.traces import recorder
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Leaf:
     """of the loss; of an input, this call's share of it alone; None if none arrived"""
 
 
-Call = calls.Call[Leaf]
+Call = recorder.Call[Leaf]
 """One call of one module, with its tensors by their paths"""
 
 

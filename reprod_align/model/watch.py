@@ -13,7 +13,7 @@ from reprod_align.model.source.operation import RunEnd, Wanted, Which
 from reprod_align.model.store import Shelf
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.model.values import read_values
-from reprod_align.traces.calls import Listener
+from reprod_align.traces.recorder import Listener
 
 import numpy as np
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reprod_align.base.atomic import write_text
+from reprod_align.base.files import write_text
 from reprod_align.page.places import PAGE, require_place, require_report
 
 if TYPE_CHECKING:  # an import stays light

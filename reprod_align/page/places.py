@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from reprod_align.base.atomic import require_writable, whole_file
+from reprod_align.base.files import require_writable, whole_file
 from reprod_align.errors import ReprodError
 
 if TYPE_CHECKING:  # an import stays light

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any, Final
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import one_line
 from reprod_align.page import plots
 from reprod_align.page.content import Layer, Page, Table

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final, TextIO
 
-from reprod_align.base.progress import without_progress
+from reprod_align.base.console import without_progress
 
 _WORD: Final = r"(?:(?<=  )|(?<=: )|^)(?:{})(?=$|  |[:,;])"  # a word that is a cell, or a verdict
 _STYLES: Final = {

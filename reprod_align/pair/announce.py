@@ -2,7 +2,7 @@
 
 from typing import Any, cast
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.base.text import count
 from reprod_align.model.side import Side
 from reprod_align.pair.remote import RemoteSide

@@ -8,7 +8,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, cast
 
-from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.model.store import limit_memory
 from reprod_align.page.environment import list_versions

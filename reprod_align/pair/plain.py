@@ -17,8 +17,7 @@ from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
 from reprod_align.errors import ReprodError
-from reprod_align.records.cost import DEEPEST, Refused
-from reprod_align.records.pickled import require_proper_content
+from reprod_align.records.pickled import DEEPEST, Refused, require_proper_content
 
 import numpy as np
 from numpy.typing import NDArray

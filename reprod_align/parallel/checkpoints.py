@@ -22,9 +22,8 @@ from reprod_align.parallel.mesh import Mesh, parse_mesh
 from reprod_align.parallel.placement import Placement
 from reprod_align.parallel.side import Overheard, ParallelSide
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.stored import Stored
+from reprod_align.weights.stored import Entry, Stored
 from reprod_align.weights.writing import find_kind, write_checkpoint
-from reprod_align.weights.writing.entry import Entry
 
 import numpy as np
 

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws, Shape, lay_out
 from reprod_align.parallel.mesh import Mesh
 from reprod_align.parallel.placement import Placement, guess
+from reprod_align.randomness import KeyedDraws, Shape, lay_out
 
 import numpy as np
 from numpy.typing import NDArray

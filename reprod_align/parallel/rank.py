@@ -18,8 +18,7 @@ from typing import Any, Final
 from reprod_align.backends.paddle import parallel as engine
 from reprod_align.backends.paddle import settings, side
 from reprod_align.backends.paddle.random import shared_random
-from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.base.quiet import quieten, without_warnings
+from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
@@ -32,6 +31,7 @@ from reprod_align.pair.wire import Wire
 from reprod_align.parallel.draws import ShardedDraws
 from reprod_align.parallel.mesh import Mesh, parse_mesh
 from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
+from reprod_align.randomness import KeyedDraws
 
 import numpy as np
 

@@ -3,7 +3,7 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-from reprod_align.base.progress import track
+from reprod_align.base.console import track
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Side
 from reprod_align.pair.file import PairFile, open_file

@@ -5,7 +5,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.model.inputs import name_inputs
 from reprod_align.model.projection import Projection
@@ -20,6 +19,7 @@ from reprod_align.parallel.launch import Ranks
 from reprod_align.parallel.mesh import Mesh, batch_names
 from reprod_align.parallel.messages import Asked, Opened
 from reprod_align.parallel.placement import MEAN, MOST_PADDING, Placement, Shape, choose, differ
+from reprod_align.randomness import KeyedDraws
 
 Place = tuple[str, int, str, str]
 """module, call, "inputs" or "outputs", leaf"""

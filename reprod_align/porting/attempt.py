@@ -23,13 +23,13 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from reprod_align.alignment import compare_sides
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.conversion.models import Pair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.porting.source import PAIR
+from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Finding, Report
 
 import numpy as np

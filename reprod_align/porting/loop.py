@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from difflib import unified_diff
 from typing import ClassVar, Final
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.explain.code import Code, Edit, dotted
 from reprod_align.porting.attempt import Problem
 from reprod_align.report import Report

@@ -11,9 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from reprod_align.alignment import compare_sides
-from reprod_align.base.atomic import require_new, whole_folder
-from reprod_align.base.keyed_draws import KeyedDraws
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
+from reprod_align.base.files import require_new, whole_folder
 from reprod_align.base.text import shorten, shorten_lines
 from reprod_align.conversion.convert import Order, convert
 from reprod_align.conversion.models import Pair
@@ -36,6 +35,7 @@ from reprod_align.porting.paconvert import Style, find_converter, make_draft, wr
 from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.report import REPORT, PortResult
 from reprod_align.porting.source import PAIR, WEIGHTS, Source, name_port, write_pair
+from reprod_align.randomness import KeyedDraws
 from reprod_align.report import PORT_RUNS, Check, Finding, Report
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.base.text import count
 from reprod_align.errors import join_lines
 from reprod_align.porting.calls.draft import Draft

@@ -13,20 +13,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reprod_align.base.difference import Array, Gap, divide, index_at, parts
-from reprod_align.base.local import Allowance, find_beyond
-from reprod_align.records.diff import (
-    INEXACT,
-    KINDS,
-    Difference,
-    compare_arrays,
-    count_nonfinite,
-    dtype_kind,
-)
-from reprod_align.records.record import on_host, unread_items
+from reprod_align.base.blocks import Array, index_at
+from reprod_align.base.difference import Difference, Gap, compare_arrays, divide, find_obstacle
+from reprod_align.base.local import Allowance, count_flips, find_beyond, is_named_scores
+from reprod_align.records.record import read_arrays
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, KeyResult, Rule, official_rule
 
-import numpy as np
 import numpy.typing as npt
 
 _SHOWN_LETTERS = 40  # of a text that differs
@@ -42,172 +34,81 @@ def compare_records(
     *,
     rule: Rule | None = None,
     expect_noise: bool = False,
+    known: Comparison | None = None,
 ) -> Comparison:
     """Return the verdict on two records {name: array of any shape} under `rule`.
 
     rule None is official_rule(threshold). `expect_noise`: the two sides are different frameworks,
-    whose rounding differs, so a remark is made if all floats are bit-identical. Never raises on
-    arrays, whatever they hold: what cannot be compared fails.
+    whose rounding differs, so a remark is made if all floats are bit-identical. `known`: the verdict on
+    the same two records under another rule, so that nothing is measured again. Never raises on arrays,
+    whatever they hold: what cannot be compared fails.
     """
     rule = official_rule(threshold) if rule is None else rule
-    return _compare(_read_arrays(expected), _read_arrays(actual), rule, expect_noise, {})
-
-
-def compare_again(
-    known: Comparison,
-    expected: Mapping[str, npt.ArrayLike],
-    actual: Mapping[str, npt.ArrayLike],
-    rule: Rule,
-    *,
-    expect_noise: bool = False,
-) -> Comparison:
-    """Return the verdict on the same two records under another rule, by what was measured for `known`."""
-    measured = {one.key: one.difference for one in known.results if one.difference is not None}
-    return _compare(_read_arrays(expected), _read_arrays(actual), rule, expect_noise, measured)
-
-
-def _compare(
-    expected: Mapping[str, Array],
-    actual: Mapping[str, Array],
-    rule: Rule,
-    expect_noise: bool,
-    measured: Mapping[str, Difference],
-) -> Comparison:
-    results = []
-    for key in [*expected, *sorted(actual.keys() - expected.keys())]:
-        if key not in actual:
-            result = _fail(
-                key, rule, "missing: only the expected record has it", expected[key], None
-            )
-        elif key not in expected:
-            result = _fail(key, rule, "extra: only the actual record has it", None, actual[key])
-        else:
-            result = _judge(key, expected[key], actual[key], rule, measured.get(key))
-        results.append(result)
-    return Comparison(tuple(results), rule, _remarks(results, expected, expect_noise))
-
-
-def _read_arrays(record: Mapping[Any, npt.ArrayLike]) -> dict[str, Array]:
-    """Return the arrays by name; 1 beside "1" is "1 (int)", so that neither hides the other.
-
-    A tensor of either framework becomes an array, and what is neither an array of dtype object.
-    """
-    items = unread_items(record)
-    texts = {key for key, _ in items if isinstance(key, str)}
-    found: dict[str, Array] = {}
-    for key, value in items:
-        hidden = not isinstance(key, str) and str(key) in texts
-        try:
-            array = np.asarray(on_host(value))
-        except (NotImplementedError, RuntimeError, TypeError, ValueError):
-            array = np.empty((), dtype=object)
-        found[f"{key} ({type(key).__name__})" if hidden else str(key)] = array
-    return found
-
-
-def _describe_flips(key: str, expected: Array, actual: Array, rule: Rule) -> str:
-    """Return how many predictions flip, if the key is called scores; "" if none does."""
-    from reprod_align.base.predictions import count_flips, is_named_scores
-
-    if not is_named_scores(key, expected):
-        return ""
-    flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
-    rows = expected.size // expected.shape[-1]
-    return f"{flips} of {rows} predictions flip, and not between equal scores" if flips else ""
+    measured = {one.key: one.difference for one in known.results} if known else {}
+    expected, actual = read_arrays(expected), read_arrays(actual)
+    results = tuple(
+        _judge(key, expected.get(key), actual.get(key), rule, measured.get(key))
+        for key in (*expected, *sorted(actual.keys() - expected.keys()))
+    )
+    return Comparison(results, rule, _list_remarks(results, expect_noise))
 
 
 def _judge(
-    key: str, expected: Array, actual: Array, rule: Rule, measured: Difference | None
+    key: str,
+    expected: Array | None,
+    actual: Array | None,
+    rule: Rule,
+    measured: Difference | None,
 ) -> KeyResult:
-    """Return the verdict on two arrays; `measured`: their difference, if it is known."""
-    reason = _find_obstacle(expected, actual)
-    if reason:
-        return _fail(key, rule, reason, expected, actual)
-    measured = measured or compare_arrays(expected, actual)
-    if not math.isfinite(measured.max_abs):
-        reason = _describe_nonfinite(expected, actual)
-        if reason:  # else the difference of two finite numbers was too large
-            return _fail(key, rule, reason, expected, actual)
-    inexact = dtype_kind(expected.dtype) in INEXACT
-    rule = rule if inexact else EXACT
+    """Return the verdict on two arrays; None: that record lacks the key. measured: as in `known`."""
+    facts: dict[str, Any] = {
+        "key": key,
+        "expected_dtype": None if expected is None else str(expected.dtype),
+        "expected_shape": None if expected is None else expected.shape,
+        "actual_dtype": None if actual is None else str(actual.dtype),
+        "actual_shape": None if actual is None else actual.shape,
+    }
+    if expected is None:
+        reason = "extra: only the actual record has it"
+    elif actual is None:
+        reason = "missing: only the expected record has it"
+    else:
+        reason = find_obstacle(expected, actual)
+        if not reason:
+            measured = measured or compare_arrays(expected, actual)
+            # where nothing is NaN or inf, the difference of two finite numbers was too large
+            reason = "" if math.isfinite(measured.max_abs) else measured.describe_nonfinite()
+    if reason or expected is None or actual is None or measured is None:
+        return KeyResult(passed=False, reason=reason, rule=rule, **facts)
+    rule = rule if measured.is_inexact else EXACT
     whole = Gap(measured.max_abs, rule.tolerance(measured.scale), measured.scale)
-    allowance = Allowance(rule.max_rel, rule.floor, rule.spread)
-    local = find_beyond(expected, actual, allowance, whole) if inexact and whole.ok else None
+    local = None
+    if measured.is_inexact and whole.ok:
+        allowance = Allowance(rule.max_rel, rule.floor, rule.spread)
+        local = find_beyond(expected, actual, allowance, whole)
     reason = _describe_fault(measured, whole, local, rule)
-    if not reason and math.isfinite(rule.max_rel):
-        reason = _describe_flips(key, expected, actual, rule)
+    if not reason and math.isfinite(rule.max_rel) and is_named_scores(key, expected):
+        flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
+        rows = expected.size // expected.shape[-1]
+        if flips:
+            reason = f"{flips} of {rows} predictions flip, and not between equal scores"
     exceeds = _exceed(measured.mean_abs, rule.mean_abs), _exceed(whole.difference, whole.tolerance)
     return KeyResult(
-        key=key,
         passed=not reason,
         reason=reason,
         difference=measured,
         rule=rule,
         tolerance=(local or whole).tolerance,
         exceed=max(*exceeds, local.exceed if local else 0.0),
-        **_describe_arrays(expected, actual),
         local=local,
+        **facts,
     )
-
-
-def _fail(
-    key: str, rule: Rule, reason: str, expected: Array | None, actual: Array | None
-) -> KeyResult:
-    """Return the verdict on what rules 1 to 4 leave nothing to measure of."""
-    return KeyResult(
-        key=key,
-        passed=False,
-        reason=reason,
-        difference=None,
-        rule=rule,
-        tolerance=math.nan,
-        exceed=math.inf,
-        **_describe_arrays(expected, actual),
-    )
-
-
-def _describe_arrays(expected: Array | None, actual: Array | None) -> dict[str, Any]:
-    return {
-        "expected_dtype": None if expected is None else str(expected.dtype),
-        "expected_shape": None if expected is None else expected.shape,
-        "actual_dtype": None if actual is None else str(actual.dtype),
-        "actual_shape": None if actual is None else actual.shape,
-    }
-
-
-def _find_obstacle(expected: Array, actual: Array) -> str:
-    """Return which of rules 2 to 4 forbids to subtract the arrays; "" if none does."""
-    for dtype in (expected.dtype, actual.dtype):
-        if dtype.kind not in KINDS:
-            return f"arrays of dtype {dtype} cannot be compared"
-    kinds = dtype_kind(expected.dtype), dtype_kind(actual.dtype)
-    if kinds[0] != kinds[1]:
-        return (
-            f"the kind of dtype differs: expected {kinds[0]} ({expected.dtype}), "
-            f"got {kinds[1]} ({actual.dtype})"
-        )
-    if expected.shape != actual.shape:
-        hint = ": transposed?" if expected.shape == actual.shape[::-1] else ""
-        return f"the shape differs: expected {expected.shape}, got {actual.shape}{hint}"
-    return "" if expected.size else f"nothing to compare: shape {expected.shape} has no elements"
-
-
-def _describe_nonfinite(expected: Array, actual: Array) -> str:
-    faults = []
-    for side, array in (("expected", expected), ("actual", actual)):
-        nans, infinities, first = count_nonfinite(array)
-        if first is not None:
-            counts = [f"{n} {name}" for n, name in ((nans, "NaN"), (infinities, "inf")) if n]
-            faults.append(
-                f"not finite: the {side} side has {' and '.join(counts)}, the first at {first}"
-            )
-    return "; ".join(faults)
 
 
 def _describe_fault(measured: Difference, whole: Gap, local: Gap | None, rule: Rule) -> str:
     """Return what fails rule 5 or 6; "" if nothing does.
 
-    local: the element that hides behind larger ones, if there is one.
+    local: the element that is further off than its own place allows, where the whole tensor is not.
     """
     mean_ok = measured.mean_abs <= rule.mean_abs
     if mean_ok and whole.ok:
@@ -219,9 +120,8 @@ def _describe_fault(measured: Difference, whole: Gap, local: Gap | None, rule: R
             f"difference {local.difference:.1e} {place}; tolerance {local.tolerance:.1e} there "
             f"({rule.name}): larger values elsewhere in the tensor are no scale for it"
         )
-    place = _describe_place(
-        measured, measured.worst_index, measured.expected_value, measured.actual_value
-    )
+    values = [measured.expected_value, measured.actual_value]
+    place = _describe_place(measured, measured.worst_index, *values)
     if rule == EXACT:
         first = measured.first_index
         where = "" if first == measured.worst_index else f" the first at {first},"
@@ -249,9 +149,7 @@ def _exceed(difference: float, tolerance: float) -> float:
     return math.inf if math.isnan(ratio) else ratio
 
 
-def _remarks(
-    results: Sequence[KeyResult], expected: Mapping[str, Array], expect_noise: bool
-) -> tuple[str, ...]:
+def _list_remarks(results: Sequence[KeyResult], expect_noise: bool) -> tuple[str, ...]:
     """Return what looks vacuous: floats that agree too well, floats that say nothing."""
     from reprod_align.base.text import shorten
 
@@ -260,28 +158,22 @@ def _remarks(
         for result in results
         if result.difference is not None
         and result.difference.size > 1
-        and dtype_kind(expected[result.key].dtype) in INEXACT
+        and result.difference.is_inexact
     }
     remarks = []
     same = all(difference.mismatches == 0 for difference in floats.values())
     if expect_noise and same and len(floats) >= _FEW:
         remarks.append("bit-identical floats: were both files written by the same framework?")
-    constant = [
-        key
-        for key in floats
-        if all((part == expected[key].flat[0]).all() for _, part in parts(expected[key]))
-    ]
-    sizes = [difference.scale for difference in floats.values()]
-    if sizes and 0 < max(sizes) <= STRICT.floor:
+    largest = max((difference.scale for difference in floats.values()), default=0.0)
+    if 0 < largest <= STRICT.floor:
         remarks.append(
             f"every float is below {STRICT.floor:.1e}, so rounding noise alone is tested"
         )
-    zeros = [key for key in constant if expected[key].flat[0] == 0]
-    others = [key for key in constant if expected[key].flat[0] != 0]
-    if zeros:
-        remarks.append(f"all zeros, so little is tested: {shorten(zeros, _SHOWN_NAMES)}")
-    if others:
-        remarks.append(
-            f"one value throughout, so little is tested: {shorten(others, _SHOWN_NAMES)}"
-        )
+    constants = {key: difference.constant for key, difference in floats.items()}
+    for what, names in (
+        ("all zeros", [key for key, value in constants.items() if value == 0]),
+        ("one value throughout", [key for key, value in constants.items() if value]),
+    ):
+        if names:
+            remarks.append(f"{what}, so little is tested: {shorten(names, _SHOWN_NAMES)}")
     return tuple(remarks)

@@ -1,28 +1,84 @@
-"""A gate of the pipeline: compare what two scripts saved, write the log, return the exit code."""
+"""A gate of the pipeline: compare what two scripts saved, write the log, return the exit code.
 
+Beside its verdict it writes what the records were made with (digests of their files, code and weights,
+versions, the date), so that a reader can tell whether five steps are of one run.
+"""
+
+import hashlib
 import json
 import os
+import platform
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.atomic import write_text
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
-from reprod_align.records.compare import compare_again, compare_records
-from reprod_align.records.made import describe_making, digest, name_source
+from reprod_align.records.compare import compare_records
 from reprod_align.records.official import as_text, closing_line, write_log
 from reprod_align.records.record import Array, load_record, unread_items
 from reprod_align.records.verdict import OFFICIAL, STRICT, Comparison, KeyResult, Rule
 
+PACKAGES = (
+    "numpy",
+    "torch",
+    "transformers",
+    "paddlepaddle",
+    "paddlepaddle-gpu",
+    "paddlenlp",
+    "reprod_log",
+    "reprod-align",
+)
+_NAME_PARTS = 2  # of a source's path: weights/torch_weight.bin, wherever its home lies
 ALIGNED, DIFFERENT, NOT_COMPARABLE = 0, 1, 2
-
 Record = dict[str, Array]
 Making = Mapping[str, Any]
 _SIDES = ("torch", "paddle")
+
+
+def describe_making(
+    records: Mapping[str, Path], sources: Mapping[str, Iterable[Path]]
+) -> dict[str, Any]:
+    """Return what the records {name: file} were made with, as plain values.
+
+    sources: code and weights of each side; a file that is gone is left out. Raises OSError.
+    """
+    return {
+        "date": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "versions": list_versions(),
+        "records": {name: digest(path) for name, path in records.items()},
+        "sources": {
+            side: {name_source(path): digest(path) for path in paths if path.is_file()}
+            for side, paths in sources.items()
+        },
+    }
+
+
+def name_source(path: Path) -> str:
+    """Return the name of a source wherever its home lies: weights/torch_weight.bin."""
+    return "/".join(path.parts[-_NAME_PARTS:])
+
+
+def digest(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a file's content, in hexadecimal digits. Raises OSError."""
+    with open(path, "rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def list_versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that decide numbers, the installed ones."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
 
 
 @dataclass(frozen=True)
@@ -146,7 +202,7 @@ def _compare(gate: Gate, made: Making) -> _Verdict:
     noise = gate.expect_noise
     official = compare_records(*records, gate.threshold, expect_noise=noise)
     if twins is records:
-        strict = compare_again(official, *twins, gate.strict_rule, expect_noise=noise)
+        strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise, known=official)
     else:
         strict = compare_records(*twins, rule=gate.strict_rule, expect_noise=noise)
     return _Verdict(records, official, strict)

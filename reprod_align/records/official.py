@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
-from reprod_align.base.atomic import write_text
-from reprod_align.base.difference import Array, take
+from reprod_align.base.blocks import Array, read_span
+from reprod_align.base.difference import INEXACT, Difference, dtype_kind
+from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError, one_line
-from reprod_align.records.diff import INEXACT, Difference, dtype_kind
 from reprod_align.records.verdict import Comparison, KeyResult
 
 import numpy as np
@@ -106,7 +106,7 @@ def measure_mean(difference: Difference, expected: Array, actual: Array) -> Any:
     To the last bit, unless that would take time: a large array's is rounded from our float64.
     """
     count = difference.size if difference.size <= _LARGE else 1
-    ours, theirs = _make_subtractable(*(take(side, 0, count) for side in (expected, actual)))
+    ours, theirs = _make_subtractable(*(read_span(side, 0, count) for side in (expected, actual)))
     with np.errstate(all="ignore"):
         mean = np.abs(ours - theirs).mean()
         return mean if count == difference.size else mean.dtype.type(difference.mean_abs)

@@ -11,7 +11,7 @@ from collections.abc import ItemsView, Mapping, ValuesView
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, RecordError, one_line
 
 import numpy as np
@@ -78,7 +78,7 @@ class Record(dict[str, Array]):
         """Return an array, writable; raises KeyError for an unknown name."""
         array = super().__getitem__(key)
         if not array.flags.writeable:
-            from reprod_align.base.large.mapped import copy_array
+            from reprod_align.base.blocks import copy_array
 
             array = self[key] = copy_array(array)
         return array
@@ -111,6 +111,24 @@ def unread_items(record: Mapping[str, Any]) -> ItemsView[str, Any]:
     return dict.items(record) if isinstance(record, Record) else record.items()
 
 
+def read_arrays(record: Mapping[Any, npt.ArrayLike]) -> dict[str, Array]:
+    """Return a record's arrays by name, unread; 1 beside "1" is "1 (int)", so that neither hides the other.
+
+    A tensor of either framework becomes an array, and what is neither an array of dtype object.
+    """
+    items = unread_items(record)
+    texts = {key for key, _ in items if isinstance(key, str)}
+    found: dict[str, Array] = {}
+    for key, value in items:
+        hidden = not isinstance(key, str) and str(key) in texts
+        try:
+            array = np.asarray(on_host(value))
+        except (NotImplementedError, RuntimeError, TypeError, ValueError):
+            array = np.empty((), dtype=object)
+        found[f"{key} ({type(key).__name__})" if hidden else str(key)] = array
+    return found
+
+
 def _read(path: Path) -> memoryview:
     """Return a file's bytes, mapped if they are many."""
     if path.exists() and not path.is_file():
@@ -118,7 +136,7 @@ def _read(path: Path) -> memoryview:
     try:
         if path.stat().st_size < _LARGE:
             return memoryview(path.read_bytes())
-        from reprod_align.base.large.mapped import map_file
+        from reprod_align.base.blocks import map_file
 
         return memoryview(map_file(path))
     except FileNotFoundError:

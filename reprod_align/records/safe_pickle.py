@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from reprod_align.errors import RecordError, one_line
-from reprod_align.records.cost import Refused
 from reprod_align.records.pickled import (
     KNOWN_NAMES,
     RAW,
@@ -25,6 +24,7 @@ from reprod_align.records.pickled import (
     Name,
     Parts,
     Pending,
+    Refused,
 )
 
 import numpy.typing as npt

@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.difference import Gap
+from reprod_align.base.difference import Difference, Gap
 from reprod_align.base.local import SPREAD
 from reprod_align.errors import join_lines, one_line
-from reprod_align.records.diff import Difference
 
 import numpy as np
 
@@ -55,7 +54,7 @@ def official_rule(threshold: float) -> Rule:
     return Rule(OFFICIAL, threshold, 100 * threshold, threshold, spread=0.1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KeyResult:
     """The verdict on one key."""
 
@@ -63,13 +62,13 @@ class KeyResult:
     passed: bool
     reason: str
     """the first rule that failed, in words and numbers; "" if passed"""
-    difference: Difference | None
+    difference: Difference | None = None
     """None if rules 1 to 4 leave nothing to measure"""
     rule: Rule
     """the rule it was held to: EXACT for integers, booleans and texts"""
-    tolerance: float
+    tolerance: float = math.nan
     """the largest difference allowed: anywhere, or where `local` (NaN if nothing was measured)"""
-    exceed: float
+    exceed: float = math.inf
     """how many times the tolerance the difference is; at most 1 if passed"""
     expected_dtype: str | None
     expected_shape: tuple[int, ...] | None
@@ -106,7 +105,7 @@ class KeyResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain values; inf and nan as text. `ulp` is measured where the key failed."""
-        from reprod_align.base.json import to_plain  # where it is asked for: an import stays light
+        from reprod_align.base.files import to_plain  # where it is asked for: an import stays light
 
         measured = {} if self.difference is None else self.difference.to_json(not self.passed)
         own = vars(self) | {"rule": self.rule.name, "local": self.local is not None}
@@ -187,7 +186,7 @@ class Comparison:
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain values that strict JSON can hold; inf and nan as text."""
-        from reprod_align.base.json import to_plain
+        from reprod_align.base.files import to_plain
 
         return {
             "passed": self.passed,

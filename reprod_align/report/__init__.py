@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from reprod_align.base.difference import RELATIVE_TOLERANCE
-from reprod_align.base.json import as_json, to_plain
+from reprod_align.base.files import as_json, to_plain
 from reprod_align.base.text import count
 from reprod_align.errors import join_lines
 from reprod_align.report.details import Details

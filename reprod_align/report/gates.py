@@ -43,7 +43,7 @@ def read_results(files: Mapping[str, Path]) -> dict[str, Mapping[str, Any]]:
 
 def read_found(files: Iterable[Path]) -> Any:
     """Return the first report of `align` in these files; None if there is none."""
-    from reprod_align.base.json import from_plain  # a plain check needs none
+    from reprod_align.base.files import from_plain  # a plain check needs none
     from reprod_align.report import Report
 
     kept = map(_read, files)

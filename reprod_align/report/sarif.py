@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from urllib.parse import quote
 
 from reprod_align.api.table import find_entry
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.errors import join_lines, one_line
 from reprod_align.report import Report
 from reprod_align.report.codes import KINDS, Kind

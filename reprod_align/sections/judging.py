@@ -11,8 +11,8 @@ from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings, give_line
 from reprod_align.alignment.judge import Pair, add_settings
 from reprod_align.alignment.lines.construction import find_torch_line
 from reprod_align.alignment.loss_stage import describe_effects
+from reprod_align.base.console import tell
 from reprod_align.base.naming import is_within
-from reprod_align.base.progress import tell
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import Inputs, ModelFailure, ModelInfo
 from reprod_align.model.trace import Trace

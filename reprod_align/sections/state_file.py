@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import reprod_align
-from reprod_align.base.json import from_plain, to_plain, write_json
+from reprod_align.base.files import from_plain, to_plain, write_json
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
 from reprod_align.report import Report

@@ -5,7 +5,6 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import replace
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
@@ -13,6 +12,7 @@ from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.store import keep_copy
 from reprod_align.model.trace import Trace
 from reprod_align.model.watch import Watch
+from reprod_align.randomness import KeyedDraws
 from reprod_align.sections.crossing import Crossing, note_inputs, note_outputs
 from reprod_align.sections.shell import Shell
 from reprod_align.sections.stand_in import StandIn

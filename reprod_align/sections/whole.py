@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from reprod_align.base.progress import tell
+from reprod_align.base.console import tell
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.projection import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure

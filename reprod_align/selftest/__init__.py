@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from reprod_align.alignment import compare_sides
 from reprod_align.alignment.judge import Pair, judge
-from reprod_align.base.json import as_json
-from reprod_align.base.progress import track
+from reprod_align.base.console import track
+from reprod_align.base.files import as_json
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines
 from reprod_align.model.local import LocalSide

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, product
 
 from reprod_align.alignment.batches.derive import Batch, derive_batches
-from reprod_align.base.difference import gap, magnitude
-from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.base.blocks import magnitude
+from reprod_align.base.difference import gap
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Array, Trace
+from reprod_align.randomness import KeyedDraws
 from reprod_align.selftest.fault import Fault
 from reprod_align.selftest.view import DEAD
 

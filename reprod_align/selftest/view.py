@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.tree import leaves
 from reprod_align.model.local import LocalSide
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Call, Trace
+from reprod_align.randomness import KeyedDraws
 from reprod_align.selftest.plant import (
     WATCHED,
     Arguments,

@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 from reprod_align.backends.replacing import replace_attribute
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.base.naming import parent
+from reprod_align.randomness import KeyedDraws
 from reprod_align.selftest.fault import Fault, Found, fault_at, plantable
 from reprod_align.selftest.plant import (
     Forward,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from reprod_align.base.json import to_plain
+from reprod_align.base.files import to_plain
 from reprod_align.errors import join_lines
 
 POWER = 0.8  # the chance with which a difference of the stated size is seen

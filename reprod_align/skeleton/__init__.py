@@ -4,7 +4,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from reprod_align.base.atomic import whole_folder, write_text
+from reprod_align.base.files import whole_folder, write_text
 from reprod_align.errors import ReprodError
 
 _ENDING = ".txt"  # so that no tool takes a template for a module of this library

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reprod_align.base.difference import Array, take
-from reprod_align.records.diff import INEXACT, dtype_kind
+from reprod_align.base.blocks import Array, read_span
+from reprod_align.base.difference import INEXACT, dtype_kind
 from reprod_align.records.record import unread_items
 from reprod_align.records.verdict import Comparison
 
@@ -35,7 +35,7 @@ def count_copied(comparison: Comparison, expected: Mapping[str, Any], *, from_co
             continue
         if result.difference is None or result.difference.mismatches:
             return 0
-        values = np.unique(take(array, 0, min(array.size, _LOOKED_AT)))
+        values = np.unique(read_span(array, 0, min(array.size, _LOOKED_AT)))
         found += int(np.count_nonzero(values)) if values.size > 1 or array.size == 1 else 0
     return found
 

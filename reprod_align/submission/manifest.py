@@ -1,7 +1,7 @@
 """The manifest, written when the files were packed, and the files that belong to no submission."""
 
 from reprod_align.base.text import count, shorten
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from reprod_align.submission.findings import DAMAGED, EDITED, MISSING, Findings
 from reprod_align.submission.folder import Submission
 from reprod_align.submission.layout import MANIFEST, is_known

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from reprod_align.base.difference import Array
+from reprod_align.base.blocks import Array
 
 import numpy as np
 

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from reprod_align.base.difference import Array
-from reprod_align.records.diff import INEXACT, dtype_kind
+from reprod_align.base.blocks import Array
+from reprod_align.base.difference import INEXACT, dtype_kind
 from reprod_align.submission.findings import EDITED, RUNS, Findings
 from reprod_align.submission.judged import Judged, Record
 from reprod_align.submission.layout import SIDES

@@ -4,9 +4,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from reprod_align.base.atomic import whole_file
-from reprod_align.base.json import as_json
-from reprod_align.records.made import digest, list_versions
+from reprod_align.base.files import as_json, whole_file
+from reprod_align.records.gate import digest, list_versions
 from reprod_align.submission.folder import GUIDE_FOLDER
 from reprod_align.submission.layout import MANIFEST
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.json import parse_json
+from reprod_align.base.files import parse_json
 from reprod_align.submission.findings import DAMAGED, Findings
 from reprod_align.submission.folder import Submission
 

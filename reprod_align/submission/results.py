@@ -7,10 +7,10 @@ from math import isclose
 from typing import Any, Final
 
 from reprod_align import __version__
-from reprod_align.base.json import to_plain
+from reprod_align.base.files import to_plain
 from reprod_align.errors import one_line
 from reprod_align.records.compare import compare_records
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
 from reprod_align.submission.findings import EDITED, MISSING, RUNS, Findings
 from reprod_align.submission.folder import Submission

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 
 from reprod_align.base.text import shorten
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from reprod_align.submission.findings import RUNS, Findings
 from reprod_align.submission.folder import GUIDE_FOLDER, Submission
 from reprod_align.submission.layout import SIDES, STEPS

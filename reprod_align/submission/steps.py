@@ -1,8 +1,8 @@
 """One step of a submission: its verdicts recomputed from the arrays, and its log held against them."""
 
+from reprod_align.base.difference import INEXACT, dtype_kind
 from reprod_align.errors import ReprodError
 from reprod_align.records.compare import compare_records
-from reprod_align.records.diff import INEXACT, dtype_kind
 from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import EXACT, STRICT, official_rule
 from reprod_align.submission.copied import ENOUGH, count_copied

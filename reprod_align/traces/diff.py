@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from reprod_align.base.json import to_plain
+from reprod_align.base.files import to_plain
 from reprod_align.base.text import shorten_lines
 from reprod_align.errors import ReprodError, join_lines, one_line
 from reprod_align.traces.file import RecordedTrace, TraceTensor

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.difference import parts
+from reprod_align.base.blocks import read_blocks
 from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
@@ -143,7 +143,7 @@ def _digest(text: str, arrays: Mapping[str, Array]) -> str:
     digest = sha256(text.encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
-        for _, part in parts(array):
+        for _, part in read_blocks(array):
             digest.update(np.ascontiguousarray(part).view(np.uint8).data)
     return digest.hexdigest()
 
@@ -291,7 +291,7 @@ def _holds(dtype: str, values: Array) -> bool:
     if finest is None or not values.size:
         return True
     kind, spare = finest
-    for _, part in parts(values):
+    for _, part in read_blocks(values):
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = part.astype(kind)
         bits = narrow.view(f"u{narrow.itemsize}") & ((1 << spare) - 1)

@@ -9,21 +9,24 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
-from reprod_align.base.apart import measure_sizes
-from reprod_align.base.difference import (
+from reprod_align.base.blocks import (
     Span,
-    Worst,
+    borrow,
+    map_distances,
+    map_spans,
+    measure_peak,
+    read_blocks,
+)
+from reprod_align.base.difference import (
     combine_worst,
     divide,
-    find_worst,
     make_gap,
     measure_length,
-    measure_peak,
-    parts,
+    measure_worst,
 )
-from reprod_align.base.large.work import borrow, map_spans
-from reprod_align.base.local import SPREAD, Allowance, find_beyond
+from reprod_align.base.local import SPREAD, Allowance, find_beyond, measure_sizes
 from reprod_align.traces.file import Array, TraceTensor
 from reprod_align.traces.sketch import (
     Vector,
@@ -136,7 +139,7 @@ def _measure_whole(
     ours, theirs, limit = lay_as_torch(expected), lay_as_torch(actual), allowance.relative
     if not ours.size:
         return Measured(0.0, limit, False, True)
-    worst = _find_worst(ours, theirs)
+    worst = combine_worst(map_distances(partial(measure_worst, with_length=True), ours, theirs))
     apart, found = worst.length, make_gap(ours, theirs, worst, limit, allowance.floor)
     found = find_beyond(ours, theirs, allowance, found) or found
     nans = _count_nan(ours) if worst.settled and apart < math.inf else 0
@@ -238,18 +241,6 @@ def _precision(dtype: str) -> str:
     return name if name in LIMITS else ""
 
 
-def _find_worst(expected: Array, actual: Array) -> Worst:
-    """Return where two arrays are furthest apart, and the length of the difference.
-
-    That is inf unless NaN and infinities stand in the same places.
-    """
-
-    def measure(span: Span) -> Worst:
-        return combine_worst(find_worst(expected, actual, span, with_length=True))
-
-    return combine_worst(map_spans(measure, expected.size))
-
-
 def _norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the elements that are finite and do not stand apart as constants."""
     if not tensor.whole:
@@ -266,7 +257,7 @@ def _measure_size(values: Array, cut: float) -> tuple[float, float]:
     """Return the largest magnitude below `cut`, and the L2 norm of all such elements."""
 
     def measure(span: Span) -> tuple[float, float]:
-        found = [_measure_block(part, cut) for _, part in parts(values, span)]
+        found = [_measure_block(part, cut) for _, part in read_blocks(values, span)]
         return max(size for size, _ in found), math.hypot(*(length for _, length in found))
 
     found = map_spans(measure, values.size)
@@ -288,7 +279,7 @@ def _measure_block(part: Array, cut: float) -> tuple[float, float]:
 def _count_nan(array: Array) -> int:
     if array.dtype.kind not in "fc":
         return 0
-    return sum(int(np.count_nonzero(np.isnan(part))) for _, part in parts(array))
+    return sum(int(np.count_nonzero(np.isnan(part))) for _, part in read_blocks(array))
 
 
 def read_shape(tensor: TraceTensor) -> tuple[int, ...]:

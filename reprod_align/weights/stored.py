@@ -1,13 +1,14 @@
-"""A tensor that lies in a file: its dtype and shape are known, its numbers are read on demand."""
+"""A tensor in a file: one that is read on demand (`Stored`), and one that is to be written (`Entry`)."""
 
 import math
 import mmap
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base.blocks import copy_tiles
 from reprod_align.errors import WeightsError, one_line
 
 import numpy as np
@@ -27,6 +28,9 @@ TENSOR: Final = 300
 """bytes that it takes to know of a tensor where it lies: what a file pays for each"""
 _MOST_AXES: Final = 64  # numpy's own limit
 _MOST_REPEATED: Final = 2**20  # elements; a tensor that was expanded may be larger than its storage
+_STRIP: Final = 2**22  # bytes: small enough to be written from the cache
+Load = Callable[[str], Array]
+"""name of an entry -> its bits, of its shape; good until the next call"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,3 +232,38 @@ def map_file(path: Path) -> memoryview:
     """Return the bytes of a file, mapped; it is closed when nothing refers to them."""
     with path.open("rb") as handle:
         return memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A tensor of the checkpoint to be written."""
+
+    name: str
+    dtype: str
+    """a key of stored.DTYPES"""
+    shape: tuple[int, ...]
+    tied_to: str = ""
+    """the entry before it that holds the same tensor; "" if it has numbers of its own"""
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes its numbers take."""
+        return math.prod(self.shape) * np.dtype(DTYPES[self.dtype]).itemsize
+
+
+def dense_chunks(array: Array) -> Iterator[memoryview]:
+    """Yield the bytes of an array, row by row of its axes, in parts with memory of their own.
+
+    A transposed matrix is laid strip by strip. The array may change once its last part is taken.
+    """
+    turned = array.ndim == 2 and array.flags.f_contiguous and not array.flags.c_contiguous
+    rows = array if turned else np.ascontiguousarray(array).reshape(-1, 1)
+    height = max(1, _STRIP // (rows.shape[1] * array.itemsize))
+    for top in range(0, len(rows), height):
+        part = rows[top : top + height]
+        strip = np.empty(part.shape, array.dtype)
+        if turned:
+            copy_tiles(strip, part)
+        else:
+            strip[:] = part
+        yield strip.reshape(-1).view(np.uint8).data

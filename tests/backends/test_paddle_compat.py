@@ -9,7 +9,7 @@ from reprod_align.backends.paddle.compat import compat_classes, follows_torch
 from reprod_align.backends.paddle.settings import module_settings
 from reprod_align.backends.torch import layout as torch_layout
 from reprod_align.model.settings import ModuleSettings
-from reprod_align.weights.convert import convert
+from reprod_align.weights.layout import convert
 
 import numpy as np
 import paddle

@@ -1,7 +1,7 @@
 """Values that stand apart: what hides is found, and what is merely large is not."""
 
-from reprod_align.base import apart, difference
-from reprod_align.base.apart import measure_ordinary, measure_sizes
+from reprod_align.base import blocks, local
+from reprod_align.base.local import measure_ordinary, measure_sizes
 
 import numpy as np
 import pytest
@@ -68,18 +68,18 @@ def test_a_rare_outlier_stands_apart(shape: tuple[int, int]) -> None:
     ],
 )  # fmt: skip
 def test_nothing_else_does(values: np.ndarray) -> None:
-    assert measure_sizes(values) == apart.Sizes(np.abs(values).max())
+    assert measure_sizes(values) == local.Sizes(np.abs(values).max())
 
 
 @pytest.mark.parametrize("block", [7, 64])
 def test_a_gap_that_only_the_sample_has_is_none(
     block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
-    monkeypatch.setattr(apart, "_SAMPLE", 16)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: block)
+    monkeypatch.setattr(local, "_SAMPLE", 16)
     values = np.ones((100, 100))
     values[50] = 10.0 ** np.linspace(0, 9, 100)
-    assert measure_sizes(values) == apart.Sizes(1e9)
+    assert measure_sizes(values) == local.Sizes(1e9)
     values[50] = 1.0
     values[50, 50] = -1e9
     assert measure_ordinary(values) == 1.0

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from reprod_align.base.atomic import (
+from reprod_align.base.files import (
     require_new,
     require_writable,
     whole_file,

@@ -3,8 +3,9 @@
 import math
 from typing import Any
 
-from reprod_align.base import difference
-from reprod_align.base.difference import blocks, distances, divide, gap, magnitude
+from reprod_align.base import blocks
+from reprod_align.base.blocks import magnitude, measure_distances, read_both
+from reprod_align.base.difference import divide, gap
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ LAYOUTS = {
 def test_every_layout_and_block_finds_the_planted_element(
     block: int, ours: str, theirs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: block)
     expected = RANDOM.integers(-9, 9, (4, 5, 6)).astype(np.float64)
     actual = expected.copy()
     actual[2, 3, 1] += 0.5
@@ -40,10 +41,10 @@ def test_every_layout_and_block_finds_the_planted_element(
 def test_blocks_are_the_whole_in_order(
     block: int, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: block)
     numbers = np.arange(math.prod(shape), dtype=np.float64).reshape(shape)
     for array in (numbers, np.asfortranarray(numbers), np.stack([numbers, -numbers], -1)[..., 0]):
-        parts = list(blocks(array, -array))
+        parts = list(read_both(array, -array))
         assert np.concatenate([part.ravel() for _, part, _ in parts]).tolist() == [
             *range(numbers.size)
         ]
@@ -97,9 +98,9 @@ def test_integers_are_exact_and_have_no_tolerance(expected: Any, actual: Any, ap
 
 
 def test_texts_are_equal_or_not() -> None:
-    ((_, apart, _, _),) = distances(np.array(["a", "b"]), np.array(["a", "bc"]))
+    ((_, apart, _, _),) = measure_distances(np.array(["a", "b"]), np.array(["a", "bc"]))
     assert apart.tolist() == [0.0, 1.0]
-    ((_, apart, _, _),) = distances(np.array(b"a"), np.array(b"b"))
+    ((_, apart, _, _),) = measure_distances(np.array(b"a"), np.array(b"b"))
     assert apart.tolist() == [1.0]
 
 
@@ -154,7 +155,7 @@ def test_a_difference_is_found_in_every_block(at: int) -> None:
 def test_the_mean_is_measured_where_it_is_wanted(
     block: int, actual: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: block)
     expected, theirs = np.arange(20.0).reshape(4, 5), np.arange(20.0).reshape(4, 5)
     theirs[1, 2] += 3.0
     theirs[3, 4] -= 1.0

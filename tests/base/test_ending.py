@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from reprod_align import ReprodError
-from reprod_align.base.ending import run_command
+from reprod_align.base.console import run_command
 
 import numpy as np
 import pytest

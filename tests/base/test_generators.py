@@ -2,7 +2,7 @@
 
 import random
 
-from reprod_align.base.generators import NUMPY, PYTHON, preserve_generators, seed_generators
+from reprod_align.randomness import NUMPY, PYTHON, preserve_generators, seed_generators
 
 import numpy as np
 

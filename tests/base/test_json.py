@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.json import as_json, to_plain, write_json
+from reprod_align.base.files import as_json, to_plain, write_json
 from reprod_align.errors import ReprodError
 
 import numpy as np

@@ -1,6 +1,6 @@
 """A draw depends on where in the model it is asked for, not on how many came before."""
 
-from reprod_align.base.keyed_draws import CallKey, KeyedDraws
+from reprod_align.randomness import CallKey, KeyedDraws
 
 import numpy as np
 

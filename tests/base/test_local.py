@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.base import difference
+from reprod_align.base import blocks
 from reprod_align.base.difference import gap
 from reprod_align.base.local import Allowance, find_beyond, judge
 
@@ -59,7 +59,7 @@ HIDING = {
 def test_what_is_small_does_not_hide_behind_what_is_large(
     name: str, block: int, layout: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: block)
     expected, where = HIDING[name]
     assert judge(layout(expected), rounded(expected)).ok
     for factor in (-1.0, 1.01):

@@ -1,6 +1,6 @@
 """Predictions flip, or are a tie."""
 
-from reprod_align.base.predictions import count_flips, is_named_scores, may_be_scores
+from reprod_align.base.local import count_flips, is_named_scores, may_be_scores
 
 import numpy as np
 

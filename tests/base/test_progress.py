@@ -4,7 +4,7 @@ import io
 import sys
 from importlib.util import find_spec
 
-from reprod_align.base import progress
+from reprod_align.base import console
 
 import pytest
 
@@ -19,9 +19,9 @@ def test_nothing_is_shown_without_a_terminal(
     stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
-    progress.tell("work")
+    console.tell("work")
     items = [1, 2]
-    assert progress.track(items, "work") is items
+    assert console.track(items, "work") is items
     assert stream is None or stream.getvalue() == ""
 
 
@@ -29,7 +29,7 @@ def test_nothing_is_shown_without_a_terminal(
 def test_a_terminal_shows_one_line_and_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    assert list(progress.track([1, 2], "planting")) == [1, 2]
+    assert list(console.track([1, 2], "planting")) == [1, 2]
     assert "planting" in terminal.getvalue() and "2/2" in terminal.getvalue()
 
 
@@ -37,15 +37,15 @@ def test_a_block_can_do_without(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     items = [1]
-    with progress.without_progress(), progress.without_progress():
-        progress.tell("work")
-        assert progress.track(items, "work") is items
+    with console.without_progress(), console.without_progress():
+        console.tell("work")
+        assert console.track(items, "work") is items
     assert terminal.getvalue() == ""
 
 
 def test_without_tqdm_the_items_come_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setattr(progress, "find_spec", lambda name: None)
+    monkeypatch.setattr(console, "find_spec", lambda name: None)
     items = [1]
-    assert progress.track(items, "x") is items
-    progress.tell("x")
+    assert console.track(items, "x") is items
+    console.tell("x")

@@ -5,7 +5,7 @@ import os
 import sys
 import warnings
 
-from reprod_align.base import quiet
+from reprod_align.base import console
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_the_environment_is_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLOG_minloglevel", "0")
     monkeypatch.delenv("TOKENIZERS_PARALLELISM", raising=False)
     with warnings.catch_warnings():
-        quiet.quieten()
+        console.quieten()
         warnings.warn("No ccache found. Please be aware", UserWarning, stacklevel=1)
         with pytest.raises(UserWarning):  # pytest turns warnings into errors
             warnings.warn("the user's own", UserWarning, stacklevel=1)
@@ -23,7 +23,7 @@ def test_the_environment_is_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_log_lines_below_error_are_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    quiet.quieten()
+    console.quieten()
     logger = logging.getLogger("PaddleNLP")
     logger.setLevel(logging.DEBUG)  # as paddlenlp does when it is imported
     with caplog.at_level(logging.DEBUG):
@@ -36,8 +36,8 @@ def test_a_block_shows_no_warning_unless_python_was_told_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sys, "warnoptions", [])
-    with quiet.without_warnings():
+    with console.without_warnings():
         warnings.warn("hidden", UserWarning, stacklevel=1)
     monkeypatch.setattr(sys, "warnoptions", ["error"])
-    with quiet.without_warnings(), pytest.raises(UserWarning):
+    with console.without_warnings(), pytest.raises(UserWarning):
         warnings.warn("shown", UserWarning, stacklevel=1)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from benchmarks.figures import convert
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.writing.entry import Entry
+from reprod_align.weights.stored import Entry
 
 
 def test_every_piece_of_work_leaves_all_tensors(tmp_path: Path) -> None:

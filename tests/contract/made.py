@@ -14,7 +14,7 @@ from reprod_align.contract.proof import Proof, Refusal
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import Terms, read_terms
 from reprod_align.pair.file import Framework, PairFile, open_file
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 
 REFERENCE = """
 import torch

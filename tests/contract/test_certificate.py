@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.json import as_json
+from reprod_align.base.files import as_json
 from reprod_align.commands import prove as command
 from reprod_align.contract.proof import hold_against, read_certificate
 from reprod_align.contract.prove import prove

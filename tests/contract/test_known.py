@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.contract.terms import ContractError, read_terms
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from tests.contract.made import PORT, prove_here, write_contract
 
 import pytest

@@ -2,8 +2,8 @@
 
 from reprod_align.conversion.choose import choose_state
 from reprod_align.errors import WeightsError
-from reprod_align.weights.reading.unpickle import Opaque
 from reprod_align.weights.stored import Held, Stored
+from reprod_align.weights.torch_file import Opaque
 
 import pytest
 

@@ -4,9 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from reprod_align.conversion.contradictions import find_contradiction
-from reprod_align.conversion.rule import Rule
-from reprod_align.conversion.weight_map import read_map
+from reprod_align.conversion.weight_map import Rule, find_contradiction, read_map
 from reprod_align.errors import WeightsError
 
 import pytest

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from reprod_align.conversion.convert import Order, convert
-from reprod_align.conversion.rule import Rule
-from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.conversion.weight_map import Rule, WeightMap
 from reprod_align.weights.reading import open_checkpoint
+from reprod_align.weights.stored import Entry
 from reprod_align.weights.writing import write_checkpoint
-from reprod_align.weights.writing.entry import Entry
 
 import numpy as np
 import pytest

@@ -3,12 +3,17 @@
 import json
 from pathlib import Path
 
-from reprod_align.conversion.derive import derive_map, describe_state
-from reprod_align.conversion.models import work_with
-from reprod_align.conversion.plan import Loader, make_plan
-from reprod_align.conversion.rule import Rule, find_shapes, make_rule
-from reprod_align.conversion.verify import list_departures
-from reprod_align.conversion.weight_map import WeightMap, keep_counters, read_map, write_map
+from reprod_align.conversion.models import derive_map, describe_state, work_with
+from reprod_align.conversion.plan import Loader, list_departures, make_plan
+from reprod_align.conversion.weight_map import (
+    Rule,
+    WeightMap,
+    find_shapes,
+    keep_counters,
+    make_rule,
+    read_map,
+    write_map,
+)
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.model.layout import Lay, find_lays
 from reprod_align.model.tensor_pair import TensorPair

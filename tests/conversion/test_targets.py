@@ -2,13 +2,11 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Order, convert
-from reprod_align.conversion.rule import Rule
-from reprod_align.conversion.targets import require_free
-from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.conversion.convert import Order, convert, require_free
+from reprod_align.conversion.weight_map import Rule, WeightMap
 from reprod_align.errors import ReprodError
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.writing.entry import Entry
+from reprod_align.weights.stored import Entry
 
 import pytest
 import torch

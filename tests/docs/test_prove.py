@@ -7,7 +7,7 @@ from pathlib import Path
 from reprod_align.commands import parse
 from reprod_align.contract.proof import REFUSALS
 from reprod_align.contract.terms import read_terms
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 from tests.conftest import REPOSITORY
 from tests.docs.pages import assert_both_show_the_same, blocks, commands, read
 

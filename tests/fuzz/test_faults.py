@@ -94,7 +94,7 @@ def command(*words: str) -> str:
     return COMMAND.format(words=list(words))
 
 
-ENDING = "from reprod_align.base.ending import run_command\n"
+ENDING = "from reprod_align.base.console import run_command\n"
 RECORD = """import numpy as np; from reprod_align import save_record
 code = run_command('save', lambda: save_record('r.npy', {'x': np.ones(999)}) and 0)"""
 TRACE = """import numpy as np; from reprod_align.traces.file import save_trace

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.json import parse_json, read_json
+from reprod_align.base.files import parse_json, read_json
 from reprod_align.commands import main
 from reprod_align.curves.names import pair_names
 from reprod_align.errors import MissingInputError, ReprodError

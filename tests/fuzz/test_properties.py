@@ -4,8 +4,7 @@ import math
 import pickletools
 from typing import Any
 
-import reprod_align.base.difference as difference
-import reprod_align.base.large.work as work
+from reprod_align.base import blocks
 from reprod_align.errors import RecordError, ReprodError
 from reprod_align.pair.plain import pack, unpack
 from reprod_align.records.compare import compare_records
@@ -93,9 +92,9 @@ def test_a_verdict_does_not_depend_on_blocks_threads_or_layout(
     other = values + noise * array(seed + 1, size, 1.0, "float64")
     whole = compare_records({"x": values}, {"x": other}, rule=STRICT)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(difference, "_BLOCK", block)
-        patch.setattr(work, "SPAN", 2 * block)
-        patch.setattr(work, "count_cores", lambda: 1 + seed % 4)
+        patch.setattr(blocks, "_BLOCK", block)
+        patch.setattr(blocks, "SPAN", 2 * block)
+        patch.setattr(blocks, "count_cores", lambda: 1 + seed % 4)
         parts = compare_records({"x": values}, {"x": other}, rule=STRICT)
     strided = np.repeat(values, 2)[::2], np.repeat(other, 2)[::2]
     laid = compare_records({"x": strided[0]}, {"x": strided[1]}, rule=STRICT)

@@ -2,7 +2,7 @@
 
 import json
 
-from reprod_align.initialisation.report import InitialisationReport, ParameterResult
+from reprod_align.initialisation import InitialisationReport, ParameterResult
 from reprod_align.initialisation.sample import Moments
 
 ZEROS = Moments(0, 0.0, 0.0, 0.0)

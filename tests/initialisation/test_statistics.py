@@ -2,12 +2,12 @@
 
 import math
 
-from reprod_align.initialisation.sample import Moments
-from reprod_align.initialisation.statistics import (
+from reprod_align.initialisation import (
     adjust_by_holm,
     compare_spreads,
     compute_p_values,
 )
+from reprod_align.initialisation.sample import Moments
 from tests.initialisation.draws import Draw, constant, normal, sampled, truncated, uniform
 
 import pytest

@@ -1,6 +1,6 @@
 """PyTorch's activations that Paddle's batch norms have built in."""
 
-from reprod_align.match.activations import find_built_in, is_same_activation, join_activation
+from reprod_align.match.modules import find_built_in, is_same_activation, join_activation
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Call, Leaf, Trace
 from tests.match.made import Module, linear, make_both

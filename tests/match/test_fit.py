@@ -1,7 +1,7 @@
 """Whether two modules can hold the same tensors."""
 
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.match.fit import fit_owners, pair_owners, pair_tensors, rate_owners, same_family
+from reprod_align.match.names import fit_owners, pair_owners, pair_tensors, rate_owners, same_family
 from reprod_align.model.layout import Lay
 from reprod_align.model.tensor_pair import Match
 from tests.match.made import linear, make_both, make_evidence, numbers

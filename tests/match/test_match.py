@@ -12,7 +12,7 @@ from reprod_align.match import (
     pair_by_value,
     pair_modules,
 )
-from reprod_align.match.draws import Draws
+from reprod_align.match.modules import Draws
 from reprod_align.model.layout import cut, find_lays, join
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair.sides import paddle_side, torch_side

@@ -1,6 +1,6 @@
 """Single tensors that are left over when whole modules are paired."""
 
-from reprod_align.match.rest import pair_single_tensors
+from reprod_align.match.names import pair_single_tensors
 from reprod_align.model.tensor_pair import Match, TensorPair
 from tests.match.made import Module, linear, make_both, numbers
 

@@ -1,6 +1,6 @@
 """Pairing modules by what came out of them."""
 
-from reprod_align.match.values import pair_by_value
+from reprod_align.match.modules import pair_by_value
 from reprod_align.model.trace import Call, Leaf, Trace
 from tests.match.made import Module, linear, make_both
 

@@ -3,9 +3,9 @@
 from collections import deque
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.model.state import State
 from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.randomness import KeyedDraws
 
 import numpy as np
 import paddle

@@ -153,7 +153,7 @@ def test_a_small_disk_is_one_line_of_the_command(tmp_path: Path) -> None:
     code = """
 import resource, signal
 import numpy as np
-from reprod_align.base.ending import run_command
+from reprod_align.base.console import run_command
 from reprod_align.model.store import keep_copy, limit_memory
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, 2**16))

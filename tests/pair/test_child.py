@@ -5,12 +5,12 @@ from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError
 from reprod_align.pair import announce, child
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.sides import paddle_side, torch_side
 from reprod_align.pair.wire import Wire
+from reprod_align.randomness import KeyedDraws
 
 import numpy as np
 import paddle

@@ -19,8 +19,7 @@ from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 
-from reprod_align.base import progress
-from reprod_align.base.keyed_draws import KeyedDraws
+from reprod_align.base import console
 from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
@@ -28,6 +27,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.page.render import render_page
 from reprod_align.pair.announce import announce_work
 from reprod_align.pair.wire import Wire
+from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Check, Finding, Report
 from reprod_align.report.html import make_page
 from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, one_line_error, run_warm_python
@@ -209,7 +209,7 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "_line", progress._line.__wrapped__)  # a line on this terminal
+    monkeypatch.setattr(console, "_line", console._line.__wrapped__)  # a line on this terminal
     side = SimpleNamespace(name="PyTorch", run=lambda *given: given, remarks=["kept"])
     watched = announce_work(side)
     assert watched.run("inputs", True, "draws") == ("inputs", True, "draws")

@@ -9,13 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import Pipe
 from pathlib import Path
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.watch import NO_PINS
 from reprod_align.pair.plain import pack, unpack
 from reprod_align.pair.wire import Wire
+from reprod_align.randomness import KeyedDraws
 
 import numpy as np
 import pytest
@@ -68,12 +68,12 @@ def test_functions_stay_at_home() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "reprod_align.base.atomic:os.unlink", "reprod_align.base.atomic:os", "os:system",
-        "reprod_align.base.atomic:write_text", "reprod_align.base.ending:sys",
-        "reprod_align.base.atomic:Path", "reprod_align.commands:main", "reprod_align.__main__:main",
+        "reprod_align.base.files:os.unlink", "reprod_align.base.files:os", "os:system",
+        "reprod_align.base.files:write_text", "reprod_align.base.console:sys",
+        "reprod_align.base.files:Path", "reprod_align.commands:main", "reprod_align.__main__:main",
         "reprod_align.pair.remote:RemoteSide", "reprod_align.records.record:Recorder",
         "reprod_align.no_such:Name", "builtins:eval", "reprod_align.errors:Exception", "", ":",
-        "reprod_align.base.large.mapped:MappedFile", "reprod_align/base:Path",
+        "reprod_align.base.blocks:MappedFile", "reprod_align/base:Path",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", ["instance", "error"])

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.errors import RecordError
-from reprod_align.records.cost import Account, Refused
+from reprod_align.records.pickled import Account, Refused
 from reprod_align.records.safe_pickle import Machine, restricted_loads
-from reprod_align.weights.reading.torch_file import _TorchMachine
 from reprod_align.weights.stored import Span
+from reprod_align.weights.torch_file import _TorchMachine
 from tests.records.npy import boxed
 from tests.records.steps import count_steps
 

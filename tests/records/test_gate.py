@@ -20,7 +20,7 @@ from reprod_align import (
     official_rule,
     save_record,
 )
-from reprod_align.records.made import digest
+from reprod_align.records.gate import digest
 
 import numpy as np
 import pytest

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import compare_arrays, compare_records, load_record, save_record
-from reprod_align.base import difference
-from reprod_align.base.large import work
+from reprod_align.base import blocks
 from reprod_align.errors import RecordError, ReprodError
 from reprod_align.records import record as record_module
 from reprod_align.records.record import unread_items
@@ -197,9 +196,9 @@ def test_blocks_and_threads_change_no_bit(seed: int, monkeypatch: pytest.MonkeyP
     whole, verdict = compare_arrays(*pair), compare_records(*sides).to_json()
     names = [field.name for field in fields(whole) if field.name != "_sides"]
     for block, span, cores in product((128, 1000), (128, 5000), (1, 3)):
-        monkeypatch.setattr(difference, "_count_block", lambda *_, block=block: block)
-        monkeypatch.setattr(work, "SPAN", max(span, block))
-        monkeypatch.setattr(work, "count_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(blocks, "_count_block", lambda *_, block=block: block)
+        monkeypatch.setattr(blocks, "SPAN", max(span, block))
+        monkeypatch.setattr(blocks, "count_cores", lambda cores=cores: cores)
         parts = compare_arrays(*pair)
         for name in (*names, "ulp"):
             np.testing.assert_equal(getattr(parts, name), getattr(whole, name))

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
-from reprod_align.records.made import describe_making, digest, list_versions
+from reprod_align.records.gate import describe_making, digest, list_versions
 
 
 def test_digests_and_versions(tmp_path: Path) -> None:

@@ -5,8 +5,15 @@ from functools import partial
 from typing import Any
 
 from reprod_align.errors import RecordError
-from reprod_align.records.cost import Refused
-from reprod_align.records.pickled import KNOWN_NAMES, REDUCERS, Builder, Dtype, Name, Pending
+from reprod_align.records.pickled import (
+    KNOWN_NAMES,
+    REDUCERS,
+    Builder,
+    Dtype,
+    Name,
+    Pending,
+    Refused,
+)
 from reprod_align.records.safe_pickle import restricted_loads
 
 import numpy as np

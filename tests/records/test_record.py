@@ -6,7 +6,7 @@ from collections import OrderedDict
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, RecordError
 from reprod_align.records.record import (
     Array,

@@ -4,7 +4,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from reprod_align import Gate, save_record
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments
 from reprod_align.report import Finding, Report

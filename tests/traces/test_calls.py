@@ -6,7 +6,7 @@ from reprod_align import ReprodError
 from reprod_align.backends import paddle as paddle_backend
 from reprod_align.backends import torch as torch_backend
 from reprod_align.backends.torch import side
-from reprod_align.traces.calls import Call, Listener
+from reprod_align.traces.recorder import Call, Listener
 
 import paddle
 import pytest

@@ -5,9 +5,8 @@ import tracemalloc
 from itertools import product
 from pathlib import Path
 
-from reprod_align.base import difference
-from reprod_align.base.large import work
-from reprod_align.base.large.mapped import find_file
+from reprod_align.base import blocks
+from reprod_align.base.blocks import find_file
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
 from reprod_align.traces.diff import compare_traces
@@ -87,9 +86,9 @@ def test_blocks_and_threads_change_no_verdict(seed: int, monkeypatch: pytest.Mon
     pair = tensor(expected), tensor(actual.astype(expected.dtype))
     whole = measure(*pair, Floors(pair[:1]))
     for block, cores in product((7, 128, 1000), (1, 3)):
-        monkeypatch.setattr(difference, "_BLOCK", block)
-        monkeypatch.setattr(work, "SPAN", 1000)
-        monkeypatch.setattr(work, "count_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(blocks, "_BLOCK", block)
+        monkeypatch.setattr(blocks, "SPAN", 1000)
+        monkeypatch.setattr(blocks, "count_cores", lambda cores=cores: cores)
         found = measure(*pair, Floors(pair[:1]))
         assert found.relative == pytest.approx(whole.relative, rel=1e-12)
         assert (found.passed, found.words, found.nans) == (whole.passed, whole.words, whole.nans)

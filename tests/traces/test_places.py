@@ -1,6 +1,6 @@
 """Places and integers become one number each."""
 
-from reprod_align.traces.places import (
+from reprod_align.traces.sketch import (
     KINDS,
     add_hashes,
     digest_integers,

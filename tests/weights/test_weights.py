@@ -6,8 +6,7 @@ from pathlib import Path
 from reprod_align import ReprodError
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
-from reprod_align.weights.convert import convert
-from reprod_align.weights.layout import Layout
+from reprod_align.weights.layout import Layout, convert
 from tests.conftest import one_line_error, run_script
 
 import numpy as np

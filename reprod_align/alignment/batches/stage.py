@@ -26,7 +26,8 @@ from reprod_align.alignment.loss_stage import describe_effects
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.output_values import judge_values
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, magnitude
+from reprod_align.base.blocks import magnitude
+from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.base.text import shorten
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Array, Trace

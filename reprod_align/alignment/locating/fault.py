@@ -7,8 +7,9 @@ from typing import Literal
 from reprod_align.alignment.comparing import LAYER_ROUNDING
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.noise import Judge
-from reprod_align.base.apart import measure_ordinary
-from reprod_align.base.difference import Gap, magnitude
+from reprod_align.base.blocks import magnitude
+from reprod_align.base.difference import Gap
+from reprod_align.base.local import measure_ordinary
 from reprod_align.model.leaf import HIDDEN, LeafPair, equal_in_effect, find_unpaired
 from reprod_align.model.trace import Array, Call, Leaf
 

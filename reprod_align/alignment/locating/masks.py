@@ -17,7 +17,8 @@ from reprod_align.alignment.locating.fault import (
     outputs_agree,
     rounding_of,
 )
-from reprod_align.base.difference import RELATIVE_TOLERANCE, magnitude
+from reprod_align.base.blocks import magnitude
+from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.model.leaf import (
     HIDDEN,
     carries_mask,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from reprod_align.backends.paddle import side
 from reprod_align.backends.paddle.private import STATISTICS
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.records.safe_pickle import restricted_loads
-from reprod_align.traces.calls import record_outputs
+from reprod_align.traces.recorder import record_outputs
 from reprod_align.weights.layout import TRANSPOSED_LAYERS, Layout, check_names_and_shapes
 
 import numpy as np

@@ -7,9 +7,9 @@ from pathlib import Path
 from pickle import UnpicklingError
 
 from reprod_align.backends.torch import side
-from reprod_align.base.atomic import whole_file
+from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
-from reprod_align.traces.calls import record_outputs
+from reprod_align.traces.recorder import record_outputs
 from reprod_align.weights.layout import TRANSPOSED_LAYERS, Layout, check_names_and_shapes
 
 import numpy as np

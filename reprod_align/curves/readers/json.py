@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.base.json import parse_json
+from reprod_align.base.files import parse_json
 from reprod_align.curves.log import CurveError, CurveLog
 from reprod_align.curves.readers.format import Format, Head, Runs
 from reprod_align.curves.readers.rows import LogLine, read_rows

@@ -16,9 +16,8 @@ from reprod_align.alignment import compare_sides
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.runner import shake
+from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.difference import gap
-from reprod_align.base.progress import tell
-from reprod_align.base.quiet import quieten, without_warnings
 from reprod_align.curves.explanation import PARTS, Explanation, Part, Replay, Swapped
 from reprod_align.curves.replay.data import describe_difference
 from reprod_align.curves.replay.logged import LoggedGap, find_gap, measure_gap

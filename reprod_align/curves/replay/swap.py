@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from reprod_align.alignment.locating.pinning import EndPins
 from reprod_align.alignment.runner import Runner
+from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
-from reprod_align.base.progress import tell
 from reprod_align.base.text import count
 from reprod_align.curves.explanation import PARTS, Part
 from reprod_align.curves.replay.state import State, as_paddle, to_torch

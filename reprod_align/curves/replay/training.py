@@ -26,7 +26,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws, Shape
 from reprod_align.base.tree import replace
 from reprod_align.curves.replay.state import Kept
 from reprod_align.errors import ReprodError, first_line
@@ -34,7 +33,7 @@ from reprod_align.model.inputs import check_inputs
 from reprod_align.model.side import Inputs
 from reprod_align.model.trace import Array, Trace
 from reprod_align.pair.file import FRAMEWORKS, Framework, PairFile
-from reprod_align.randomness import Draws, SharedRandom
+from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
 
 import numpy as np
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from reprod_align.base.keyed_draws import KeyedDraws
 from reprod_align.explain.code import Code
 from reprod_align.model.projection import Projection
 from reprod_align.model.side import Inputs, ModelFailure
@@ -22,6 +21,7 @@ from reprod_align.porting.calls.record import CallRecorder, load_noted, number_n
 from reprod_align.porting.calls.trial import find_inplace, noted_runs
 from reprod_align.porting.calls.write import write_paddle
 from reprod_align.porting.source import Source
+from reprod_align.randomness import KeyedDraws
 
 _numbers = count()
 

@@ -11,7 +11,7 @@ from reprod_align.alignment.details import (
     measure_figures,
     shrink,
 )
-from reprod_align.base.json import from_plain, to_plain
+from reprod_align.base.files import from_plain, to_plain
 from reprod_align.report import Report
 
 import numpy as np

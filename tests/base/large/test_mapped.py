@@ -3,9 +3,16 @@
 import os
 from pathlib import Path
 
-from reprod_align.base import difference
-from reprod_align.base.difference import blocks, gap, take
-from reprod_align.base.large.mapped import MappedFile, copy_array, find_file, map_file
+from reprod_align.base import blocks
+from reprod_align.base.blocks import (
+    MappedFile,
+    copy_array,
+    find_file,
+    map_file,
+    read_both,
+    read_span,
+)
+from reprod_align.base.difference import gap
 from reprod_align.errors import ReprodError
 
 import numpy as np
@@ -33,16 +40,16 @@ def mapped(path: Path, array: np.ndarray = NUMBERS, offset: int = 3) -> np.ndarr
 def test_every_layout_is_read_as_it_is(
     layout: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: block)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: block)
     there, here = LAYOUTS[layout](mapped(tmp_path / "x")), LAYOUTS[layout](NUMBERS)
     assert isinstance(find_file(there), MappedFile) and find_file(here) is None
-    read = [part.copy() for _, part, other in blocks(there, here) if (part == other).all()]
+    read = [part.copy() for _, part, other in read_both(there, here) if (part == other).all()]
     np.testing.assert_array_equal(np.concatenate(read), here.ravel())
     assert gap(here, there).difference == 0
     copy = copy_array(there)
     assert copy.flags.writeable and copy.flags.aligned and find_file(copy) is None
     np.testing.assert_array_equal(copy, here)
-    assert take(there, 0, 1).tolist() == [here.flat[0]]
+    assert read_span(there, 0, 1).tolist() == [here.flat[0]]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -55,7 +62,7 @@ def test_a_file_that_was_written_to_is_one_error(change: str, layout: str, tmp_p
         else:
             handle.truncate(5 if change == "cut" else 0)
     os.utime(tmp_path / "x", ns=(1, 1))  # a clock may be too coarse to tell at once
-    for use in (lambda: copy_array(array), lambda: list(blocks(array, array))):
+    for use in (lambda: copy_array(array), lambda: list(read_both(array, array))):
         with pytest.raises(
             ReprodError, match="x was written to while it was in use: load it again"
         ):
@@ -65,10 +72,10 @@ def test_a_file_that_was_written_to_is_one_error(change: str, layout: str, tmp_p
 def test_a_file_that_is_cut_while_it_is_read_is_one_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(difference, "_count_block", lambda *_: 1000)
+    monkeypatch.setattr(blocks, "_count_block", lambda *_: 1000)
     array, read = mapped(tmp_path / "x"), []
     with pytest.raises(ReprodError, match="was written to"):
-        for start, _ in difference.parts(array):
+        for start, _ in blocks.read_blocks(array):
             read.append(start)
             os.truncate(tmp_path / "x", 8000)
     assert 0 < len(read) < 6

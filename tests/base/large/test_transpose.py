@@ -3,7 +3,7 @@
 from itertools import permutations
 from math import prod
 
-from reprod_align.base.large.transpose import copy_tiles, lay_dense, transpose
+from reprod_align.base.blocks import copy_tiles, lay_dense, transpose
 
 import numpy as np
 import pytest

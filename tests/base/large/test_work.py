@@ -2,8 +2,8 @@
 
 import threading
 
-from reprod_align.base.large import work
-from reprod_align.base.large.work import add_up, borrow, cut, map_spans
+from reprod_align.base import blocks
+from reprod_align.base.blocks import add_up, borrow, cut, map_spans
 
 import numpy as np
 import pytest
@@ -31,16 +31,16 @@ def test_the_sum_of_the_parts_is_numpys_of_the_whole(size: int, most: int) -> No
 def test_results_come_in_order_on_any_number_of_cores(
     cores: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "SPAN", 10)
-    monkeypatch.setattr(work, "count_cores", lambda: cores)
+    monkeypatch.setattr(blocks, "SPAN", 10)
+    monkeypatch.setattr(blocks, "count_cores", lambda: cores)
     assert map_spans(lambda span: span, 95) == list(cut((0, 95), 10))
 
 
 def test_an_error_in_a_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "SPAN", 10)
-    monkeypatch.setattr(work, "count_cores", lambda: 2)
+    monkeypatch.setattr(blocks, "SPAN", 10)
+    monkeypatch.setattr(blocks, "count_cores", lambda: 2)
 
-    def fail(span: work.Span) -> None:
+    def fail(span: blocks.Span) -> None:
         assert threading.current_thread() is not threading.main_thread()
         raise ValueError(span)
 

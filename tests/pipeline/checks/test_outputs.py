@@ -8,7 +8,7 @@ from pathlib import Path
 from pipeline.checks.outputs import add_options, collect_page, found_file, judge
 from pipeline.run import Run, make_run
 from reprod_align import Gate
-from reprod_align.base.json import write_json
+from reprod_align.base.files import write_json
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import save_record
 from reprod_align.report import Finding, Report

@@ -10,7 +10,7 @@ from typing import Any
 
 from reprod_align.conversion.choose import choose_state
 from reprod_align.errors import WeightsError
-from reprod_align.records.cost import Refused
+from reprod_align.records.pickled import Refused
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.stored import Span, Stored, find_fault, name_all
 

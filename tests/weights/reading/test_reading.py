@@ -6,12 +6,11 @@ import pickle
 from pathlib import Path
 
 from reprod_align.errors import MissingInputError, WeightsError
+from reprod_align.weights.paddle_file import read_paddle_file
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.reading.paddle_file import read_paddle_file
-from reprod_align.weights.reading.safetensors_file import CODES, is_safetensors
-from reprod_align.weights.reading.torch_file import STORAGES, is_torch_zip
-from reprod_align.weights.reading.unpickle import CheckpointMachine, Opaque
+from reprod_align.weights.safetensors_file import CODES, is_safetensors
 from reprod_align.weights.stored import DTYPES, widen
+from reprod_align.weights.torch_file import STORAGES, CheckpointMachine, Opaque, is_torch_zip
 
 import numpy as np
 import paddle

@@ -9,15 +9,13 @@ import zipfile
 from pathlib import Path
 
 from reprod_align.errors import ReprodError, WeightsError
+from reprod_align.weights.opcodes import push_bytes, push_number
+from reprod_align.weights.paddle_file import write_paddle_file
 from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.stored import DTYPES, Array
-from reprod_align.weights.writing import find_kind, split_entries, write_checkpoint
-from reprod_align.weights.writing.entry import Entry, dense_chunks
-from reprod_align.weights.writing.opcodes import data_head, number
-from reprod_align.weights.writing.paddle_file import write_paddle_file
-from reprod_align.weights.writing.safetensors_file import write_safetensors
-from reprod_align.weights.writing.syncing import SyncedFile
-from reprod_align.weights.writing.torch_file import write_torch_zip
+from reprod_align.weights.safetensors_file import write_safetensors
+from reprod_align.weights.stored import DTYPES, Array, Entry, dense_chunks
+from reprod_align.weights.torch_file import write_torch_zip
+from reprod_align.weights.writing import SyncedFile, find_kind, split_entries, write_checkpoint
 from tests.conftest import run_python
 
 import numpy as np
@@ -119,15 +117,15 @@ def test_a_dtype_that_the_format_lacks_is_refused(tmp_path: Path, kind: str):
 
 
 def test_more_than_four_gib_has_its_own_instruction():
-    head = data_head(5 * 2**30)
+    head = push_bytes(5 * 2**30)
     assert head[:1] == pickletools.code2op["\x8e"].code.encode("latin1")
     assert int.from_bytes(head[1:], "little") == 5 * 2**30
-    assert data_head(2**32 - 1)[:1] == b"B"
+    assert push_bytes(2**32 - 1)[:1] == b"B"
 
 
 @pytest.mark.parametrize("value", [0, 255, 256, -1, 2**31 - 1, 2**31, -(2**40), 2**70])
 def test_numbers_of_any_size(value: int):
-    assert pickle.loads(b"\x80\x02" + number(value) + b".") == value
+    assert pickle.loads(b"\x80\x02" + push_number(value) + b".") == value
 
 
 def test_entries_and_bytes():
@@ -146,7 +144,7 @@ def test_a_transposed_matrix_is_laid_strip_by_strip(shape: tuple[int, int]):
 
 def test_a_file_is_synced_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     asked: list[int] = []
-    monkeypatch.setattr("reprod_align.weights.writing.syncing._AT_ONCE", 10)
+    monkeypatch.setattr("reprod_align.weights.writing._AT_ONCE", 10)
     monkeypatch.setattr("os.fdatasync", asked.append)
     with (tmp_path / "w").open("wb") as handle, SyncedFile(handle) as synced:
         for _ in range(50):
@@ -176,7 +174,7 @@ def test_a_full_disk_ends_the_writing(tmp_path: Path, monkeypatch: pytest.Monkey
     def fail(number: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("reprod_align.weights.writing.syncing._AT_ONCE", 10)
+    monkeypatch.setattr("reprod_align.weights.writing._AT_ONCE", 10)
     monkeypatch.setattr("os.fdatasync", fail)
     with (tmp_path / "w").open("wb") as handle, pytest.raises(OSError, match="No space"):
         with SyncedFile(handle) as synced:
@@ -214,7 +212,7 @@ import os, resource, signal, sys
 import numpy as np
 from pathlib import Path
 from reprod_align.weights.writing import write_checkpoint
-from reprod_align.weights.writing.entry import Entry
+from reprod_align.weights.stored import Entry
 
 path, how = Path(sys.argv[1]), sys.argv[2]
 if how == "full":

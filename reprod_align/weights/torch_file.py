@@ -1,14 +1,49 @@
-"""Files of `torch.save`, both its zip archive and the format before PyTorch 1.6; PyTorch is not needed."""
+"""Files of `torch.save`, read and written tensor by tensor; PyTorch is not needed.
 
+Read: its zip archive and the format before PyTorch 1.6. What a checkpoint holds beside tensors and plain
+values (an argparse.Namespace, a scheduler) becomes an `Opaque`: it is named, never made. Written: the zip
+archive, which `torch.load` reads with weights_only and with mmap.
+"""
+
+import secrets
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from reprod_align.records.cost import Refused
-from reprod_align.weights.reading.unpickle import CheckpointMachine, Opaque
-from reprod_align.weights.stored import DTYPES, TENSOR, Span, Stored, find_fault, is_dense, map_file
+from reprod_align.errors import one_line
+from reprod_align.records.pickled import KNOWN_NAMES, Builder, Refused
+from reprod_align.records.safe_pickle import HANDLERS, Machine
+from reprod_align.weights.opcodes import (
+    EMPTY_DICT,
+    EMPTY_TUPLE,
+    FALSE,
+    MARK,
+    PERSISTENT,
+    REDUCE,
+    SET_ITEMS,
+    STOP,
+    begin,
+    push_name,
+    push_number,
+    push_numbers,
+    push_text,
+    push_tuple,
+)
+from reprod_align.weights.stored import (
+    DTYPES,
+    TENSOR,
+    Entry,
+    Load,
+    Span,
+    Stored,
+    dense_chunks,
+    find_fault,
+    is_dense,
+    map_file,
+)
 
 import numpy as np
 
@@ -20,10 +55,116 @@ STORAGES: Final[Mapping[str, str]] = {
     "UntypedStorage": "uint8",
 }  # fmt: skip
 """torch's classes -> the dtype of their elements; an UntypedStorage counts bytes"""
-
 _MAGIC: Final = 0x1950A86A20F9469CFC6C  # of the format before 1.6
 _LONGEST_KEY: Final = 100  # letters of a storage's name
 _HEAD: Final = 30  # bytes of a zip entry's own header, before its name
+Find = Callable[[str, str, int], Span]
+"""key, dtype, number of elements -> where the storage lies"""
+_STORAGE: Final = {dtype: kind for kind, dtype in STORAGES.items() if kind != "UntypedStorage"}
+_ALIGNMENT: Final = 64  # bytes: where PyTorch itself begins a storage
+# bytes of an entry's header without its name; the second are its 64-bit sizes
+_ENTRY_HEAD: Final = 30 + 20
+_ROOT: Final = "archive"
+
+
+@dataclass(frozen=True)
+class Opaque:
+    """Something that is neither a tensor nor plain data: the name of its class or maker."""
+
+    name: str
+
+
+class CheckpointMachine(Machine):
+    """A machine that knows what training scripts pickle; see records.safe_pickle for its rules."""
+
+    def __init__(self, data: memoryview, builder: Builder | None = None) -> None:
+        """Take the bytes of the pickle."""
+        super().__init__(data, builder)
+        self.handlers = _HANDLERS
+
+    def find_name(self, module: str, name: str) -> Any:
+        """Return what stands for a name; an unknown one is opaque."""
+        if (module, name) in KNOWN_NAMES:
+            return super().find_name(module, name)
+        return Opaque(one_line(f"{module}.{name}"[:120]))
+
+    def call(self, function: Any, arguments: tuple[Any, ...]) -> Any:
+        """Return what stands for the result."""
+        return function if isinstance(function, Opaque) else super().call(function, arguments)
+
+    def set_state(self, target: Any, state: Any) -> Any:
+        """Return the object; what is opaque keeps no state."""
+        return target if isinstance(target, Opaque) else super().set_state(target, state)
+
+    def find_persistent(self, key: Any) -> Any:
+        """Return what stands for an object that lies outside the pickle."""
+        raise Refused("refers to data outside its pickle")
+
+    def pop(self) -> Any:
+        """Return the top of the stack."""
+        if not self.stack:
+            raise Refused("is damaged: its pickle takes a value that is not there")
+        return self.stack.pop()
+
+
+def _unless_opaque(handler: Callable[[Any], None], is_group: bool) -> Callable[[Any], None]:
+    """Return the instruction; what it adds to an opaque object is dropped."""
+
+    def run(machine: CheckpointMachine) -> None:
+        below = machine.marks[-1] if is_group and machine.marks else machine.stack
+        position = -1 if is_group else -handler_size
+        if len(below) >= -position and isinstance(below[position], Opaque):
+            if is_group:
+                machine.stack = machine.marks.pop()
+            else:
+                del machine.stack[position + 1 :]
+        else:
+            handler(machine)
+
+    handler_size = 3 if handler is HANDLERS[b"s"] else 2
+    return run
+
+
+def _persistent(machine: CheckpointMachine) -> None:
+    machine.stack.append(machine.find_persistent(machine.pop()))
+
+
+def _new(machine: CheckpointMachine) -> None:
+    """Make an object without calling its class."""
+    arguments, kind = machine.pop(), machine.pop()
+    machine.stack.append(machine.call(kind, arguments) if isinstance(arguments, tuple) else kind)
+
+
+def _new_with_keywords(machine: CheckpointMachine) -> None:
+    machine.pop()
+    _new(machine)
+
+
+def _frozen(machine: CheckpointMachine) -> None:
+    machine.since_mark()
+    machine.stack.append(Opaque("frozenset"))
+
+
+def _old_text(layout: str) -> Callable[[Any], None]:
+    """Return the instruction that reads a string of Python 2."""
+    return lambda machine: machine.stack.append(str(machine.read(machine.number(layout)), "latin1"))
+
+
+_HANDLERS: Mapping[bytes, Callable[[Any], None]] = {
+    **HANDLERS,
+    b"a": _unless_opaque(HANDLERS[b"a"], False),  # APPEND
+    b"e": _unless_opaque(HANDLERS[b"e"], True),  # APPENDS
+    b"s": _unless_opaque(HANDLERS[b"s"], False),  # SETITEM
+    b"u": _unless_opaque(HANDLERS[b"u"], True),  # SETITEMS
+    b"Q": _persistent,  # BINPERSID
+    b"\x81": _new,  # NEWOBJ
+    b"\x92": _new_with_keywords,  # NEWOBJ_EX
+    b"\x8f": lambda machine: machine.stack.append(Opaque("set")),  # EMPTY_SET
+    b"\x90": _unless_opaque(HANDLERS[b"e"], True),  # ADDITEMS
+    b"\x91": _frozen,  # FROZENSET
+    b"T": _old_text("<i"),  # BINSTRING
+    b"U": _old_text("<B"),  # SHORT_BINSTRING
+}
 
 
 @dataclass(frozen=True)
@@ -39,10 +180,6 @@ class _Storage:
 
     dtype: str
     source: Span
-
-
-Find = Callable[[str, str, int], Span]
-"""key, dtype, number of elements -> where the storage lies"""
 
 
 class _TorchMachine(CheckpointMachine):
@@ -197,3 +334,53 @@ def _place_storages(
         spans[key] = Span(path, end + 8, size)
         end += 8 + size
     return spans
+
+
+def write_torch_zip(handle: BinaryIO, entries: Sequence[Entry], load: Load) -> None:
+    """Write the file; what is tied shares one storage."""
+    stored = [entry for entry in entries if not entry.tied_to]
+    keys = {entry.name: str(at) for at, entry in enumerate(stored)}
+    with zipfile.ZipFile(handle, "w", zipfile.ZIP_STORED) as archive:
+        _write(archive, "data.pkl", [_pickle(entries, keys)])
+        _write(archive, "byteorder", [b"little"])
+        for entry in stored:
+            _write(archive, f"data/{keys[entry.name]}", dense_chunks(load(entry.name)))
+        _write(archive, "version", [b"3\n"])
+        _write(archive, ".data/serialization_id", [secrets.token_hex(20).encode()])
+
+
+def _write(archive: zipfile.ZipFile, inside: str, content: Iterable[bytes | memoryview]) -> None:
+    """Write one entry whose content begins at a multiple of _ALIGNMENT."""
+    info = zipfile.ZipInfo(f"{_ROOT}/{inside}")
+    assert archive.fp is not None
+    begins = archive.fp.tell() + _ENTRY_HEAD + len(info.filename)
+    padding = -(begins + 4) % _ALIGNMENT  # in an extra field of zip, which readers pass over
+    info.extra = b"FB" + padding.to_bytes(2, "little") + b"Z" * padding
+    with archive.open(info, "w", force_zip64=True) as entry:
+        for part in content:
+            entry.write(part)
+
+
+def _pickle(entries: Sequence[Entry], keys: dict[str, str]) -> bytes:
+    parts = [begin(2), EMPTY_DICT, MARK]
+    for entry in entries:
+        parts += [push_text(entry.name), _tensor(entry, keys[entry.tied_to or entry.name])]
+    return b"".join([*parts, SET_ITEMS, STOP])
+
+
+def _tensor(entry: Entry, key: str) -> bytes:
+    """Return the instructions that rebuild a tensor on its storage.
+
+    A dtype without a storage class goes as bytes, and names itself at the end.
+    """
+    typed = entry.dtype in _STORAGE
+    length = prod(entry.shape) if typed else entry.nbytes
+    kind = ("torch", _STORAGE[entry.dtype]) if typed else ("torch.storage", "UntypedStorage")
+    place = push_text("storage"), push_name(*kind), push_text(key), push_text("cpu")
+    storage = push_tuple(*place, push_number(length)) + PERSISTENT
+    steps = tuple(max(1, prod(entry.shape[axis + 1 :])) for axis in range(len(entry.shape)))
+    hooks = push_name("collections", "OrderedDict") + EMPTY_TUPLE + REDUCE
+    end = b"" if typed else push_name("torch", entry.dtype)
+    function = push_name("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
+    layout = push_number(0), push_numbers(entry.shape), push_numbers(steps)
+    return function + push_tuple(storage, *layout, FALSE, hooks, end) + REDUCE

@@ -5,7 +5,7 @@ Arrays need one instruction more: BINBYTES8 of protocol 4 where they have 4 GiB 
 
 EMPTY_DICT, MARK, SET_ITEMS, TUPLE, EMPTY_TUPLE = b"}", b"(", b"u", b"t", b")"
 REDUCE, BUILD, PERSISTENT, STOP, TRUE, FALSE = b"R", b"b", b"Q", b".", b"\x88", b"\x89"
-TUPLE1, TUPLE2 = b"\x85", b"\x86"
+NONE, TUPLE1, TUPLE2 = b"N", b"\x85", b"\x86"
 
 
 def begin(protocol: int) -> bytes:
@@ -13,13 +13,13 @@ def begin(protocol: int) -> bytes:
     return b"\x80" + bytes([protocol])
 
 
-def text(words: str) -> bytes:
+def push_text(words: str) -> bytes:
     """Return the instruction that pushes a string."""
     data = words.encode("utf-8", "surrogatepass")
     return b"X" + len(data).to_bytes(4, "little") + data
 
 
-def number(value: int) -> bytes:
+def push_number(value: int) -> bytes:
     """Return the instruction that pushes a whole number of at most 255 bytes."""
     if 0 <= value < 256:
         return b"K" + bytes([value])
@@ -29,24 +29,29 @@ def number(value: int) -> bytes:
     return b"\x8a" + bytes([size]) + value.to_bytes(size, "little", signed=True)
 
 
-def numbers(values: tuple[int, ...]) -> bytes:
+def push_numbers(values: tuple[int, ...]) -> bytes:
     """Return the instructions that push a tuple of whole numbers."""
-    return MARK + b"".join(map(number, values)) + TUPLE
+    return push_tuple(*map(push_number, values))
 
 
-def name(module: str, what: str) -> bytes:
+def push_tuple(*items: bytes) -> bytes:
+    """Return the instructions that push a tuple of what these instructions push."""
+    return MARK + b"".join(items) + TUPLE
+
+
+def push_name(module: str, what: str) -> bytes:
     """Return the instruction that pushes a function or class."""
     return f"c{module}\n{what}\n".encode("ascii")
 
 
-def data_head(size: int) -> bytes:
+def push_bytes(size: int) -> bytes:
     """Return the instruction that pushes `size` bytes, which follow it."""
     return (
         b"B" + size.to_bytes(4, "little") if size < 2**32 else b"\x8e" + size.to_bytes(8, "little")
     )
 
 
-def keep(index: int) -> bytes:
+def memoize(index: int) -> bytes:
     """Return the instruction that remembers the top of the stack."""
     return b"r" + index.to_bytes(4, "little")
 

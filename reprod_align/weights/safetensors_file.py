@@ -1,13 +1,18 @@
-"""`.safetensors` files, read tensor by tensor; the package is not needed."""
+"""`.safetensors` files, read and written tensor by tensor; the package is not needed.
 
+Tied tensors are written once: the format knows no second names.
+"""
+
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
-from reprod_align.base.json import parse_json
-from reprod_align.records.cost import Refused
-from reprod_align.weights.stored import Span, Stored, find_fault
+from reprod_align.base.files import parse_json
+from reprod_align.errors import WeightsError
+from reprod_align.records.pickled import Refused
+from reprod_align.weights.stored import Entry, Load, Span, Stored, dense_chunks, find_fault
 
 CODES: Final[Mapping[str, str]] = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
@@ -18,6 +23,7 @@ CODES: Final[Mapping[str, str]] = {
 """the format's dtypes -> ours"""
 
 _LONGEST: Final = 100_000_000  # bytes of a header, as the format has it
+_CODE = {dtype: code for code, dtype in CODES.items()}
 
 
 def is_safetensors(head: bytes) -> bool:
@@ -75,3 +81,31 @@ def _entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:
     if find_fault(tensor) or math.prod(shape) * tensor.bits.itemsize != end - first:
         raise Refused(f"is damaged: {name} has not the size of its shape {tuple(shape)}"[:200])
     return tensor
+
+
+def write_safetensors(
+    handle: BinaryIO, entries: Sequence[Entry], load: Load, metadata: dict[str, str]
+) -> None:
+    """Write the file. Raises WeightsError for complex128, which the format lacks."""
+    stored = [entry for entry in entries if not entry.tied_to]
+    header = _header(stored, metadata)
+    handle.write(len(header).to_bytes(8, "little") + header)
+    for entry in stored:
+        handle.writelines(dense_chunks(load(entry.name)))
+
+
+def _header(entries: Iterable[Entry], metadata: dict[str, str]) -> bytes:
+    """Return the format's JSON header, padded so that the tensors start at a multiple of 8 bytes."""
+    header: dict[str, Any] = {"__metadata__": metadata}
+    end = 0
+    for entry in entries:
+        if entry.dtype not in _CODE:
+            raise WeightsError(f"{entry.name} is {entry.dtype}, which .safetensors lacks")
+        begin, end = end, end + entry.nbytes
+        header[entry.name] = {
+            "dtype": _CODE[entry.dtype],
+            "shape": list(entry.shape),
+            "data_offsets": [begin, end],
+        }
+    text = json.dumps(header).encode()
+    return text + b" " * (-len(text) % 8)

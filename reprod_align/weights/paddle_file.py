@@ -1,20 +1,47 @@
-"""Files of `paddle.save`: pickles of numpy arrays. Paddle is not needed; arrays stay in the file."""
+"""Files of `paddle.save`, read and written tensor by tensor: pickles of numpy arrays. Paddle is not needed.
 
-from collections.abc import Mapping
+Written with protocol 4, as `paddle.save` does: its BINBYTES8 takes tensors of 4 GiB and more whole.
+"""
+
+from collections.abc import Mapping, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
-from reprod_align.records.cost import Refused
-from reprod_align.records.pickled import Builder, Dtype
+from reprod_align.errors import WeightsError
+from reprod_align.records.pickled import Builder, Dtype, Refused
 from reprod_align.records.safe_pickle import Machine
+from reprod_align.weights.opcodes import (
+    BUILD,
+    EMPTY_DICT,
+    FALSE,
+    MARK,
+    NONE,
+    REDUCE,
+    SET_ITEMS,
+    STOP,
+    TRUE,
+    TUPLE,
+    begin,
+    memoize,
+    push_bytes,
+    push_name,
+    push_number,
+    push_numbers,
+    push_text,
+    push_tuple,
+    recall,
+)
 from reprod_align.weights.stored import (
     DTYPES,
     TENSOR,
+    Entry,
     Held,
     Joined,
+    Load,
     Span,
     Stored,
+    dense_chunks,
     find_fault,
     map_file,
 )
@@ -29,6 +56,12 @@ _ABSENT = (
     "float8_e5m2",
 )  # from Paddle's arrays: uint16 is bfloat16 there
 _TYPES = {np.dtype(code): name for name, code in DTYPES.items() if name not in _ABSENT}
+_UNKNOWN: Final = ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
+_EMPTY: Final = (  # numpy fills it next
+    push_name("numpy.core.multiarray", "_reconstruct")
+    + push_tuple(push_name("numpy", "ndarray"), push_numbers((0,)), push_bytes(1) + b"b")
+    + REDUCE
+)
 
 
 class _LazyBuilder(Builder):
@@ -145,3 +178,37 @@ def _columns_first(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 def _address(data: memoryview) -> int:
     return int(np.frombuffer(data, np.uint8).ctypes.data) if len(data) else 0
+
+
+def write_paddle_file(handle: BinaryIO, entries: Sequence[Entry], load: Load) -> None:
+    """Write the file. Raises WeightsError for a dtype that Paddle lacks."""
+    for entry in entries:
+        if entry.dtype in _UNKNOWN:
+            raise WeightsError(f"{entry.name} is {entry.dtype}, which a .pdparams file cannot hold")
+    places = {entry.name: number for number, entry in enumerate(entries)}
+    handle.write(begin(4) + EMPTY_DICT + MARK)
+    for entry in entries:
+        handle.write(push_text(entry.name))
+        if entry.tied_to:
+            handle.write(recall(places[entry.tied_to]))
+        else:
+            _write_array(handle, entry, load)
+            handle.write(memoize(places[entry.name]))
+    handle.write(SET_ITEMS + STOP)
+
+
+def _write_array(handle: BinaryIO, entry: Entry, load: Load) -> None:
+    """Write an array as numpy pickles it: made empty, then given version, shape, dtype, order, data."""
+    state = MARK + push_number(1) + push_numbers(entry.shape) + _dtype(entry.dtype) + FALSE
+    handle.write(_EMPTY + state + push_bytes(entry.nbytes))
+    handle.writelines(dense_chunks(load(entry.name)))
+    handle.write(TUPLE + BUILD)
+
+
+def _dtype(dtype: str) -> bytes:
+    """Return the instructions that push numpy's dtype."""
+    bits = np.dtype(DTYPES[dtype])
+    order = "|" if bits.itemsize == 1 else "<"
+    made = push_name("numpy", "dtype") + push_tuple(push_text(bits.str[1:]), FALSE, TRUE) + REDUCE
+    sizes = push_number(-1), push_number(-1), push_number(0)
+    return made + push_tuple(push_number(3), push_text(order), 3 * NONE, *sizes) + BUILD

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.base.json import parse_json
+from reprod_align.base.files import parse_json
 from reprod_align.errors import WeightsError, explain_absence
-from reprod_align.records.cost import Refused
-from reprod_align.weights.reading.paddle_file import read_paddle_file
-from reprod_align.weights.reading.safetensors_file import is_safetensors, read_safetensors
-from reprod_align.weights.reading.torch_file import (
+from reprod_align.records.pickled import Refused
+from reprod_align.weights.paddle_file import read_paddle_file
+from reprod_align.weights.safetensors_file import is_safetensors, read_safetensors
+from reprod_align.weights.stored import Stored, name_all
+from reprod_align.weights.torch_file import (
     is_torch_zip,
     read_torch_legacy,
     read_torch_zip,
 )
-from reprod_align.weights.stored import Stored, name_all
 
 _LEGACY = b"\x80\x02\x8a\x0a\x6c\xfc\x9c"  # torch's magic number, pickled
 _INDEX = ".index.json"
