@@ -12,10 +12,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reprod_align.causes.attention import explain_attention
-from reprod_align.causes.cross_entropy import explain_cross_entropy, explain_ctc
+from reprod_align.causes.cross_entropy import explain_cross_entropy
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
-from reprod_align.causes.inputs import explain_gate, explain_pooling, explain_sum
+from reprod_align.causes.inputs import explain_pooling, explain_sum
 from reprod_align.causes.layout import explain_layout
 from reprod_align.causes.losses import (
     LossSides,
@@ -27,7 +26,6 @@ from reprod_align.causes.losses import (
 from reprod_align.causes.masks import explain_mask, explain_scores, explain_softmax
 from reprod_align.causes.mismatch import Mismatch, as_floats, cite, same
 from reprod_align.causes.norms import explain_norm
-from reprod_align.causes.rotary import explain_rotary
 from reprod_align.causes.values import (
     explain_bias_or_gain,
     explain_clipping,
@@ -73,7 +71,6 @@ _OF_ONE_SHAPE: Final[Sequence[Cause]] = (
     explain_exchanged_function,
     explain_sum,
     explain_function,
-    explain_rotary,
     explain_clipping,
     explain_dropout,
     explain_softmax,
@@ -85,8 +82,6 @@ CAUSES: Final[Sequence[Cause]] = (
     *_OF_ONE_SHAPE,
     partial(explain_places, causes=_OF_ONE_SHAPE),
     explain_bias_or_gain,
-    explain_gate,
-    explain_attention,
 )
 """in the order in which they are tried: the simplest first"""
 
@@ -95,7 +90,6 @@ LOSSES: Final[Sequence[Callable[[LossSides], str]]] = (
     explain_cross_entropy,
     explain_binary,
     explain_distance,
-    explain_ctc,
 )
 
 

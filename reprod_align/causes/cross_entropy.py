@@ -1,20 +1,18 @@
-"""Two cross-entropies of the same scores: labels, smoothing, weights, axis, a softmax too many, CTC blanks.
+"""Two cross-entropies of the same scores: labels, smoothing, weights, axis, a softmax too many.
 
 A row of scores z with probabilities p = softmax(z), target t and weight w has the gradient
     w (p - t),      and with focal gamma      w (p - t) ((1 - q)^gamma - gamma q (1 - q)^(gamma - 1) log q)
 with q the probability of the label. So the gradient shows the labels, and by how much each row counts.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, Self
+from typing import Final, NamedTuple, Self
 
 from reprod_align.base.text import count
 from reprod_align.causes.functions import log_softmax, sigmoid, softmax
 from reprod_align.causes.losses import (
     GAMMAS,
-    NEAR,
     Change,
     LossSides,
     agree,
@@ -24,20 +22,24 @@ from reprod_align.causes.losses import (
     is_near,
     name_reductions,
 )
-from reprod_align.causes.mismatch import Bools, Floats, cite, vary_settings
-from reprod_align.model.trace import Array
+from reprod_align.causes.mismatch import Bools, Floats
 
 import numpy as np
 from numpy.typing import NDArray
 
 _ZERO = 1e-13  # of the largest gradient
-_MOST_LABELS = 32
-_LARGEST = 500_000  # scores of a call that is varied
-_SEEN = 1e-9  # an occupancy above
 
 Labels = NDArray[np.int64]
-Start = tuple[Callable[[Floats, int], Floats], Callable[[Floats, int, Floats], Floats]]
-"""what the log-probabilities are of scores, along an axis; and how a gradient goes back through that"""
+
+
+class Start(NamedTuple):
+    """What a loss takes the scores as, on the side that {1} stands for; {0} is the other."""
+
+    words: str
+    give: Callable[[Floats, int], Floats]
+    """the log-probabilities that the loss makes of the scores, along an axis"""
+    go_back: Callable[[Floats, int, Floats], Floats]
+    """the gradient with respect to the scores from that with respect to these"""
 
 
 def _return_softmax(z: Floats, axis: int, gradient: Floats) -> Floats:
@@ -53,32 +55,21 @@ def _return_twice(z: Floats, axis: int, gradient: Floats) -> Floats:
     return _return_softmax(z, axis, _return_log_softmax(softmax(z, axis), axis, gradient))
 
 
-_STARTS: Final[Mapping[str, Start]] = {
-    "scores": (log_softmax, _return_log_softmax),
-    "scores to which softmax is applied twice": (
-        lambda z, axis: log_softmax(softmax(z, axis), axis),
-        _return_twice,
-    ),
-    "log-probabilities": (lambda z, axis: z, lambda z, axis, gradient: gradient),
-    "probabilities (use_softmax=False)": (
-        lambda z, axis: np.log(np.maximum(z, 1e-300)),
-        lambda z, axis, gradient: gradient / np.maximum(z, 1e-300),
-    ),
-    "softmax": (softmax, _return_softmax),
-    "sigmoid": (
-        lambda z, axis: -np.logaddexp(0, -z),
-        lambda z, axis, gradient: gradient * sigmoid(-z),
-    ),
-}
-_GIVEN: Final = tuple(_STARTS)[:4]
-"""what the first argument of a call may be taken as"""
-_STARTED_OTHERWISE: Final = {
-    "scores to which softmax is applied twice": "{1} applies softmax before a loss that applies it again",
-    "log-probabilities": "{1} takes the scores as log-probabilities: log_softmax is missing",
-    "probabilities (use_softmax=False)": "{1} takes the scores as probabilities (use_softmax=False)",
-    "softmax": "{1} takes the softmax where {0} takes its logarithm: log_softmax is missing",
-    "sigmoid": "{1} takes the logarithm of a sigmoid, {0} that of a softmax",
-}
+_USUAL: Final = Start("", log_softmax, _return_log_softmax)
+_STARTS: Final = (
+    Start("{1} applies softmax before a loss that applies it again",
+          lambda z, axis: log_softmax(softmax(z, axis), axis), _return_twice),
+    Start("{1} takes the scores as log-probabilities: log_softmax is missing",
+          lambda z, axis: z, lambda z, axis, gradient: gradient),
+    Start("{1} takes the scores as probabilities (use_softmax=False)",
+          lambda z, axis: np.log(np.maximum(z, 1e-300)),
+          lambda z, axis, gradient: gradient / np.maximum(z, 1e-300)),
+    Start("{1} takes the softmax where {0} takes its logarithm: log_softmax is missing",
+          softmax, _return_softmax),
+    Start("{1} takes the logarithm of a sigmoid, {0} that of a softmax",
+          lambda z, axis: -np.logaddexp(0, -z),
+          lambda z, axis, gradient: gradient * sigmoid(-z)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +87,7 @@ class CrossEntropy:
     """what the sum over the rows is multiplied by"""
     soft: Floats | None = None
     """(rows, C): targets that are distributions"""
-    start: str = "scores"
-    """what the scores are taken as: a name of _STARTS"""
+    start: Start = _USUAL
     over: int | None = None
     """the axis of the softmax, if it is not that of the classes"""
 
@@ -120,9 +110,9 @@ class CrossEntropy:
     def replay(self, scores: Floats) -> tuple[float, Floats]:
         """Return its value, and its gradient with respect to the scores."""
         over = self.axis if self.over is None else self.over
-        give, go_back = _STARTS[self.start]
-        logs, targets = give(scores, over), _restore(self.weigh_targets(), scores, self.axis)
-        value, slopes = -(targets * logs).sum(), -go_back(scores, over, targets)
+        targets = _restore(self.weigh_targets(), scores, self.axis)
+        logs = self.start.give(scores, over)
+        value, slopes = -(targets * logs).sum(), -self.start.go_back(scores, over, targets)
         if self.gamma:
             rows = rows_of(logs, self.axis)
             chosen = rows[np.arange(len(rows)), self.labels]
@@ -154,8 +144,8 @@ class CrossEntropy:
 
     def vary(self, other: LossSides) -> Iterator[Change]:
         """Yield this loss with something changed that cannot be fitted: a softmax, or its axis."""
-        for start, words in _STARTED_OTHERWISE.items():
-            yield Change(words, replace(self, start=start), "cross-entropy-use-softmax")
+        for start in _STARTS:
+            yield Change(start.words, replace(self, start=start), "cross-entropy-use-softmax")
         for axis in range(other.scores.ndim):
             if axis != self.axis and other.scores.shape[axis] > 1:
                 words = (
@@ -414,138 +404,3 @@ def _compare_scales(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) 
         return ""
     return (f"Paddle's sum over the weighted rows is divided by {ours.scale / theirs.scale:.6g} times "
             "PyTorch's divisor: by their count on one side, by their weights on the other")  # fmt: skip
-
-
-# ------------------------------------------------------------- a call whose scores and labels are known
-
-_REDUCTIONS: Final[Mapping[str, Callable[[Floats, Bools], Any]]] = {
-    "reduction='mean'": lambda each, counts: each.sum() / counts.sum(),
-    "reduction='sum'": lambda each, counts: each.sum(),
-    "a mean over ignored rows too": lambda each, counts: each.sum() / len(each),
-    "reduction='none'": lambda each, counts: each,
-}
-
-
-def vary_cross_entropy(
-    inputs: Sequence[Array], given: Array, numbers: Sequence[float]
-) -> Iterator[tuple[str, Array]]:
-    """Yield what a call would give with one setting changed, and which, in words.
-
-    inputs: scores, the classes along the last axis, and labels. given: what the call gave. numbers:
-    among its arguments. Nothing where no known settings give that.
-    """
-    if len(inputs) != 2 or inputs[1].dtype.kind not in "iu" or inputs[0].dtype.kind != "f":
-        return
-    scores, labels = inputs
-    if scores.ndim < 1 or not 0 < scores.size <= _LARGEST:
-        return
-    if labels.size * scores.shape[-1] != scores.size:
-        return
-    rows, labels = scores.reshape(-1, scores.shape[-1]).astype(np.float64), labels.reshape(-1)
-    with np.errstate(all="ignore"):
-        logs = {start: _STARTS[start][0](rows, 1) for start in _GIVEN}
-        ignored = [-100, *np.unique(labels)[:_MOST_LABELS].tolist()]
-        smoothings = [0.0, 0.1, 0.2, 0.05, *(one for one in numbers if 0 < one < 1)]
-        choices: Sequence[Mapping[str, Any]] = (
-            _REDUCTIONS,
-            {f"ignore_index={label}": label for label in ignored},
-            {f"label_smoothing={number:g}": number for number in smoothings},
-            {
-                f"the first argument taken as {it}": (own, own.mean(axis=1))
-                for it, own in logs.items()
-            },
-        )
-        yield from vary_settings(partial(_work_out, labels), choices, given, NEAR)
-
-
-def _work_out(
-    labels: Labels,
-    reduce: Callable[..., Any],
-    ignored: int,
-    smoothing: float,
-    given: tuple[Floats, Floats],
-) -> Floats:
-    """Return the loss of log-probabilities, with the mean of each row: of each row, or of all together."""
-    logs, means = given
-    counts = (labels != ignored) & (labels >= 0) & (labels < logs.shape[1])
-    chosen = logs[np.arange(len(logs)), np.where(counts, labels, 0)]
-    each = np.where(counts, (smoothing - 1) * chosen - smoothing * means, 0.0)
-    return np.asarray(reduce(each, counts))
-
-
-# ------------------------------------------------------------- CTC
-
-
-def explain_ctc(sides: LossSides) -> str:
-    """Explain the two losses of scores (T, N, C) as CTC losses with different blanks.
-
-    The gradient of a frame is its probabilities less the occupancies of its classes, so it shows which
-    classes take part in a sequence. The blank takes part in every sequence from the first frame on.
-    """
-    for axes in ((0, 1, 2), (1, 0, 2)) if sides.scores.ndim == 3 else ():
-        p = softmax(sides.scores.transpose(axes), -1)
-        ours, theirs = (_find_blank(p, it.transpose(axes)) for it in (sides.ours, sides.theirs))
-        if ours is not None and theirs is not None and ours != theirs:
-            words = f"the blank is class {theirs} in Paddle and class {ours} in PyTorch"
-            return cite(f"{words}: set blank= on both sides", "ctc-loss")
-    return ""
-
-
-def _find_blank(p: Floats, gradient: Floats) -> int | None:
-    """Return the blank of the CTC loss whose gradient this is; None if it is another loss."""
-    occupancies = np.zeros_like(p)
-    for number in range(p.shape[1]):
-        used = np.abs(gradient[:, number]).max(axis=1) > 0
-        scale = (gradient[used, number] / p[used, number]).max(initial=0.0)
-        if used.sum() < 2 or not scale > 0:
-            return None
-        occupancies[used, number] = p[used, number] - gradient[used, number] / scale
-    for blank in np.flatnonzero((occupancies[0] > _SEEN).all(axis=0)).tolist():
-        if all(_is_replayed(p[:, at], occupancies[:, at], blank) for at in range(p.shape[1])):
-            return int(blank)
-    return None
-
-
-def _is_replayed(p: Floats, occupancies: Floats, blank: int) -> bool:
-    """Tell whether the labels that a sequence shows, with this blank, have its occupancies (T, C).
-
-    The labels are in the order in which they first take part; each is taken to come once.
-    """
-    used = occupancies.sum(axis=1) > 0.5
-    seen = occupancies[used] > _SEEN
-    first = seen.argmax(axis=0)
-    labels = sorted((at for at in np.flatnonzero(seen.any(axis=0)).tolist() if at != blank),
-                    key=lambda at: (first[at], at))  # fmt: skip
-    return bool(labels) and agree(occupancies[used], occupy(p[used], labels, blank))
-
-
-def occupy(p: Floats, labels: Sequence[int], blank: int) -> Floats:
-    """Return (T, C): the probability, given the labels, that a frame emits a class."""
-    states = [blank]
-    for label in labels:
-        states += [label, blank]
-    emitted = p[:, states]  # (T, S)
-    before = [None, None, *states]
-    skips = np.array([one not in (blank, two) and two is not None
-                      for one, two in zip(states, before, strict=False)])  # fmt: skip
-    forward = _walk(emitted, skips)
-    backward = _walk(emitted[::-1, ::-1], np.array([False, False, *skips[2:][::-1]]))[::-1, ::-1]
-    joint = forward * backward / emitted
-    joint = joint / joint.sum(axis=1, keepdims=True)
-    made = np.zeros_like(p)
-    for at, state in enumerate(states):
-        made[:, state] += joint[:, at]
-    return made
-
-
-def _walk(emitted: Floats, skips: np.ndarray) -> Floats:
-    """Return (T, S): the probability of all ways to a state, each frame scaled to sum to 1."""
-    made = np.zeros_like(emitted)
-    made[0, :2] = emitted[0, :2]
-    for frame in range(1, len(emitted)):
-        before = made[frame - 1]
-        one, two = np.roll(before, 1), np.roll(before, 2)
-        one[:1] = two[:2] = 0
-        made[frame] = emitted[frame] * (before + one + np.where(skips, two, 0))
-        made[frame] /= made[frame].sum()
-    return made

@@ -1,18 +1,16 @@
-"""What each side makes of its inputs: which it passes on, adds, gates, or reduces along an axis."""
+"""What each side makes of its inputs: which it passes on, adds, or reduces along an axis."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
-from reprod_align.causes.functions import FUNCTIONS
 from reprod_align.causes.mismatch import (
     Floats,
     Mismatch,
     Source,
     as_floats,
     cite,
-    fits,
     is_telling,
     name_number,
     same,
@@ -23,7 +21,6 @@ import numpy as np
 
 _LARGEST = 1_000_000  # elements that are reduced
 _ROWS = 256  # elements by which a sum is fitted
-_GATE_ROWS = 64
 _TERMS = 3
 _CLOSE = 1e-9  # relative
 
@@ -94,52 +91,6 @@ def _describe(apart: Terms, width: int) -> str:
     if factors == [-1.0, 1.0]:
         return f"Paddle adds {named[1.0].name} where PyTorch adds {named[-1.0].name}"
     return f"Paddle's values are PyTorch's plus {_write(apart, width)}"
-
-
-# ------------------------------------------------------------- gates
-
-
-def explain_gate(mismatch: Mismatch) -> str:
-    """Explain both sides as f(x) * y or f(x) + y of inputs or halves of inputs."""
-    given = [*mismatch.sources, *_halves(mismatch)]
-    if not mismatch.is_telling or not given:
-        return ""
-    ours = _fit_gate(mismatch.expected, given)
-    theirs = _fit_gate(mismatch.actual, given) if ours else ""
-    return f"PyTorch computes {ours}, Paddle {theirs}" if theirs and theirs != ours else ""
-
-
-def _halves(mismatch: Mismatch) -> Iterator[Source]:
-    """Yield the halves of inputs that are twice as wide as the output along one axis."""
-    shape = mismatch.expected.shape
-    for name, array in reversed(mismatch.floats):
-        if array.ndim != len(shape):
-            continue
-        wider = [axis for axis, size in enumerate(shape) if array.shape[axis] != size]
-        if len(wider) == 1 and array.shape[wider[0]] == 2 * shape[wider[0]]:
-            for which, part in zip(("first", "second"), np.split(array, 2, wider[0]), strict=True):
-                yield Source(f"the {which} half of {name}", as_floats(part))
-
-
-def _fit_gate(made: Floats, given: Sequence[Source]) -> str:
-    """Return "f(x) * y" or "f(x) + y" for the simplest that is `made`; "" if there is none."""
-    step = max(1, made.size // _GATE_ROWS)
-    target = made.reshape(-1)[::step]
-    rows = [source.values.reshape(-1)[::step] for source in given]
-    table = [(name, at) for name in FUNCTIONS for at in range(len(given))]
-    values = np.stack([FUNCTIONS[name](rows[at]) for name, at in table])
-    for y, row in zip(given, rows, strict=True):
-        for sign, combine in (("*", np.multiply), ("+", np.add)):
-            near = (
-                np.abs(combine(values, row) - target).max(axis=1) <= _CLOSE * np.abs(target).max()
-            )
-            for name, at in (table[hit] for hit in np.flatnonzero(near)):
-                x, function = given[at], FUNCTIONS[name]
-                if fits(made, lambda a, b, f=function, c=combine: c(f(a), b), x.values, y.values):
-                    return (
-                        f"{x.name if name == 'identity' else f'{name} of {x.name}'} {sign} {y.name}"
-                    )
-    return ""
 
 
 # ------------------------------------------------------------- reductions

@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 from reprod_align.api.table import refer_to
@@ -125,30 +124,6 @@ def is_telling(array: Array) -> bool:
     values = array.reshape(-1)
     values = values[:: max(1, values.size // _SAMPLE)]
     return bool(np.isfinite(values).all()) and np.unique(values).size >= _DISTINCT
-
-
-def vary_settings(
-    function: Callable[..., Array],
-    choices: Sequence[Mapping[str, Any]],
-    given: Array,
-    relative: float = RELATIVE_TOLERANCE,
-) -> Iterator[tuple[str, Array]]:
-    """Yield what a function gives with one of its arguments changed, and which, in words.
-
-    choices: what each argument may be, in words, the usual first. given: what it gave. Nothing where
-    no choice gives that.
-    """
-
-    def work_out(names: Sequence[str]) -> Array:
-        made = function(*(values[name] for values, name in zip(choices, names, strict=True)))
-        return made.reshape(given.shape) if made.size == given.size else made
-
-    own = next((it for it in product(*choices) if same(given, work_out(it), relative)), None)
-    for at, values in enumerate(choices) if own is not None else ():
-        for name in values:
-            if own is not None and name != own[at]:
-                changed = work_out([*own[:at], name, *own[at + 1 :]])
-                yield f"{name} in place of {own[at]}", changed
 
 
 # ------------------------------------------------------------- words

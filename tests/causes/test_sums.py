@@ -1,6 +1,6 @@
-"""Sums, gates, and a bias or a gain: what a module's own code makes of its inputs."""
+"""Sums, and a bias or a gain: what a module's own code makes of its inputs."""
 
-from reprod_align.causes.inputs import explain_gate, explain_sum
+from reprod_align.causes.inputs import explain_sum
 from reprod_align.causes.values import explain_bias_or_gain
 from tests.causes.numbers import X, Y, Z, mismatch
 
@@ -22,15 +22,6 @@ def test_a_residual_that_is_missing_or_too_much() -> None:
 def test_another_input_is_passed_on() -> None:
     assert explain_sum(mismatch(X, Y, X, Y)) == "PyTorch passes on x here, Paddle y"
     assert explain_sum(mismatch(X * Y, Z * Y, X, Y)) == ""
-
-
-def test_a_gate() -> None:
-    words = explain_gate(mismatch(np.tanh(X) * Y, np.tanh(Y) * X, X, Y))
-    assert words.startswith("PyTorch computes tanh of x * y, Paddle ")
-    both = np.concatenate([X, Y], axis=-1)
-    words = explain_gate(mismatch(np.maximum(X, 0) * Y, np.maximum(Y, 0) * X, both))
-    assert "first half of x" in words
-    assert explain_gate(mismatch(np.tanh(X) * Y, Z, X, Y)) == ""
 
 
 def test_a_bias_and_a_gain() -> None:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.values import are_equal
-from reprod_align.causes.cross_entropy import vary_cross_entropy
+from reprod_align.causes.functions import log_softmax, softmax
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
 
@@ -52,9 +52,6 @@ def vary(operation: Operation) -> Iterator[Variant]:
                         for words, made in makers
                         if own and words not in own and not _is_taken(operation, made))  # fmt: skip
         yield from _exchange_held(operation)
-        if "cross_entropy" in name_of(operation):
-            made_of = operation.inputs, given, _numbers(operation)
-            yield from (Variant(words, made) for words, made in vary_cross_entropy(*made_of))
         yield from _drop(operation)
 
 
@@ -250,15 +247,6 @@ def _log_sum(x: Array, axis: int) -> Any:
     return np.log(np.exp(x - largest).sum(axis=axis)) + largest.squeeze(axis)
 
 
-def _softmax(x: Array, axis: int) -> Any:
-    grown = np.exp(x - x.max(axis=axis, keepdims=True))
-    return grown / grown.sum(axis=axis, keepdims=True)
-
-
-def _log_softmax(x: Array, axis: int) -> Any:
-    return np.log(_softmax(x, axis))
-
-
 _OPERATORS: Final[Mapping[str, Callable[..., Any]]] = {
     "+": lambda x, y: x + y,
     "-": lambda x, y: x - y,
@@ -279,7 +267,7 @@ _AXIAL: Final[Sequence[Mapping[str, Callable[..., Any]]]] = (
      "unbiased std": partial(np.std, ddof=1), "var": np.var, "unbiased var": partial(np.var, ddof=1),
      "norm": _norm, "logsumexp": _log_sum},
     {"argmax": np.argmax, "argmin": np.argmin},
-    {"softmax": _softmax, "log_softmax": _log_softmax},
+    {"softmax": softmax, "log_softmax": log_softmax},
     {"sort": np.sort},
     {"argsort": np.argsort},
     {"flip": np.flip},

@@ -11,16 +11,17 @@ import pytest
 import torch
 
 PORT = Path(__file__).with_name("paddle_loss.py")
+PLAIN = "`nn.CrossEntropyLoss()`"
 # what is changed in the port, to what, and a piece of the message
 FAULTS = {
     "reduction": ("CrossEntropyLoss()", "CrossEntropyLoss(reduction='sum')",
-                  "reduction='mean' in place of reduction='sum'"),
+                  f"{PLAIN} in place of `nn.CrossEntropyLoss(reduction='sum')`"),
     "ignored label": ("CrossEntropyLoss()", "CrossEntropyLoss(ignore_index=3)",
-                      "ignore_index=-100 in place of ignore_index=3"),
+                      f"{PLAIN} in place of `nn.CrossEntropyLoss(ignore_index=3)`"),
     "smoothing": ("CrossEntropyLoss()", "CrossEntropyLoss(label_smoothing=0.1)",
-                  "label_smoothing=0 in place of label_smoothing=0.1"),
+                  f"{PLAIN} in place of `nn.CrossEntropyLoss(label_smoothing=0.1)`"),
     "no softmax": ("CrossEntropyLoss()", "CrossEntropyLoss(use_softmax=False)",
-                   "taken as scores in place of the first argument taken as probabilities"),
+                   f"{PLAIN} in place of `nn.CrossEntropyLoss(use_softmax=False)`"),
     "softmax twice": ("measure(scores,", "measure(nn.functional.softmax(scores),",
                       "Paddle calls `nn.functional.softmax(scores)` here, and PyTorch does not"),
     "scaled scores": ("measure(scores,", "measure(scores / 2,",
