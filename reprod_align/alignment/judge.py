@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import eq
 
 from reprod_align.alignment.audit import describe_differences
@@ -42,8 +42,9 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Trace
+from reprod_align.pair.spec import PairSpec
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 from reprod_align.report.grouping import group_findings
 
@@ -60,33 +61,7 @@ _WITHOUT_EFFECT = "settings differ without an effect seen here"
 _UNSEEN = "settings differ; the port raised before it could show their effect"
 
 
-@dataclass(frozen=True)
-class Pair:
-    """Two sides, and how they are to be compared."""
-
-    reference: Side
-    port: Side
-    inputs: Inputs
-    steps: int
-    """of training"""
-    name_map: Mapping[str, str] | None
-    copy_weights: bool
-    modules: Mapping[str, str] | None = None
-    """that are known to stand for each other: PyTorch's name -> Paddle's"""
-    further: bool = True
-    """whether further batches are derived from the inputs"""
-    places_only: bool = False
-    """whether it is judged up to the stage that shows a difference, without causes and lines"""
-    tries_edits: bool = True
-    """whether edits of the port's code are tried at a fault"""
-
-    @property
-    def asked_float32(self) -> bool:
-        """Whether either model has asked for float32 while float64 was at work."""
-        return self.reference.asked_float32 or self.port.asked_float32
-
-
-def judge(pair: Pair, dtype: str, put_back: bool = False, places_only: bool = False) -> Report:
+def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool = False) -> Report:
     """Run all stages and return the report. Both sides must be in their working state.
 
     put_back: leave both sides with PyTorch's weights, in which a training step may have moved them.

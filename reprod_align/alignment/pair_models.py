@@ -18,7 +18,7 @@ from reprod_align.match import (
     match_models,
     pair_by_value,
 )
-from reprod_align.model.projection import Projection, pair_outputs
+from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Trace
 from reprod_align.randomness import KeyedDraws

@@ -15,8 +15,8 @@ from reprod_align.match import (
     is_same_activation,
     pair_modules,
 )
+from reprod_align.model.backward import pair_outputs
 from reprod_align.model.leaf import LeafPair
-from reprod_align.model.projection import pair_outputs
 from reprod_align.model.settings import FUSED_SIZES
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.store import keep_copy

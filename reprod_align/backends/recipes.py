@@ -27,7 +27,7 @@ class Recipe:
 
 
 class Recipes(Protocol):
-    """What `backends.torch.recipe` and `backends.paddle.recipe` offer."""
+    """What `backends.torch.training` and `backends.paddle.training` offer."""
 
     def loss(self, recipe: Recipe, output: Any) -> Any:
         """Return a scalar tensor."""
@@ -44,7 +44,7 @@ class Recipes(Protocol):
 
 def find_recipes(framework: str) -> Recipes:
     """Return the functions of "torch" or "paddle"; it is imported."""
-    return cast(Recipes, import_module(f"reprod_align.backends.{framework}.recipe"))
+    return cast(Recipes, import_module(f"reprod_align.backends.{framework}.training"))
 
 
 def choose_outputs(output: Any, is_tensor: Any, is_float: Any) -> Mapping[str, Any]:

@@ -89,7 +89,7 @@ def run_user_code(path: Path) -> Iterator[None]:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: the file's exit code must not become ours
-            from reprod_align.pair.blame import explain_error
+            from reprod_align.pair.file import explain_error
 
             raise explain_error(error, path) from error
 

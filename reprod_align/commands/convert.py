@@ -38,9 +38,8 @@ from reprod_align.conversion.convert import SHARD_SIZE, Order, Outcome, convert,
 from reprod_align.conversion.models import Pair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError
-from reprod_align.model.inputs import check_inputs
-from reprod_align.pair.call import call_named
-from reprod_align.pair.file import PairFile, open_file
+from reprod_align.model.side import check_inputs
+from reprod_align.pair.file import PairFile, call_named, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.pair.sides import paddle_side, torch_side
 from reprod_align.parallel.checkpoints import convert_parallel

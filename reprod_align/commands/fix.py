@@ -56,11 +56,11 @@ def _mend(path: Path) -> Mended:
     with run_user_code(path):
         try:
             with open_file(path, PairFile) as file:
-                reference = file.side("torch")
                 return mend_port(
-                    reference, lambda: file.side("paddle"), file.inputs(), **file.settings(),
-                    make_given=lambda: (file.side("torch"), file.inputs()),
-                )  # fmt: skip
+                    file.pair(),
+                    lambda: file.side("paddle"),
+                    lambda: (file.side("torch"), file.inputs()),
+                )
         finally:
             tell("")
 

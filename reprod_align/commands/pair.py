@@ -35,11 +35,12 @@ exit 0 the port is faithful, 1 it is not, 2 it cannot be compared
 """
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import write_text
 from reprod_align.commands.arguments import (
@@ -54,9 +55,10 @@ from reprod_align.errors import ReprodError
 from reprod_align.page.content import Page
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
 from reprod_align.page.places import require_place
-from reprod_align.pair.announce import announce_work
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
+from reprod_align.pair.sides import announce_work
+from reprod_align.pair.spec import PairSpec
 from reprod_align.parallel.align import align_parallel
 from reprod_align.report import Report
 from reprod_align.report.sarif import render_sarif
@@ -132,10 +134,15 @@ def judge_pair(options: Namespace) -> Report:
 def judge_file(path: Path, memory: int | None = None) -> Report:
     """Return the report on the pair in a file, both sides in this process."""
     with open_file(path, PairFile) as file:
-        sides = announce_work(file.side("torch")), announce_work(file.side("paddle"))
-        report = compare_sides(*sides, file.inputs(), **file.settings(), memory=memory)
+        report = compare_pair(replace(_announce(file.pair()), memory=memory))
         report.remarks += file.remarks()
         return report
+
+
+def _announce(pair: PairSpec) -> PairSpec:
+    """Return the pair; its sides show each time what they are about to do."""
+    reference, port = announce_work(pair.reference), announce_work(pair.port)
+    return replace(pair, reference=reference, port=port)
 
 
 def _judge_sections(options: Namespace) -> Report:
@@ -186,8 +193,8 @@ def _judge_apart(
     share = None if memory is None else memory // 3
     with start_sides(path, torch_python, paddle_python, share) as (reference, port):
         hello = reference.hello
-        sides = announce_work(reference), announce_work(port)
-        report = compare_sides(*sides, hello.inputs, **hello.settings, memory=share)
+        pair = PairSpec(reference, port, hello.inputs, **hello.settings, memory=share)
+        report = compare_pair(_announce(pair))
         report.remarks += hello.remarks
         report.details.versions = port.hello.versions | hello.versions
         return report

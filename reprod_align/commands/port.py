@@ -22,7 +22,7 @@ from pathlib import Path
 from reprod_align.base.console import tell
 from reprod_align.commands.arguments import add_json_argument, print_result, run_user_code
 from reprod_align.errors import ReprodError
-from reprod_align.pair.call import call_named
+from reprod_align.pair.file import call_named
 from reprod_align.pair.remote import describe_code
 from reprod_align.porting.attempt import is_guarded, run_guarded
 from reprod_align.porting.port import judge_source, port

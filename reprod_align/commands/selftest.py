@@ -43,10 +43,9 @@ def run(options: Namespace) -> int:
 def plant_faults(path: Path) -> "SelfTest":
     """Return the self-test of the pair in the file. Raises ReprodError if it cannot be tested."""
     with run_user_code(path), open_file(path, PairFile) as file:
-        from reprod_align.selftest import selftest_sides
+        from reprod_align.selftest import selftest_pair
 
-        sides = file.side("torch"), file.side("paddle")
-        return selftest_sides(*sides, file.inputs(), **file.settings())
+        return selftest_pair(file.pair())
 
 
 def plant_on_ranks(path: Path, parallel: str, time_limit: float, logs: Path | None) -> "SelfTest":

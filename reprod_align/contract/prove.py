@@ -37,7 +37,7 @@ from reprod_align.contract.screen import screen_files
 from reprod_align.contract.terms import Expected, Terms, draw_batch
 from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
-from reprod_align.model.projection import pair_outputs
+from reprod_align.model.backward import pair_outputs
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import Framework

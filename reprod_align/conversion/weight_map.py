@@ -16,8 +16,7 @@ from typing import Any, Final
 from reprod_align.base.blocks import transpose
 from reprod_align.base.files import read_json, write_text
 from reprod_align.errors import WeightsError
-from reprod_align.model.layout import cut, join
-from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.model.tensor_pair import TensorPair, cut, join
 from reprod_align.weights.stored import Array
 
 import numpy as np

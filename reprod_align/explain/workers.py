@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from reprod_align.model.store.memory import read_free
+from reprod_align.model.store import read_free
 
 _WORKERS = 2  # at once; each takes one thread
 _HEADER = struct.Struct("<qq")  # the number of a task, and the bytes of its answer

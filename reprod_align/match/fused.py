@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from reprod_align.base.naming import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.names import same_family
-from reprod_align.model.layout import Lay, Shape
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.model.tensor_pair import Lay, Match, Shape, TensorPair
 
 _ORDER = ("q", "k", "v")
 _BESIDE = 0.3  # names of modules in the same block are more alike than that

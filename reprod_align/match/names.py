@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from reprod_align.base.naming import is_within, numbered, parent, similarity
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.model.layout import Lay, find_lays
 from reprod_align.model.side import TensorInfo
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.model.tensor_pair import Lay, Match, TensorPair, find_lays
 
 import numpy as np
 

@@ -5,12 +5,13 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FunctionType
+from typing import cast
 
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL
-from reprod_align.alignment.judge import Pair, judge
+from reprod_align.alignment.judge import judge
 from reprod_align.base.naming import parent
 from reprod_align.errors import ReprodError
 from reprod_align.explain.executed import Ran, note_functions
@@ -18,6 +19,7 @@ from reprod_align.explain.overlay import NotAppliedError, list_live_functions, o
 from reprod_align.explain.trials import Files, Texts
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.pair.spec import PairSpec
 from reprod_align.report import STAGES, Finding, Report
 
 Fault = tuple[str, str, str]
@@ -31,12 +33,9 @@ MakeGiven = Callable[[], tuple[LocalSide, Inputs]]
 class Bench:
     """The pair, the port made anew for each text."""
 
-    reference: LocalSide
+    pair: PairSpec
+    """with the port as it came; both sides are of this process"""
     make_port: MakePort
-    inputs: Inputs
-    steps: int = 3
-    name_map: Mapping[str, str] | None = None
-    copy_weights: bool = True
     widened: bool = False
     """whether the models' own requests for float32 are answered with float64"""
     make_given: MakeGiven | None = None
@@ -48,6 +47,11 @@ class Bench:
     files: Files = field(default_factory=Files)
     seconds: float = 0.0
     """that the longest run of the pair has taken"""
+
+    @property
+    def reference(self) -> LocalSide:
+        """PyTorch's side."""
+        return cast(LocalSide, self.pair.reference)
 
     @contextmanager
     def port_with(self, texts: Texts) -> Iterator[LocalSide]:
@@ -73,7 +77,7 @@ class Bench:
                 warnings.simplefilter("ignore")
                 if self.homes is not None and not list_homes(port) <= {*self.homes}:
                     return Outcome(error="another implementation takes the place of the port's own")
-                return _read_outcome(self._judge(port, self.inputs if inputs is None else inputs))
+                return _read_outcome(self._judge(port, inputs))
         except (NotAppliedError, ModelFailure, ReprodError) as error:
             return Outcome(error=str(error))
         except Exception as error:  # of the port's constructors
@@ -81,11 +85,9 @@ class Bench:
         finally:
             self.seconds = max(self.seconds, time.monotonic() - began)
 
-    def _judge(self, port: LocalSide, inputs: Inputs) -> Report:
-        pair = Pair(
-            self.reference, port, inputs, self.steps, self.name_map, self.copy_weights,
-            further=False, places_only=True,
-        )  # fmt: skip
+    def _judge(self, port: LocalSide, inputs: Inputs | None) -> Report:
+        batch = self.pair.inputs if inputs is None else inputs
+        pair = replace(self.pair, port=port, inputs=batch, further=False, places_only=True)
         with ExitStack() as stack:
             stack.enter_context(self.reference.working("float64", self.widened))
             stack.enter_context(port.working("float64", self.widened, at_rest=True))
@@ -99,9 +101,7 @@ class Bench:
     def judge_fully(self, texts: Texts) -> Report:
         """Return the whole report with these texts. Raises what the port raises."""
         with self.port_with(texts) as port:
-            return compare_sides(
-                self.reference, port, self.inputs, self.steps, self.name_map, self.copy_weights
-            )
+            return compare_pair(replace(self.pair, port=port))
 
 
 def list_homes(port: LocalSide) -> frozenset[str]:

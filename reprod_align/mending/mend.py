@@ -1,10 +1,9 @@
 """Mends a port: one fault after another, each by the edit with which it is gone; then the proof."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
-from reprod_align.alignment import check_arguments
 from reprod_align.base.console import tell
 from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
@@ -14,9 +13,9 @@ from reprod_align.mending.patch import make_patch
 from reprod_align.mending.proof import Proof, list_seen, prove
 from reprod_align.mending.result import Mend, Mended
 from reprod_align.mending.search import find_edit
-from reprod_align.model.inputs import check_inputs
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
+from reprod_align.pair.spec import PairSpec
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits
@@ -39,34 +38,20 @@ class Course:
     """whether there was any source to edit"""
 
 
-def mend_port(
-    reference: LocalSide,
-    make_port: MakePort,
-    inputs: Inputs,
-    steps: int = 3,
-    name_map: Mapping[str, str] | None = None,
-    copy_weights: bool = True,
-    make_given: MakeGiven | None = None,
-) -> Mended:
+def mend_port(pair: PairSpec, make_port: MakePort, make_given: MakeGiven | None = None) -> Mended:
     """Return the edits that make a port faithful, and their proof. Its files are left as they are.
 
-    make_port: makes the Paddle side, a new model each time if constructors may be edited. The patch names
-    files from the working directory. make_given: makes PyTorch's side and the inputs anew, for the proof
-    that no edit changes them.
+    pair: of two models in this process. make_port: makes the Paddle side, a new model each time if
+    constructors may be edited. make_given: makes PyTorch's side and the inputs anew, for the proof that
+    no edit changes them. The patch names files from the working directory.
     Raises ReprodError if the pair cannot be judged.
     """
-    check_inputs(inputs)
-    port = make_port()
-    check_arguments(steps, name_map, copy_weights, None, reference, port)
-    given = make_given or (lambda: (reference, inputs))
+    pair.check()
+    reference, port = pair.reference, cast(LocalSide, pair.port)
     bench = Bench(
-        reference,
+        pair,
         make_port,
-        inputs,
-        steps,
-        name_map,
-        copy_weights,
-        make_given=given,
+        make_given=make_given or (lambda: (bench.reference, pair.inputs)),
         homes=list_homes(port),
     )
     tell("judging the port")

@@ -60,10 +60,9 @@ def make_probe(bench: Bench, texts: Texts, fault: Fault) -> Probe | None:
         with bench.port_with(texts) as port, ExitStack() as stack:
             stack.enter_context(bench.reference.working("float64", bench.widened))
             stack.enter_context(port.working("float64", bench.widened, at_rest=True))
-            runner = pair_models(
-                bench.reference, port, bench.inputs, "float64", bench.name_map, bench.copy_weights,
-                Findings(),
-            )  # fmt: skip
+            given, findings = bench.pair, Findings()
+            runner = pair_models(given.reference, port, given.inputs, "float64", given.name_map,
+                                 given.copy_weights, findings)  # fmt: skip
             done = compare_pass(runner, runner.expected, False, until_one_differs=True)
             if done.outputs_ok:
                 return None

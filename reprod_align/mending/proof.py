@@ -14,7 +14,7 @@ from reprod_align.alignment.batches.derive import Batch, derive_batches
 from reprod_align.explain.code import dotted, parse_code
 from reprod_align.explain.trials import Texts
 from reprod_align.mending.bench import Bench
-from reprod_align.model.projection import Projection
+from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.randomness import KeyedDraws, seed_generators
 from reprod_align.report import Report
@@ -118,7 +118,7 @@ def _read_given(bench: Bench, texts: Texts) -> str:
 def list_seen(bench: Bench) -> Iterator[Inputs]:
     """Yield the batches on which the search tries what mends the given one; the proof takes others."""
     yield from islice((inputs for _, inputs in _derive(bench)), _SEEN)
-    inputs = redraw(bench.inputs, _SEED_SEEN)
+    inputs = redraw(bench.pair.inputs, _SEED_SEEN)
     if _runs(bench, inputs):
         yield inputs
 
@@ -127,7 +127,7 @@ def list_unseen(bench: Bench) -> Iterator[tuple[str, Inputs]]:
     """Yield batches that the reference accepts: of other lengths, masks and counts, and of other values."""
     yield from islice(_derive(bench), _SEEN, None)
     for seed in _SEEDS:
-        inputs = redraw(bench.inputs, seed)
+        inputs = redraw(bench.pair.inputs, seed)
         if _runs(bench, inputs):
             yield f"with other values, drawn from seed {seed}", inputs
 
@@ -143,7 +143,7 @@ def _derive(bench: Bench) -> Iterator[tuple[str, Inputs]]:
             and _runs(bench, batch.inputs)
         )
 
-    for batch in derive_batches(bench.inputs, accepts, _ALL):
+    for batch in derive_batches(bench.pair.inputs, accepts, _ALL):
         yield batch.words, batch.inputs
 
 

@@ -15,20 +15,22 @@ from typing import Any
 
 from reprod_align.base.tree import leaves
 from reprod_align.errors import MissingNameError, describe_error
-from reprod_align.model.backward import digest_graph
-from reprod_align.model.held import HeldTensors, choose_names
-from reprod_align.model.inputs import may_have_gradient, name_inputs
-from reprod_align.model.makers import Maker, Makers
-from reprod_align.model.projection import Projection
-from reprod_align.model.reachable import Reachable, find_reachable
+from reprod_align.model.backward import Projection, digest_graph
+from reprod_align.model.functions import Maker, Makers, Reachable, find_reachable
 from reprod_align.model.settings import OptimizerSettings
-from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Step
+from reprod_align.model.side import (
+    Inputs,
+    ModelFailure,
+    ModelInfo,
+    Step,
+    may_have_gradient,
+    name_inputs,
+)
 from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted, list_plain_attributes, switched
-from reprod_align.model.state import State
-from reprod_align.model.store import keep_copy, require_room, unload
-from reprod_align.model.store.given import Given
+from reprod_align.model.state import HeldTensors, State, choose_names
+from reprod_align.model.store import Given, keep_copy, require_room, unload
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 from reprod_align.randomness import KeyedDraws, preserve_generators, seed_generators
@@ -80,6 +82,11 @@ class LocalSide:
     def local(self) -> "LocalSide":
         """This side: what stands in its place (one that announces its work) tells so where it is."""
         return self
+
+    def with_model(self, model: Any) -> "LocalSide":
+        """Return a side of another model, or of this one anew, with this side's functions."""
+        functions = self.loss, self.optimizer, self.scheduler
+        return LocalSide(self.fw, self.settings, self.shared_random, model, *functions)
 
     # ------------------------------------------------------------------ its tensors
 

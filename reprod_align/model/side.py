@@ -1,7 +1,7 @@
 """One side of a pair, as the judge sees it: what it can be asked, and the plain data of its answers.
 
 `model.local.LocalSide` answers for a model of this process, `pair.remote.RemoteSide` for one of
-another process.
+another process. Both sides are given one batch: arrays by name, or by position.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 from reprod_align.errors import MissingNameError, ReprodError
-from reprod_align.model.projection import Projection
+from reprod_align.model.backward import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
 from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
@@ -20,6 +20,8 @@ from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 from reprod_align.randomness import KeyedDraws
+
+import numpy as np
 
 Inputs = Mapping[str, Array] | tuple[Array, ...]
 Known = TypeVar("Known")
@@ -259,3 +261,61 @@ class Side(Protocol):
 
     def rates(self, steps: int) -> list[list[float]]:
         """Return the learning rates of `steps` steps of the schedule alone, nothing trained."""
+
+
+_MASK_VALUES = 3  # shown, hidden, and halfway
+
+
+def check_inputs(inputs: object) -> None:
+    """Raise ReprodError unless `inputs` are arrays, by name or by position."""
+    if not isinstance(inputs, (Mapping, tuple, list)):
+        raise ReprodError(
+            "inputs must be a dict of arrays (keywords) or a tuple of arrays (by position), "
+            f"not {_describe_value(inputs)}"
+        )
+    if not inputs:
+        raise ReprodError("inputs: expected at least one array, got none")
+    named = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
+    for name, value in named:
+        if isinstance(inputs, Mapping) and not isinstance(name, str):
+            raise ReprodError(f"inputs: expected names of arguments as keys, got {name!r}")
+        if not isinstance(value, np.ndarray):
+            advice = ": give its .numpy()" if hasattr(value, "numpy") else ""
+            got = _class_of(value)
+            raise ReprodError(f"inputs[{name!r}]: expected a numpy array, got a {got}{advice}")
+        if value.dtype.kind not in "biufc":
+            raise ReprodError(f"inputs[{name!r}]: expected numbers, got an array of {value.dtype}")
+    values = inputs.values() if isinstance(inputs, Mapping) else inputs
+    if not any(value.size for value in values):
+        raise ReprodError("inputs: every array is empty, so nothing would be computed")
+
+
+def name_inputs(inputs: Mapping[str, Array] | tuple[Array, ...]) -> dict[str, Array]:
+    """Return the arrays by name; those by position have their numbers for names."""
+    if isinstance(inputs, Mapping):
+        return dict(inputs)
+    return {str(number): array for number, array in enumerate(inputs)}
+
+
+def may_have_gradient(array: Array) -> bool:
+    """Tell whether an input can have a gradient: it holds floats."""
+    return array.dtype.kind == "f" and array.size > 0
+
+
+def has_few_values(array: Array) -> bool:
+    """Tell whether an input can be a mask: the frameworks' ways to hide need not have one gradient."""
+    return len(np.unique(array)) <= min(_MASK_VALUES, array.size - 1)
+
+
+def _describe_value(value: object) -> str:
+    """Return what was given in place of several arrays; of one array, what to write instead."""
+    if not hasattr(value, "shape"):
+        return f"a {_class_of(value)}"
+    return (
+        f"one {_class_of(value)} of shape {tuple(value.shape)}: return a dict, "
+        "{'the name of the argument': array}, or a tuple, (array,)"
+    )
+
+
+def _class_of(value: object) -> str:
+    return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")

@@ -1,19 +1,26 @@
-"""A user's file with a pair of models: `reprod-align pair --help` says what it defines."""
+"""A user's file with a pair of models: `reprod-align pair --help` says what it defines.
+
+`locate_error` finds the line of the file from which an error came; `call_named` makes what a command
+line names as MODULE:CALL.
+"""
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from difflib import get_close_matches
+from importlib import import_module
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 
-from reprod_align.errors import ReprodError, explain_absence
-from reprod_align.model.inputs import check_inputs
+from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs
+from reprod_align.model.side import Inputs, ModelFailure, check_inputs
 from reprod_align.pair import sides
+from reprod_align.pair.spec import PairSpec, check_setting
 
 Framework = Literal["torch", "paddle"]
 FRAMEWORKS: Final[Mapping[Framework, str]] = {"torch": "PyTorch", "paddle": "Paddle"}
@@ -30,27 +37,16 @@ class Settings(TypedDict, total=False):
     copy_weights: bool
 
 
-def _is_name_map(value: object) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str) for pair in value.items() for name in pair
-    )
-
-
 def _are_sizes(value: object) -> bool:
     return isinstance(value, (tuple, list)) and all(type(n) is int and n > 0 for n in value)
 
 
-_RULES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
-    "steps": ("a whole number above 0", lambda value: type(value) is int and value > 0),
-    "name_map": ("a dict from name to name", _is_name_map),
-    "copy_weights": ("True or False", lambda value: isinstance(value, bool)),
-}
 _WEIGHTS: Final = ("torch_weights", "paddle_weights")
 _NAMES: Final = (
     *(f"{framework}_{function}" for framework in FRAMEWORKS for function in _FUNCTIONS),
     *("inputs", "INPUTS"),
     *_WEIGHTS,
-    *_RULES,
+    *Settings.__annotations__,
     *("paddle_inputs", "fused"),
 )
 
@@ -96,6 +92,11 @@ class PairFile:
             make = sides.torch_side if framework == "torch" else sides.paddle_side
             return make(made, *functions.values())
 
+    def pair(self) -> PairSpec:
+        """Return the pair, both of its models made in this process."""
+        sides = self.side("torch"), self.side("paddle")
+        return PairSpec(*sides, self.inputs(), **self.settings())
+
     def inputs(self) -> Inputs:
         """Return the arrays that both models are given."""
         name = "inputs" if hasattr(self._module, "inputs") else "INPUTS"
@@ -132,12 +133,11 @@ class PairFile:
 
     def settings(self) -> Settings:
         """Return what else the file says."""
-        values = {name: getattr(self._module, name, None) for name in _RULES}
+        values = {name: getattr(self._module, name, None) for name in Settings.__annotations__}
         given = {name: value for name, value in values.items() if value is not None}
-        for name, value in given.items():
-            rule, holds = _RULES[name]
-            if not holds(value):
-                raise ReprodError(f"{self.path}: {name} must be {rule}, not {str(value)[:100]!r}")
+        with _name_file(self.path):
+            for name, value in given.items():
+                check_setting(name, value)
         return cast(Settings, given)
 
     def remarks(self) -> list[str]:
@@ -220,3 +220,74 @@ def _accepts(function: Callable[..., Any], arguments: int) -> bool:
     except TypeError:
         return False
     return True
+
+
+def call_named(words: str) -> Any:
+    """Return what `words` make: "package.module:make_model", or with arguments "module:Model(8, bias=False)".
+
+    CALL is a Python expression that sees the module's names; a function or class without arguments is
+    called. Modules beside the present folder are found. Raises ReprodError for what cannot be
+    imported or raises.
+    """
+    name, colon, call = words.partition(":")
+    if not colon or not name or not call:
+        raise ReprodError(f"{words!r}: expected MODULE:CALL, such as mine.models:make_model")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        found = eval(call, dict(vars(import_module(name))))
+        made = found() if inspect.isclass(found) or inspect.isroutine(found) else found
+    except (Exception, SystemExit) as error:
+        raise ReprodError(f"{words}: {describe_error(error)}") from error
+    return made
+
+
+def locate_error(error: BaseException, path: Path) -> ReprodError:
+    """Return the error as a ReprodError that names the file, and the line if the file's code raised it.
+
+    A ModelFailure stays one: its place is a note.
+    """
+    place = _find_place(error, path)
+    if isinstance(error, ModelFailure):
+        if place and not hasattr(error, "__notes__"):
+            error.add_note(place)
+        return error
+    if isinstance(error, ReprodError):
+        return ReprodError(f"{place}: {error}") if place else error
+    return ReprodError(f"{place or path}: {_describe(error)}")
+
+
+def explain_error(error: BaseException, path: Path) -> ReprodError:
+    """Return the error with its place in the message, for a command to end with."""
+    said = locate_error(error, path)
+    return ReprodError(": ".join([*getattr(said, "__notes__", []), str(said)]))
+
+
+def _find_place(error: BaseException, path: Path) -> str:
+    """Return the file and the line in it through which the error came, "" if it did not."""
+    file = os.path.realpath(path)  # unlike resolve(), it does not mind a ring of links
+    for seen in _list_causes(error):
+        if isinstance(seen, SyntaxError) and Path(seen.filename or "").is_file():
+            shown = path if seen.filename == file else seen.filename
+            return f"{shown}, line {seen.lineno}"
+        frames = walk_tb(seen.__traceback__)
+        lines = [n for frame, n in frames if os.path.realpath(frame.f_code.co_filename) == file]
+        if lines:
+            return f"{path}, line {lines[-1]}"
+    return ""
+
+
+def _list_causes(error: BaseException) -> list[BaseException]:
+    """Return the error, what it was raised from, and so on; the chain may be a ring."""
+    chain: list[BaseException] = []
+    seen: BaseException | None = error
+    while seen is not None and seen not in chain:
+        chain.append(seen)
+        seen = seen.__cause__
+    return chain
+
+
+def _describe(error: BaseException) -> str:
+    if isinstance(error, SyntaxError):  # str() repeats the place
+        return f"{type(error).__name__}: {error.msg}"
+    return describe_error(error)

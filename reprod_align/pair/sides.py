@@ -1,13 +1,19 @@
-"""Makes the two sides of a pair; each function imports its framework when it is called."""
+"""Makes the two sides of a pair; each function imports its framework when it is called.
+
+`announce_work` shows on the terminal what a side is about to do.
+"""
 
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from reprod_align.backends.versions import require
+from reprod_align.base.console import tell
+from reprod_align.base.text import count
 from reprod_align.errors import ReprodError
 from reprod_align.model.local import LocalSide
+from reprod_align.model.side import Side
 
 Function = Callable[[Any], Any] | None
 _TORCH_SIDE = "reprod_align.backends.torch.side"
@@ -63,3 +69,33 @@ def _check(name: str, model: Any, framework: ModuleType, wanted: str) -> None:
     obstacle = framework.find_obstacle(model)
     if obstacle:
         raise ReprodError(f"{name} {obstacle}")
+
+
+def announce_work(side: Any) -> Side:
+    """Return a side, of this process or of another; it shows each time what it is about to do."""
+    return cast(Side, _Announcing(side))
+
+
+class _Announcing:
+    def __init__(self, side: Any) -> None:
+        self._side = side
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._side, name)
+
+    def describe(self) -> Any:
+        tell(f"{self._side.name}: weights and settings")
+        return self._side.describe()
+
+    def run(self, inputs: Any, training: bool, *rest: Any, **options: Any) -> Any:
+        mode = "train" if training else "eval"
+        tell(f"{self._side.name}: forward and backward, {mode} mode")
+        return self._side.run(inputs, training, *rest, **options)
+
+    def train(self, inputs: Any, steps: int, *rest: Any, **options: Any) -> Any:
+        tell(f"{self._side.name}: optimizer, {count(steps, 'step')}")
+        return self._side.train(inputs, steps, *rest, **options)
+
+    def rates(self, steps: int) -> Any:
+        tell(f"{self._side.name}: schedule, {steps} steps")
+        return self._side.rates(steps)

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.alignment import judge_in_float64
-from reprod_align.alignment.judge import Pair
 from reprod_align.errors import ReprodError
-from reprod_align.model.inputs import name_inputs
-from reprod_align.model.side import Inputs, Side
+from reprod_align.model.side import Inputs, Side, name_inputs
 from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.spec import PairSpec
 from reprod_align.parallel.examine import examine
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
 from reprod_align.parallel.mesh import Mesh, batch_names, find_order, parse_mesh
@@ -78,16 +77,7 @@ def judge_ranks(
     if port.no_place:
         raise NowhereToPlant(port.no_place)
     port.replicas = replicas
-    pair = Pair(
-        overheard,
-        port,
-        inputs,
-        settings.get("steps", 3),
-        settings.get("name_map"),
-        settings.get("copy_weights", True),
-        further=False,
-        places_only=True,
-    )
+    pair = PairSpec(overheard, port, inputs, **settings, further=False, places_only=True)
     report = judge_in_float64(pair)
     examine(pair, port, report)
     _note_data(report, seen_wrong)

@@ -5,7 +5,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.judge import Pair
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
@@ -13,7 +12,8 @@ from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Call
-from reprod_align.parallel.placement import Placement, differ
+from reprod_align.pair.spec import PairSpec
+from reprod_align.parallel.mesh import Placement, differ
 from reprod_align.parallel.reasons import Held, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
 from reprod_align.report import Finding, Report, Stage
@@ -34,7 +34,7 @@ _BEFORE = ("weights", "forward", "loss")
 _ROUNDING = 1e-6  # relative: less is left to the judge, which measures rounding
 
 
-def examine(pair: Pair, port: ParallelSide, report: Report) -> None:
+def examine(pair: PairSpec, port: ParallelSide, report: Report) -> None:
     """Add to a report what the ranks tell: of findings why, and what putting together hides.
 
     A pair that agrees, with ranks that agree, costs nothing.

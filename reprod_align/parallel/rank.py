@@ -9,7 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Client, Connection
 from pathlib import Path
@@ -25,15 +25,56 @@ from reprod_align.model.settings import ModuleSettings, OptimizerSettings
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.trace import Array, Call
 from reprod_align.model.watch import NO_PINS, Pin
-from reprod_align.pair.blame import locate_error
-from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.file import PairFile, locate_error, open_file
 from reprod_align.pair.wire import Wire
-from reprod_align.parallel.draws import ShardedDraws
-from reprod_align.parallel.mesh import Mesh, parse_mesh
-from reprod_align.parallel.messages import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
-from reprod_align.randomness import KeyedDraws
+from reprod_align.parallel.launch import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
+from reprod_align.parallel.mesh import Mesh, Placement, guess, parse_mesh
+from reprod_align.randomness import KeyedDraws, Shape, lay_out
 
 import numpy as np
+from numpy.typing import NDArray
+
+Note = Callable[[Any, Shape, bool], None]
+"""takes a draw's place, its shape on this rank, and whether it is of a part"""
+
+
+def _ignore(key: Any, shape: Shape, is_cut: bool) -> None:
+    pass
+
+
+@dataclass
+class ShardedDraws(KeyedDraws):
+    """The draws of one pass on one rank."""
+
+    mesh: Mesh = field(default_factory=Mesh)
+    rank: int = 0
+    note: Note = _ignore
+
+    @classmethod
+    def of(cls, draws: KeyedDraws, mesh: Mesh, rank: int, note: Note) -> "ShardedDraws":
+        """Return a rank's draws of a pass."""
+        return cls(draws.seed, draws.names, draws.asked, mesh=mesh, rank=rank, note=note)
+
+    def _draw(
+        self, shape: Shape, draw: Callable[[np.random.Generator, Shape], NDArray[Any]]
+    ) -> NDArray[Any]:
+        local = tuple(shape)
+        key, source = self._begin(local)
+        wanted = self.asked.get(key, local)
+        placement = next(guess(local, wanted, self.mesh), Placement())
+        whole = _enlarge(local, placement, self.mesh)
+        self.note(key, local, placement.tp is not None)
+        self.drawn[key] = whole
+        return placement.scatter(lay_out(draw, source, wanted, whole), self.mesh, self.rank)
+
+
+def _enlarge(shape: Shape, placement: Placement, mesh: Mesh) -> Shape:
+    sizes = list(shape)
+    for axis, times in ((placement.dp, mesh.dp), (placement.tp, mesh.tp)):
+        if isinstance(axis, int):
+            sizes[axis] *= times
+    return tuple(sizes)
+
 
 _METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",
                    "optimizer_settings", "run", "train", "rates", "find_classes", "find_maker",

@@ -6,19 +6,25 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.inputs import name_inputs
-from reprod_align.model.projection import Projection
+from reprod_align.model.backward import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
-from reprod_align.model.side import Inputs, ModelInfo, Side, Step, TensorInfo
+from reprod_align.model.side import Inputs, ModelInfo, Side, Step, TensorInfo, name_inputs
 from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins
-from reprod_align.parallel.launch import Ranks
-from reprod_align.parallel.mesh import Mesh, batch_names
-from reprod_align.parallel.messages import Asked, Opened
-from reprod_align.parallel.placement import MEAN, MOST_PADDING, Placement, Shape, choose, differ
+from reprod_align.parallel.launch import Asked, Opened, Ranks
+from reprod_align.parallel.mesh import (
+    MEAN,
+    MOST_PADDING,
+    Mesh,
+    Placement,
+    Shape,
+    batch_names,
+    choose,
+    differ,
+)
 from reprod_align.randomness import KeyedDraws
 
 Place = tuple[str, int, str, str]

@@ -22,12 +22,13 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any, Final, Literal
 
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.conversion.models import Pair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import PairFile, open_file
+from reprod_align.pair.spec import PairSpec
 from reprod_align.porting.source import PAIR
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Finding, Report
@@ -104,7 +105,7 @@ def attempt(folder: Path, port: str) -> Report:
         with _name_stage("run", folder / f"{port}.py"):
             _run_port(pair.paddle, pair.inputs)
         stir_weights(pair.torch)
-        return compare_sides(pair.torch, pair.paddle, pair.inputs)
+        return compare_pair(PairSpec(pair.torch, pair.paddle, pair.inputs))
 
 
 @contextmanager

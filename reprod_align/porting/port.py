@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import require_new, whole_folder
 from reprod_align.base.text import shorten, shorten_lines
@@ -18,11 +18,11 @@ from reprod_align.conversion.convert import Order, convert
 from reprod_align.conversion.models import Pair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
-from reprod_align.model.inputs import check_inputs
-from reprod_align.model.side import Inputs
+from reprod_align.model.side import Inputs, check_inputs
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
 from reprod_align.pair.sides import torch_side
+from reprod_align.pair.spec import PairSpec
 from reprod_align.porting.attempt import Obstacle, Problem, attempt, note_attempt, open_pair
 from reprod_align.porting.calls.draft import Draft, rehearse, write_draft
 from reprod_align.porting.calls.names import Scope, find_object
@@ -290,12 +290,12 @@ def paddle_model():
     import paddle
 
     paddle.enable_compat()
-    from reprod_align.pair.call import call_named
+    from reprod_align.pair.file import call_named
 
     try:
         return call_named(TORCH)
     except Exception as error:
-        from reprod_align.pair.blame import locate_error
+        from reprod_align.pair.file import locate_error
 
         raise locate_error(error, SOURCE) from error
 '''
@@ -322,7 +322,7 @@ def judge_source(source: Source, inputs: Inputs) -> Report:
                 return _refuse(
                     str(error).partition(f"{PAIR}, line ")[2].partition(": ")[2] or str(error)
                 )
-            return compare_sides(file.side("torch"), port, file.inputs())
+            return compare_pair(PairSpec(file.side("torch"), port, file.inputs()))
 
 
 def _refuse(text: str) -> Report:

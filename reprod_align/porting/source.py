@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.side import Inputs
-from reprod_align.pair.call import call_named
+from reprod_align.pair.file import call_named
 from reprod_align.porting.nesting import compile_arrange, rearrange
 
 import numpy as np
@@ -100,7 +100,7 @@ sys.path[:0] = {paths}
 def torch_model():
     """Return the PyTorch model."""
     import torch
-    from reprod_align.pair.call import call_named
+    from reprod_align.pair.file import call_named
 
     torch.manual_seed(0)
     return {torch_made}
@@ -109,7 +109,7 @@ def torch_model():
 def paddle_model():
     """Return the port, with the converted weights."""
     import paddle
-    from reprod_align.pair.call import call_named
+    from reprod_align.pair.file import call_named
 
     model = call_named(PADDLE)
     weights = FOLDER / "{weights}"

@@ -9,15 +9,14 @@ return what the sections returned and pass differences on.
 from collections.abc import Mapping
 from pathlib import Path
 
-from reprod_align.alignment import Function, check_arguments
 from reprod_align.errors import ReprodError
-from reprod_align.model.inputs import check_inputs
-from reprod_align.model.side import Inputs
+from reprod_align.model.side import Inputs, check_inputs
 from reprod_align.model.store import limit_memory
+from reprod_align.pair.spec import Function, PairSpec
 from reprod_align.report import Report
-from reprod_align.sections.judging import Task, judge_sections
+from reprod_align.sections.judging import judge_sections
 from reprod_align.sections.models import Maker, build_model, divide_pair
-from reprod_align.sections.state_file import StateFile, take_fingerprint
+from reprod_align.sections.reports import StateFile, take_fingerprint
 from reprod_align.weights.reading import open_checkpoint
 
 SECTION_SIZE = 70_000_000
@@ -55,34 +54,26 @@ def align_sections(
     Raises ReprodError if an argument can't be what it should be, WeightsError if a file can't be
     read or does not fit its model, ModelFailure if the PyTorch side itself fails.
     """
-    from reprod_align.backends.paddle import unfilled as paddle_unfilled
-    from reprod_align.backends.torch import unfilled as torch_unfilled
+    from reprod_align.backends.paddle import init as paddle_init
+    from reprod_align.backends.torch import init as torch_init
     from reprod_align.pair.sides import paddle_side, torch_side
 
     check_inputs(inputs)
     if type(section_size) is not int or section_size < 1:
         raise ReprodError(f"section_size: expected a whole number above 0, got {section_size!r}")
     reference = torch_side(
-        build_model(torch_model, torch_unfilled), torch_loss, torch_optimizer, torch_scheduler
+        build_model(torch_model, torch_init), torch_loss, torch_optimizer, torch_scheduler
     )
     port = paddle_side(
-        build_model(paddle_model, paddle_unfilled), paddle_loss, paddle_optimizer, paddle_scheduler
+        build_model(paddle_model, paddle_init), paddle_loss, paddle_optimizer, paddle_scheduler
     )
-    copy_weights = paddle_weights is None
-    check_arguments(steps, name_map, copy_weights, memory, reference, port)
+    copied = paddle_weights is None
+    spec = PairSpec(reference, port, inputs, steps, name_map, copied, memory, further=False).check()
     ours = open_checkpoint(torch_weights)
     theirs = None if paddle_weights is None else open_checkpoint(paddle_weights)
     files = [*ours.files, *(theirs.files if theirs else ())]
     settings = (section_size, steps, name_map)
     print_ = take_fingerprint(files, inputs, (reference, port), settings) if state else ""
-    pair = divide_pair(
-        reference,
-        port,
-        ours.tensors,
-        None if theirs is None else theirs.tensors,
-        section_size,
-        name_map,
-    )
-    task = Task(pair, inputs, steps, name_map or {}, copy_weights)
+    pair = divide_pair(spec, ours.tensors, theirs.tensors if theirs else None, section_size)
     with limit_memory(memory):
-        return judge_sections(task, StateFile(state, print_))
+        return judge_sections(pair, StateFile(state, print_))

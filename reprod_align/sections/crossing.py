@@ -1,4 +1,8 @@
-"""What crosses the border of a section: its inputs and outputs in one call, their gradients."""
+"""What crosses the border of a section in one call, and what returns it again in the section's place.
+
+A crossing is the inputs and outputs of one call, with their gradients. A stand-in computes in a section's
+place what the section has computed before.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,11 +10,14 @@ from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.text import count
 from reprod_align.base.tree import leaves
 from reprod_align.base.tree import replace as replace_leaves
 from reprod_align.model.leaf import LeafPair, pair_leaves
+from reprod_align.model.local import LocalSide
+from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.store import keep_copy
-from reprod_align.model.trace import Leaf
+from reprod_align.model.trace import Array, Leaf
 
 import numpy as np
 
@@ -23,6 +30,10 @@ class Crossing:
     outputs: dict[str, Leaf]
     returned: Any
     """what the section returned, with nothing in its tensors"""
+
+
+Crossings = Mapping[str, Sequence[Crossing]]
+"""section -> its calls, in the order in which the sections are first called"""
 
 
 def note_inputs(fw: ModuleType, given: Any) -> Crossing:
@@ -73,3 +84,85 @@ def _translate(expected: Mapping[str, Leaf], actual: Mapping[str, Leaf]) -> dict
 def _lay(pair: LeafPair, leaf: Leaf) -> Leaf:
     array = np.ascontiguousarray(pair.to_port(leaf.array))
     return Leaf(array, leaf.differentiable, pair.to_port(leaf.gradient))
+
+
+class ShownSettings:
+    """A backend's `settings` for a model with stand-ins, which have none."""
+
+    def __init__(self, settings: ModuleType) -> None:
+        """Take the backend's module."""
+        self._settings = settings
+        self.optimizer_settings = settings.optimizer_settings
+
+    def module_settings(self, module: Any) -> ModuleSettings:
+        """Return a module's settings."""
+        if isinstance(getattr(vars(module).get("forward"), "__self__", None), StandIn):
+            return ModuleSettings("", "StandIn", {})
+        known: ModuleSettings = self._settings.module_settings(module)
+        return known
+
+
+class StandIn:
+    """Returns what a section returned, moved as its inputs are moved: a difference is passed on.
+
+    In the backward pass its inputs get the gradients that the section gave them. `answer` takes the
+    place of the section's forward: a method, since what an object there holds would count as the model's.
+    """
+
+    def __init__(self, side: LocalSide, crossings: Sequence[Crossing]) -> None:
+        """Take the section's calls in order."""
+        self._side, self._fw = side, side.fw
+        self._crossings, self._calls = crossings, 0
+
+    def begin(self) -> None:
+        """Expect the first call again."""
+        self._calls = 0
+
+    def answer(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the section's output."""
+        if self._calls == len(self._crossings):
+            raise RuntimeError(
+                f"called more often than in the first run: {count(self._calls, 'time')}"
+            )
+        crossing = self._crossings[self._calls]
+        self._calls += 1
+        given = leaves((args, kwargs), self._fw.is_tensor)
+        moves = [
+            self._measure_move(given[at], leaf)
+            for at, leaf in crossing.inputs.items()
+            if leaf.differentiable and at in given
+        ]
+        return replace_leaves(
+            crossing.returned,
+            self._fw.is_tensor,
+            lambda at, nothing: self._give(crossing.outputs[at], moves),
+        )
+
+    def _give(self, leaf: Leaf, moves: Sequence[Any]) -> Any:
+        """Return an output, moved as the inputs are; of another shape, by the largest of their moves."""
+        tensor = self._fw.constant(self._cast(leaf.array))
+        if not leaf.differentiable:
+            return tensor
+        tensor = self._fw.make_differentiable(tensor)
+        for move in moves:
+            alike = tuple(move.shape) == leaf.array.shape
+            tensor = tensor + (move if alike else _take_largest(move))
+        return tensor
+
+    def _measure_move(self, tensor: Any, leaf: Leaf) -> Any:
+        """Return how far an input is from what the section got: a tensor that takes its gradient."""
+        tensor, gradient = tensor.clone(), leaf.gradient
+        if gradient is not None and self._fw.carries_gradient(tensor):
+            self._fw.on_gradient(tensor, lambda own: self._fw.constant(np.array(gradient), own))
+        return tensor - self._fw.constant(np.array(leaf.array), tensor)
+
+    def _cast(self, array: Array) -> Array:
+        """Return a copy in the precision that is at work."""
+        narrow = self._side.dtype == "float32" and array.dtype == np.float64
+        return array.astype(np.float32) if narrow else np.array(array)
+
+
+def _take_largest(move: Any) -> Any:
+    """Return the element furthest from 0. Paddle's own `max` takes hours in the backward pass."""
+    flat = move.reshape([-1])
+    return flat[int(flat.detach().abs().argmax())]

@@ -3,59 +3,47 @@
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from reprod_align.alignment import judge_in_float64, note_rounded
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_outputs
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings, give_lines
-from reprod_align.alignment.judge import Pair, add_settings
+from reprod_align.alignment.judge import add_settings
 from reprod_align.alignment.lines.construction import find_torch_line
 from reprod_align.alignment.loss_stage import describe_effects
 from reprod_align.base.console import tell
 from reprod_align.base.naming import is_within
 from reprod_align.model.leaf import LeafPair
-from reprod_align.model.side import Inputs, ModelFailure, ModelInfo
+from reprod_align.model.side import ModelFailure, ModelInfo
 from reprod_align.model.trace import Trace
 from reprod_align.report import PORT_RUNS, Report
 from reprod_align.sections.cover import Piece
-from reprod_align.sections.merge import join_unjudged, merge_reports
 from reprod_align.sections.models import SectionedPair
-from reprod_align.sections.state_file import StateFile
-from reprod_align.sections.whole import WholeRuns, run_both, run_outputs
+from reprod_align.sections.reports import StateFile, join_unjudged, merge_reports
+from reprod_align.sections.stream import WholeRuns, run_both, run_outputs
 
 
-@dataclass(frozen=True)
-class Task:
-    """A pair that is judged in sections, and how."""
-
-    pair: SectionedPair
-    inputs: Inputs
-    steps: int
-    name_map: Mapping[str, str]
-    copy_weights: bool
-
-
-def judge_sections(task: Task, state: StateFile) -> Report:
+def judge_sections(pair: SectionedPair, state: StateFile) -> Report:
     """Return the report on the whole pair; `state` keeps what is done."""
     try:
-        runs = run_both(task.pair, task.inputs)
+        runs = run_both(pair)
     except ModelFailure as error:
-        return _report_failure(task.pair, error)
+        return _report_failure(pair, error)
     reports = []
-    for number, piece in enumerate(task.pair.pieces, 1):
-        tell(f"section {number} of {len(task.pair.pieces)}: {piece.name}")
+    for number, piece in enumerate(pair.pieces, 1):
+        tell(f"section {number} of {len(pair.pieces)}: {piece.name}")
         report = state.find(piece.name)
         if report is None:
-            report = _judge_piece(task, runs, piece, with_loss=number == 1)
+            report = _judge_piece(pair, runs, piece, with_loss=number == 1)
             state.add(piece.name, report)
         reports.append(report)
     tell("")
-    return _conclude(task, runs, merge_reports(reports))
+    return _conclude(pair, runs, merge_reports(reports))
 
 
-def _judge_piece(task: Task, runs: WholeRuns, piece: Piece, with_loss: bool) -> Report:
+def _judge_piece(pair: SectionedPair, runs: WholeRuns, piece: Piece, with_loss: bool) -> Report:
     """Judge the pair with the sections of one piece real."""
-    pair, real = task.pair, {section.torch for section in piece.sections}
+    real = {section.torch for section in piece.sections}
     sides = pair.reference.side, pair.port.side
     stand_ins = {ours: theirs for ours, theirs in pair.modules.items() if ours not in real}
     with (
@@ -63,10 +51,8 @@ def _judge_piece(task: Task, runs: WholeRuns, piece: Piece, with_loss: bool) -> 
         pair.port.with_stand_ins([one.paddle for one in piece.sections], runs.theirs),
         _losses(pair, with_loss),
     ):
-        names = _choose_names(task.name_map, *(side.describe() for side in sides))
-        return judge_in_float64(
-            Pair(*sides, task.inputs, task.steps, names, task.copy_weights, stand_ins, False)
-        )
+        names = _choose_names(pair.spec.name_map or {}, *(side.describe() for side in sides))
+        return judge_in_float64(replace(pair.spec, name_map=names, modules=stand_ins))
 
 
 @contextmanager
@@ -119,12 +105,11 @@ def _report_failure(pair: SectionedPair, error: ModelFailure) -> Report:
     return findings.report
 
 
-def _conclude(task: Task, runs: WholeRuns, report: Report) -> Report:
+def _conclude(pair: SectionedPair, runs: WholeRuns, report: Report) -> Report:
     """Add what only the whole models show, and return the report."""
-    pair = task.pair
     reference, port = runs.reference, runs.port
     if report.verdict == "agrees to float32":
-        reference, port = run_outputs(pair, task.inputs)
+        reference, port = run_outputs(pair)
     findings = Findings()
     _compare_outputs(pair, runs.pairs, reference, port, findings, report)
     if pair.extra:

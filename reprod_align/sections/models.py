@@ -1,25 +1,185 @@
-"""The two models of a pair that is judged in sections: made without memory, divided, their values found."""
+"""The two models of a pair that is judged in sections: made without memory, divided, filled from files.
+
+A section can be emptied: hidden, it holds no tensors and no modules. Values are read from the files as
+they are needed.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, cast
 
 from reprod_align.alignment.pairing import Pairing, make_pairing
-from reprod_align.errors import ReprodError
+from reprod_align.base.naming import is_within
+from reprod_align.base.text import shorten
+from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.match import collect_evidence, match_models
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import ModelInfo
+from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array
+from reprod_align.pair.spec import PairSpec
 from reprod_align.sections.cover import Cover, Piece, Section, Ties, is_inside
-from reprod_align.sections.shell import Held, Shell
-from reprod_align.sections.stand_in import ShownSettings, StandIn
-from reprod_align.sections.stream import Crossings
-from reprod_align.sections.values import ConvertedValues, FileValues
+from reprod_align.sections.crossing import Crossings, ShownSettings, StandIn
 from reprod_align.weights.stored import Stored
 
 import numpy as np
+
+Forward = Callable[..., Any]
+Read = Callable[[Sequence[str]], Mapping[str, Array]]
+"""from names of tensors of one side to the values of those that a file holds"""
+
+
+def _read_nothing(names: Sequence[str]) -> Mapping[str, Array]:
+    return {}
+
+
+class Held:
+    """Tensors of a side, with what fills them."""
+
+    def __init__(self, side: LocalSide, unfilled: ModuleType, source: Read = _read_nothing) -> None:
+        """Take all tensors of a side; unfilled: the backend's module of that name."""
+        self.side, self.source, self._unfilled = side, source, unfilled
+        self._tensors: dict[str, Any] = {}
+        self._filled: list[str] = []
+        for path, module in side.fw.modules(side.model):
+            for role, tensor, is_parameter in side.fw.own_tensors(module):
+                name = f"{path}.{role}" if path else role
+                self._tensors[name] = tensor
+                if is_parameter:
+                    self._filled.append(name)
+
+    def choose(self, wanted: Callable[[str], bool]) -> "Held":
+        """Return those whose name is wanted."""
+        chosen = copy(self)
+        chosen._tensors = {name: one for name, one in self._tensors.items() if wanted(name)}
+        chosen._filled = [name for name in self._filled if wanted(name)]
+        return chosen
+
+    def read(self, name: str) -> Array | None:
+        """Return a tensor's values, from the file or as they are; None if it has none."""
+        tensor = self._tensors[name]
+        found = self.source([name]).get(name)
+        if found is None and self.side.fw.has_values(tensor):
+            return self.side.fw.array(tensor)  # type: ignore[no-any-return]
+        return found
+
+    def fill(self) -> None:
+        """Give them their values; a parameter that no file holds gets those that its layer makes."""
+        for name, array in self.source([*self._tensors]).items():
+            self._unfilled.fill(self._tensors[name], array)
+        for name in self._filled:
+            if not self.side.fw.has_values(self._tensors[name]):
+                self._unfilled.fill_as_made(self._tensors[name])
+
+    def clear(self) -> None:
+        """Give the memory of the parameters back."""
+        for name in self._filled:
+            self._unfilled.clear(self._tensors[name])
+
+
+class Shell:
+    """A module that stands in a model with or without its contents."""
+
+    def __init__(self, held: Held, path: str) -> None:
+        """Take the section at `path`; held: all tensors of its side."""
+        self.path, self.side = path, held.side
+        self._held = held.choose(lambda name: is_within(name, path))
+        self.module = dict(held.side.fw.modules(held.side.model))[path]
+        self._attributes: dict[str, Any] = self.module.__dict__
+        self._places: Sequence[dict[str, Any]] = held.side.fw.contents(self.module)
+        self._contents = [dict(place) for place in self._places]
+        self._forward = self._attributes.get("forward")
+
+    def hide(self, forward: Forward) -> None:
+        """Let the module hold nothing, and compute `forward`."""
+        self._attributes["forward"] = forward
+        for place in self._places:
+            place.clear()
+
+    def show(self) -> None:
+        """Let the module be itself again."""
+        self._attributes.pop("forward", None)
+        if self._forward is not None:
+            self._attributes["forward"] = self._forward
+        for place, content in zip(self._places, self._contents, strict=True):
+            place.clear()
+            place.update(content)
+
+    def fill(self) -> None:
+        """Give its tensors their values."""
+        self._held.fill()
+
+    def clear(self) -> None:
+        """Give the memory of its parameters back."""
+        self._held.clear()
+
+    @contextmanager
+    def filled(self) -> Iterator[None]:
+        """Show the module with its values in the block; afterwards it is hidden, without memory."""
+        forward = self._attributes["forward"]
+        self.show()
+        try:
+            self.fill()
+            yield
+        finally:
+            self.clear()
+            self.hide(forward)
+
+
+class FileValues:
+    """What a checkpoint holds of a model's tensors."""
+
+    def __init__(self, info: ModelInfo, stored: Mapping[str, Stored], name: str) -> None:
+        """Take the checkpoint's tensors. Raises WeightsError if a parameter is missing or misfits."""
+        self._info, self._stored = info, stored
+        missing = [t.name for t in info.tensors.values()
+                   if t.is_parameter and t.is_persistent and self._find(t.name) is None]  # fmt: skip
+        misfits = [f"{t.name}: {found.shape} where the model has {t.shape}"
+                   for t in info.tensors.values()
+                   if (found := self._find(t.name)) is not None and found.shape != t.shape]  # fmt: skip
+        if missing or misfits:
+            faults = [*(f"missing {one}" for one in missing), *misfits]
+            raise WeightsError(f"{name} does not fit the model: {shorten(faults, 6, '; ')}")
+        known = {other for tensor in info.tensors for other in info.other_names(tensor)}
+        self.extra = [one for one in stored if one not in known]
+        """what the checkpoint holds and the model does not"""
+
+    def _find(self, name: str) -> Stored | None:
+        known: Stored | None = self._info.find(self._stored, name)
+        return known
+
+    def __call__(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the values of those of the named tensors that the checkpoint holds."""
+        found = ((name, self._find(name)) for name in names)
+        return {name: stored.values() for name, stored in found if stored is not None}
+
+
+class ConvertedValues:
+    """PyTorch's values as Paddle's tensors hold them."""
+
+    def __init__(self, info: ModelInfo, pairs: Sequence[TensorPair], read: FileValues) -> None:
+        """Take Paddle's side, and how its tensors are paired with PyTorch's."""
+        self._info, self._read = info, read
+        self._pairs = {info.tensors[name].tie: pair for pair in pairs for name in pair.paddle}
+
+    def __call__(self, names: Sequence[str]) -> dict[str, Array]:
+        """Return the values of those of the named tensors that are paired."""
+        made: dict[str, Array] = {}
+        for name in names:
+            tie = self._info.tensors[name].tie
+            pair = self._pairs.get(tie)
+            if pair is None or tie in made:
+                continue
+            values = self._read(pair.torch)
+            if len(values) == len(pair.torch):
+                converted = pair.to_paddle(values)
+                made |= {self._info.tensors[n].tie: np.ascontiguousarray(a)
+                         for n, a in converted.items()}  # fmt: skip
+        return {name: made[tie] for name in names if (tie := self._info.tensors[name].tie) in made}
+
 
 Maker = Callable[[], Any]
 Weights = Mapping[str, Stored]
@@ -78,6 +238,8 @@ class SectionedSide:
 class SectionedPair:
     """Both sides, divided alike."""
 
+    spec: PairSpec
+    """what each piece is judged as"""
     reference: SectionedSide
     port: SectionedSide
     pairing: Pairing
@@ -99,27 +261,23 @@ class SectionedPair:
 
 
 def divide_pair(
-    reference: LocalSide,
-    port: LocalSide,
-    weights: Weights,
-    port_weights: Weights | None,
-    limit: int,
-    name_map: Mapping[str, str] | None,
+    spec: PairSpec, weights: Weights, port_weights: Weights | None, limit: int
 ) -> SectionedPair:
     """Divide two models without memory into sections of at most `limit` parameters where they can be.
 
     port_weights: what Paddle's checkpoint holds; None: PyTorch's weights, converted. Raises
     WeightsError if a checkpoint does not fit its model.
     """
-    from reprod_align.backends.paddle import unfilled as paddle_unfilled
-    from reprod_align.backends.torch import unfilled as torch_unfilled
+    from reprod_align.backends.paddle import init as paddle_unfilled
+    from reprod_align.backends.torch import init as torch_unfilled
 
+    reference, port = cast(LocalSide, spec.reference), cast(LocalSide, spec.port)
     ours, theirs = reference.describe(), port.describe()
     read = FileValues(ours, weights, "torch_weights")
     first, second = Held(reference, torch_unfilled, read), Held(port, paddle_unfilled)
     if port_weights is not None:
         second.source = FileValues(theirs, port_weights, "paddle_weights")
-    pairing = _pair(first, second, ours, theirs, name_map)
+    pairing = _pair(first, second, ours, theirs, spec.name_map)
     if port_weights is None:
         second.source = ConvertedValues(theirs, pairing.match.pairs, read)
     cover = Cover(
@@ -134,6 +292,7 @@ def divide_pair(
     if not sections:
         raise ReprodError("no module of PyTorch's model has a counterpart that holds its weights")
     return SectionedPair(
+        spec,
         _divide(first, [one.torch for one in sections]),
         _divide(second, [one.paddle for one in sections]),
         pairing,

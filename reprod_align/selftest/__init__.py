@@ -2,27 +2,127 @@
 
 A pass says little if the inputs cannot reveal a fault: an unpadded batch hides a forgotten mask.
 Every fault is planted in the user's own Paddle model, compared as `align` compares it, and removed.
+
+A fault may also change nothing that a model computes: a constant added to all logits before a softmax
+changes no output and no gradient, on any batch. To ask for inputs that reveal it would be to ask for
+the impossible, so it is told from one that the inputs hide.
 """
 
 import copy
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from itertools import chain, product
+from typing import Any, Final, TypeVar, cast
 
-from reprod_align.alignment import compare_sides
-from reprod_align.alignment.judge import Pair, judge
+from reprod_align.alignment import compare_pair
+from reprod_align.alignment.batches.derive import Batch, derive_batches
+from reprod_align.alignment.judge import judge
+from reprod_align.base.blocks import magnitude
 from reprod_align.base.console import track
+from reprod_align.base.difference import gap
 from reprod_align.base.files import as_json
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines
+from reprod_align.model.backward import Projection
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, Side
+from reprod_align.model.trace import Array, Trace
+from reprod_align.pair.spec import PairSpec, make_pair, with_arguments_of
+from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Report
-from reprod_align.selftest.effect import NO_EFFECT, lacks_effect, may_lack_effect
-from reprod_align.selftest.fault import Fault
+from reprod_align.selftest import inputs as _of_inputs
+from reprod_align.selftest import layers as _of_layers
+from reprod_align.selftest import training as _of_training
+from reprod_align.selftest.fault import DEAD, Fault, find_faults, observe
 
-Function = Callable[[Any], Any]
+import numpy as np
+
+FAULTS: Final = {**_of_layers.FAULTS, **_of_inputs.FAULTS, **_of_training.FAULTS}
+"""every kind of fault, in the order in which they are planted"""
+
+_SEED = 20215
+_ROUNDING = 1e-12  # relative: what rounding alone may change
+NO_EFFECT = "it changes no output and no gradient, on these inputs or on others derived from them"
+
+
+def may_lack_effect(fault: Fault, inputs: Inputs) -> bool:
+    """Tell whether a fault that was not revealed may be one that no inputs reveal.
+
+    It is not if a reason to hide is known, or if an axis has length 1: longer inputs may reveal it.
+    """
+    arrays = inputs.values() if isinstance(inputs, Mapping) else inputs
+    single = any(size == 1 for array in arrays for size in array.shape)
+    return not (single or fault.in_steps) and fault.hint in ("", DEAD)
+
+
+def lacks_effect(side: LocalSide, fault: Fault, inputs: Inputs) -> bool:
+    """Tell whether the fault changes nothing beyond rounding, on the inputs and on derived ones.
+
+    Call inside `working`, the weights loaded.
+    """
+    if fault.plant is None:
+        return False
+    try:
+        batches = list(_derive(side, inputs))
+        sound = [list(_run(side, batch)) for batch in batches]
+        with fault.plant(side) as broken, broken.working(side.dtype):
+            changed = [list(_run(broken, batch)) for batch in batches]
+    except ModelFailure:
+        return False
+    runs = zip(chain(*sound), chain(*changed), strict=True)
+    return all(_is_same(one, other) for one, other in runs)
+
+
+def _derive(side: LocalSide, inputs: Inputs) -> Iterator[Batch]:
+    """Yield the inputs, and further batches that the model accepts."""
+
+    def accepts(batch: Batch) -> bool:
+        try:
+            list(_run(side, batch))
+        except ModelFailure:
+            return False
+        return True
+
+    yield Batch("", inputs)
+    yield from (batch for batch in derive_batches(inputs, accepts) if not batch.before)
+
+
+def _run(side: LocalSide, batch: Batch) -> Iterator[Trace]:
+    """Yield the model's runs in eval and in train mode, from a projection; from the loss if it fits."""
+    kept, objectives = side.values(), [Projection(), None]
+    if side.loss is None or batch.words:
+        objectives.pop()
+    for training, objective in product((False, True), objectives):
+        draws = KeyedDraws(_SEED, {"": ""})
+        yield side.run(
+            batch.inputs, training, draws, "ends", objective, anew=True, graded=batch.graded
+        )
+        side.load(kept)
+
+
+def _as_array(loss: float | None) -> Array:
+    return np.array([] if loss is None else [loss])
+
+
+def _is_same(sound: Trace, changed: Trace) -> bool:
+    outputs = {at: leaf.array for at, leaf in sound.outputs.items()}
+    others = {at: leaf.array for at, leaf in changed.outputs.items()}
+    losses = [{"loss": _as_array(trace.loss)} for trace in (sound, changed)]
+    return (
+        _are_near(outputs, others)
+        and _are_near(sound.gradients, changed.gradients)
+        and _are_near(sound.buffers, changed.buffers)
+        and _are_near(*losses)
+    )
+
+
+def _are_near(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:
+    floor = _ROUNDING * max(map(magnitude, ours.values()), default=0.0)
+    same_names = ours.keys() == theirs.keys()
+    return same_names and all(gap(ours[at], theirs[at], 0.0, floor).ok for at in ours)
+
+
 T = TypeVar("T")
 
 NO_REASON = "not known; more varied inputs may show it, if any inputs can"
@@ -90,63 +190,36 @@ class SelfTest:
         return as_json(plain)
 
 
-def selftest(
-    torch_model: Any,
-    paddle_model: Any,
-    inputs: Inputs,
-    torch_loss: Function | None = None,
-    paddle_loss: Function | None = None,
-    torch_optimizer: Function | None = None,
-    paddle_optimizer: Function | None = None,
-    torch_scheduler: Function | None = None,
-    paddle_scheduler: Function | None = None,
-    steps: int = 3,
-    name_map: Mapping[str, str] | None = None,
-    copy_weights: bool = True,
-) -> SelfTest:
+@with_arguments_of(make_pair)
+def selftest(*given: Any, **named: Any) -> SelfTest:
     """Plant known faults in `paddle_model` one at a time; say which of them `align` would reveal.
 
-    The arguments are `align`'s. Both models are given back as they came, bit by bit.
-    Raises ReprodError as `align` does.
+    {arguments}
+
+    Both models are given back as they came, bit by bit. Raises ReprodError as `align` does.
     """
-    from reprod_align.pair.sides import paddle_side, torch_side
-
-    reference = torch_side(torch_model, torch_loss, torch_optimizer, torch_scheduler)
-    port = paddle_side(paddle_model, paddle_loss, paddle_optimizer, paddle_scheduler)
-    return selftest_sides(reference, port, inputs, steps, name_map, copy_weights)
+    return selftest_pair(make_pair(*given, **named))
 
 
-def selftest_sides(
-    reference: LocalSide,
-    port: LocalSide,
-    inputs: Inputs,
-    steps: int = 3,
-    name_map: Mapping[str, str] | None = None,
-    copy_weights: bool = True,
-) -> SelfTest:
-    """Do what `selftest` does, for two sides that are already made."""
-    pair = Pair(reference, port, inputs, steps, name_map, copy_weights)
-    unbroken = _compare(pair)
+def selftest_pair(pair: PairSpec) -> SelfTest:
+    """Do what `selftest` does for a pair whose models are in this process."""
+    pair = replace(pair, tries_edits=False)  # what is planted stands in no file
+    port = cast(LocalSide, pair.port)
+    unbroken = compare_pair(pair)
     if not unbroken.passed:
         return SelfTest(unbroken, [])
     faults = track(_list_faults(pair, port), "planting faults")
     return SelfTest(unbroken, [_try_fault(pair, port, fault, unbroken) for fault in faults])
 
 
-def _compare(pair: Pair) -> Report:
-    """Compare as `align` does, without the search for an edit: what is planted stands in no file."""
-    given = pair.inputs, pair.steps, pair.name_map, pair.copy_weights
-    return compare_sides(pair.reference, pair.port, *given, tries_edits=False)
-
-
-def _list_faults(pair: Pair, port: LocalSide) -> list[Fault]:
+def _list_faults(pair: PairSpec, port: LocalSide) -> list[Fault]:
     """Return the faults for this model, found while it runs on the weights of the comparison."""
-    from reprod_align.selftest.faults import list_faults
+    return _with_loaded(
+        pair, port, lambda: find_faults(FAULTS, observe(port, pair.inputs, pair.steps))
+    )
 
-    return _with_loaded(pair, port, lambda: list_faults(port, pair.inputs, pair.steps))
 
-
-def _with_loaded(pair: Pair, port: LocalSide, do: Callable[[], T]) -> T:
+def _with_loaded(pair: PairSpec, port: LocalSide, do: Callable[[], T]) -> T:
     """Return what `do` returns while the port holds the weights of the comparison."""
 
     def work_in(dtype: str) -> T:
@@ -160,7 +233,7 @@ def _with_loaded(pair: Pair, port: LocalSide, do: Callable[[], T]) -> T:
         return work_in("float32")
 
 
-def _try_fault(pair: Pair, port: LocalSide, fault: Fault, unbroken: Report) -> Outcome:
+def _try_fault(pair: PairSpec, port: LocalSide, fault: Fault, unbroken: Report) -> Outcome:
     """Plant the fault, compare, and take it out again."""
     if fault.plant is None:
         return Outcome(fault.kind, fault.module, None, fault.hint)
@@ -181,18 +254,18 @@ def _try_fault(pair: Pair, port: LocalSide, fault: Fault, unbroken: Report) -> O
     return Outcome(fault.kind, fault.module, False, _give_reason(fault, report))
 
 
-def _compare_in_turn(pair: Pair, fault: Fault) -> Report:
+def _compare_in_turn(pair: PairSpec, fault: Fault) -> Report:
     """Compare without the steps first: most faults show in one pass, which is far cheaper."""
     if fault.in_steps or pair.port.optimizer is None:
-        return _compare(pair)
-    one_pass = _compare(
+        return compare_pair(pair)
+    one_pass = compare_pair(
         replace(
             pair,
             reference=_without_training(pair.reference),
             port=_without_training(pair.port),
         )
     )
-    return one_pass if one_pass.findings else _compare(pair)
+    return one_pass if one_pass.findings else compare_pair(pair)
 
 
 def _without_training(side: Any) -> Side:

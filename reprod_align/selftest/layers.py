@@ -1,22 +1,60 @@
-"""Faults in what layers are set to: epsilons, convolutions, batch norms."""
+"""Faults in what layers compute and hold: settings, functions, weights, gradients."""
 
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any
+from itertools import combinations
+from typing import Any, Final
 
+from reprod_align.backends.replacing import replace_attribute
+from reprod_align.base.naming import parent
 from reprod_align.model.settings import SYNONYMS
-from reprod_align.selftest.fault import Found, fault_at, plantable
-from reprod_align.selftest.plant import Forward, replace_forward, set_attributes
-from reprod_align.selftest.view import View, middle, read
+from reprod_align.randomness import KeyedDraws
+from reprod_align.selftest.fault import (
+    Fault,
+    Finder,
+    Found,
+    Place,
+    Site,
+    View,
+    fault_at,
+    max_gradient,
+    middle,
+    read,
+)
+from reprod_align.selftest.plant import (
+    POOLS,
+    Arguments,
+    Forward,
+    change_tensors,
+    keep_as_buffer,
+    replace_call,
+    replace_forward,
+    replace_parameters,
+    set_attributes,
+)
 
+import numpy as np
+import paddle
 from paddle import nn
+from paddle.nn import functional
 
 _BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
+_RECURRENT = (nn.SimpleRNN, nn.LSTM, nn.GRU)
 _CONVS = (nn.Conv1D, nn.Conv2D, nn.Conv3D)
 _EPS_NAMES = tuple(f"{mark}{name}" for name in sorted(SYNONYMS["eps"]) for mark in ("_", ""))
 _USUAL_EPS = {1e-12: 1e-5, 1e-5: 1e-12, 1e-6: 1e-5}
+_NORMS = (nn.LayerNorm, nn.GroupNorm, nn.BatchNorm, nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D,
+          nn.InstanceNorm1D, nn.InstanceNorm2D, nn.InstanceNorm3D)  # fmt: skip
+# A norm's kernel leaves out or changes other gradients where one of its parameters takes none; the
+# recurrent networks keep lists of their parameters too.
+_ENTANGLED = (*_NORMS, *_RECURRENT)
+_NO_GRADIENT = "no layer's output carries a gradient"
+_NOTHING_TRAINED = "no parameter gets a gradient"
+_SEED = 20217
 
 
-@plantable("norm epsilon")
 def change_epsilon(view: View) -> Found:
     """Give a norm the epsilon of another framework or model."""
     places = [(path, name) for path, layer in view.layers.items() for name in _EPS_NAMES
@@ -32,51 +70,6 @@ def change_epsilon(view: View) -> Found:
     return fault_at(path, make, hint, f"norm epsilon {own:g} -> {other:g}")
 
 
-@plantable("convolution dilated")
-def dilate(view: View) -> Found:
-    """Dilate by one more, and pad so that the output keeps its size."""
-    found = view.pick([place for place in view.of(*_CONVS) if _may_dilate(place[1])])
-    if found is None:
-        return "no convolution of an odd size above 1 with padding"
-    path, layer = found
-    sizes = zip(_pads(layer), layer._kernel_size, strict=True)
-    changes = {
-        "_dilation": [dilation + 1 for dilation in layer._dilation],
-        _pad_name(layer): [pad + (size - 1) // 2 for pad, size in sizes],
-    }
-    hint = view.hint(path) or "its inputs are as constant as its kernel is wide: vary them"
-    return fault_at(path, partial(set_attributes, layer, changes), hint)
-
-
-def _may_dilate(layer: Any) -> bool:
-    odd = all(size % 2 for size in layer._kernel_size) and any(s > 1 for s in layer._kernel_size)
-    return odd and layer._padding_mode == "zeros" and _pads(layer) is not None
-
-
-@plantable("convolution padding")
-def shift_padding(view: View) -> Found:
-    """Pad one more before and one less after."""
-    found = view.pick([place for place in view.of(*_CONVS) if min(_pads(place[1]) or [0]) > 0])
-    if found is None:
-        return "no convolution with padding"
-    path, layer = found
-    shifted = [amount for pad in _pads(layer) for amount in (pad + 1, pad - 1)]
-    make = partial(set_attributes, layer, {_pad_name(layer): shifted})
-    return fault_at(path, make, view.hint(path), "convolution padded on the wrong side")
-
-
-@plantable("convolution stride")
-def forget_stride(view: View) -> Found:
-    """Leave the stride at 1."""
-    found = view.pick([place for place in view.of(*_CONVS) if max(place[1]._stride) > 1])
-    if found is None:
-        return "no convolution with a stride above 1"
-    path, layer = found
-    make = partial(set_attributes, layer, {"_stride": [1] * len(layer._stride)})
-    hint = "its output is one position wide: give larger inputs"
-    return fault_at(path, make, hint, "convolution stride 1")
-
-
 def _pad_name(layer: Any) -> str:
     return "_updated_padding" if "_updated_padding" in vars(layer) else "_padding"
 
@@ -90,7 +83,6 @@ def _pads(layer: Any) -> Any:
     return list(listed) if plain and len(listed) == dims else None
 
 
-@plantable("running statistics not converted")
 def forget_statistics(view: View) -> Found:
     """Leave a batch norm's running statistics at 0 and 1."""
     found = view.pick(view.of(*_BATCH_NORMS))
@@ -113,11 +105,398 @@ def forget_statistics(view: View) -> Found:
     return fault_at(path, partial(replace_forward, layer, start_anew), hint)
 
 
-@plantable("batch norm's momentum not inverted")
-def keep_momentum(view: View) -> Found:
-    """Give Paddle PyTorch's momentum as it is."""
-    found = view.pick([place for place in view.of(*_BATCH_NORMS) if place[1]._momentum != 0.5])
+def swap_relu_gelu(view: View) -> Found:
+    """Use relu for gelu, or gelu for relu where there is no gelu."""
+    name, other = ("gelu", "relu") if view.sites("gelu") else ("relu", "gelu")
+
+    def swap(own: Forward, arguments: Arguments) -> Any:
+        return getattr(functional, other)(arguments["x"])
+
+    fault = _change_call(view, view.sites(name), swap, kind=f"{name} -> {other}")
+    return fault or "neither gelu nor relu"
+
+
+def move_softmax_axis(view: View) -> Found:
+    """Take the softmax over the axis before its own."""
+
+    def move(own: Forward, arguments: Arguments) -> Any:
+        rank = arguments["x"].ndim
+        axis = arguments.get("axis", -1) % rank
+        return own(**{**arguments, "axis": axis - 1 if axis else min(1, rank - 1)})
+
+    sites = view.sites("softmax")
+    wide = [site for site in sites if max(view.arguments(site)["x"][-2:], default=1) > 1]
+    hint = "" if wide else "it runs over a single number: give longer sequences"
+    return _change_call(view, wide or sites, move, hint) or "no softmax"
+
+
+def swap_pool(view: View) -> Found:
+    """Take the average for the largest, or the largest for the average."""
+    sites = [site for site in view.sites(*POOLS) if _kernel(view.arguments(site)) != {1}]
+    if not sites:
+        return "no pool"
+    name, path = middle(sites)
+    other = name.replace("max", "avg") if "max" in name else name.replace("avg", "max")
+
+    def swap(own: Forward, arguments: Arguments) -> Any:
+        names = ("x", "kernel_size", "stride", "padding", "ceil_mode", "output_size")
+        return getattr(functional, other)(**{n: arguments[n] for n in names if n in arguments})
+
+    make = partial(replace_call, view.layers[path], name, swap)
+    return fault_at(path, make, "each window holds one number", f"{name} -> {other}")
+
+
+def _kernel(arguments: Arguments) -> set[Any]:
+    return set(np.atleast_1d(arguments.get("kernel_size", 0)).tolist())
+
+
+def stick_in_eval(view: View) -> Found:
+    """Run a dropout or a batch norm in eval mode all the time."""
+    paths = [path for _, path in _dropouts(view)] + _recurrent(view)
+    paths += [path for path, _ in view.of(*_BATCH_NORMS)]
+    if not paths:
+        return "no layer that differs between train and eval mode"
+    path = middle(paths)
+    layer = view.layers[path]
+
+    def evaluate(own: Forward, *args: Any, **kwargs: Any) -> Any:
+        with set_attributes(layer, {"training": False}):
+            return own(*args, **kwargs)
+
+    return fault_at(path, partial(replace_forward, layer, evaluate))
+
+
+def _dropouts(view: View) -> list[Site]:
+    return [site for site in view.sites("dropout") if view.arguments(site).get("p", 0.5) > 0]
+
+
+def _recurrent(view: View) -> list[str]:
+    """Return the recurrent layers that drop out between their own layers."""
+    return [
+        path for path, layer in view.of(*_RECURRENT) if layer.dropout > 0 and layer.num_layers > 1
+    ]
+
+
+def exchange_linears(view: View) -> Found:
+    """Exchange the weights of two Linear layers beside each other."""
+    pairs = [(first, second) for first, second in combinations(view.of(nn.Linear), 2)
+             if parent(first[0]) == parent(second[0])
+             and first[1].weight.shape == second[1].weight.shape]  # fmt: skip
+    if not pairs:
+        return "no two Linear layers of one shape beside each other"
+    alive = [pair for pair in pairs if all(view.is_alive(path) for path, _ in pair)]
+    (path, first), (other, second) = middle(alive or pairs)
+
+    @contextmanager
+    def exchange() -> Iterator[None]:
+        with ExitStack() as stack:
+            for layer, giver in ((first, second), (second, first)):
+                weight, bias = _affine(giver)
+                stack.enter_context(replace_parameters(layer, _made(weight=weight, bias=bias)))
+            yield
+
+    same = bool((read(first.weight) == read(second.weight)).all())
+    alike = "the two are alike to the outputs: longer inputs would tell them apart"
+    hint = "the two hold the same values" if same else view.hint(path) or alike
+    return fault_at(f"{path} and {other.rpartition('.')[2]}", exchange, hint)
+
+
+def drop_bias(view: View) -> Found:
+    """Compute without a layer's bias."""
+    places = [place for place in view.of(nn.Linear, *_CONVS) if place[1].bias is not None]
+    filled = [place for place in places if read(place[1].bias).any()]
+    found = view.pick(filled or places, "bias")
     if found is None:
-        return "no batch norm"
+        return "no layer with a bias"
     path, layer = found
-    return fault_at(path, partial(set_attributes, layer, {"_momentum": 1 - layer._momentum}))
+    bias = layer.bias  # left at zero by a conversion, but still trained
+    make = partial(replace_parameters, layer, {"bias": lambda: bias - bias.detach()})
+    zero = "every bias of the model is 0 already: give trained weights, or biases that are not 0"
+    return fault_at(path, make, view.hint(path, "bias") if filled else zero)
+
+
+def exchange_gamma_beta(view: View) -> Found:
+    """Exchange a norm's weight and bias."""
+    found = view.pick([place for place in view.of(*_NORMS) if None not in _affine(place[1])])
+    if found is None:
+        return "no norm with both weight and bias"
+    path, layer = found
+    weight, bias = _affine(layer)
+    make = partial(replace_parameters, layer, _made(weight=bias, bias=weight))
+    return fault_at(path, make, view.hint(path))
+
+
+def shift_rows(view: View) -> Found:
+    """Shift an embedding's rows; a table of positions first."""
+    tables = view.of(nn.Embedding)
+    positions = [place for place in tables if "pos" in place[0].rpartition(".")[2].lower()]
+    found = view.pick(positions or tables)
+    if found is None:
+        return "no embedding"
+    table = read(found[1].weight)
+    alike = bool((table == table[:1]).all())
+    hint = "all rows of the table are the same: give trained weights" if alike else ""
+    kind = "position offset by one" if positions else ""
+    fault = _change_weight(view, [found], lambda weight: paddle.roll(weight, 1, 0), hint, kind)
+    return fault or "no embedding"
+
+
+def freeze_parameter(view: View) -> Found:
+    """Keep gradients from a parameter."""
+    found = middle(_trained(view))
+    if found is None:
+        return _NOTHING_TRAINED
+    name, layer, role = found
+    parameter = layer._parameters[role]
+    return fault_at(name, partial(replace_attribute, parameter, "stop_gradient", True))
+
+
+def make_buffer(view: View) -> Found:
+    """Hold a parameter as a buffer: it computes as before and is never trained."""
+    found = middle([place for place in _trained(view) if not isinstance(place[1], _ENTANGLED)])
+    if found is None:
+        return _NOTHING_TRAINED
+    name, layer, role = found
+    return fault_at(name, partial(keep_as_buffer, layer, role))
+
+
+def _trained(view: View) -> list[tuple[str, nn.Layer, str]]:
+    """Return name, layer and role of each parameter that gets a gradient."""
+    return [(name, layer, role) for path, layer in view.layers.items()
+            for role in layer._parameters
+            if (name := f"{path}.{role}" if path else role) in view.trace.gradients
+            and view.is_alive(path, role)]  # fmt: skip
+
+
+def detach_output(view: View) -> Found:
+    """Stop the gradient behind a middle layer that has parameters, or whose inputs depend on some."""
+    path = middle(view.places_with_gradient())
+    if path is None:
+        return _NO_GRADIENT
+
+    def detach(own: Forward, *args: Any, **kwargs: Any) -> Any:
+        return change_tensors(own(*args, **kwargs), lambda tensor: tensor.detach())
+
+    return fault_at(path, partial(replace_forward, view.layers[path], detach))
+
+
+def change_by_size(view: View) -> Found:
+    """Halve the gradient behind a middle layer where it is as large as the loss makes it."""
+    if view.side.loss is None:
+        return []  # scaling the loss says already that none is given
+    draws = KeyedDraws(_SEED, {"": ""})
+    by_loss = view.side.run(view.inputs, False, draws, "all", anew=True)
+    felt = {call.path: max_gradient(call) for call in by_loss.calls}
+    path = middle([path for path in view.places_with_gradient() if felt.get(path, 0.0) > 0])
+    if path is None:
+        return _NO_GRADIENT
+    elsewhere = next(max_gradient(call) for call in view.trace.calls if call.path == path)
+    border, below = math.sqrt(felt[path] * elsewhere), felt[path] < elsewhere
+
+    def halve(gradient: paddle.Tensor) -> paddle.Tensor:
+        largest = float(gradient.abs().max())
+        return gradient / 2 if (largest <= border if below else largest >= border) else gradient
+
+    def watch(own: Forward, *args: Any, **kwargs: Any) -> Any:
+        return change_tensors(own(*args, **kwargs), lambda tensor: _hook(tensor, halve))
+
+    return fault_at(path, partial(replace_forward, view.layers[path], watch))
+
+
+def _hook(tensor: paddle.Tensor, change: Callable[[paddle.Tensor], paddle.Tensor]) -> paddle.Tensor:
+    if not tensor.stop_gradient:
+        tensor.register_hook(change)
+    return tensor
+
+
+def _affine(layer: nn.Layer) -> tuple[Any, Any]:
+    return layer._parameters.get("weight"), layer._parameters.get("bias")
+
+
+def _made(**tensors: Any) -> dict[str, Callable[[], Any]]:
+    return {name: partial(_same, tensor) for name, tensor in tensors.items()}
+
+
+def _same(tensor: Any) -> Any:
+    return tensor
+
+
+# ---------------------------------------------------------------------- what many rows share
+
+
+def _change_call(
+    view: View,
+    sites: Sequence[Site],
+    change: Callable[[Forward, Arguments], Any],
+    hint: str = "",
+    kind: str = "",
+) -> Fault | None:
+    """Return a fault that changes the middle one of these calls; None without a call."""
+    if not sites:
+        return None
+    name, path = middle(sites)
+    return fault_at(path, partial(replace_call, view.layers[path], name, change), hint, kind)
+
+
+def _change_weight(
+    view: View,
+    places: Sequence[Place],
+    change: Callable[[paddle.Tensor], paddle.Tensor],
+    hint: str = "",
+    kind: str = "",
+) -> Fault | None:
+    """Return a fault that changes the weight of one of these layers; None without a layer."""
+    found = view.pick(places)
+    if found is None:
+        return None
+    path, layer = found
+    weight = layer.weight
+    make = partial(replace_parameters, layer, {"weight": lambda: change(weight)})
+    return fault_at(path, make, hint or view.hint(path), kind)
+
+
+def _in_call(
+    names: Sequence[str],
+    lacks: str,
+    change: Callable[[Arguments], Arguments],
+    fits: Callable[[Arguments], Any] = lambda given: True,
+) -> Finder:
+    """Return the finder of a fault: a function of these names is called with other arguments."""
+
+    def find(view: View) -> Found:
+        sites = [site for site in view.sites(*names) if fits(view.arguments(site))]
+        return _change_call(view, sites, lambda own, given: own(**given | change(given))) or lacks
+
+    return find
+
+
+def _in_dropout(factor: float) -> Finder:
+    """Return the finder of a fault: dropout at `factor` times its rate, between recurrent layers too."""
+
+    def drop(own: Forward, given: Arguments) -> Any:
+        return own(**given | {"p": given.get("p", 0.5) * factor}) if factor else given["x"]
+
+    def find(view: View) -> Found:
+        fault, path = _change_call(view, _dropouts(view), drop), middle(_recurrent(view))
+        if fault is not None or path is None:
+            return fault or "no dropout with p > 0"
+        layer = view.layers[path]
+        return fault_at(path, partial(set_attributes, layer, {"dropout": layer.dropout * factor}))
+
+    return find
+
+
+def _in_setting(
+    kinds: Sequence[type],
+    lacks: str,
+    change: Callable[[Any], Mapping[str, Any]],
+    fits: Callable[[Any], bool],
+    hint: str = "",
+    kind: str = "",
+    by_weight: bool = False,
+) -> Finder:
+    """Return the finder of a fault: a layer of these kinds has other settings.
+
+    by_weight: it stays hidden where no output depends on the layer's weight.
+    """
+
+    def find(view: View) -> Found:
+        found = view.pick([place for place in view.of(*kinds) if fits(place[1])])
+        if found is None:
+            return lacks
+        path, layer = found
+        dead = view.hint(path) if by_weight else ""
+        return fault_at(path, partial(set_attributes, layer, change(layer)), dead or hint, kind)
+
+    return find
+
+
+def _in_linear(
+    lacks: str, change: Callable[[paddle.Tensor], paddle.Tensor], square: bool = False
+) -> Finder:
+    """Return the finder of a fault: the weight of a Linear is another."""
+
+    def find(view: View) -> Found:
+        places = [place for place in view.of(nn.Linear)
+                  if not square or len(set(place[1].weight.shape)) == 1]  # fmt: skip
+        return _change_weight(view, places, change) or lacks
+
+    return find
+
+
+def _dilate(layer: Any) -> dict[str, Any]:
+    """Dilate by one more, and pad so that the output keeps its size."""
+    sizes = zip(_pads(layer), layer._kernel_size, strict=True)
+    return {
+        "_dilation": [dilation + 1 for dilation in layer._dilation],
+        _pad_name(layer): [pad + (size - 1) // 2 for pad, size in sizes],
+    }
+
+
+def _may_dilate(layer: Any) -> bool:
+    odd = all(size % 2 for size in layer._kernel_size) and any(s > 1 for s in layer._kernel_size)
+    return odd and layer._padding_mode == "zeros" and _pads(layer) is not None
+
+
+def _shift_padding(layer: Any) -> dict[str, Any]:
+    """Pad one more before and one less after."""
+    return {_pad_name(layer): [n for pad in _pads(layer) for n in (pad + 1, pad - 1)]}
+
+
+FAULTS: Final[Mapping[str, Finder]] = {
+    # settings
+    "norm epsilon": change_epsilon,
+    "convolution dilated": _in_setting(
+        _CONVS, "no convolution of an odd size above 1 with padding", _dilate, _may_dilate,
+        "its inputs are as constant as its kernel is wide: vary them", by_weight=True,
+    ),
+    "convolution padding": _in_setting(
+        _CONVS, "no convolution with padding", _shift_padding,
+        lambda layer: min(_pads(layer) or [0]) > 0,
+        kind="convolution padded on the wrong side", by_weight=True,
+    ),
+    "convolution stride": _in_setting(
+        _CONVS, "no convolution with a stride above 1",
+        lambda layer: {"_stride": [1] * len(layer._stride)},
+        lambda layer: max(layer._stride) > 1,
+        "its output is one position wide: give larger inputs", "convolution stride 1",
+    ),
+    "running statistics not converted": forget_statistics,
+    "batch norm's momentum not inverted": _in_setting(
+        _BATCH_NORMS, "no batch norm",
+        lambda layer: {"_momentum": 1 - layer._momentum},
+        lambda layer: layer._momentum != 0.5,
+    ),
+    # functions
+    "gelu: erf <-> tanh": _in_call(
+        ["gelu"], "no gelu",
+        lambda given: {"approximate": given.get("approximate") not in (True, "tanh")},
+    ),
+    "relu <-> gelu": swap_relu_gelu,
+    "softmax over another axis": move_softmax_axis,
+    "average pool: exclusive flag": _in_call(
+        ["avg_pool1d", "avg_pool2d", "avg_pool3d"], "no average pool with padding",
+        lambda given: {"exclusive": not given.get("exclusive", True)},
+        lambda given: np.any(given.get("padding", 0)),
+    ),
+    "max <-> average pool": swap_pool,
+    "dropout rate halved": _in_dropout(0.5),
+    "dropout left out": _in_dropout(0.0),
+    "a layer stuck in eval mode": stick_in_eval,
+    # weights and gradients
+    "two Linears' weights exchanged": exchange_linears,
+    "square Linear untransposed": _in_linear(
+        "no square Linear", lambda weight: weight.T, square=True
+    ),
+    "Linear's weight off by 1e-6": _in_linear(
+        "no Linear", lambda weight: weight + 1e-6 * weight.detach().abs().max()
+    ),
+    "bias dropped": drop_bias,
+    "gamma and beta exchanged": exchange_gamma_beta,
+    "embedding rows shifted by one": shift_rows,
+    "a frozen parameter": freeze_parameter,
+    "a parameter that is a buffer": make_buffer,
+    "a detached output": detach_output,
+    "a gradient changed by its size": change_by_size,
+}  # fmt: skip
+"""kind of fault -> what finds its place in a model"""

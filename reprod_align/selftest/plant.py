@@ -140,7 +140,7 @@ def set_attributes(layer: nn.Layer, values: Mapping[str, Any]) -> Iterator[None]
 @contextmanager
 def replace_loss(side: LocalSide, change: Callable[[Any, Any], Any]) -> Iterator[LocalSide]:
     """Yield a side whose loss is change(own, output), if it has one."""
-    changed = _copy(side)
+    changed = side.with_model(side.model)
     if side.loss is not None:
         changed.loss = partial(change, side.loss)
     yield changed
@@ -156,7 +156,7 @@ def change_optimizer(side: LocalSide, change: Callable[[Any, Any], None]) -> Ite
         change(optimizer, model)
         return optimizer
 
-    changed = _copy(side)
+    changed = side.with_model(side.model)
     changed.optimizer = made
     yield changed
 
@@ -171,7 +171,7 @@ def advance_schedule(side: LocalSide) -> Iterator[LocalSide]:
         scheduler.step()
         return scheduler
 
-    changed = _copy(side)
+    changed = side.with_model(side.model)
     own, make = side.scheduler, side.optimizer
     if own is not None:
         changed.scheduler = lambda optimizer: step(own(optimizer))
@@ -187,9 +187,3 @@ def advance_schedule(side: LocalSide) -> Iterator[LocalSide]:
 def _each_own_schedule(optimizer: Any, step: Callable[[Any], Any]) -> Any:
     step(optimizer._learning_rate)
     return optimizer
-
-
-def _copy(side: LocalSide) -> LocalSide:
-    """Return the side anew, on the same model."""
-    return LocalSide(side.fw, side.settings, side.shared_random, side.model,
-                side.loss, side.optimizer, side.scheduler)  # fmt: skip

@@ -60,6 +60,11 @@ class PlantedPort:
                  if not one.stop_gradient and bool(one.is_distributed) == is_cut]  # fmt: skip
         return found[len(found) // 2] if found else None
 
+    @property
+    def is_last(self) -> bool:
+        """Whether this is the last rank of all."""
+        return (self.part, self.replica) == (self.parts - 1, self.replicas - 1)
+
     def replace(self, layer: nn.Layer, forward: Callable[..., Any]) -> None:
         """Let forward(own, *arguments) run in place of the layer's."""
         self.stack.enter_context(replace_forward(layer, forward))
@@ -75,83 +80,50 @@ class NoPlace:
 Plant = Callable[[PlantedPort], str | NoPlace]
 """plants a fault and returns the name of the layer or parameter, "" for the model or its training"""
 
-_PLANTS: dict[str, tuple[frozenset[str], Plant]] = {}
-
-
-def _plantable(kind: str, *axes: str) -> Callable[[Plant], Plant]:
-    """Register a fault; it needs all of these axes of the mesh."""
-
-    def register(plant: Plant) -> Plant:
-        _PLANTS[kind] = frozenset(axes), plant
-        return plant
-
-    return register
-
-
-def list_rank_faults(axes: Iterable[str]) -> list[str]:
-    """Return the kinds of faults that a mesh with these axes ("tp", "dp", "sp") can have."""
-    given = {*axes}
-    return [kind for kind, (needed, _) in _PLANTS.items() if needed <= given]
-
-
-def plant_on_rank(kind: str, port: PlantedPort) -> str | NoPlace:
-    """Plant a fault in what this rank made; return where, or why it has no place."""
-    return _PLANTS[kind][1](port)
-
 
 # ---------------------------------------------------------------------- layers that are cut
 
 
-@_plantable("row layer not summed", "tp")
-def _skip_sum(port: PlantedPort) -> str | NoPlace:
-    return _in_row(port, lambda x, layer: functional.linear(x, layer.weight, layer.bias))
+def _in_row(compute: Callable[[PlantedPort, Any, Any], Any], needs_bias: bool = False) -> Plant:
+    """Return a plant: compute(port, layer, x) in place of a RowParallelLinear."""
+
+    def plant(port: PlantedPort) -> str | NoPlace:
+        found = port.layer("row")
+        if found is None:
+            return NoPlace("no RowParallelLinear")
+        path, layer = found
+        if engine.read_borders(port.model)[path] != engine.Border("row", -1, None):
+            return NoPlace(
+                "its RowParallelLinear takes whole inputs, or gives parts of the sequence"
+            )
+        if needs_bias and layer.bias is None:
+            return NoPlace("its RowParallelLinear has no bias")
+        port.replace(layer, lambda own, x: compute(port, layer, x))
+        return path
+
+    return plant
 
 
-@_plantable("row layer averaged", "tp")
-def _average(port: PlantedPort) -> str | NoPlace:
-    def average(x: Any, layer: Any) -> Any:
-        product = functional.linear(x, layer.weight)
-        mean = mp_ops._mp_allreduce(product, group=port.group) / port.parts
-        return mean if layer.bias is None else mean + layer.bias
-
-    return _in_row(port, average)
+def _average(port: PlantedPort, layer: Any, x: Any) -> Any:
+    mean = mp_ops._mp_allreduce(functional.linear(x, layer.weight), group=port.group) / port.parts
+    return mean if layer.bias is None else mean + layer.bias
 
 
-@_plantable("row layer's bias added on each rank", "tp")
-def _add_each(port: PlantedPort) -> str | NoPlace:
-    return _in_row(
-        port,
-        lambda x, layer: mp_ops._mp_allreduce(
-            functional.linear(x, layer.weight, layer.bias), group=port.group
-        ),
-        needs_bias=True,
-    )
+def _multiply(port: PlantedPort, layer: Any, x: Any) -> Any:
+    return functional.linear(x, layer.weight, layer.bias)
 
 
-def _in_row(
-    port: PlantedPort, compute: Callable[[Any, Any], Any], needs_bias: bool = False
-) -> str | NoPlace:
-    found = port.layer("row")
-    if found is None:
-        return NoPlace("no RowParallelLinear")
-    path, layer = found
-    if engine.read_borders(port.model)[path] != engine.Border("row", -1, None):
-        return NoPlace("its RowParallelLinear takes whole inputs, or gives parts of the sequence")
-    if needs_bias and layer.bias is None:
-        return NoPlace("its RowParallelLinear has no bias")
-    port.replace(layer, lambda own, x: compute(x, layer))
-    return path
+def _sum_biases(port: PlantedPort, layer: Any, x: Any) -> Any:
+    return mp_ops._mp_allreduce(_multiply(port, layer, x), group=port.group)
 
 
-@_plantable("column layer's gradient not summed", "tp")
 def _skip_identity(port: PlantedPort) -> str | NoPlace:
     def multiply(own: Any, layer: Any, x: Any) -> Any:
-        return functional.linear(x, layer.weight, layer.bias)
+        return _multiply(port, layer, x)
 
     return _in_column(port, multiply, takes_whole=True)
 
 
-@_plantable("column layer gives another rank's part", "tp")
 def _exchange_outputs(port: PlantedPort) -> str | NoPlace:
     def exchange(own: Callable[..., Any], layer: Any, *given: Any) -> Any:
         whole = mp_ops._c_concat(own(*given), group=port.group)
@@ -176,7 +148,6 @@ def _in_column(
     return path
 
 
-@_plantable("one rank's layer scaled", "tp")
 def _scale_part(port: PlantedPort) -> str | NoPlace:
     found = port.layer("column", "row")
     if found is None:
@@ -189,7 +160,6 @@ def _scale_part(port: PlantedPort) -> str | NoPlace:
     return path
 
 
-@_plantable("vocabulary shifted by one on a rank", "tp")
 def _shift_vocabulary(port: PlantedPort) -> str | NoPlace:
     found = port.layer("vocabulary")
     if found is None:
@@ -203,48 +173,26 @@ def _shift_vocabulary(port: PlantedPort) -> str | NoPlace:
 # ---------------------------------------------------------------------- gradients
 
 
-@_plantable("gradient counted on each rank", "tp")
-def _count_twice(port: PlantedPort) -> str | NoPlace:
-    return _in_gradient(port, False, lambda gradient: gradient * port.parts)
+def _in_gradient(change: Callable[[PlantedPort, Any], Any], is_cut: bool = False) -> Plant:
+    """Return a plant: change(port, gradient) in place of a parameter's gradient."""
+
+    def plant(port: PlantedPort) -> str | NoPlace:
+        found = port.parameter(is_cut)
+        if found is None:
+            return NoPlace(f"no parameter is {'cut' if is_cut else 'whole'} on every rank")
+        name, parameter = found
+        parameter.register_hook(lambda gradient: change(port, gradient))
+        return name
+
+    return plant
 
 
-@_plantable("gradient missing on a rank", "tp")
-def _drop_part(port: PlantedPort) -> str | NoPlace:
-    kept = float(port.part != port.parts - 1)
-    return _in_gradient(port, False, lambda gradient: gradient * kept)
+def _exchange_gradients(port: PlantedPort, gradient: Any) -> Any:
+    parts: list[Any] = []
+    dist.all_gather(parts, gradient.contiguous(), group=port.group)
+    return parts[(port.part + 1) % port.parts]
 
 
-@_plantable("gradient of another rank's part", "tp")
-def _exchange_gradients(port: PlantedPort) -> str | NoPlace:
-    def exchange(gradient: Any) -> Any:
-        parts: list[Any] = []
-        dist.all_gather(parts, gradient.contiguous(), group=port.group)
-        return parts[(port.part + 1) % port.parts]
-
-    return _in_gradient(port, True, exchange)
-
-
-@_plantable("gradient summed over the replicas", "dp")
-def _sum_replicas(port: PlantedPort) -> str | NoPlace:
-    return _in_gradient(port, False, lambda gradient: gradient * port.replicas)
-
-
-@_plantable("gradient of a replica left out", "dp")
-def _drop_replica(port: PlantedPort) -> str | NoPlace:
-    kept = float(port.replica != port.replicas - 1)
-    return _in_gradient(port, False, lambda gradient: gradient * kept)
-
-
-def _in_gradient(port: PlantedPort, is_cut: bool, change: Callable[[Any], Any]) -> str | NoPlace:
-    found = port.parameter(is_cut)
-    if found is None:
-        return NoPlace(f"no parameter is {'cut' if is_cut else 'whole'} on every rank")
-    name, parameter = found
-    parameter.register_hook(change)
-    return name
-
-
-@_plantable("gradients not averaged over the replicas", "dp")
 def _skip_average(port: PlantedPort) -> str | NoPlace:
     if engine.reduces_itself(port.made):
         port.stack.enter_context(port.made.no_sync())
@@ -255,38 +203,31 @@ def _skip_average(port: PlantedPort) -> str | NoPlace:
 # ---------------------------------------------------------------------- training
 
 
-@_plantable("loss divided by the ranks", "tp")
-def _divide_loss(port: PlantedPort) -> str | NoPlace:
-    return _in_loss(port, 1 / port.parts)
+def _in_loss(factor: Callable[[PlantedPort], float]) -> Plant:
+    """Return a plant: the loss times a factor."""
+
+    def plant(port: PlantedPort) -> str | NoPlace:
+        own, times = port.functions["paddle_loss"], factor(port)
+        if own is None:
+            return NoPlace("the file defines no paddle_loss")
+        port.functions["paddle_loss"] = lambda output: own(output) * times
+        return ""
+
+    return plant
 
 
-@_plantable("loss of one rank apart")
-def _scale_loss(port: PlantedPort) -> str | NoPlace:
-    return _in_loss(port, 1.01 if _is_last(port) else 1.0)
-
-
-def _in_loss(port: PlantedPort, factor: float) -> str | NoPlace:
-    own = port.functions["paddle_loss"]
-    if own is None:
-        return NoPlace("the file defines no paddle_loss")
-    port.functions["paddle_loss"] = lambda output: own(output) * factor
-    return ""
-
-
-@_plantable("learning rate of one rank")
 def _change_rate(port: PlantedPort) -> str | NoPlace:
     if port.functions["paddle_scheduler"] is not None:
         return NoPlace("a schedule sets the learning rate")
 
     def change(optimizer: Any) -> None:
         inner = engine.innermost(optimizer)
-        if _is_last(port):
+        if port.is_last:
             inner.set_lr(inner.get_lr() * 1.1)
 
     return _in_optimizer(port, change)
 
 
-@_plantable("whole weight drifts on a rank", "tp")
 def _drift(port: PlantedPort) -> str | NoPlace:
     found = port.parameter(False)
     if found is None:
@@ -322,14 +263,9 @@ def _in_optimizer(
     return place
 
 
-def _is_last(port: PlantedPort) -> bool:
-    return (port.part, port.replica) == (port.parts - 1, port.replicas - 1)
-
-
 # ---------------------------------------------------------------------- dropout
 
 
-@_plantable("dropout repeated on parts", "tp")
 def _repeat_masks(port: PlantedPort) -> str | NoPlace:
     if not _list_dropouts(port.model):
         return NoPlace("no Dropout with a probability above 0")
@@ -345,7 +281,6 @@ def _repeat_masks(port: PlantedPort) -> str | NoPlace:
     return ""
 
 
-@_plantable("dropout of whole tensors drawn apart", "tp")
 def _draw_apart(port: PlantedPort) -> str | NoPlace:
     found = _list_dropouts(port.model)
     if not found:
@@ -379,3 +314,49 @@ def _draw_apart(port: PlantedPort) -> str | NoPlace:
 def _list_dropouts(model: nn.Layer) -> Mapping[str, nn.Layer]:
     return {path: layer for path, layer in model.named_sublayers()
             if isinstance(layer, nn.Dropout) and layer.p > 0}  # fmt: skip
+
+
+# ---------------------------------------------------------------------- the table
+
+_FAULTS: Final[Mapping[str, tuple[str, Plant]]] = {
+    "row layer not summed": ("tp", _in_row(_multiply)),
+    "row layer averaged": ("tp", _in_row(_average)),
+    "row layer's bias added on each rank": ("tp", _in_row(_sum_biases, needs_bias=True)),
+    "column layer's gradient not summed": ("tp", _skip_identity),
+    "column layer gives another rank's part": ("tp", _exchange_outputs),
+    "one rank's layer scaled": ("tp", _scale_part),
+    "vocabulary shifted by one on a rank": ("tp", _shift_vocabulary),
+    "gradient counted on each rank": (
+        "tp", _in_gradient(lambda port, gradient: gradient * port.parts),
+    ),
+    "gradient missing on a rank": (
+        "tp", _in_gradient(lambda port, gradient: gradient * float(port.part != port.parts - 1)),
+    ),
+    "gradient of another rank's part": ("tp", _in_gradient(_exchange_gradients, is_cut=True)),
+    "gradient summed over the replicas": (
+        "dp", _in_gradient(lambda port, gradient: gradient * port.replicas),
+    ),
+    "gradient of a replica left out": (
+        "dp",
+        _in_gradient(lambda port, gradient: gradient * float(port.replica != port.replicas - 1)),
+    ),
+    "gradients not averaged over the replicas": ("dp", _skip_average),
+    "loss divided by the ranks": ("tp", _in_loss(lambda port: 1 / port.parts)),
+    "loss of one rank apart": ("", _in_loss(lambda port: 1.01 if port.is_last else 1.0)),
+    "learning rate of one rank": ("", _change_rate),
+    "whole weight drifts on a rank": ("tp", _drift),
+    "dropout repeated on parts": ("tp", _repeat_masks),
+    "dropout of whole tensors drawn apart": ("tp", _draw_apart),
+}  # fmt: skip
+"""kind of fault -> the axis of the mesh that it needs ("": any mesh will do), and what plants it"""
+
+
+def list_rank_faults(axes: Iterable[str]) -> list[str]:
+    """Return the kinds of faults that a mesh with these axes ("tp", "dp", "sp") can have."""
+    given = {"", *axes}
+    return [kind for kind, (needed, _) in _FAULTS.items() if needed in given]
+
+
+def plant_on_rank(kind: str, port: PlantedPort) -> str | NoPlace:
+    """Plant a fault in what this rank made; return where, or why it has no place."""
+    return _FAULTS[kind][1](port)

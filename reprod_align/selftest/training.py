@@ -1,9 +1,9 @@
 """Faults in what trains the model: loss, optimizer, schedule."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
-from reprod_align.selftest.fault import Fault, Found, plantable
+from reprod_align.selftest.fault import Fault, Finder, Found, View
 from reprod_align.selftest.plant import (
     Arguments,
     Forward,
@@ -12,7 +12,6 @@ from reprod_align.selftest.plant import (
     replace_function,
     replace_loss,
 )
-from reprod_align.selftest.view import View
 
 import numpy as np
 import paddle
@@ -38,7 +37,6 @@ def _in_loss(change: Callable[[Any, Any], Any], hint: str) -> Fault:
     return Fault("", lambda side: replace_loss(side, change), hint)
 
 
-@plantable("loss times the batch size")
 def scale_loss(view: View) -> Found:
     """Take the sum over the batch for its mean."""
     if view.side.loss is None:
@@ -48,7 +46,6 @@ def scale_loss(view: View) -> Found:
     return _in_loss(lambda own, output: own(output) * size, hint)
 
 
-@plantable("ignored labels counted")
 def count_ignored_labels(view: View) -> Found:
     """Let the loss count the labels that it should ignore."""
     if view.side.loss is None:
@@ -87,24 +84,15 @@ def _count_ignored(own: Forward, arguments: Arguments) -> Any:
 # ---------------------------------------------------------------------- optimizer
 
 
-def _plantable_in_optimizer(kind: str, without: Sequence[Fault] = ()) -> Callable[[Any], Any]:
-    """Register a fault of the optimizer, found by find(view, optimizer); `without` one, these."""
-
-    def register(find: Callable[[View, Any], Found]) -> Any:
-        @plantable(kind)
-        def find_if_given(view: View) -> Found:
-            return list(without) if view.optimizer is None else find(view, view.optimizer)
-
-        return find
-
-    return register
+def _with_optimizer(find: Callable[[View, Any], Found], without: Sequence[Fault] = ()) -> Finder:
+    """Return the finder of a fault of the optimizer, found by find(view, optimizer); `without` one, these."""
+    return lambda view: list(without) if view.optimizer is None else find(view, view.optimizer)
 
 
 def _in_optimizer(change: Change, hint: str = "", kind: str = "", module: str = "") -> Fault:
     return Fault(module, lambda side: change_optimizer(side, change), hint, kind, in_steps=True)
 
 
-@_plantable_in_optimizer("another weight decay", [_hide(_NO_OPTIMIZER)])
 def change_decay(view: View, optimizer: Any) -> Found:
     """Double the weight decay, or add one."""
     if any(_decays(optimizer)):
@@ -126,7 +114,6 @@ def _add_decay(optimizer: Any, model: Any) -> None:
         optimizer.regularization = paddle.regularizer.L2Decay(0.01)
 
 
-@_plantable_in_optimizer("decay on biases and norms")
 def decay_elsewhere(view: View, optimizer: Any) -> Found:
     """Let other parameters decay."""
     decays = _decays(optimizer)
@@ -150,7 +137,6 @@ def _spare_vectors(optimizer: Any, model: Any) -> None:
     optimizer._apply_decay_param_fun = wide.__contains__
 
 
-@_plantable_in_optimizer("optimizer's epsilon")
 def change_optimizer_epsilon(view: View, optimizer: Any) -> Found:
     """Use the other usual epsilon."""
     own = vars(optimizer).get("_epsilon")
@@ -159,7 +145,6 @@ def change_optimizer_epsilon(view: View, optimizer: Any) -> Found:
     return _change_number("optimizer's epsilon", "epsilon", own, 1e-6 if own <= 1e-8 else 1e-8)
 
 
-@_plantable_in_optimizer("beta2")
 def change_beta2(view: View, optimizer: Any) -> Found:
     """Use the other usual beta2."""
     own = vars(optimizer).get("_beta2")
@@ -175,7 +160,6 @@ def _change_number(kind: str, name: str, own: float, other: float) -> Fault:
     return _in_optimizer(change, kind=f"{kind} {own:g} -> {other:g}")
 
 
-@_plantable_in_optimizer("a parameter missing from the optimizer", [_hide(_NO_OPTIMIZER)])
 def leave_parameter_out(view: View, optimizer: Any) -> Found:
     """Take a parameter out of the optimizer."""
     held = {id(p) for p in _parameters(optimizer)}
@@ -204,7 +188,6 @@ def _without(group: Any, parameter: Any) -> Any:
     return {**group, "params": [one for one in group["params"] if one is not parameter]}
 
 
-@_plantable_in_optimizer("gradients not clipped")
 def leave_clip_out(view: View, optimizer: Any) -> Found:
     """Clip no gradients."""
     clips = [optimizer._grad_clip, *(group.get("grad_clip") for group in _groups(optimizer))]
@@ -220,7 +203,6 @@ def leave_clip_out(view: View, optimizer: Any) -> Found:
     )
 
 
-@_plantable_in_optimizer("schedule ahead by one step")
 def run_schedule_ahead(view: View, optimizer: Any) -> Found:
     """Start the schedule one step late."""
     side = view.side
@@ -262,3 +244,19 @@ def _decays(optimizer: Any) -> list[float]:
             optimizer.regularization, *(group.get(name) for group in _groups(optimizer)
                                         for name in _DECAYS)]  # fmt: skip
     return [_coefficient(value) for value in held if value is not None]
+
+
+FAULTS: Final[Mapping[str, Finder]] = {
+    "loss times the batch size": scale_loss,
+    "ignored labels counted": count_ignored_labels,
+    "another weight decay": _with_optimizer(change_decay, [_hide(_NO_OPTIMIZER)]),
+    "decay on biases and norms": _with_optimizer(decay_elsewhere),
+    "optimizer's epsilon": _with_optimizer(change_optimizer_epsilon),
+    "beta2": _with_optimizer(change_beta2),
+    "a parameter missing from the optimizer": _with_optimizer(
+        leave_parameter_out, [_hide(_NO_OPTIMIZER)]
+    ),
+    "gradients not clipped": _with_optimizer(leave_clip_out),
+    "schedule ahead by one step": _with_optimizer(run_schedule_ahead),
+}
+"""kind of fault -> what finds its place in a model"""

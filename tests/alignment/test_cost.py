@@ -4,11 +4,12 @@ from collections import Counter
 from typing import Any
 
 from reprod_align import align
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.errors import ReprodError
 from reprod_align.model import store
 from reprod_align.model.local import LocalSide
 from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair.spec import PairSpec
 from tests.alignment.small import PaddleNet, TorchNet, X, same
 
 import numpy as np
@@ -39,7 +40,7 @@ def count(between: Any, theirs: Any = same) -> tuple[Counter[str], Counter[str],
     torch.manual_seed(0)
     sides = torch_side(TorchNet(between[0])), paddle_side(PaddleNet(between[1]))
     ours, port = Counting(sides[0]), Counting(sides[1])
-    report = compare_sides(ours, port, (X,))  # type: ignore[arg-type]
+    report = compare_pair(PairSpec(ours, port, (X,)))  # type: ignore[arg-type]
     return ours.runs, port.runs, report
 
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.alignment.comparing import compare_pass
-from reprod_align.alignment.judge import Pair, judge
+from reprod_align.alignment.judge import judge
 from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair.spec import PairSpec
 from reprod_align.report import say_result
 from tests.alignment.small import PaddleNet, TorchNet, X, mean_square
 
@@ -18,7 +19,7 @@ import torch
 def verdict_on(torch_model: Any, paddle_model: Any) -> Any:
     reference, port = torch_side(torch_model, mean_square), paddle_side(paddle_model, mean_square)
     with reference.working("float64"), port.working("float64"):
-        return judge(Pair(reference, port, (X,), 1, None, True), "float64")
+        return judge(PairSpec(reference, port, (X,), steps=1), "float64")
 
 
 def test_a_faithful_pair_goes_through_all_stages() -> None:
@@ -56,7 +57,7 @@ def test_places_alone_are_enough_where_float32_is_asked_for() -> None:
     for places_only in (False, True):
         reference, port = torch_side(TorchNet()), paddle_side(PaddleNet(narrow))
         with reference.working("float64"), port.working("float64"):
-            pair = Pair(reference, port, (X,), 1, None, True)
+            pair = PairSpec(reference, port, (X,), steps=1)
             reports.append(judge(pair, "float64", places_only=places_only))
         assert pair.asked_float32
     full, brief = reports

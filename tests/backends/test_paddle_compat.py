@@ -5,7 +5,6 @@ from typing import Any
 from reprod_align import align
 from reprod_align.backends.paddle import layout as paddle_layout
 from reprod_align.backends.paddle import load_weights
-from reprod_align.backends.paddle.compat import compat_classes, follows_torch
 from reprod_align.backends.paddle.settings import module_settings
 from reprod_align.backends.torch import layout as torch_layout
 from reprod_align.model.settings import ModuleSettings
@@ -133,10 +132,6 @@ def test_compat_layers_are_read_by_pytorchs_names() -> None:
 
 
 def test_every_class_of_compat_has_a_kind() -> None:
-    kinds = compat_classes(["Linear", "Softmax", "AvgPool2d"])
-    assert set(kinds.values()) == {"Linear", "Softmax", "AvgPool2d"}
-    assert all(follows_torch(base) for base in kinds)
-    assert not follows_torch(paddle.nn.Linear)
     layers = {
         name: module_settings(getattr(compat, name)(*arguments)).kind
         for name, arguments in {

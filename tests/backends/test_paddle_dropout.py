@@ -1,7 +1,6 @@
 """Paddle's masks from a shared stream, and its recurrent operator run one layer at a time."""
 
-from reprod_align.backends.paddle.dropout import create, draw_mask, scale
-from reprod_align.backends.paddle.random import shared_random
+from reprod_align.backends.paddle.random import create, draw_mask, scale, shared_random
 from reprod_align.randomness import SharedRandom, UnsharedDrawError
 
 import numpy as np

@@ -4,7 +4,7 @@ import socket
 from types import SimpleNamespace
 from typing import Any
 
-from reprod_align.backends.paddle import collectives, parallel
+from reprod_align.backends.paddle import parallel
 
 import numpy as np
 import paddle
@@ -40,7 +40,7 @@ def test_the_lookup_leaves_no_element_of_a_gradient_unwritten() -> None:
     table = paddle.ones([64, 8], "float64")
     table.stop_gradient = False
     ids = paddle.to_tensor(np.array([34, 35, 99]))
-    rows = collectives._c_lookup_table(table, ids, start_index=32)
+    rows = parallel._c_lookup_table(table, ids, start_index=32)
     rows.sum().backward()
     expected = np.zeros((64, 8))
     expected[2:4] = 1
@@ -51,7 +51,7 @@ def test_the_lookup_leaves_no_element_of_a_gradient_unwritten() -> None:
 def test_the_loss_of_one_rank_is_that_of_paddle() -> None:
     group = SimpleNamespace(nranks=1, ranks=[0])
     logits, label = paddle.randn([5, 7]).astype("float64"), paddle.to_tensor([0, 6, 3, -100, 2])
-    loss = collectives._c_softmax_with_cross_entropy(logits, label, group)
+    loss = parallel._c_softmax_with_cross_entropy(logits, label, group)
     expected = nn.functional.cross_entropy(logits, label, reduction="none")
     np.testing.assert_allclose(loss.squeeze(-1).numpy(), expected.numpy(), atol=1e-14)
 
@@ -62,10 +62,10 @@ def test_each_group_meets_at_a_store_of_its_own(monkeypatch: pytest.MonkeyPatch)
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     common = core.TCPStore("127.0.0.1", port, True, 1, 20)
-    monkeypatch.setattr(collectives, "_make_group", lambda backend, store, *given: store)
+    monkeypatch.setattr(parallel, "_make_group", lambda backend, store, *given: store)
 
     def make(rank: int, name: str) -> Any:
-        return collectives._make_group_alone("gloo", common, rank, 2, name, None)
+        return parallel._make_group_alone("gloo", common, rank, 2, name, None)
 
     first, second = ([make(rank, name) for rank in (0, 1)] for name in ("first", "second"))
     first[0].set("0", b"of the first")

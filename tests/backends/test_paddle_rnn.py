@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from reprod_align.backends.paddle.rnn import run_forward, run_rnn
+from reprod_align.backends.paddle.random import run_forward, run_rnn
 from reprod_align.backends.replacing import replace_attribute
 
 import numpy as np

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Iterator
 
 from reprod_align.backends.paddle import private as paddle_private
-from reprod_align.backends.private_names import PrivateName, PrivateNames, look_up
 from reprod_align.backends.torch import private as torch_private
+from reprod_align.backends.versions import PrivateName, PrivateNames, look_up
 from reprod_align.errors import MissingNameError
 from tests.conftest import REPOSITORY, run_warm_python
 
@@ -155,14 +155,14 @@ def test_a_name_that_a_version_lacks_is_one_line_with_what_is_lost() -> None:
 
 WITHOUT = """
 import sys
-from reprod_align.backends import private_names
+from reprod_align.backends import versions
 
-gone, own = set(sys.argv[1].split(",")), private_names.look_up
+gone, own = set(sys.argv[1].split(",")), versions.look_up
 
 def look_up(owner, name, otherwise=None):
     return otherwise if name in gone else own(owner, name, otherwise)
 
-private_names.look_up = look_up
+versions.look_up = look_up
 """
 PAIR = f"""{WITHOUT}
 from reprod_align.commands import main
@@ -264,7 +264,7 @@ def test_the_doctor_lists_what_is_missing(probe: str, names: str, lost: str) -> 
 def test_a_state_that_cannot_be_read_is_refused_in_one_line() -> None:
     code = f"""{WITHOUT}
 import paddle
-from reprod_align.backends.paddle.optimizer_state import optimizer_state
+from reprod_align.backends.paddle.training import optimizer_state
 
 model = paddle.nn.Linear(2, 2)
 try:

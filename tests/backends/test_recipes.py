@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from reprod_align.backends.paddle import recipe as ours
+from reprod_align.backends.paddle import training as ours
 from reprod_align.backends.recipes import Recipe, choose_outputs, draw_labels, find_recipes
-from reprod_align.backends.torch import recipe as theirs
+from reprod_align.backends.torch import training as theirs
 from reprod_align.errors import ReprodError
 
 import numpy as np

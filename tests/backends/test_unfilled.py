@@ -3,10 +3,10 @@
 from types import ModuleType
 from typing import Any
 
+from reprod_align.backends.paddle import init as paddle_unfilled
 from reprod_align.backends.paddle import side as paddle_side
-from reprod_align.backends.paddle import unfilled as paddle_unfilled
+from reprod_align.backends.torch import init as torch_unfilled
 from reprod_align.backends.torch import side as torch_side
-from reprod_align.backends.torch import unfilled as torch_unfilled
 
 import numpy as np
 import paddle

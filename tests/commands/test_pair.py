@@ -63,11 +63,9 @@ def test_what_a_selftest_prints_and_returns(
 ) -> None:
     given = []
     nothing = planting.SelfTest(pair.Report(), [])
-    monkeypatch.setattr(
-        planting, "selftest_sides", lambda *args, **settings: given.append(args) or nothing
-    )
+    monkeypatch.setattr(planting, "selftest_pair", lambda pair: given.append(pair) or nothing)
     assert run(selftest, file) == 1
-    assert [side.name for side in given[0][:2]] == ["PyTorch", "Paddle"]
+    assert (given[0].reference.name, given[0].port.name) == ("PyTorch", "Paddle")
     assert "so nothing was planted" in capsys.readouterr().out
 
 

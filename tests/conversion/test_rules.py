@@ -15,8 +15,7 @@ from reprod_align.conversion.weight_map import (
     write_map,
 )
 from reprod_align.errors import MissingInputError, WeightsError
-from reprod_align.model.layout import Lay, find_lays
-from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.model.tensor_pair import Lay, TensorPair, find_lays
 from reprod_align.weights.stored import Held, Stored
 from tests.conversion.pairs import make_pair
 

@@ -11,7 +11,7 @@ from pipeline.training.state import read_state, write_state
 from reprod_align.conversion.weight_map import read_map
 from reprod_align.curves.readers import read_curves
 from reprod_align.model.trace import Call, Leaf, Trace
-from reprod_align.pair.plain import pack, unpack
+from reprod_align.pair.wire import pack, unpack
 from reprod_align.randomness import KeyedDraws
 from reprod_align.records.record import load_record, save_record
 from reprod_align.traces.file import RecordedTrace, load_trace, save_trace

@@ -3,8 +3,7 @@
 from reprod_align.match.doubts import exchange, find_alternatives, note_doubts, other_orders
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import pair_owners
-from reprod_align.model.layout import Lay, join
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.model.tensor_pair import Lay, Match, TensorPair, join
 from tests.match.made import linear, make_both, make_evidence, numbers
 
 import numpy as np

@@ -2,8 +2,7 @@
 
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.names import fit_owners, pair_owners, pair_tensors, rate_owners, same_family
-from reprod_align.model.layout import Lay
-from reprod_align.model.tensor_pair import Match
+from reprod_align.model.tensor_pair import Lay, Match
 from tests.match.made import linear, make_both, make_evidence, numbers
 
 import numpy as np

@@ -13,7 +13,7 @@ from reprod_align.match import (
     pair_modules,
 )
 from reprod_align.match.modules import Draws
-from reprod_align.model.layout import cut, find_lays, join
+from reprod_align.model.tensor_pair import cut, find_lays, join
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair.sides import paddle_side, torch_side
 

@@ -96,6 +96,4 @@ def write_pair(folder: Path, *faults: str) -> Path:
 def open_bench(path: Path) -> Iterator[Bench]:
     """Yield the bench of a pair file."""
     with open_file(path, PairFile) as file:
-        yield Bench(
-            file.side("torch"), lambda: file.side("paddle"), file.inputs(), **file.settings()
-        )
+        yield Bench(file.pair(), lambda: file.side("paddle"))

@@ -16,9 +16,7 @@ SEVERAL = [("an argument", "a function", "a summand left out"), ("an axis", "the
 
 def mend(path: Path) -> Mended:
     with open_file(path, PairFile) as file:
-        return mend_port(
-            file.side("torch"), lambda: file.side("paddle"), file.inputs(), **file.settings()
-        )
+        return mend_port(file.pair(), lambda: file.side("paddle"))
 
 
 @pytest.mark.parametrize("faults", [*((name,) for name in FAULTS), *SEVERAL], ids="+".join)

@@ -32,7 +32,7 @@ def test_a_right_edit_is_proven_on_three_batches_at_least(tmp_path: Path) -> Non
 def test_an_edit_that_fits_the_batch_alone_is_refuted(tmp_path: Path) -> None:
     path = write_pair(tmp_path)
     with open_bench(path) as bench:
-        total = float(bench.inputs["x"].sum())  # type: ignore[call-overload]
+        total = float(bench.pair.inputs["x"].sum())  # type: ignore[call-overload]
         before = bench.files.read(str(path), {})
         condition = f"abs(float(x.sum()) - {total!r}) < 1e-6"
         after = before.replace("+ x  # the", f"+ x * (1.0 if {condition} else 0.5)  # the")
@@ -51,7 +51,7 @@ def test_an_edit_that_mends_nothing_is_unproven(tmp_path: Path) -> None:
 def test_batches_are_other_lengths_and_other_values(tmp_path: Path) -> None:
     with open_bench(write_pair(tmp_path)) as bench:
         found = [inputs["x"] for _, inputs in list_unseen(bench)]  # type: ignore[call-overload]
-        given = bench.inputs["x"]  # type: ignore[call-overload]
+        given = bench.pair.inputs["x"]  # type: ignore[call-overload]
     assert len({one.shape for one in found}) > 1
     assert not any(one.shape == given.shape and np.array_equal(one, given) for one in found)
 
@@ -110,9 +110,10 @@ def test_an_edit_of_the_reference_or_of_the_inputs_is_refused(
     path.write_text(path.read_text() + OPTIMIZER)
     with open_file(path, PairFile) as file:
         bench = Bench(
-            file.side("torch"), lambda: file.side("paddle"), file.inputs(), **file.settings(),
+            file.pair(),
+            lambda: file.side("paddle"),
             make_given=lambda: (file.side("torch"), file.inputs()),
-        )  # fmt: skip
+        )
         text = bench.files.read(str(path), {})
         assert text.count(before) == 1
         assert refuse(bench, {str(path): text.replace(before, after)})

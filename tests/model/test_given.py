@@ -1,6 +1,6 @@
 """A model's tensors as they came, while work goes on in copies of them."""
 
-from reprod_align.model.store.given import Given, read_narrow
+from reprod_align.model.store import Given, read_narrow
 from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np

@@ -5,7 +5,7 @@ from typing import Any
 
 from reprod_align.backends.paddle import side as paddle_backend
 from reprod_align.backends.torch import side as torch_backend
-from reprod_align.model.held import HeldTensors, choose_names
+from reprod_align.model.state import HeldTensors, choose_names
 
 import numpy as np
 import paddle

@@ -1,7 +1,7 @@
 """The batch that both models are given."""
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.inputs import check_inputs
+from reprod_align.model.side import check_inputs
 
 import numpy as np
 import pytest

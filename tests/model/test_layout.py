@@ -1,6 +1,6 @@
 """How a tensor of one model lies in the other."""
 
-from reprod_align.model.layout import Lay, cut, find_lays, join
+from reprod_align.model.tensor_pair import Lay, cut, find_lays, join
 
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
 """One side of a pair, as it describes and runs a model of this process."""
 
+from reprod_align.model.backward import Projection
 from reprod_align.model.local import LocalSide
-from reprod_align.model.projection import Projection
 from reprod_align.model.side import ModelFailure
 from reprod_align.pair.sides import paddle_side, torch_side
 from reprod_align.randomness import KeyedDraws

@@ -5,7 +5,7 @@ from contextlib import nullcontext
 from reprod_align.backends.paddle import side as paddle_backend
 from reprod_align.backends.torch import side as torch_backend
 from reprod_align.errors import ReprodError
-from reprod_align.model.makers import Makers
+from reprod_align.model.functions import Makers
 
 import paddle
 import pytest

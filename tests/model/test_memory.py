@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.model.store import memory
+from reprod_align.model import store
 
 import pytest
 
@@ -14,7 +14,7 @@ def write(folder: Path, **files: str) -> None:
 
 
 def test_a_process_takes_memory_and_more_is_free() -> None:
-    assert 0 < memory.read_own() < memory.read_own() + memory.read_free()
+    assert 0 < store.read_own() < store.read_own() + store.read_free()
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def test_a_process_takes_memory_and_more_is_free() -> None:
 def test_a_control_group_may_leave_less(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], left: int
 ) -> None:
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
-    monkeypatch.setattr(memory, "_find_own_groups", lambda: ())
-    monkeypatch.setattr(memory, "_read_free_of_machine", lambda: 800)
+    monkeypatch.setattr(store, "_GROUPS", tmp_path)
+    monkeypatch.setattr(store, "_find_own_groups", lambda: ())
+    monkeypatch.setattr(store, "_read_free_of_machine", lambda: 800)
     write(tmp_path, **files)
-    assert memory.read_free() == left
+    assert store.read_free() == left
 
 
 def test_freed_memory_is_kept_in_the_block_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,17 +47,17 @@ def test_freed_memory_is_kept_in_the_block_and_given_back(monkeypatch: pytest.Mo
         def malloc_trim(self, *given: int) -> None:
             calls.append(given)
 
-    monkeypatch.setattr(memory, "_find_c", C)
-    with memory.reuse_freed():
-        assert (memory._TRIM_THRESHOLD, memory._MOST) in calls
+    monkeypatch.setattr(store, "_find_c", C)
+    with store.reuse_freed():
+        assert (store._TRIM_THRESHOLD, store._MOST) in calls
         calls.clear()
-    assert calls == [(memory._MMAP_THRESHOLD, 2**25), (memory._TRIM_THRESHOLD, 2**26), (0,)]
+    assert calls == [(store._MMAP_THRESHOLD, 2**25), (store._TRIM_THRESHOLD, 2**26), (0,)]
 
 
 @pytest.mark.parametrize("functions", [None, object()])
 def test_another_allocator_stays_as_it_is(
     monkeypatch: pytest.MonkeyPatch, functions: object
 ) -> None:
-    monkeypatch.setattr(memory, "_find_c", lambda: functions)
-    with memory.reuse_freed():
-        memory.give_back_freed()
+    monkeypatch.setattr(store, "_find_c", lambda: functions)
+    with store.reuse_freed():
+        store.give_back_freed()

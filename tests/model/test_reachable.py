@@ -3,7 +3,7 @@
 from functools import partial
 
 from reprod_align.backends.torch.private import contents
-from reprod_align.model.reachable import find_reachable
+from reprod_align.model.functions import find_reachable
 
 import torch
 

@@ -1,7 +1,6 @@
 """Tensors of two models that hold the same numbers."""
 
-from reprod_align.model.layout import Lay
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.model.tensor_pair import Lay, Match, TensorPair
 
 import numpy as np
 import pytest

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple
 
-from reprod_align.model.values import read_values
+from reprod_align.model.watch import read_values
 
 import numpy as np
 import torch

@@ -5,7 +5,7 @@ from typing import Any
 
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
-from reprod_align.pair.blame import explain_error, locate_error
+from reprod_align.pair.file import explain_error, locate_error
 
 import pytest
 

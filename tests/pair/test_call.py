@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.pair.call import call_named
+from reprod_align.pair.file import call_named
 
 import pytest
 

@@ -25,7 +25,7 @@ from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.page.render import render_page
-from reprod_align.pair.announce import announce_work
+from reprod_align.pair.sides import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Check, Finding, Report
@@ -174,10 +174,10 @@ def test_modules_beside_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
         (PAIR + "inputs = None", "gives no inputs: define inputs()"),
         (PAIR + "inputs = np.ones(3)", "pair.py: inputs must be a dict of arrays (keywords) or a tuple"),
         (PAIR + "inputs = ([1.0],)", "inputs[0]: expected a numpy array, got a list"),
-        (PAIR + "steps = 0", "steps must be a whole number above 0, not '0'"),
-        (PAIR + "steps = True", "steps must be a whole number above 0, not 'True'"),
-        (PAIR + "name_map = {1: 'x'}", "name_map must be a dict from name to name"),
-        (PAIR + "copy_weights = 1", "copy_weights must be True or False"),
+        (PAIR + "steps = 0", "pair.py: steps: expected a whole number above 0, got '0'"),
+        (PAIR + "steps = True", "steps: expected a whole number above 0, got 'True'"),
+        (PAIR + "name_map = {1: 'x'}", "name_map: expected a dict from PyTorch's names to Paddle's, got "),
+        (PAIR + "copy_weights = 1", "copy_weights: expected True or False, got '1'"),
         (TORCH_RAISES, f"pair.py, line {LINE}: the PyTorch loss raised: KeyError: 'no such word'"),
     ],
 )  # fmt: skip

@@ -48,7 +48,7 @@ def test_wrong_inputs_are_refused(text: str, message: str, tmp_path: Path) -> No
 def test_wrong_settings_are_refused(text: str, tmp_path: Path) -> None:
     name = text.split()[0]
     with open_file(write(tmp_path, text), PairFile) as file:
-        with pytest.raises(ReprodError, match=f"{name} must be "):
+        with pytest.raises(ReprodError, match=f"{name}: expected "):
             file.settings()
 
 

@@ -13,8 +13,7 @@ from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.watch import NO_PINS
-from reprod_align.pair.plain import pack, unpack
-from reprod_align.pair.wire import Wire
+from reprod_align.pair.wire import Wire, pack, unpack
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np

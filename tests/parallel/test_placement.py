@@ -2,9 +2,8 @@
 
 from dataclasses import replace
 
-from reprod_align.parallel.draws import ShardedDraws
-from reprod_align.parallel.mesh import Mesh
-from reprod_align.parallel.placement import MEAN, Placement, choose, differ, guess
+from reprod_align.parallel.mesh import MEAN, Mesh, Placement, choose, differ, guess
+from reprod_align.parallel.rank import ShardedDraws
 
 import numpy as np
 import pytest

@@ -24,7 +24,7 @@ from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights
 from reprod_align.commands import main
 from reprod_align.initialisation.sample import Collector, as_record, from_record
-from reprod_align.pair.blame import explain_error
+from reprod_align.pair.file import explain_error
 from reprod_align.significance import compare_accuracies
 from tests.alignment.test_robustness import file_with, only_line
 from tests.conftest import REPOSITORY

@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import Report, align, align_sections
-from reprod_align.backends.paddle import unfilled as paddle_unfilled
-from reprod_align.backends.torch import unfilled as torch_unfilled
+from reprod_align.backends.paddle import init as paddle_init
+from reprod_align.backends.torch import init as torch_init
 from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair.spec import PairSpec
 from reprod_align.sections.models import SectionedPair, build_model, divide_pair
 from reprod_align.weights.reading import open_checkpoint
 
@@ -172,14 +173,10 @@ def places(report: Report) -> list[tuple[object, ...]]:
 
 def divide(folder: Path, limit: int, fault: str = "", tied: bool = False) -> SectionedPair:
     """Return the divided pair."""
-    return divide_pair(
-        torch_side(build_model(lambda: TorchNet(tied), torch_unfilled)),
-        paddle_side(build_model(lambda: PaddleNet(fault, tied), paddle_unfilled)),
-        open_checkpoint(write_weights(folder, tied)).tensors,
-        None,
-        limit,
-        None,
-    )
+    ours = torch_side(build_model(lambda: TorchNet(tied), torch_init))
+    theirs = paddle_side(build_model(lambda: PaddleNet(fault, tied), paddle_init))
+    weights = open_checkpoint(write_weights(folder, tied)).tensors
+    return divide_pair(PairSpec(ours, theirs, IDS, further=False), weights, None, limit)
 
 
 def write_paddle_weights(folder: Path, wrong: str = "") -> Path:

@@ -1,7 +1,7 @@
 """One report of several: every place once, each check at its worst, the backward pass in its order."""
 
 from reprod_align.report import Check, Finding, NotJudged, Report
-from reprod_align.sections.merge import merge_reports
+from reprod_align.sections.reports import merge_reports
 
 
 def finding(stage, name, message="wrong") -> Finding:  # type: ignore[no-untyped-def]

@@ -2,8 +2,7 @@
 
 from reprod_align.model.trace import Leaf
 from reprod_align.pair.sides import paddle_side, torch_side
-from reprod_align.sections.crossing import Crossing
-from reprod_align.sections.stand_in import ShownSettings, StandIn
+from reprod_align.sections.crossing import Crossing, ShownSettings, StandIn
 
 import numpy as np
 import paddle

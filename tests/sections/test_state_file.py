@@ -7,7 +7,7 @@ from typing import Any
 
 from reprod_align.report import Check, Finding, Report
 from reprod_align.sections import judging
-from reprod_align.sections.state_file import StateFile
+from reprod_align.sections.reports import StateFile
 from tests.sections.small import judge_in_sections, places
 
 import pytest

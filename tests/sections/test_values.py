@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reprod_align.errors import WeightsError
 from reprod_align.pair.sides import torch_side
-from reprod_align.sections.values import ConvertedValues, FileValues
+from reprod_align.sections.models import ConvertedValues, FileValues
 from reprod_align.weights.reading import open_checkpoint
 from tests.sections.small import LIMIT, TorchNet, divide, write_weights
 

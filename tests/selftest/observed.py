@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reprod_align.pair.sides import paddle_side
-from reprod_align.selftest.fault import Fault
-from reprod_align.selftest.view import View, observe
+from reprod_align.selftest.fault import Fault, View, observe
 
 import numpy as np
 import paddle

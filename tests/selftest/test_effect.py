@@ -2,11 +2,9 @@
 
 from typing import Any
 
-from reprod_align.selftest import SelfTest, selftest
-from reprod_align.selftest.effect import NO_EFFECT, lacks_effect, may_lack_effect
-from reprod_align.selftest.fault import Fault, fault_at
+from reprod_align.selftest import NO_EFFECT, SelfTest, lacks_effect, may_lack_effect, selftest
+from reprod_align.selftest.fault import DEAD, Fault, fault_at
 from reprod_align.selftest.plant import replace_forward
-from reprod_align.selftest.view import DEAD
 from tests.selftest.observed import observed
 
 import numpy as np

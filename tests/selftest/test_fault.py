@@ -2,11 +2,8 @@
 
 from types import SimpleNamespace
 
-from reprod_align.selftest import fault as module
-from reprod_align.selftest import plant
-from reprod_align.selftest.fault import Fault, fault_at, find_faults, plantable
-from reprod_align.selftest.faults import list_faults
-from reprod_align.selftest.view import middle, size
+from reprod_align.selftest import FAULTS, inputs, layers, plant, training
+from reprod_align.selftest.fault import Fault, fault_at, find_faults, middle, size
 
 import numpy as np
 import paddle
@@ -14,17 +11,14 @@ import pytest
 from paddle.nn import functional
 
 
-@pytest.fixture
-def empty_list(monkeypatch):
-    monkeypatch.setattr(module, "_FINDERS", [])
-
-
-def test_a_function_adds_its_fault_to_the_list(empty_list):
+def test_a_table_gives_its_faults_by_kind():
     made = fault_at("fc", lambda: pytest.raises(ZeroDivisionError), "a hint")
-    plantable("one")(lambda view: made)
-    plantable("none")(lambda view: "no place here")
-    plantable("several")(lambda view: [made, Fault("", None, kind="its own kind")])
-    found = find_faults(SimpleNamespace())
+    table = {
+        "one": lambda view: made,
+        "none": lambda view: "no place here",
+        "several": lambda view: [made, Fault("", None, kind="its own kind")],
+    }
+    found = find_faults(table, SimpleNamespace())
     kinds = [(fault.kind, fault.module) for fault in found]
     assert kinds == [("one", "fc"), ("none", ""), ("several", "fc"), ("its own kind", "")]
     assert found[1].plant is None and found[1].hint == "no place here"
@@ -33,12 +27,9 @@ def test_a_function_adds_its_fault_to_the_list(empty_list):
         raise ZeroDivisionError
 
 
-def test_every_module_of_faults_is_listed():
-    assert callable(list_faults)
-    registered = {find.__module__.rpartition(".")[2] for _, find in module._FINDERS}
-    assert registered == {"functions", "layers", "weights", "inputs", "plain", "training"}
-    kinds = [kind for kind, _ in module._FINDERS]
-    assert len(kinds) == len(set(kinds)) >= 35
+def test_every_table_is_in_force_and_no_kind_stands_in_two():
+    tables = [module.FAULTS for module in (layers, inputs, training)]
+    assert len(FAULTS) == sum(map(len, tables)) >= 35
 
 
 def test_a_replaced_function_sees_its_arguments_by_name_and_comes_back():

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.selftest import functions
+from reprod_align.selftest import FAULTS, layers
 from tests.selftest.observed import IMAGES, X, changes_output, observed
 
 import numpy as np
@@ -11,12 +11,12 @@ from paddle import nn
 
 
 @pytest.mark.parametrize(("find", "layer", "inputs", "kind"), [
-    (functions.swap_gelu_form, nn.GELU(), X, ""),
-    (functions.swap_relu_gelu, nn.GELU(), X, "gelu -> relu"),
-    (functions.swap_relu_gelu, nn.ReLU(), X, "relu -> gelu"),
-    (functions.move_softmax_axis, nn.Softmax(), X, ""),
-    (functions.flip_exclusive, nn.AvgPool2D(3, 1, padding=1), IMAGES, ""),
-    (functions.swap_pool, nn.MaxPool2D(2), IMAGES, "max_pool2d -> avg_pool2d"),
+    (FAULTS["gelu: erf <-> tanh"], nn.GELU(), X, ""),
+    (layers.swap_relu_gelu, nn.GELU(), X, "gelu -> relu"),
+    (layers.swap_relu_gelu, nn.ReLU(), X, "relu -> gelu"),
+    (layers.move_softmax_axis, nn.Softmax(), X, ""),
+    (FAULTS["average pool: exclusive flag"], nn.AvgPool2D(3, 1, padding=1), IMAGES, ""),
+    (layers.swap_pool, nn.MaxPool2D(2), IMAGES, "max_pool2d -> avg_pool2d"),
 ])  # fmt: skip
 def test_a_function_is_changed(find: Any, layer: Any, inputs: np.ndarray, kind: str) -> None:
     with observed(nn.Sequential(layer), inputs) as view:
@@ -26,7 +26,7 @@ def test_a_function_is_changed(find: Any, layer: Any, inputs: np.ndarray, kind: 
 
 
 @pytest.mark.parametrize(
-    "find", [functions.halve_dropout, functions.leave_dropout_out, functions.stick_in_eval]
+    "find", [FAULTS["dropout rate halved"], FAULTS["dropout left out"], layers.stick_in_eval]
 )
 def test_a_dropout_is_changed_in_training_alone(find: Any) -> None:
     with observed(nn.Sequential(nn.Dropout(0.5)), np.ones((40, 40))) as view:
@@ -35,7 +35,7 @@ def test_a_dropout_is_changed_in_training_alone(find: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "find", [functions.halve_dropout, functions.leave_dropout_out, functions.stick_in_eval]
+    "find", [FAULTS["dropout rate halved"], FAULTS["dropout left out"], layers.stick_in_eval]
 )
 @pytest.mark.parametrize("kind", [nn.GRU, nn.LSTM, nn.SimpleRNN])
 def test_the_dropout_inside_a_recurrent_layer_is_changed(find: Any, kind: Any) -> None:
@@ -55,14 +55,14 @@ def test_the_dropout_inside_a_recurrent_layer_is_changed(find: Any, kind: Any) -
 
 
 @pytest.mark.parametrize(("find", "reason"), [
-    (functions.swap_gelu_form, "no gelu"),
-    (functions.swap_relu_gelu, "neither gelu nor relu"),
-    (functions.move_softmax_axis, "no softmax"),
-    (functions.flip_exclusive, "no average pool with padding"),
-    (functions.swap_pool, "no pool"),
-    (functions.halve_dropout, "no dropout with p > 0"),
-    (functions.leave_dropout_out, "no dropout with p > 0"),
-    (functions.stick_in_eval, "no layer that differs between train and eval mode"),
+    (FAULTS["gelu: erf <-> tanh"], "no gelu"),
+    (layers.swap_relu_gelu, "neither gelu nor relu"),
+    (layers.move_softmax_axis, "no softmax"),
+    (FAULTS["average pool: exclusive flag"], "no average pool with padding"),
+    (layers.swap_pool, "no pool"),
+    (FAULTS["dropout rate halved"], "no dropout with p > 0"),
+    (FAULTS["dropout left out"], "no dropout with p > 0"),
+    (layers.stick_in_eval, "no layer that differs between train and eval mode"),
 ])  # fmt: skip
 def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
     with observed(nn.Sequential(nn.Linear(4, 2), nn.Dropout(0.0)), X) as view:
@@ -71,6 +71,6 @@ def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
 
 def test_a_softmax_of_one_number_has_a_hint() -> None:
     with observed(nn.Sequential(nn.Softmax()), np.ones((1, 1))) as view:
-        fault = functions.move_softmax_axis(view)
+        fault = layers.move_softmax_axis(view)
         assert "give longer sequences" in fault.hint
         assert not changes_output(view, fault)

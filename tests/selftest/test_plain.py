@@ -4,9 +4,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from reprod_align.selftest import plain
-from reprod_align.selftest.fault import Fault
-from reprod_align.selftest.view import View
+from reprod_align.selftest import inputs
+from reprod_align.selftest.fault import Fault, View
 from tests.selftest.observed import X, changes_output, observed, run
 
 import numpy as np
@@ -51,8 +50,8 @@ def is_same(one: Any, other: Any) -> bool:
 )  # fmt: skip
 def test_an_output_that_is_no_tensor_is_another_of_its_type(value: Any) -> None:
     with observed(Telling(value), X) as view:
-        (fault,) = plain.change_plain_output(view)
-        assert (fault.module, fault.hint) == ("told", plain._NOT_COMPARED)
+        (fault,) = inputs.change_plain_output(view)
+        assert (fault.module, fault.hint) == ("told", inputs._NOT_COMPARED)
         assert type(value).__name__ in fault.kind
         with fault.plant(view.side):
             other = told(view)
@@ -62,7 +61,7 @@ def test_an_output_that_is_no_tensor_is_another_of_its_type(value: Any) -> None:
 
 def test_one_of_several_outputs_changes_and_containers_stay() -> None:
     with observed(Telling([1, {"word": "cat"}, (2.0, None)]), X) as view:
-        faults = plain.change_plain_output(view)
+        faults = inputs.change_plain_output(view)
         assert [fault.module for fault in faults] == ["told[0]", "told[1].word", "told[2][0]"]
         with faults[1].plant(view.side):
             assert told(view) == [1, {"word": "cat?"}, (2.0, None)]
@@ -70,7 +69,7 @@ def test_one_of_several_outputs_changes_and_containers_stay() -> None:
 
 def test_a_state_is_written_in_train_mode_and_read_in_eval_mode() -> None:
     with observed(nn.Sequential(nn.Linear(4, 2), nn.Tanh()), X) as view:
-        fault = plain.keep_state(view)
+        fault = inputs.keep_state(view)
         assert fault.module == "1" and "eval" in fault.hint
         before = run(view)
         trained = run(view, training=True)
@@ -80,11 +79,11 @@ def test_a_state_is_written_in_train_mode_and_read_in_eval_mode() -> None:
             moved = run(view) - before
             assert (moved != 0).all() and np.ptp(moved / before) > 1e-6
         np.testing.assert_array_equal(run(view), before)
-        assert plain._STATE not in vars(view.layers["1"])
+        assert inputs._STATE not in vars(view.layers["1"])
 
 
 def fault_of(view: View, name: str) -> Fault:
-    (found,) = [fault for fault in plain.draw_elsewhere(view) if name in fault.kind]
+    (found,) = [fault for fault in inputs.draw_elsewhere(view) if name in fault.kind]
     return found
 
 
@@ -112,12 +111,14 @@ def test_a_draw_moves_its_generator_in_train_mode_alone(
 
 def test_models_without_a_place() -> None:
     with observed(nn.Linear(4, 2), X) as view:
-        assert plain.change_plain_output(view) == "all outputs are tensors"
+        assert inputs.change_plain_output(view) == "all outputs are tensors"
     with observed(
         Telling({"none": None, "object": object(), "array": np.array([None])}), X
     ) as view:
-        assert plain.change_plain_output(view) == "all outputs are tensors"
+        assert inputs.change_plain_output(view) == "all outputs are tensors"
     with observed(nn.Linear(4, 2), X) as view:
-        assert plain.keep_state(view) == plain.draw_elsewhere(view) == "no layer returns one tensor"
+        assert (
+            inputs.keep_state(view) == inputs.draw_elsewhere(view) == "no layer returns one tensor"
+        )
     with observed(Double(), X) as view:
-        assert plain.keep_state(view).module == "fc"
+        assert inputs.keep_state(view).module == "fc"

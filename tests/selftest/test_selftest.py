@@ -8,8 +8,8 @@ from pathlib import Path
 from models import pd_bert, pt_bert
 from reprod_align import commands as cli
 from reprod_align import selftest as module
-from reprod_align.alignment.judge import Pair
 from reprod_align.alignment.locating.experiment import Experiment
+from reprod_align.pair.spec import PairSpec
 from reprod_align.report import NotJudged, Report
 from reprod_align.selftest import SelfTest, plant, selftest
 from reprod_align.selftest.fault import Fault
@@ -172,7 +172,7 @@ def test_only_a_new_note_of_its_kind_reveals_a_fault(monkeypatch, kind, before, 
     note = NotJudged(kind, "numpy's generator")
     fault = Fault("fc", lambda side: nullcontext(side), "hidden", "a draw", noted="random numbers")
     monkeypatch.setattr(module, "_compare_in_turn", lambda *given: Report(not_judged=[note]))
-    pair = Pair(None, None, (), 1, None, True)
+    pair = PairSpec(None, None, ())
     outcome = module._try_fault(pair, None, fault, Report(not_judged=[note] if before else []))
     assert outcome.revealed == revealed
     assert outcome.text == ("not judged: numpy's generator" if revealed else "hidden")

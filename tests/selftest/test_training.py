@@ -4,8 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.selftest import training
-from reprod_align.selftest.fault import Fault
-from reprod_align.selftest.view import View
+from reprod_align.selftest.fault import Fault, View
 from tests.selftest.observed import X, observed
 
 import paddle

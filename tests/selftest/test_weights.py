@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.selftest import weights
+from reprod_align.selftest import FAULTS, layers
 from tests.selftest.observed import X, changes_output, gradients, observed
 
 import numpy as np
@@ -16,11 +16,11 @@ def two_linears() -> nn.Sequential:
 
 
 @pytest.mark.parametrize(("find", "model", "inputs", "module"), [
-    (weights.keep_untransposed, two_linears(), X, "2"),
-    (weights.nudge_weight, two_linears(), X, "2"),
-    (weights.drop_bias, two_linears(), X, "2"),
-    (weights.exchange_gamma_beta, nn.Sequential(nn.LayerNorm(4)), X, "0"),
-    (weights.shift_rows, nn.Sequential(nn.Embedding(5, 4)), np.array([[0, 1]]), "0"),
+    (FAULTS["square Linear untransposed"], two_linears(), X, "2"),
+    (FAULTS["Linear's weight off by 1e-6"], two_linears(), X, "2"),
+    (layers.drop_bias, two_linears(), X, "2"),
+    (layers.exchange_gamma_beta, nn.Sequential(nn.LayerNorm(4)), X, "0"),
+    (layers.shift_rows, nn.Sequential(nn.Embedding(5, 4)), np.array([[0, 1]]), "0"),
 ])  # fmt: skip
 def test_a_weight_is_changed(find: Any, model: Any, inputs: np.ndarray, module: str) -> None:
     with observed(model, inputs) as view:
@@ -30,11 +30,11 @@ def test_a_weight_is_changed(find: Any, model: Any, inputs: np.ndarray, module: 
 
 
 @pytest.mark.parametrize(("find", "reason"), [
-    (weights.exchange_linears, "no two Linear layers of one shape beside each other"),
-    (weights.keep_untransposed, "no square Linear"),
-    (weights.drop_bias, "no layer with a bias"),
-    (weights.exchange_gamma_beta, "no norm with both weight and bias"),
-    (weights.shift_rows, "no embedding"),
+    (layers.exchange_linears, "no two Linear layers of one shape beside each other"),
+    (FAULTS["square Linear untransposed"], "no square Linear"),
+    (layers.drop_bias, "no layer with a bias"),
+    (layers.exchange_gamma_beta, "no norm with both weight and bias"),
+    (layers.shift_rows, "no embedding"),
 ])  # fmt: skip
 def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
     with observed(nn.Sequential(nn.Linear(4, 2, bias_attr=False)), X) as view:
@@ -43,13 +43,13 @@ def test_a_model_without_a_place_for_it(find: Any, reason: str) -> None:
 
 def test_two_layers_weights_are_exchanged() -> None:
     with observed(two_linears(), X) as view:
-        fault = weights.exchange_linears(view)
+        fault = layers.exchange_linears(view)
         assert fault.module == "0 and 2"
         assert changes_output(view, fault)
         first, _, second = view.side.model
         second.weight.set_value(first.weight)
         second.bias.set_value(first.bias)
-        fault = weights.exchange_linears(view)
+        fault = layers.exchange_linears(view)
         assert fault.hint == "the two hold the same values"
         assert not changes_output(view, fault)
 
@@ -58,18 +58,18 @@ def test_a_bias_of_zeros_has_a_hint() -> None:
     model = nn.Sequential(nn.Linear(4, 2))
     with observed(model, X) as view:
         model[0].bias.set_value(model[0].bias * 0)
-        fault = weights.drop_bias(view)
+        fault = layers.drop_bias(view)
         assert "every bias of the model is 0" in fault.hint
         assert not changes_output(view, fault)
 
 
 def test_gradients_that_do_not_arrive() -> None:
     with observed(two_linears(), X) as view:
-        frozen = weights.freeze_parameter(view)
+        frozen = layers.freeze_parameter(view)
         assert not changes_output(view, frozen)
         found = gradients(view, frozen)
         assert [name for name, arrives in found.items() if not arrives] == [frozen.module]
-        cut = weights.detach_output(view)
+        cut = layers.detach_output(view)
         assert cut.module == "1"
         found = gradients(view, cut)
         assert [name for name, arrives in found.items() if not arrives] == ["0.weight", "0.bias"]
@@ -79,7 +79,7 @@ def test_a_parameter_becomes_a_buffer() -> None:
     model = two_linears()
     names = [name for name, _ in model.named_parameters()]
     with observed(model, X) as view:
-        fault = weights.make_buffer(view)
+        fault = layers.make_buffer(view)
         assert fault.module == "2.weight" and not changes_output(view, fault)
         assert gradients(view, fault) == dict.fromkeys(set(names) - {"2.weight"}, True)
         with fault.plant(view.side):
@@ -103,7 +103,7 @@ def test_a_gradient_is_changed_by_its_size(factor: float) -> None:
         return factor * output.sum()
 
     with observed(model, X, loss=loss) as view:
-        fault = weights.change_by_size(view)
+        fault = layers.change_by_size(view)
         assert (fault.module, fault.hint) == ("1", "") and not changes_output(view, fault)
         expected = slope(1.0)
         with fault.plant(view.side):
@@ -114,4 +114,4 @@ def test_a_gradient_is_changed_by_its_size(factor: float) -> None:
 
 def test_without_a_loss_no_gradient_is_changed_by_its_size() -> None:
     with observed(two_linears(), X) as view:
-        assert weights.change_by_size(view) == []
+        assert layers.change_by_size(view) == []

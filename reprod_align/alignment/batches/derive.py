@@ -20,8 +20,7 @@ from reprod_align.alignment.batches.axes import (
     spread,
     take_rows,
 )
-from reprod_align.model.inputs import name_inputs
-from reprod_align.model.side import Inputs
+from reprod_align.model.side import Inputs, name_inputs
 from reprod_align.model.trace import Array
 
 import numpy as np

@@ -1,14 +1,26 @@
-"""The initial values of a Paddle model's parameters. `backends.torch.init` is the twin."""
+"""The initial values of a Paddle model's parameters, or none. `backends.torch.init` is the twin.
+
+A model without memory has parameters with a shape and no values yet: `fill` gives them some, `clear`
+takes the memory back.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from reprod_align.backends.paddle import parameters
-from reprod_align.backends.paddle.private import STATISTICS
+from reprod_align.backends.paddle.private import (
+    STATISTICS,
+    clear_data,
+    is_initialized,
+    share_memory,
+)
+from reprod_align.backends.paddle.side import set_gradient
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 
 import numpy as np
 import paddle
+from numpy.typing import NDArray
 from paddle import nn
 
 
@@ -42,3 +54,49 @@ def _seed_generators(seed: int) -> Iterator[None]:
     finally:
         paddle.set_rng_state(paddle_state)
         np.random.set_state(numpy_state)
+
+
+Array = NDArray[np.generic]
+
+
+@contextmanager
+def build_unfilled() -> Iterator[None]:
+    """Let parameters that are made in the block take no memory; buffers are made as ever.
+
+    A model's own initialisation (PaddleNLP's `apply(_init_weights)`) would fill every parameter: it
+    is passed by.
+    """
+    apply = nn.Layer.apply
+
+    def apply_unless_initialising(layer: nn.Layer, function: Callable[[Any], Any]) -> nn.Layer:
+        return layer if "init" in getattr(function, "__name__", "") else apply(layer, function)
+
+    nn.Layer.apply = apply_unless_initialising
+    try:
+        with paddle.LazyGuard():
+            yield
+    finally:
+        nn.Layer.apply = apply
+
+
+def prepare_unfilled(model: nn.Layer) -> None:
+    """Leave the parameters as they are: a lazy one can be filled."""
+
+
+def fill(tensor: paddle.Tensor, values: Array) -> None:
+    """Give a tensor memory, and these values in their own dtype."""
+    source = paddle.to_tensor(np.ascontiguousarray(values))
+    share_memory(tensor, source)
+
+
+def fill_as_made(tensor: paddle.Tensor) -> None:
+    """Give a parameter that no file holds memory, and the values that its layer makes."""
+    if not is_initialized(tensor):
+        tensor.initialize()
+
+
+def clear(tensor: paddle.Tensor) -> None:
+    """Give the tensor's memory back."""
+    if not tensor.stop_gradient and tensor.is_leaf:
+        set_gradient(tensor, None)
+    clear_data(tensor)

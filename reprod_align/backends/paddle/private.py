@@ -13,7 +13,7 @@ from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, Final
 
-from reprod_align.backends.private_names import PrivateNames, look_up, make_rows
+from reprod_align.backends.versions import PrivateNames, look_up, make_rows
 
 import paddle
 from paddle import nn

@@ -20,16 +20,15 @@ imported by name, an `axis` or a probability is compared in float32, as in Paddl
 """
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from inspect import signature
+from typing import Any, NamedTuple
 
-from reprod_align.backends.paddle import dropout, rnn
-from reprod_align.backends.paddle.dropout import create
 from reprod_align.backends.paddle.private import ALPHA_DROPOUT, MISSING_DRAWS, NAMES, OPERATORS
-from reprod_align.backends.private_names import look_up
 from reprod_align.backends.replacing import replace_attribute
+from reprod_align.backends.versions import look_up
 from reprod_align.randomness import (
     TIED,
     Draws,
@@ -51,7 +50,16 @@ from paddle.nn.layer.rnn import RNNBase
 Array = NDArray[np.generic]
 Tensor = Any
 Function = Callable[..., Any]
-Given = dict[str, Any]  # an operator's arguments by their names
+Arguments = dict[str, Any]  # an operator's arguments by their names
+
+_own_dropout = look_up(OPERATORS, "dropout")
+_own_dropout_ = look_up(OPERATORS, "dropout_")
+_own_dropout_function = common.dropout
+_TAKES_INPLACE = "inplace" in signature(common.dropout).parameters
+"""Paddle 3.3 and later"""
+_own_alpha_dropout = look_up(*ALPHA_DROPOUT)
+_own_rnn = look_up(OPERATORS, "rnn")
+_own_forward = RNNBase.forward
 
 
 @contextmanager
@@ -99,7 +107,7 @@ def _draw(name: str, draws: Draws, *args: Any, **kwargs: Any) -> Tensor:
     return _give(name, given, function(draws, given))
 
 
-def _give(name: str, given: Given, values: Array) -> Tensor:
+def _give(name: str, given: Arguments, values: Array) -> Tensor:
     """Return the values in the dtype that the operator's arguments ask for; in x for `name_`."""
     if name.endswith("_"):
         x = given["x"]
@@ -109,7 +117,7 @@ def _give(name: str, given: Given, values: Array) -> Tensor:
     return tensor if given.get("out") is None else paddle.assign(tensor, given["out"])
 
 
-def _shape(given: Given) -> Shape:
+def _shape(given: Arguments) -> Shape:
     return tuple(given["shape"] if "shape" in given else given["x"].shape)
 
 
@@ -117,33 +125,33 @@ def _float64(x: float | Tensor) -> Float64:
     return np.asarray(x.astype("float64") if isinstance(x, paddle.Tensor) else x, np.float64)
 
 
-def _uniform(draws: Draws, given: Given) -> Float64:
+def _uniform(draws: Draws, given: Arguments) -> Float64:
     low, high = given["low"], given["high"]
     return low + (high - low) * draws.uniform(_shape(given))  # type: ignore[no-any-return]
 
 
-def _normal(draws: Draws, given: Given) -> Float64:
+def _normal(draws: Draws, given: Arguments) -> Float64:
     return draws.normal(_shape(given)) * given["std"] + given["mean"]  # type: ignore[no-any-return]
 
 
-def _exponential(draws: Draws, given: Given) -> Float64:
+def _exponential(draws: Draws, given: Arguments) -> Float64:
     return exponential(draws.uniform(_shape(given)), given["rate"])
 
 
-def _bernoulli(draws: Draws, given: Given) -> Array:
+def _bernoulli(draws: Draws, given: Arguments) -> Array:
     probability = _float64(given.get("p", given["x"]))
     return bernoulli(draws.uniform(_shape(given)), probability)
 
 
-def _integers(draws: Draws, given: Given) -> Array:
+def _integers(draws: Draws, given: Arguments) -> Array:
     return draws.integers(given["low"], given["high"], _shape(given))
 
 
-def _permutation(draws: Draws, given: Given) -> Array:
+def _permutation(draws: Draws, given: Arguments) -> Array:
     return draws.permutation(given["n"])
 
 
-def _multinomial(draws: Draws, given: Given) -> Array:
+def _multinomial(draws: Draws, given: Arguments) -> Array:
     return multinomial(draws, _float64(given["x"]), given["samples"], given["replacement"])
 
 
@@ -194,12 +202,206 @@ def _topk(
     return paddle.take_along_axis(x, indices, axis, broadcast=False), indices
 
 
+# ---------------------------------------------------------------------- dropout
+# Computed anew: Paddle's own draws its masks in float32, or rounds 1 - p to it.
+
+
+def dropout(
+    draws: Draws, x: Tensor, seed: Any, p: float, is_test: bool, mode: str, *options: Any
+) -> Tensor:
+    """Do what Paddle's operator does, out of place."""
+    if x.size == 0 or (is_test and mode == "upscale_in_train"):
+        return _own_dropout(x, seed, p, is_test, mode, *options)
+    factor = _factor(draws, x, float(p), is_test, mode)
+    return (x * factor, factor) if _gives_mask() else x * factor
+
+
+@cache
+def _gives_mask() -> bool:
+    """Tell whether Paddle's operator returns the mask too: 2.6 does."""
+    one = paddle.ones([1])
+    return isinstance(_own_dropout(one, None, 0.5, True, "upscale_in_train", 0, False), tuple)
+
+
+def dropout_(
+    draws: Draws, x: Tensor, seed: Any, p: float, is_test: bool, mode: str, *options: Any
+) -> Tensor:
+    """Do what Paddle's operator does, in place."""
+    if x.size == 0 or (is_test and mode == "upscale_in_train"):
+        return _own_dropout_(x, seed, p, is_test, mode, *options)
+    return x.multiply_(_factor(draws, x, float(p), is_test, mode))
+
+
+def _factor(draws: Draws, x: Tensor, p: float, is_test: bool, mode: str) -> Tensor:
+    if is_test:  # downscale_in_infer, where Paddle's own rounds 1 - p to float32
+        return paddle.full([], 1.0 - p, x.dtype)
+    return draw_mask(draws, tuple(x.shape), p, mode, x.dtype)
+
+
+def draw_mask(draws: Draws, shape: Shape, p: float, mode: str, dtype: Any) -> Tensor:
+    """Return a mask: 0 where an element is dropped; 1, or 1 / (1 - p), where it is kept."""
+    if p in (0.0, 1.0):
+        return paddle.full(shape, 1.0 - p, dtype)
+    return scale(bernoulli(draws.uniform(shape), 1.0 - p), p, mode, dtype)
+
+
+def scale(keep: Array, p: float, mode: str, dtype: Any) -> Tensor:
+    """Return what to multiply with: `keep` as a tensor, divided by 1 - p to scale up in training."""
+    mask = create(keep, dtype)
+    return mask / (1.0 - p) if mode == "upscale_in_train" else mask
+
+
+def dropout_function(
+    draws: Draws,
+    x: Tensor,
+    p: float = 0.5,
+    axis: int | Sequence[int] | None = None,
+    training: bool = True,
+    inplace: bool | str = False,
+    mode: str = "upscale_in_train",
+    name: str | None = None,
+) -> Tensor:
+    """Paddle's F.dropout, whose mask is drawn in float32 where it has an `axis`."""
+    if isinstance(inplace, str):  # Paddle before 3.3: the mode is its fifth argument
+        mode, inplace = inplace, False
+    axes = [axis] if isinstance(axis, int) else list(axis or ())
+    if x.size == 0:
+        return x
+    own = not axes or not training or inplace or p == 0
+    if own or not all(0 <= one < x.ndim for one in axes):
+        options = {"inplace": inplace} if _TAKES_INPLACE else {}
+        return _own_dropout_function(x, p, axis, training, mode=mode, name=name, **options)
+    shape = tuple(size if one in axes else 1 for one, size in enumerate(x.shape))
+    return x * draw_mask(draws, shape, float(p), mode, x.dtype)
+
+
+def alpha_dropout(
+    draws: Draws,
+    x: Tensor,
+    feature_dropout: bool,
+    p: float,
+    training: bool = True,
+    name: str | None = None,
+) -> Tensor:
+    """Both alpha dropouts of Paddle, whose mask is drawn in float32."""
+    if p == 0 or x.size == 0:
+        return x
+    if not training or not 0 < p < 1 or (feature_dropout and x.ndim < 2):
+        return _own_alpha_dropout(x, feature_dropout, p, training, name)
+    shape = (*x.shape[:2], *(1 for _ in x.shape[2:])) if feature_dropout else tuple(x.shape)
+    keep = draw_mask(draws, shape, p, "downscale_in_infer", x.dtype)
+    dropped = -1.6732632423543772 * 1.0507009873554805  # SELU's value at minus infinity
+    a = ((1.0 - p) * (1.0 + p * dropped**2)) ** -0.5
+    return (x * keep + (1.0 - keep) * dropped) * a + -a * dropped * p
+
+
+def create(values: Array, dtype: Any, place: Any = None) -> Tensor:
+    """Return the values as a tensor. Raises UnsharedDrawError for a complex dtype."""
+    if dtype in (paddle.complex64, paddle.complex128):
+        raise UnsharedDrawError(f"draws of {dtype} cannot be shared with the other framework")
+    return paddle.to_tensor(np.asarray(values), place=place).astype(dtype)
+
+
+# ---------------------------------------------------------------------- recurrent layers
+# Paddle's operator runs all layers at once and draws inside. Here it runs one layer at a time.
+
+
+class _RnnCall(NamedTuple):
+    """The arguments of Paddle's RNN operator, which runs all layers, in its order."""
+
+    x: Tensor
+    """(T, B, input_size)"""
+    states: Sequence[Tensor]
+    """h, of an LSTM also c: (layers * directions, B, hidden_size) each"""
+    weights: Sequence[Tensor]
+    """the matrices of every layer and direction, then their biases: two each"""
+    lengths: Tensor | None
+    """(B,) where the sequences are padded"""
+    dropout_state: Tensor
+    p: float
+    bidirectional: bool
+    input_size: int
+    hidden_size: int
+    layers: int
+    mode: str
+    seed: int
+    is_test: bool
+
+
+def run_rnn(draws: Draws, *args: Any) -> tuple[Tensor, Tensor, list[Tensor]]:
+    """Run the operator one layer at a time, with a shared dropout before every layer but the first.
+
+    Each layer runs without dropout of its own, and as in training, so that it keeps its gradients.
+    """
+    call = _RnnCall(*args)
+    half = len(call.weights) // 2
+    matrices, biases = (
+        _split(call.weights[:half], call.layers),
+        _split(call.weights[half:], call.layers),
+    )
+    states = [_split(state, call.layers) for state in call.states]
+    x, dropout_state, finals = call.x, call.dropout_state, []
+    for layer in range(call.layers):
+        if layer > 0 and not call.is_test:
+            x = _drop_between_layers(draws, x, call.p, call.lengths)
+        one = call._replace(
+            x=x,
+            states=[state[layer] for state in states],
+            weights=[*matrices[layer], *biases[layer]],
+            dropout_state=dropout_state,
+            p=0.0,
+            input_size=x.shape[-1],
+            layers=1,
+            is_test=False,
+        )
+        x, dropout_state, final = _own_rnn(*one)
+        finals.append(final)
+    return x, dropout_state, [paddle.concat(parts) for parts in zip(*finals, strict=True)]
+
+
+def _split(sequence: Any, layers: int) -> list[Any]:
+    """Return each layer's slice of a list, or of a tensor's first axis."""
+    size = len(sequence) // layers
+    return [sequence[layer * size : (layer + 1) * size] for layer in range(layers)]
+
+
+def run_forward(
+    draws: Draws,
+    layer: Any,
+    inputs: Tensor,
+    initial_states: Any = None,
+    sequence_length: Tensor | None = None,
+) -> Any:
+    """LSTM, GRU and SimpleRNN: a projected LSTM runs in Python, and calls F.dropout on (B, T, C)."""
+
+    def dropout(x: Tensor, p: float, training: bool, mode: str) -> Tensor:
+        if not training:
+            return x
+        axes = [0, 1, 2] if layer.time_major else [1, 0, 2]
+        return _drop_between_layers(draws, x.transpose(axes), p, sequence_length).transpose(axes)
+
+    with replace_attribute(paddle.nn.functional, "dropout", dropout):
+        return _own_forward(layer, inputs, initial_states, sequence_length)
+
+
+def _drop_between_layers(draws: Draws, x: Tensor, p: float, lengths: Tensor | None) -> Tensor:
+    """Drop from `x` (T, B, C) what PyTorch drops: with lengths, it draws for a packed sequence."""
+    if lengths is None or p in (0.0, 1.0):
+        return x * draw_mask(draws, tuple(x.shape), p, "upscale_in_train", x.dtype)
+    lengths = lengths.numpy()
+    order = np.argsort(-lengths, kind="stable")  # packed: time by time, the longest sequence first
+    time, rank = np.nonzero(np.arange(x.shape[0])[:, None] < lengths[order])
+    uniform = np.zeros(tuple(x.shape))
+    uniform[time, order[rank]] = draws.uniform((len(time), x.shape[2]))
+    return x * scale(bernoulli(uniform, 1.0 - p), p, "upscale_in_train", x.dtype)
+
+
 _own_topk = look_up(OPERATORS, "topk")
 _EPSILONS = {
     dtype: float(paddle.finfo(dtype).eps)
     for dtype in (paddle.float64, paddle.float32, paddle.float16, paddle.bfloat16)
 }
-_VALUES: dict[str, tuple[str, Callable[[Draws, Given], Array]]] = {  # with the arguments' names
+_VALUES: dict[str, tuple[str, Callable[[Draws, Arguments], Array]]] = {  # with the arguments' names
     "uniform": ("shape dtype low high seed place", _uniform),
     "uniform_inplace_": ("x low high", _uniform),
     "gaussian": ("shape mean std seed dtype place", _normal),
@@ -215,22 +417,22 @@ _OPERATORS: dict[str, Function] = {
     "topk": _topk,
     "rrelu": _rrelu,
     "gumbel_softmax": _gumbel_softmax,
-    "dropout": dropout.dropout,
-    "dropout_": dropout.dropout_,
-    "rnn": rnn.run_rnn,
+    "dropout": dropout,
+    "dropout_": dropout_,
+    "rnn": run_rnn,
 }
 _REFUSED = ("poisson", "binomial", "standard_gamma", "dirichlet")
 _WANTED: list[tuple[Any, str, Function]] = [
     *((OPERATORS, name, partial(_draw, name)) for name in _VALUES),
     *((OPERATORS, name, function) for name, function in _OPERATORS.items()),
     *((OPERATORS, name, partial(_refuse, name)) for name in _REFUSED),
-    *((owner, "dropout", dropout.dropout_function) for owner in (paddle.nn.functional, common)),
-    (*ALPHA_DROPOUT, dropout.alpha_dropout),
+    *((owner, "dropout", dropout_function) for owner in (paddle.nn.functional, common)),
+    (*ALPHA_DROPOUT, alpha_dropout),
     *(
         (owner, "bernoulli_", _bernoulli_)
         for owner in (paddle, paddle.tensor, paddle.tensor.random, paddle.Tensor)
     ),
-    (RNNBase, "forward", rnn.run_forward),
+    (RNNBase, "forward", run_forward),
 ]
 _REPLACEMENTS = [one for one in _WANTED if look_up(*one[:2]) is not None]
 """those that this version of Paddle has"""

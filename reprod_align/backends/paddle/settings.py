@@ -1,36 +1,155 @@
-"""The settings of Paddle's layers. `backends.torch.settings` is the twin."""
+"""The settings of Paddle's layers and optimizers. `backends.torch.settings` is the twin."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from reprod_align.backends.paddle import compat, private
-from reprod_align.backends.paddle.optimizer_settings import optimizer_settings as optimizer_settings
+from reprod_align.backends.paddle import private
 from reprod_align.backends.vocabulary import (
+    OPTIMIZERS,
     Readers,
     always,
     function_name,
     is_given,
     layer_kinds,
+    read_group,
     read_layer,
 )
 from reprod_align.model.settings import (
     ModuleSettings,
+    OptimizerSettings,
+    Values,
     own_values,
     pad_amounts,
     per_dimension,
     plain,
+    require_optimizer,
     same_pad,
 )
 
+import paddle
 from paddle import nn
+
+
+def optimizer_settings(optimizer: paddle.optimizer.Optimizer, model: nn.Layer) -> OptimizerSettings:
+    """Return how the optimizer now treats each parameter of the model that it holds.
+
+    Raises ReprodError if it is not an optimizer, MissingNameError if its settings cannot be read.
+    """
+    wanted = ("step", "get_lr", "clear_grad")
+    require_optimizer(optimizer, "paddle.optimizer.Optimizer", wanted)
+    bases = type(optimizer).__mro__
+    kind = next((_OPTIMIZERS[base] for base in bases if base in _OPTIMIZERS), "")
+    groups = {
+        id(held): group for group in private.read_groups(optimizer) for held in group["params"]
+    }
+    settings = {
+        name: _parameter_settings(kind, optimizer, parameter, groups[id(parameter)])
+        for name, parameter in model.state_dict().items()  # it has every name of a shared parameter
+        if id(parameter) in groups
+    }
+    return OptimizerSettings(kind, type(optimizer).__name__, settings, _clip(optimizer))
+
+
+def _parameter_settings(
+    kind: str, optimizer: paddle.optimizer.Optimizer, parameter: Any, group: Values
+) -> dict[str, Any]:
+    settings = {"frozen": parameter.stop_gradient, "lr": _learning_rate(optimizer, parameter)}
+    settings |= _decay(kind, optimizer, parameter, group)
+    return settings | read_group(kind, group, _USUAL_GROUP, _OWN_GROUPS)
+
+
+def _learning_rate(optimizer: paddle.optimizer.Optimizer, parameter: Any) -> float:
+    # A group's learning_rate is kept on its parameters: it multiplies the optimizer's.
+    own = float(parameter.optimize_attr.get("learning_rate", 1.0))
+    ratio = private.read_rate_ratio(optimizer)
+    return float(optimizer.get_lr()) * own * (float(ratio(parameter)) if ratio else 1.0)
+
+
+def _decay(
+    kind: str, optimizer: paddle.optimizer.Optimizer, parameter: Any, group: Values
+) -> dict[str, Any]:
+    if not kind or kind == "Rprop":
+        return {}
+    l1_decay, l2_decay = _regularization(optimizer, parameter, group)
+    if kind != "AdamW":
+        decoupled = {"decoupled": False} if l2_decay else {}
+        return {"weight_decay": l2_decay, "l1_decay": l1_decay} | decoupled
+    decays = private.read_decay_choice(optimizer)
+    skipped = decays is not None and not decays(parameter.name)
+    decay = 0.0 if skipped else float(group["weight_decay"])
+    coupled = {"l1_decay": l1_decay, "l2_decay": l2_decay}
+    return {"weight_decay": decay} | coupled | ({"decoupled": True} if decay else {})
+
+
+def _regularization(
+    optimizer: paddle.optimizer.Optimizer, parameter: Any, group: Values
+) -> tuple[float, float]:
+    """Return the coefficients of L1 and L2 decay."""
+    regularizer = getattr(parameter, "regularizer", None) or optimizer.regularization
+    if isinstance(regularizer, paddle.regularizer.L1Decay):
+        return private.read_coefficient(regularizer), 0.0
+    if regularizer is None:  # Momentum keeps the coefficient itself
+        return 0.0, float(group.get("regularization_coeff", 0.0))
+    return 0.0, private.read_coefficient(regularizer)
+
+
+def _pair_of(name: str) -> Callable[[Values], tuple[float, ...]]:
+    """Return a reader: Rprop keeps a list of one pair, and from the first step on a tensor of it."""
+    return lambda group: tuple(paddle.to_tensor(group[name], "float64").flatten().tolist())
+
+
+def _clip(optimizer: paddle.optimizer.Optimizer) -> Values | None:
+    clips = [_one_clip(group["grad_clip"]) for group in private.read_groups(optimizer)]
+    if any(clip != clips[0] for clip in clips):
+        return {"kind": "each group in its own way"}
+    if clips[0] is not None and clips[0]["kind"] == "global norm" and len(clips) > 1:
+        return clips[0] | {"kind": "the norm of each parameter group"}
+    return clips[0]
+
+
+def _one_clip(clip: Any) -> dict[str, Any] | None:
+    if clip is None:
+        return None
+    if isinstance(clip, nn.ClipGradByValue):
+        return {"kind": "value", "min": clip.min, "max": clip.max}
+    if isinstance(clip, nn.ClipGradByNorm):
+        return {"kind": "the norm of each parameter", "max_norm": clip.clip_norm}
+    if isinstance(clip, nn.ClipGradByGlobalNorm):
+        return {"kind": "global norm", "max_norm": clip.clip_norm}
+    return {"kind": type(clip).__name__}
+
+
+_USUAL_GROUP: Final[Readers] = {
+    "alpha": "rho",
+    "betas": lambda group: (group["beta1"], group["beta2"]),
+    "dampening": always(0.0),
+    "eps": "epsilon",
+    "etas": _pair_of("etas"),
+    "lr_decay": always(0.0),
+    "maximize": always(False),
+    "momentum": lambda group: group.get("momentum", 0.0),
+    "nesterov": lambda group: bool(group.get("use_nesterov")),
+    "step_sizes": _pair_of("learning_rate_range"),
+}
+_OWN_GROUPS: Final[Mapping[str, Readers]] = {
+    "RMSprop": {"eps_place": always("inside the root")},
+    "Adamax": {"eps_place": always("norm")},
+}
+_OTHER_OPTIMIZERS: Final = {"SGD": ("SGD", "Momentum"), "RMSprop": ("RMSProp",)}
+_OPTIMIZERS: Final[Mapping[type, str]] = {
+    getattr(paddle.optimizer, name): kind
+    for kind in OPTIMIZERS
+    for name in _OTHER_OPTIMIZERS.get(kind, (kind,))
+    if hasattr(paddle.optimizer, name)  # an older Paddle lacks some
+}
 
 
 def module_settings(module: nn.Layer) -> ModuleSettings:
     """Return the settings of a module; the values of a user-written one are its own attributes."""
     base = next((base for base in type(module).__mro__ if base in _KINDS), object)
     kind = _KINDS.get(base, "")
-    if compat.follows_torch(base):
-        values = read_layer(kind, module, compat.READERS, compat.OWN)
+    if base.__module__.startswith("paddle.compat."):
+        values = read_layer(kind, module, _COMPAT_USUAL, _COMPAT_OWN)
         return ModuleSettings(kind, type(module).__name__, values, "PyTorch")
     kind = _PADS[private.read_pad_mode(module)] + kind if kind.startswith("Pad") else kind
     return ModuleSettings(kind, type(module).__name__, _values(kind, module))
@@ -109,6 +228,10 @@ def _align_corners(layer: Any) -> bool:
 def _align_mode(layer: Any) -> int:
     shifted = _mode(layer).endswith("linear") and not _align_corners(layer)
     return int(layer.align_mode) if shifted else 0
+
+
+def _has_compat_bias(layer: nn.Layer) -> bool:
+    return any(getattr(layer, name) is not None for name in ("in_proj_bias", "q_proj_bias"))
 
 
 def _class_weights(layer: Any) -> Any:
@@ -230,6 +353,16 @@ _OWN: Final[Mapping[str, Readers]] = {
     "AdaptiveLogSoftmaxWithLoss": {"head_bias": "is_head_bias"},
 }
 
+# The layers of `paddle.compat` keep weights as PyTorch does, and name settings as PyTorch does.
+_COMPAT_USUAL: Final[Readers] = {
+    "bias": is_given("bias"),
+    "divisor_override": lambda layer: getattr(layer, "divisor_override", None),
+}
+_COMPAT_OWN: Final[Mapping[str, Readers]] = {
+    "MultiheadAttention": {"bias": _has_compat_bias},
+    "Unfold": _WINDOW,
+}
+
 # Paddle's classes whose names are not PyTorch's with a capital D.
 _OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     **{f"ConvTranspose{dims}d": (f"Conv{dims}DTranspose",) for dims in (1, 2, 3)},
@@ -256,8 +389,15 @@ def _class_names(kind: str) -> tuple[str, ...]:
     return _OTHER_NAMES.get(kind, (f"{kind[:-1]}D" if kind[-2:] in ("1d", "2d", "3d") else kind,))
 
 
+def _find_compat_classes() -> dict[type, str]:
+    """Return the classes of `paddle.compat.nn` that have a kind, each with it."""
+    names = {name: kind for kind in layer_kinds() for name in (kind, f"{kind[:-1]}D")}
+    layers = getattr(getattr(paddle, "compat", None), "nn", None)  # an older Paddle has none
+    own = [name for name in getattr(layers, "__all__", ()) if name in names]
+    return {getattr(layers, name): names[name] for name in own}
+
+
 _FRAMEWORK: Final = tuple(vars(nn.Layer()))
-_COMPAT: Final = compat.compat_classes(layer_kinds())
 _KINDS: Final[Mapping[type, str]] = (
     {
         getattr(nn, name): kind
@@ -266,5 +406,5 @@ _KINDS: Final[Mapping[type, str]] = (
         if hasattr(nn, name)  # an older Paddle lacks some
     }
     | {getattr(nn, f"Pad{dims}D"): f"Pad{dims}d" for dims in (1, 2, 3)}
-    | _COMPAT
+    | _find_compat_classes()
 )

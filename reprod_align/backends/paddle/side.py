@@ -10,8 +10,8 @@ from inspect import signature
 from typing import Any
 
 from reprod_align.backends.paddle import private
+from reprod_align.backends.paddle.calls import float32_requests as float32_requests
 from reprod_align.backends.paddle.calls import intercept_calls as intercept_calls
-from reprod_align.backends.paddle.float32 import float32_requests as float32_requests
 from reprod_align.backends.paddle.private import STATISTICS, is_initialized
 from reprod_align.backends.paddle.private import contents as contents
 from reprod_align.backends.paddle.private import is_persistent as is_persistent

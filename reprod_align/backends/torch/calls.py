@@ -1,4 +1,8 @@
-"""Hears every PyTorch function that is called. `backends.paddle.calls` is the twin."""
+"""Hears every PyTorch function that is called, and requests for float32. `backends.paddle.calls` is the twin.
+
+Norms, softmaxes and rotary tables often compute in float32 for an input of any dtype. Its rounding
+hides small differences; with float64 in its place, the same code shows them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -6,6 +10,7 @@ from typing import Any
 
 from reprod_align.model.recorder import OperationRecorder
 
+import torch
 from torch.overrides import TorchFunctionMode
 
 
@@ -32,3 +37,36 @@ class _Mode(TorchFunctionMode):  # type: ignore[misc]
         if name == "__get__":  # an attribute: x.T, x.shape
             name = str(getattr(getattr(function, "__self__", None), "__name__", name))
         return self._recorder.record(name, function, args, kwargs or {})
+
+
+@contextmanager
+def float32_requests(note: Callable[[], None], answered: bool) -> Iterator[None]:
+    """Call `note` at each request for float32 in the block; `answered`: give float64 in its place.
+
+    Seen are dtypes handed to PyTorch's functions and tensor methods, and `Tensor.float()`.
+    """
+    with _Seen(note, answered):
+        yield
+
+
+class _Seen(TorchFunctionMode):  # type: ignore[misc]
+    def __init__(self, note: Callable[[], None], answered: bool) -> None:
+        super().__init__()
+        self._note, self._answered = note, answered
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        given = kwargs or {}
+        narrow = function is torch.Tensor.float
+        if not narrow and not any(value is torch.float32 for value in (*args, *given.values())):
+            return function(*args, **given)
+        self._note()
+        if not self._answered:
+            return function(*args, **given)
+        function = torch.Tensor.double if narrow else function
+        return function(*map(_wide, args), **{name: _wide(value) for name, value in given.items()})
+
+
+def _wide(value: Any) -> Any:
+    return torch.float64 if value is torch.float32 else value

@@ -9,7 +9,7 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any, Final
 
-from reprod_align.backends.private_names import PrivateNames, look_up, make_rows
+from reprod_align.backends.versions import PrivateNames, look_up, make_rows
 
 import torch
 from torch import nn

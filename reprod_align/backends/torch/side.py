@@ -6,14 +6,14 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from reprod_align.backends.private_names import look_up
 from reprod_align.backends.replacing import note_arguments, note_construction
 from reprod_align.backends.torch import private
+from reprod_align.backends.torch.calls import float32_requests as float32_requests
 from reprod_align.backends.torch.calls import intercept_calls as intercept_calls
-from reprod_align.backends.torch.float32 import float32_requests as float32_requests
 from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
 from reprod_align.backends.torch.private import contents as contents
 from reprod_align.backends.torch.private import is_persistent as is_persistent
+from reprod_align.backends.versions import look_up
 
 import numpy as np
 import torch

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.runner import shake
@@ -27,8 +27,8 @@ from reprod_align.curves.replay.training import Training, TrainingFile
 from reprod_align.curves.report import CurveReport
 from reprod_align.errors import ReprodError
 from reprod_align.model.trace import Array
-from reprod_align.pair.blame import explain_error
-from reprod_align.pair.file import FRAMEWORKS, Framework, open_file
+from reprod_align.pair.file import FRAMEWORKS, Framework, explain_error, open_file
+from reprod_align.pair.spec import PairSpec
 from reprod_align.report import Finding
 
 import numpy as np
@@ -224,7 +224,8 @@ class _Case:
             training.side.load(starts[framework].weights)
             inputs = training.give_targets(batch)
         sides, names = (self.ours.side, self.theirs.side), self.settings.get("name_map")
-        return compare_sides(*sides, inputs, self.settings.get("steps", _STEPS), names).findings
+        pair = PairSpec(*sides, inputs, self.settings.get("steps", _STEPS), names)
+        return compare_pair(pair).findings
 
     def _compare_with_log(self, side: int, losses: Array) -> Replay:
         name = list(FRAMEWORKS.values())[side]

@@ -18,7 +18,7 @@ from reprod_align.curves.explanation import PARTS, Part
 from reprod_align.curves.replay.state import State, as_paddle, to_torch
 from reprod_align.curves.replay.training import SEED, Training
 from reprod_align.errors import ReprodError
-from reprod_align.model.projection import Projection, pair_outputs
+from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
 from reprod_align.pair.file import FRAMEWORKS, Framework

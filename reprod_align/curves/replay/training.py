@@ -29,8 +29,7 @@ from typing import Any
 from reprod_align.base.tree import replace
 from reprod_align.curves.replay.state import Kept
 from reprod_align.errors import ReprodError, first_line
-from reprod_align.model.inputs import check_inputs
-from reprod_align.model.side import Inputs
+from reprod_align.model.side import Inputs, check_inputs
 from reprod_align.model.trace import Array, Trace
 from reprod_align.pair.file import FRAMEWORKS, Framework, PairFile
 from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
@@ -64,7 +63,7 @@ class Training:
         self.framework, self.functions = framework, functions
         make_side = sides.torch_side if framework == "torch" else sides.paddle_side
         self.side = make_side(model, self._compute_loss, functions.optimizer, functions.scheduler)
-        self.library = import_module(f"reprod_align.backends.{framework}.optimizer_state")
+        self.library = import_module(f"reprod_align.backends.{framework}.training")
         self._batches: dict[int, Batch] = {}
         self._targets: Any = None
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from reprod_align.explain.code import Code
-from reprod_align.model.projection import Projection
+from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Trace
 from reprod_align.pair.sides import torch_side

@@ -6,12 +6,12 @@ from pathlib import Path
 from types import ModuleType
 
 from reprod_align import align
-from reprod_align.alignment import compare_sides
+from reprod_align.alignment import compare_pair
 from reprod_align.alignment.locating import experiment
 from reprod_align.explain.code import Code
 from reprod_align.explain.code import Edit as Span
-from reprod_align.pair.announce import announce_work
-from reprod_align.pair.sides import paddle_side, torch_side
+from reprod_align.pair.sides import announce_work, paddle_side, torch_side
+from reprod_align.pair.spec import PairSpec
 
 import numpy as np
 import pytest
@@ -145,7 +145,7 @@ def test_sides_that_announce_their_work_are_given_edits_too(tmp_path: Path) -> N
     port = load(tmp_path / "experiment_port.py", PORT.replace(right, wrong))
     sides = torch_side(reference.Net()), paddle_side(port.Net())
     x = np.random.default_rng(0).normal(size=(2, 5, 6))
-    report = compare_sides(*map(announce_work, sides), {"x": x})
+    report = compare_pair(PairSpec(*map(announce_work, sides), {"x": x}))
     edit = report.findings[0].edit
     assert edit is not None and edit.line == line
 

@@ -2,8 +2,7 @@
 
 from reprod_align.curves.replay.state import as_paddle, to_torch
 from reprod_align.errors import ReprodError
-from reprod_align.model.layout import Lay
-from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.model.tensor_pair import Lay, TensorPair
 
 import numpy as np
 import pytest

@@ -3,6 +3,7 @@
 Every array is a copy that nothing writes to, so that one array may stand for several tensors.
 """
 
+import ctypes
 import errno
 import math
 import mmap
@@ -11,22 +12,124 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from weakref import WeakSet, finalize
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.store.memory import (
-    give_back_freed,
-    read_free,
-    read_own,
-    reuse_freed,
-)
 
 import numpy as np
 from numpy.typing import NDArray
+
+_UNKNOWN = 2**32  # bytes to work with where the system does not tell
+_GROUPS = Path("/sys/fs/cgroup")
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of glibc's mallopt
+# bytes: the largest threshold that it takes, and its own after freeing such a block
+_LARGEST = 2**25
+_MOST = 2**31 - 1
+
+
+@contextmanager
+def reuse_freed() -> Iterator[None]:
+    """Let glibc keep freed memory for the next array in the block; afterwards it is given back.
+
+    Fresh memory comes page by page, which costs as much as a copy. Other allocators stay as they are.
+    """
+    _set_malloc(_LARGEST, _MOST)
+    try:
+        yield
+    finally:
+        _set_malloc(_LARGEST, 2 * _LARGEST)
+        give_back_freed()
+
+
+def give_back_freed() -> None:
+    """Give the system the memory that is free inside this process; glibc alone keeps some."""
+    trim = getattr(_find_c(), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
+def _set_malloc(mapped: int, kept: int) -> None:
+    """Set from which size on a block is mapped alone, and how much free memory is kept."""
+    mallopt = getattr(_find_c(), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, mapped)
+        mallopt(_TRIM_THRESHOLD, kept)
+
+
+def _find_c() -> ctypes.CDLL | None:
+    """Return the functions that this process has loaded; Windows has no such list."""
+    return None if os.name == "nt" else ctypes.CDLL(None)
+
+
+def read_own() -> int:
+    """Return the bytes of memory that this process alone holds; 0 where the system does not tell."""
+    try:
+        _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
+    except OSError:
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def read_free() -> int:
+    """Return the bytes that a process can still take: of the machine, and of its group's limit."""
+    return min([_read_free_of_machine(), *_read_free_of_groups()])
+
+
+def _read_free_of_machine() -> int:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return _UNKNOWN
+    found = (int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+    return next(found, _UNKNOWN)
+
+
+def _read_free_of_groups() -> Iterator[int]:
+    """Yield what each control group around this process has left; version 2, then version 1."""
+    for folder in (_GROUPS, *_find_own_groups()):
+        for limit, usage in (
+            ("memory.max", "memory.current"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            most, taken = _read_number(folder / limit), _read_number(folder / usage)
+            if most is not None and taken is not None:
+                yield max(0, most - taken + _read_cached(folder))
+
+
+def _find_own_groups() -> Iterator[Path]:
+    """Yield the folders of this process' control groups, the innermost first."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in lines:
+        _, kinds, path = line.split(":", 2)
+        if kinds in ("", "memory"):
+            own = _GROUPS / kinds / path.lstrip("/")
+            yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(_GROUPS))
+
+
+def _read_number(path: Path) -> int | None:
+    """Return the number in a file; None without such a file, or for "max"."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _read_cached(folder: Path) -> int:
+    """Return the bytes of cached files in a group's usage, which the system frees for others."""
+    try:
+        lines = (folder / "memory.stat").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
+
 
 Array = NDArray[Any]
 _LARGE = 2**20  # bytes; a smaller copy stays in memory
@@ -243,3 +346,38 @@ def _same_bytes(array: Array, other: Array) -> bool:
     if array.nbytes % 8 == 0:
         ours, theirs = ours.view(np.uint64), theirs.view(np.uint64)
     return bool((ours == theirs).all())
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Mapping[str, Array]):
+    """What tensors hold that nothing writes to while work goes on in copies of them."""
+
+    view: Callable[[Any], Array]
+    tensors: Mapping[str, Any]
+    dtype: str | None
+    """of floats, real or complex, when they are read; None: each tensor's own"""
+
+    def __getitem__(self, name: str) -> Array:
+        """Return a tensor's values. Raises KeyError for a name that the model lacks."""
+        values = self.view(self.tensors[name])
+        if self.dtype is None or values.dtype.kind not in "fc":
+            return values
+        wide = np.result_type(self.dtype, np.complex64) if values.dtype.kind == "c" else self.dtype
+        return values.astype(wide, copy=False)
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether the model has the tensor, without reading it."""
+        return name in self.tensors
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self.tensors)
+
+    def __len__(self) -> int:
+        """Return the number of tensors."""
+        return len(self.tensors)
+
+
+def read_narrow(values: Mapping[str, Array]) -> Mapping[str, Array]:
+    """Return the same values, each in its tensor's own dtype where that is known: it is widened later."""
+    return replace(values, dtype=None) if isinstance(values, Given) else values
