@@ -27,9 +27,8 @@ from pipeline.run.command_line import REPOSITORY
 from pipeline.run.side import Server
 from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError
-from reprod_align.page.junit import render_junit
 from reprod_align.page.markdown import render_markdown
-from reprod_align.page.render import write_page
+from reprod_align.page.outputs import render_junit, write_report
 from reprod_align.records.verdict import OFFICIAL
 
 from tabulate import tabulate
@@ -123,7 +122,7 @@ def _write_pages(run: Run, outcomes: Sequence[Outcome]) -> Path:
     html, table, tests = _list_pages(run)
     write_text(table, render_markdown(page))
     write_text(tests, render_junit(page))
-    write_page(html, page)
+    write_report(html, page)
     return html
 
 

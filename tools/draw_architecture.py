@@ -114,14 +114,13 @@ def reach(box: str, arrows: Arrows) -> set[str]:
 
 
 def label(box: str, root: str, modules: list[str]) -> str:
-    """Return a box's text: its name, its number of modules, and the packages inside it."""
+    """Return a box's text: its name, and the packages inside it."""
     name = box.removeprefix(f"{root}.")
     if name == box or not modules:  # another root, or the steps: only their name
         return name
     inner = sorted({".".join(module.split(".")[:3]) for module in modules if module.count(".") > 2})
-    count = "1 module" if len(modules) == 1 else f"{len(modules)} modules"
     inside = ", ".join(package.rpartition(".")[2] for package in inner)
-    return f"<b>{name}</b><br/>{count}" + (f"<br/>with {inside}" if inside else "")
+    return f"<b>{name}</b>" + (f"<br/>with {inside}" if inside else "")
 
 
 def key(box: str) -> str:

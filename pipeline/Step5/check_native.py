@@ -12,7 +12,7 @@ from pipeline.run import Run, start
 from pipeline.training.native import NATIVE
 from pipeline.training.native_runs import judge_runs, list_remarks, read_runs
 from reprod_align.base.files import write_json, write_text
-from reprod_align.page.places import PAGE_OR_PICTURE, require_report
+from reprod_align.page.outputs import PAGE_OR_PICTURE, require_report, write_report
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS
 
 
@@ -21,7 +21,7 @@ def main(run: Run) -> int:
     options, log = run.options, run.results / NATIVE / "native_diff.log"
     if options.report:
         require_report(options.report, PAGE_OR_PICTURE)
-        from reprod_align.significance.plot import write_plot  # not above: needs matplotlib
+        from reprod_align.significance.plot import make_page  # not above: needs matplotlib
 
     sides = read_runs(run)
     report = judge_runs(sides, tuple(options.margin or MARGINS), options.alpha)
@@ -34,7 +34,7 @@ def main(run: Run) -> int:
         report.to_json() | {"seeds_found": seeds, "remarks": remarked},
     )
     if options.report:
-        write_plot(options.report, report)
+        write_report(options.report, make_page(report))
     print(text)
     return EXIT_CODES[report.verdict]
 

@@ -19,7 +19,7 @@ from reprod_align.base.console import tell, without_warnings
 from reprod_align.base.files import write_json
 from reprod_align.base.text import and_more
 from reprod_align.errors import describe_error, one_line
-from reprod_align.report.listing import list_finding
+from reprod_align.report.finding import list_finding
 
 PACKAGES = ("torch", "transformers", "paddle", "paddlenlp")
 SHOWN = 3  # findings; the first is where the two begin to differ

@@ -9,8 +9,15 @@ from typing import Any
 
 from pipeline.run import Run
 from reprod_align import Gate
+from reprod_align.page import CurvePlot
 from reprod_align.page.outputs import add_output_arguments
-from reprod_align.report.gates import judge_gates, read_found, read_results
+from reprod_align.report.gates import (
+    describe_step,
+    judge_gates,
+    make_steps_page,
+    read_found,
+    read_results,
+)
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -32,19 +39,16 @@ def found_file(run: Run, name: str) -> Path:
 
 def collect_page(run: Run, title: str, rows: Sequence[tuple[str, str, str]]) -> Any:
     """Return the page of some comparisons: a row for each, with its name, its gate's and its seconds."""
-    from reprod_align.report.records import describe_step, make_page  # a plain check needs none
-
     files = {name: run.output(f"{name}_diff").with_suffix(".json") for _, name, _ in rows}
     results = read_results(files)
     found = read_found(found_file(run, name) for name in results)
     steps = [describe_step(label, results.get(name), seconds) for label, name, seconds in rows]
-    return make_page(title, steps, results, found, _read_curves(run, results))
+    return make_steps_page(title, steps, results, found, _read_curves(run, results))
 
 
 def _read_curves(run: Run, names: Iterable[str]) -> list[Any]:
     """Return the losses of Step 5, epoch after epoch."""
     from reprod_align import load_record
-    from reprod_align.page.content import CurvePlot
 
     if "train_align" not in names:
         return []

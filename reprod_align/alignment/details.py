@@ -16,8 +16,8 @@ from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import Inputs, ModelFailure, Step
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Call, Trace
-from reprod_align.page.content import CurvePlot, Figures, Layer, TensorPicture
-from reprod_align.report.details import Setting, Weight
+from reprod_align.page import CurvePlot, Figures, Layer, TensorPicture
+from reprod_align.report import Setting, Weight
 
 import numpy as np
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.report import Check, Finding, NotJudged, Report, Stage, Unjudged
-from reprod_align.report.codes import Kind
+from reprod_align.report.finding import Kind
 
 NOT_COMPARABLE = Gap(math.inf, 0.0, 0.0, "")
 OUTPUTS_IN_EVAL = "outputs, eval mode"

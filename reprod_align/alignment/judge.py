@@ -46,7 +46,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Trace
 from reprod_align.pair.spec import PairSpec
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
-from reprod_align.report.grouping import group_findings
+from reprod_align.report.finding import group_findings
 
 import numpy as np
 

@@ -21,13 +21,16 @@ from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.curves import compare_curves
 from reprod_align.curves.band import MULTIPLE, TOLERANCE
-from reprod_align.curves.explanation import Explanation
 from reprod_align.curves.page import make_page
 from reprod_align.curves.readers import FORMATS
-from reprod_align.curves.report import CurveReport
+from reprod_align.curves.report import CurveReport, Explanation
 from reprod_align.errors import ReprodError
-from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
-from reprod_align.page.places import PAGE, PAGE_OR_PICTURE
+from reprod_align.page.outputs import (
+    PAGE_OR_PICTURE,
+    add_output_arguments,
+    require_outputs,
+    write_outputs,
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -83,23 +86,15 @@ def run(options: Namespace) -> int:
     try:
         explanation = _explain(options, report) if options.explain else None
     except ReprodError:
-        _write(options, report, None)  # it can be drawn all the same
+        write_outputs(options, partial(make_page, report))  # it can be drawn all the same
         raise
     if options.json:
         found = {} if explanation is None else {"explanation": explanation.to_json()}
         print(as_json(report.to_json() | found))
     elif explanation is not None and not options.markdown:
         print(f"\n{explanation.text()}")
-    _write(options, report, explanation)
-    return report.exit_code
-
-
-def _write(options: Namespace, report: CurveReport, explanation: Explanation | None) -> None:
     write_outputs(options, partial(make_page, report, explanation))
-    if options.report and options.report.suffix.lower() not in PAGE:
-        from reprod_align.curves.plot import write_picture  # not above: needs matplotlib
-
-        write_picture(options.report, report)
+    return report.exit_code
 
 
 def _compare(options: Namespace) -> CurveReport:
@@ -121,6 +116,6 @@ def _explain(options: Namespace, report: CurveReport) -> Explanation | None:
     if report.first is None:
         print("--explain: no curve leaves its band: nothing to explain", file=sys.stderr)
         return None
-    from reprod_align.curves.replay.explain import explain  # not above: it needs both frameworks
+    from reprod_align.curves.explain import explain  # not above: it needs both frameworks
 
     return explain(options.explain, report, options.at, options.replay)

@@ -52,15 +52,19 @@ from reprod_align.commands.arguments import (
     run_user_code,
 )
 from reprod_align.errors import ReprodError
-from reprod_align.page.content import Page
-from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
-from reprod_align.page.places import require_place
+from reprod_align.page.outputs import (
+    add_output_arguments,
+    require_outputs,
+    require_place,
+    write_outputs,
+)
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.pair.sides import announce_work
 from reprod_align.pair.spec import PairSpec
 from reprod_align.parallel.align import align_parallel
 from reprod_align.report import Report
+from reprod_align.report.pages import make_page
 from reprod_align.report.sarif import render_sarif
 from reprod_align.sections import SECTION_SIZE, align_sections
 
@@ -104,14 +108,9 @@ def run(options: Namespace) -> int:
         print_result(report, options.json)
     if options.sarif:
         write_text(options.sarif, render_sarif(report, options.file))
-    write_outputs(options, partial(_make_page, options, report))  # last: the report is not lost
+    make = partial(make_page, report, options.file.name, options.editor)
+    write_outputs(options, make)  # last: the report is not lost
     return 0 if report.passed else 1
-
-
-def _make_page(options: Namespace, report: Report) -> Page:
-    from reprod_align.report.html import make_page  # a report in text needs none
-
-    return make_page(report, options.file.name, options.editor)
 
 
 def judge_pair(options: Namespace) -> Report:

@@ -19,7 +19,7 @@ from reprod_align.contract.proof import Proof, hold_against, read_certificate
 from reprod_align.contract.prove import prove
 from reprod_align.contract.terms import read_terms
 from reprod_align.errors import ReprodError
-from reprod_align.page.places import require_place
+from reprod_align.page.outputs import require_place
 
 
 def add_arguments(parser: ArgumentParser) -> None:

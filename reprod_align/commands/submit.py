@@ -12,10 +12,17 @@ from pathlib import Path
 from reprod_align.base.files import as_json
 from reprod_align.commands.verify import add_judging
 from reprod_align.errors import MissingInputError, ReprodError, explain_absence, one_line
-from reprod_align.submission.folder import GUIDE_FOLDER, Submission, find_root, list_files
-from reprod_align.submission.layout import MANIFEST, TRAINING, is_known
-from reprod_align.submission.pack import pack
-from reprod_align.submission.verify import examine
+from reprod_align.submission import examine
+from reprod_align.submission.files import (
+    GUIDE_FOLDER,
+    MANIFEST,
+    TRAINING,
+    Submission,
+    find_root,
+    is_known,
+    list_files,
+)
+from reprod_align.submission.manifest import pack
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -21,9 +21,8 @@ from typing import Any
 from reprod_align.base.console import tell
 from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_json_argument
-from reprod_align.submission.folder import open_submission
-from reprod_align.submission.layout import STEPS
-from reprod_align.submission.verify import examine
+from reprod_align.submission import examine
+from reprod_align.submission.files import STEPS, open_submission
 
 _NAMES = [step.name for step in STEPS]
 _SECONDS = 1800.0

@@ -25,10 +25,9 @@ from reprod_align.records.compare import compare_records
 from reprod_align.records.gate import digest
 from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
+from reprod_align.submission.files import GUIDE_FOLDER, SIDES, STEPS, Step, Submission
 from reprod_align.submission.findings import Findings
-from reprod_align.submission.folder import GUIDE_FOLDER, Submission
-from reprod_align.submission.layout import SIDES, STEPS, Step
-from reprod_align.submission.sources import check_sources, find_code
+from reprod_align.submission.manifest import check_sources, find_code
 
 SECONDS: Final = 1800.0
 NAMED: Final = "rerun.toml"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reprod_align.contract.guard import hide_packages
-from reprod_align.submission.folder import GUIDE_FOLDER
-from reprod_align.submission.layout import SIDES, STEPS
+from reprod_align.submission.files import GUIDE_FOLDER, SIDES, STEPS
 
 _OTHERS = {"torch": ("paddle", "paddlenlp"), "paddle": ("torch", "torchvision", "torchaudio")}
 

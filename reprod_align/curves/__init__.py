@@ -9,14 +9,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from reprod_align.curves.band import DOUBLE, MANTISSAS, MULTIPLE, TOLERANCE, Limits, precision_of
+from reprod_align.curves.band import (
+    AGREES,
+    DOUBLE,
+    ENOUGH,
+    MANTISSAS,
+    MULTIPLE,
+    TOLERANCE,
+    Limits,
+    Track,
+    agree_when_shifted,
+    find_precision,
+    follow,
+    measure_rounding,
+)
 from reprod_align.curves.hints import find_hints
-from reprod_align.curves.log import LARGEST_STEP, Curve, CurveError, CurveLog, at_common_steps
-from reprod_align.curves.names import GRAD_NORM, LOSS, LR, canonical, pair_names
+from reprod_align.curves.log import LARGEST_STEP, Curve, CurveError, CurveLog, take_common_steps
+from reprod_align.curves.names import GRAD_NORM, LOSS, LR, normalize_name, pair_names
 from reprod_align.curves.readers import read_curves
 from reprod_align.curves.report import CurveReport, CurveResult
-from reprod_align.curves.rounding import measure_rounding
-from reprod_align.curves.track import AGREES, ENOUGH, Track, agree_when_shifted, follow
 from reprod_align.errors import one_line
 
 import numpy as np
@@ -59,7 +70,7 @@ def compare_curves(
     limits = replace(limits, bits=min(_loss_bits(ours), _loss_bits(theirs)))
     names = pair_names(list(ours.curves), list(theirs.curves), name_map, only)
     results = [
-        _compare_pair(ours, ours.curves[a], theirs.curves[b].shifted(offset), twins, limits)
+        _compare_pair(ours, ours.curves[a], theirs.curves[b].shift(offset), twins, limits)
         for a, b in names.pairs.items()
     ]
     if exact is not None:
@@ -78,7 +89,7 @@ def compare_curves(
 def _read_log(log: Log, source: str) -> CurveLog:
     if isinstance(log, CurveLog):
         return log
-    return CurveLog.of(log, source) if isinstance(log, Mapping) else read_curves(log)
+    return CurveLog.from_values(log, source) if isinstance(log, Mapping) else read_curves(log)
 
 
 def _as_list(twin: Log | Sequence[Log] | None) -> Sequence[Log]:
@@ -89,14 +100,14 @@ def _as_list(twin: Log | Sequence[Log] | None) -> Sequence[Log]:
 
 def _loss_bits(log: CurveLog) -> int:
     """Return the bits of the loss's precision: the whole run was computed in it."""
-    losses = [curve for curve in log.curves.values() if canonical(curve.name) == LOSS]
-    return min((precision_of(curve.values) for curve in losses), default=DOUBLE)
+    losses = [curve for curve in log.curves.values() if normalize_name(curve.name) == LOSS]
+    return min((find_precision(curve.values) for curve in losses), default=DOUBLE)
 
 
 def _compare_pair(
     log: CurveLog, curve: Curve, other: Curve, twins: Sequence[CurveLog], limits: Limits
 ) -> CurveResult:
-    quantity = canonical(curve.name)
+    quantity = normalize_name(curve.name)
     if quantity == LR:  # computed on the host, in float64
         limits = replace(limits, bits=DOUBLE)
     noise = [twin.curves[name] for twin in twins if (name := _find_partner(twin, log, curve.name))]
@@ -150,7 +161,7 @@ def _step_remarks(curve: Curve, other: Curve, track: Track, limits: Limits) -> l
     if not len(track.steps):
         return ["no step is in both logs and in the band"]
     found, counts = [], (len(curve.steps), len(other.steps))
-    common = len(at_common_steps(curve, other)[0])
+    common = len(take_common_steps(curve, other)[0])
     if common < max(counts):
         found.append(f"{common} steps are in both logs, which have {counts[0]} and {counts[1]}")
     if track.first is not None and _is_mean_of(curve, other, limits):
@@ -183,7 +194,7 @@ def _add_rounding(result: CurveResult, log: CurveLog, exact: CurveLog) -> CurveR
 
 def _require_same_run(log: CurveLog, exact: CurveLog, ours: Curve, theirs: Curve) -> None:
     """Raise CurveError if rounding cannot make the difference of the first step."""
-    steps, values, precise = at_common_steps(ours, theirs)
+    steps, values, precise = take_common_steps(ours, theirs)
     if not len(steps):
         return
     value, expected = float(values[0]), float(precise[0])

@@ -1,19 +1,20 @@
-"""The noise band: how far apart two curves may lie at each step.
+"""Two curves on their common steps: their difference, the noise band, and where one leaves the other.
 
-With a perturbed twin of the reference run, measured: `multiple` times the largest difference
-between the two up to that step. Without one, and for a curve that the twin leaves as it is (a
-learning rate), a fixed share of the largest value up to that step. Never less than what the log
-itself can tell: a few units in the last place of the precision its values have, or what its
-decimals leave out.
+With a perturbed twin of the reference run, the band is measured: `multiple` times the largest difference
+between the two up to that step. Without a twin, and for a curve that the twin leaves as it is (a learning
+rate), it is a fixed share of the largest value up to that step. It is never less than what the log itself
+can tell: a few units in the last place of its values' precision, or what its decimals leave out. With the
+same run in float64, the step at which rounding begins to grow is measured too.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
-from reprod_align.curves.log import Array, Curve, CurveError, at_common_steps
+from reprod_align.curves.log import Array, Curve, CurveError, take_common_steps
 
 import numpy as np
 
@@ -29,6 +30,16 @@ DOUBLE: Final = 53
 MANTISSAS: Final = {8: "bfloat16", 11: "float16", 24: "float32", DOUBLE: "float64"}
 _DECIMALS, _SIGNIFICANT = 10, 8  # a log with more was not rounded for reading
 _MOST_ROUNDING: Final = 1e-3  # of the largest value: rounding that hides more does not count
+AGREES, SPIKE, UNSTEADY = "agrees", "spike", "comes and goes"
+DIVERGES, LATE = "parts", "parts at the end"
+NOTHING: Final = "not compared"  # no step could be judged
+_SPIKE_STEPS: Final = 3  # a spike has at most so many steps
+_SPIKE_SHARE: Final = 0.05  # of the steps after it may lie outside too
+_SUSTAINED: Final = 0.9  # of all later steps lie outside: the curves stay apart
+ENOUGH: Final = 5
+"""Steps it takes to tell a spike from a divergence, or a shifted count from chance."""
+UNITS: Final = 10.0
+"""units in the last place: above them, rounding is more than what a single number loses"""
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class Band:
     remarks: tuple[str, ...] = ()
 
 
-def noise_band(
+def measure_band(
     steps: Array,
     ours: Array,
     theirs: Array,
@@ -84,7 +95,7 @@ def noise_band(
     return Band(np.maximum(limit, floor), judged, measured, tuple(remarks))
 
 
-def precision_of(values: Array) -> int:
+def find_precision(values: Array) -> int:
     """Return the bits of the coarsest float type that holds each of `values` exactly.
 
     53 (float64) where too few values or whole numbers leave it open.
@@ -96,7 +107,7 @@ def precision_of(values: Array) -> int:
     return next(bits for bits in MANTISSAS if not np.any(np.ldexp(mantissa, bits) % 1))
 
 
-def decimals_of(values: Array) -> Array:
+def find_decimals(values: Array) -> Array:
     """Return the unit of the last digit each of `values` (N,) was written with; 0 if in full."""
     finite = np.unique(values[np.isfinite(values) & (values != 0)])
     nothing = np.zeros(len(values))
@@ -117,10 +128,10 @@ def decimals_of(values: Array) -> Array:
 
 def _floor(ours: Array, theirs: Array, scale: Array, bits: int) -> tuple[Array, list[str]]:
     """Return the difference that the log's precision hides at each step, (N,), and remarks on it."""
-    bits = min(bits, precision_of(ours), precision_of(theirs))
+    bits = min(bits, find_precision(ours), find_precision(theirs))
     ulps = _ULPS * 2.0 ** (1 - bits) * scale
     remarks = []
-    half_units = (decimals_of(ours) + decimals_of(theirs)) / 2
+    half_units = (find_decimals(ours) + find_decimals(theirs)) / 2
     rounding = np.minimum(half_units * (1 + 1e-6), _MOST_ROUNDING * scale)
     if not _is_rounding(ours, theirs, half_units):
         rounding = np.zeros_like(scale)
@@ -156,7 +167,7 @@ def _noise(steps: Array, whole: Curve, twins: Sequence[Curve]) -> tuple[Array, i
 
 def _gaps(reference: Curve, twin: Curve) -> tuple[Array, Array]:
     """Return the steps both have, up to the first NaN or infinity, and the differences there."""
-    steps, ours, theirs = at_common_steps(reference, twin)
+    steps, ours, theirs = take_common_steps(reference, twin)
     with np.errstate(invalid="ignore", over="ignore"):
         gaps = np.abs(ours - theirs)
     broken = np.flatnonzero(~np.isfinite(gaps))
@@ -171,3 +182,169 @@ def _envelope(gaps: Array) -> Array:
     envelope: Array = np.maximum.accumulate(gaps)
     envelope[:_FIRST] = envelope[:_FIRST][-1]
     return envelope
+
+
+@dataclass(frozen=True)
+class Track:
+    """Two curves at the steps that both have and that can be judged."""
+
+    steps: Array
+    """(N,) int64"""
+    expected: Array
+    """(N,) float64: the reference"""
+    actual: Array
+    """(N,) float64"""
+    limit: Array
+    """(N,) float64: the band"""
+    measured: bool
+    """True if the band comes from a twin"""
+    remarks: tuple[str, ...] = ()
+
+    @cached_property
+    def difference(self) -> Array:
+        """|actual - expected|, (N,); NaN where either is NaN or infinite."""
+        finite = np.isfinite(self.expected) & np.isfinite(self.actual)
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap: Array = np.where(finite, np.abs(self.actual - self.expected), np.nan)
+        return gap
+
+    @cached_property
+    def outside(self) -> Array:
+        """Where the difference is not within the band, (N,) bool; a NaN never is."""
+        out: Array = ~(self.difference <= self.limit)
+        return out
+
+    @cached_property
+    def first(self) -> int | None:
+        """The place of the first step outside the band; None if there is none."""
+        return int(np.argmax(self.outside)) if np.any(self.outside) else None
+
+    @cached_property
+    def back(self) -> int:
+        """The place of the first step within the band after `first`; N if there is none."""
+        within = np.flatnonzero(~self.outside[self.first or 0 :])
+        return (self.first or 0) + int(within[0]) if len(within) else len(self.steps)
+
+    @cached_property
+    def sustained(self) -> int | None:
+        """The place from which at least 9 of 10 steps lie outside, if enough steps follow."""
+        remaining = np.arange(len(self.steps), 0, -1)
+        share = np.cumsum(self.outside[::-1])[::-1] / remaining
+        places = np.flatnonzero(self.outside & (share >= _SUSTAINED) & (remaining > ENOUGH))
+        return int(places[0]) if len(places) else None
+
+    @cached_property
+    def behaviour(self) -> str:
+        """One of AGREES, SPIKE, DIVERGES, UNSTEADY, LATE, NOTHING."""
+        if not len(self.steps):
+            return NOTHING
+        if self.first is None:
+            return AGREES
+        if len(self.steps) - self.first <= ENOUGH:
+            return LATE
+        if self.sustained is not None:
+            return DIVERGES
+        rest = self.outside[self.back :]
+        alone = len(rest) > 0 and np.mean(rest) <= _SPIKE_SHARE
+        return SPIKE if alone and self.back - self.first <= _SPIKE_STEPS else UNSTEADY
+
+
+def follow(reference: Curve, other: Curve, twins: Sequence[Curve], limits: Limits) -> Track:
+    """Return both curves on their common steps, with the band there."""
+    steps, ours, theirs = take_common_steps(reference, other)
+    band = measure_band(steps, ours, theirs, reference, twins, limits)
+    kept = slice(0, band.judged)
+    return Track(
+        steps[kept], ours[kept], theirs[kept], band.limit[kept], band.measured, band.remarks
+    )
+
+
+def agree_when_shifted(
+    reference: Curve, other: Curve, by: int, twins: Sequence[Curve], limits: Limits
+) -> bool:
+    """Return True if the curves agree once `by` is added to the other's steps.
+
+    False where that says nothing: few common steps, or a curve that hardly changes.
+    """
+    track = follow(reference, other.shift(by), twins, limits)
+    if len(track.steps) < ENOUGH or track.first is not None:
+        return False
+    moves = np.abs(np.diff(track.expected))
+    return bool(np.mean(moves > track.limit[1:]) > 0.5)
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How far the reference's run is from the same run in float64."""
+
+    steps: Array
+    """(N,) int64"""
+    gaps: Array
+    """(N,) float64: |float32 - float64|"""
+    precision: str
+    """what the run was computed in: "float32" """
+    limit: float
+    """UNITS units in the last place at the onset; at the last step where there is none"""
+    onset: int | None
+    """the step from which on the gap has been larger than that; None if it never was"""
+    ratio: float | None
+    """from the onset on: how many times the largest gap so far the two logs are apart at most"""
+
+    @property
+    def words(self) -> str:
+        """The onset in a sentence."""
+        far = f"{UNITS:g} units in the last place ({self.limit:.0e})"
+        if self.onset is None:
+            return (
+                f"rounding does not grow: up to step {self.steps[-1]} the first log's {self.precision} "
+                f"run stays within {far} of its float64 run"
+            )
+        said = (
+            f"rounding grows from step {self.onset} on: there the first log's {self.precision} run leaves "
+            f"its float64 run by more than {far}"
+        )
+        if self.ratio is None:
+            return said
+        return f"{said}; from then on the two logs are at most {self.ratio:.2g} times as far apart"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the onset as plain values."""
+        return {
+            "precision": self.precision,
+            "units": UNITS,
+            "limit": self.limit,
+            "onset": self.onset,
+            "ratio_from_onset": self.ratio,
+            "largest": float(self.gaps.max()),
+        }
+
+
+def measure_rounding(reference: Curve, precise: Curve, track: Track) -> Rounding | None:
+    """Return how rounding grows in `reference`; `precise`: the same run in float64.
+
+    track: the reference and the other log. None where no step is in both, a number is not finite,
+    or the reference is no coarser than float64.
+    """
+    bits = find_precision(reference.values)
+    steps, ours, exact = take_common_steps(reference, precise)
+    finite = np.isfinite(ours) & np.isfinite(exact)
+    length = int(np.argmin(finite)) if not finite.all() else len(steps)
+    if not length or bits == DOUBLE:
+        return None
+    steps, ours, exact = steps[:length], ours[:length], exact[:length]
+    gaps = np.abs(ours - exact)
+    limit = UNITS * 2.0 ** (1 - bits) * np.maximum.accumulate(np.abs(ours))
+    largest = np.maximum.accumulate(gaps)
+    grown = np.flatnonzero(largest > limit)
+    if not len(grown):
+        return Rounding(steps, gaps, MANTISSAS[bits], float(limit[-1]), None, None)
+    place = int(grown[0])
+    ratio = _ratio(Curve("rounding", steps[place:], largest[place:]), track)
+    return Rounding(steps, gaps, MANTISSAS[bits], float(limit[place]), int(steps[place]), ratio)
+
+
+def _ratio(rounding: Curve, track: Track) -> float | None:
+    """Return the largest quotient of the logs' difference and the rounding so far."""
+    _, largest, apart = take_common_steps(rounding, Curve("gap", track.steps, track.difference))
+    known = np.isfinite(apart)
+    return float((apart[known] / largest[known]).max()) if known.any() else None

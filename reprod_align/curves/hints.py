@@ -3,9 +3,9 @@
 import math
 from typing import Final
 
+from reprod_align.curves.band import SPIKE, Track
 from reprod_align.curves.log import Array, Curve
 from reprod_align.curves.names import LR
-from reprod_align.curves.track import SPIKE, Track
 
 import numpy as np
 

@@ -39,7 +39,7 @@ class Curve:
     values: Array
     """(N,) float64; NaN and inf as logged"""
 
-    def shifted(self, by: int) -> "Curve":
+    def shift(self, by: int) -> "Curve":
         """Return the curve with `by` added to each step."""
         return replace(self, steps=self.steps + by)
 
@@ -57,16 +57,18 @@ class CurveLog:
     remarks: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, Sequence[float]], source: str = "values") -> "CurveLog":
+    def from_values(
+        cls, values: Mapping[str, Sequence[float]], source: str = "values"
+    ) -> "CurveLog":
         """Return a log of {name: one value a step}; steps count from 1."""
         points = Points(source)
         for name, column in values.items():
             for step, value in enumerate(column, 1):
                 points.add(step, name, value)
-        return points.log("values in memory")
+        return points.build_log("values in memory")
 
 
-def at_common_steps(ours: Curve, theirs: Curve) -> tuple[Array, Array, Array]:
+def take_common_steps(ours: Curve, theirs: Curve) -> tuple[Array, Array, Array]:
     """Return the steps that both curves have, (N,), and the values of both there, (N,) each."""
     steps, mine, others = np.intersect1d(
         ours.steps, theirs.steps, assume_unique=True, return_indices=True
@@ -100,7 +102,7 @@ class Points:
             self._epochs[0].append(step)
             self._epochs[1].append(epoch)
 
-    def log(self, kind: str) -> CurveLog:
+    def build_log(self, kind: str) -> CurveLog:
         """Return the log of all values added. Raises CurveError if there are none."""
         if not self._columns:
             raise CurveError(f"{self.source} ({kind}) holds no numbers")

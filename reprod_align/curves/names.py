@@ -41,7 +41,7 @@ class NamePairs:
     remarks: tuple[str, ...]
 
 
-def canonical(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return the name of the quantity: "Train/loss", "train_loss" and "loss" are all "loss"."""
     name = re.sub(r"^.* - (?=\S+$)", "", name)  # Weights & Biases: "run - loss"
     words = [word for word in re.split(r"[\W_]+", name.lower()) if word]
@@ -56,7 +56,7 @@ def canonical(name: str) -> str:
 
 def is_measured(name: str) -> bool:
     """Return True for a counter, or a measure of time or memory: two runs need not agree in it."""
-    plain = canonical(name)
+    plain = normalize_name(name)
     words = plain.removeprefix("eval_").split("_")
     if plain == LOSS or plain.removeprefix("eval_") in _COUNTERS or name.lower() in _COUNTERS:
         return plain != LOSS
@@ -132,7 +132,7 @@ def _by_quantity(names: Sequence[str]) -> dict[str, str]:
     """
     shortest: dict[str, str] = {}
     for name in sorted(names, key=len):
-        shortest.setdefault(canonical(name), name)
+        shortest.setdefault(normalize_name(name), name)
     return shortest
 
 
@@ -153,7 +153,7 @@ def _by_plain(names: Sequence[str]) -> dict[str, list[str]]:
     """Return the names of each quantity, an evaluation's with a training's."""
     found: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(canonical(name).removeprefix("eval_"), []).append(name)
+        found.setdefault(normalize_name(name).removeprefix("eval_"), []).append(name)
     return found
 
 
@@ -163,7 +163,7 @@ def _choose(pairs: Mapping[str, str], only: Sequence[str] | None) -> dict[str, s
     chosen: dict[str, str] = {}
     for wanted in only:
         found = {a: b for a, b in pairs.items()
-                 if wanted in (a, b) or wanted.lower() == canonical(a)}  # fmt: skip
+                 if wanted in (a, b) or wanted.lower() == normalize_name(a)}  # fmt: skip
         if not found:
             raise CurveError(
                 f"no curve {wanted!r} in both logs; both have {shorten(list(pairs), _SHOWN)}"

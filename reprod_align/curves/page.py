@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from reprod_align.curves.explanation import Explanation
-from reprod_align.curves.report import CurveReport, CurveResult
-from reprod_align.curves.track import AGREES
-from reprod_align.page.content import Case, CurvePlot, Page, Table
+from reprod_align.curves.band import AGREES, Rounding
+from reprod_align.curves.report import CurveReport, CurveResult, Explanation
+from reprod_align.page import Case, CurvePlot, Page, RoundingPlot
 from reprod_align.page.environment import describe_run
 
 MOST_CURVES: Final = 12  # drawn; those that diverge come first
@@ -22,7 +21,7 @@ def make_page(report: CurveReport, explanation: Explanation | None = None) -> Pa
         report.headline,
         meaning=[*report.hints, *([] if explanation is None else [explanation.sentence])],
         curves=[draw(result) for result in choose_curves(report)],
-        tables=[_list_curves(report), *([] if explanation is None else [_list_swaps(explanation)])],
+        tables=[report.table(), *([] if explanation is None else [explanation.table()])],
         cases=list(map(_show_case, report.results)),
         remarks=[*_note_drawn(report), *details, *report.remarks,
                  *([] if explanation is None else explanation.notes)],
@@ -43,7 +42,21 @@ def draw(result: CurveResult) -> CurvePlot:
     steps, expected, actual, band = (
         side.tolist() for side in (track.steps, track.expected, track.actual, track.limit)
     )
-    return CurvePlot(result.name, steps, expected, actual, band, result.first_step)
+    return CurvePlot(
+        result.name,
+        steps,
+        expected,
+        actual,
+        band,
+        result.first_step,
+        track.measured,
+        None if result.rounding is None else _draw_rounding(result.rounding),
+    )
+
+
+def _draw_rounding(rounding: Rounding) -> RoundingPlot:
+    label = f"first log's {rounding.precision} - float64"
+    return RoundingPlot(rounding.steps.tolist(), rounding.gaps.tolist(), label, rounding.onset)
 
 
 def _show_case(result: CurveResult) -> Case:
@@ -64,25 +77,3 @@ def _note_drawn(report: CurveReport) -> list[str]:
     return (
         [f"{drawn} of {every} curves are drawn, those that diverge first"] if drawn < every else []
     )
-
-
-def _list_curves(report: CurveReport) -> Table:
-    rows = [
-        (one.name if one.name == one.other_name else f"{one.name} = {one.other_name}",
-         str(len(one.track.steps)), f"{one.largest:.1e}",
-         "" if one.first_step is None else str(one.first_step), one.verdict)
-        for one in report.results
-    ]  # fmt: skip
-    failed = frozenset(at for at, one in enumerate(report.results) if one.verdict != AGREES)
-    headers = ("curve", "steps", "largest difference", "first step outside", "verdict")
-    return Table("Curves", headers, rows, failed, paste=True)
-
-
-def _list_swaps(explanation: Explanation) -> Table:
-    rows = [(str(row.part), f"{row.left:.1e}", f"{row.made:.1e}") for row in explanation.rows]
-    guilty = frozenset(
-        at for at, row in enumerate(explanation.rows) if row.part in explanation.guilty
-    )
-    headers = ("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone")
-    title = f"Which part of a step makes {explanation.curve} differ at step {explanation.step}"
-    return Table(title, headers, rows, guilty)

@@ -1,20 +1,24 @@
-"""The verdict on two training logs, as a value: a result for each pair of curves, text and JSON."""
+"""The verdict on two training logs, and which part of a step explains their gap: values, text and JSON."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from reprod_align.base.files import to_plain
-from reprod_align.base.text import count, table
+from reprod_align.base.text import count
+from reprod_align.curves.band import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Rounding, Track
 from reprod_align.curves.log import CurveLog
 from reprod_align.curves.names import GRAD_NORM, LOSS, LR
-from reprod_align.curves.rounding import Rounding
-from reprod_align.curves.track import AGREES, DIVERGES, NOTHING, SPIKE, UNSTEADY, Track
 from reprod_align.errors import join_lines, one_line
+from reprod_align.page import Table
 
 import numpy as np
 
-_HEADERS: Final = ("curve", "steps", "largest difference", "first step outside", "verdict")
+Part = Literal["data", "forward", "loss", "backward", "optimizer", "schedule"]
+PARTS: Final[tuple[Part, ...]] = get_args(Part)
+LEFT = 1e-2  # of the gap: with so little left, it is explained
+_NAMES: Final = {"forward": "forward pass", "backward": "backward pass"}
 
 
 @dataclass(frozen=True)
@@ -158,9 +162,21 @@ class CurveReport:
             return f"cannot be compared: no step to judge in {', '.join(names)}"
         return f"the logs agree: {count(len(self.results), 'curve')} within the band"
 
+    def table(self) -> Table:
+        """Return a row for each pair of curves."""
+        rows = []
+        for one in self.results:
+            name = one.name if one.name == one.other_name else f"{one.name} = {one.other_name}"
+            largest = f"{one.largest:.1e}" if len(one.track.steps) else ""
+            first = "" if one.first_step is None else str(one.first_step)
+            rows.append((name, str(len(one.track.steps)), largest, first, one.verdict))
+        failed = frozenset(at for at, one in enumerate(self.results) if one.verdict != AGREES)
+        headers = ("curve", "steps", "largest difference", "first step outside", "verdict")
+        return Table("Curves", headers, rows, failed, paste=True)
+
     def summary(self) -> str:
         """Return the verdict, a table of the curves, and the details."""
-        rows = table([_HEADERS, *map(_row, self.results)])
+        rows = self.table().lines()
         lines = [f"verdict: {self.headline}", "", *rows, "", f"band: {self.rule}"]
         for result in self.results:
             if result.rounding is not None:
@@ -198,9 +214,140 @@ def _rank(result: CurveResult) -> int:
     return order.index(result.quantity) if result.quantity in order else len(order)
 
 
-def _row(result: CurveResult) -> tuple[str, ...]:
-    same = result.name == result.other_name
-    name = result.name if same else f"{result.name} = {result.other_name}"
-    first = "" if result.first_step is None else str(result.first_step)
-    largest = f"{result.largest:.1e}" if len(result.track.steps) else ""
-    return one_line(name), str(len(result.track.steps)), largest, first, result.verdict
+@dataclass(frozen=True)
+class Swapped:
+    """One part of a step, done by the other framework."""
+
+    part: Part
+    left: float
+    """the gap that remains with PyTorch's part in Paddle's steps"""
+    made: float
+    """the gap that Paddle's part makes in PyTorch's steps"""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """One side's steps again, in float64, beside its log."""
+
+    name: str
+    apart: float | None
+    """largest difference of the loss from the log; None if the log has none of these steps"""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Which part of a training step makes the two runs differ."""
+
+    curve: str
+    step: int
+    """the first outside the band"""
+    logged: float
+    """the loss's largest gap in the logs over the steps compared; NaN if they have none of them"""
+    restored: int
+    """each side was replayed from its checkpoint of this step; 0: from the start of training"""
+    begin: int
+    """parts were swapped from PyTorch's state after this step on"""
+    last: int
+    replays: tuple[Replay, Replay]
+    replayed: float
+    """the gap of the two replays, each from its own checkpoint"""
+    weights_apart: float
+    """of the two checkpoints: largest difference, relative"""
+    whole: float
+    """the gap of Paddle's steps from PyTorch's state"""
+    floor: float
+    """a gap of this size is rounding"""
+    rows: tuple[Swapped, ...]
+    together: float | None
+    """the gap that remains with PyTorch's in place of every part at fault"""
+    findings: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+    @property
+    def guilty(self) -> tuple[Part, ...]:
+        """The parts that make a gap on their own, the largest first."""
+        found = [row for row in self.rows if not row.made <= self.floor]
+        found.sort(key=lambda row: math.inf if math.isnan(row.made) else row.made, reverse=True)
+        return tuple(row.part for row in found)
+
+    @property
+    def sentence(self) -> str:
+        """Which parts explain the gap."""
+        if self.whole <= self.floor:
+            return self._explain_without_fault()
+        if not self.guilty:
+            better = [row.part for row in self.rows if row.left < self.whole / 2]
+            named = f": with PyTorch's {_join_names(better)} it is smaller" if better else ""
+            return f"no part alone makes it, they do together{named}"
+        together = math.inf if self.together is None else self.together
+        one = len(self.guilty) == 1
+        place = "its place" if one else "their place"
+        verb = "explains it" if one else "explain it together, the largest first"
+        if not together <= max(self.floor, LEFT * self.whole):
+            verb = "explains a part of it" if one else "explain a part of it"
+        left = f"with PyTorch's in {place} {together:.1e} of {self.whole:.1e} is left"
+        return f"{_join_names(self.guilty)} {verb}: {left}"
+
+    def _explain_without_fault(self) -> str:
+        same = f"over steps {self.begin + 1} to {self.last} the two agree to {self.whole:.0e}"
+        if self.replayed <= self.floor:
+            return (
+                f"no part explains it: replayed in float64, {same}. The gap in the logs is rounding or "
+                "chance (--twin measures how much of it there may be, --at explains another step), or "
+                "comes from something that is not in the file"
+            )
+        if self.restored:
+            return (
+                f"it was made before: from PyTorch's state {same}, and the checkpoints of step "
+                f"{self.restored} differ already, their weights by {self.weights_apart:.1e}. Explain "
+                "an earlier step, or keep an earlier checkpoint"
+            )
+        return (
+            f"the initial weights explain it: they differ by {self.weights_apart:.1e}, and from "
+            f"PyTorch's {same}"
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """The lines below the sentence: align's findings, remarks, and the measurements."""
+        start = f"the checkpoints of step {self.restored}" if self.restored else "the start"
+        return [
+            *(f"align: {one_line(finding)}" for finding in self.findings),
+            *(f"remark: {one_line(remark)}" for remark in self.remarks),
+            f"gap: the loss's largest difference over steps {self.begin + 1} to {self.last}, "
+            f"replayed in float64 from {start}",
+            f"unswapped {self.whole:.1e}; each side from its own state {self.replayed:.1e}; "
+            f"in the logs {self.logged:.1e}; {self.floor:.0e} would be rounding",
+            *(_replay_line(replay) for replay in self.replays),
+        ]
+
+    def text(self) -> str:
+        """Return the table, then the sentences."""
+        shown = self.table()
+        head = f"{shown.title[0].lower()}{shown.title[1:]}?"
+        rows = ["", *shown.lines("<- makes it")] if shown.rows else []
+        return join_lines([head, *rows, "", self.sentence, *self.notes])
+
+    def table(self) -> Table:
+        """Return a row for each part that was exchanged."""
+        rows = [(str(row.part), f"{row.left:.1e}", f"{row.made:.1e}") for row in self.rows]
+        guilty = frozenset(at for at, row in enumerate(self.rows) if row.part in self.guilty)
+        headers = ("part swapped", "gap left with PyTorch's", "gap that Paddle's makes alone")
+        title = f"Which part of a step makes {self.curve} differ at step {self.step}"
+        return Table(title, headers, rows, guilty)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as plain values that strict JSON can hold."""
+        plain: dict[str, Any] = to_plain(self)
+        return plain | {"guilty": list(self.guilty), "sentence": self.sentence}
+
+
+def _replay_line(replay: Replay) -> str:
+    if replay.apart is None:
+        return f"{replay.name}'s log has no loss of these steps to hold the replay against"
+    return f"{replay.name}'s replay is within {replay.apart:.1e} of its log"
+
+
+def _join_names(parts: Sequence[str]) -> str:
+    *rest, last = [f"the {_NAMES.get(part, part)}" for part in parts]
+    return f"{', '.join(rest)} and {last}" if rest else last

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from reprod_align.errors import one_line
-from reprod_align.page.content import CurvePlot, Figures, Layer, Page, Step, Table
+from reprod_align.page import CurvePlot, Figures, Layer, Page, StepResult, Table
 
 _MOST: Final = 60  # rows of a table: what differs, and the first of the others
 _STEPS: Final = 20  # of a curve
@@ -41,8 +41,8 @@ def quote(name: str) -> str:
 def _say_verdict(page: Page) -> str:
     mark = "✅" if page.passed else "❌"
     lines = [f"### {mark} {quote(page.name)}: {escape(page.verdict)}", "", escape(page.sentence)]
-    if page.faults:
-        first = page.faults[0]
+    if page.diagnostics:
+        first = page.diagnostics[0]
         code = f"{quote(first.code)} " if first.code else ""
         lines += ["", f"**First difference**: {code}{escape(first.stage)}: {quote(first.place)}: "
                       f"{escape(first.message)}"]  # fmt: skip
@@ -54,7 +54,7 @@ def _say_verdict(page: Page) -> str:
     return "\n".join(lines)
 
 
-def _list_steps(steps: Sequence[Step]) -> str:
+def _list_steps(steps: Sequence[StepResult]) -> str:
     rows = [
         (
             escape(one.name),

@@ -1,17 +1,25 @@
-"""The options of a command that compares: --report, --markdown, --junit; and what they write."""
+"""What a command that compares writes: its options --report, --markdown, --junit, and their files.
 
+Where a file cannot be written is said in one line before the work begins.
+"""
+
+import os
 from argparse import ArgumentParser, Namespace
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from xml.etree import ElementTree
 
-from reprod_align.base.files import write_text
-from reprod_align.page.places import PAGE, require_place, require_report
+from reprod_align.base.files import require_writable, whole_file, write_text
+from reprod_align.errors import ReprodError, one_line
+from reprod_align.page import Case, Page
 
-if TYPE_CHECKING:  # an import stays light
-    from reprod_align.page.content import Page
-
+PAGE: Final = (".html",)
+PAGE_OR_PICTURE: Final = (".html", ".png", ".svg")
 _XML: Final = (".xml",)
+_FOLLOWS: Final = "differs, as a consequence of what failed"
 
 
 def add_output_arguments(parser: ArgumentParser, kinds: str = ".html", json: bool = True) -> None:
@@ -34,13 +42,12 @@ def require_outputs(options: Namespace, kinds: Sequence[str] = PAGE) -> None:
         require_place(options.junit, _XML, "--junit")
 
 
-def write_outputs(options: Namespace, make_page: Callable[[], "Page"]) -> None:
-    """Print and write what was asked for; but --json, and a report that is a picture, are the command's.
+def write_outputs(options: Namespace, make_page: Callable[[], Page]) -> None:
+    """Print and write what was asked for, from one page; but --json is the command's.
 
     Raises ReprodError if a file cannot be written.
     """
-    page_wanted = options.report and options.report.suffix.lower() in PAGE
-    if not (options.markdown or options.junit or page_wanted):
+    if not (options.markdown or options.junit or options.report):
         return
     page = make_page()
     if options.markdown:
@@ -48,10 +55,95 @@ def write_outputs(options: Namespace, make_page: Callable[[], "Page"]) -> None:
 
         print(render_markdown(page), end="")
     if options.junit:
-        from reprod_align.page.junit import render_junit
-
         write_text(options.junit, render_junit(page))
-    if page_wanted:
-        from reprod_align.page.render import write_page  # heavy: it draws
+    if options.report:
+        write_report(options.report, page)
 
-        write_page(options.report, page)
+
+def require_report(path: str | os.PathLike[str], kinds: Sequence[str] = PAGE) -> None:
+    """Raise ReprodError unless a report can be written: the place, and what draws it.
+
+    To be asked before the work begins.
+    """
+    require_place(path, kinds, "--report")
+    try:
+        import_module("reprod_align.page.html")  # heavy: only a page needs what draws it
+    except ModuleNotFoundError as error:
+        raise ReprodError(
+            f"--report needs {error.name}: python -m pip install jinja2 matplotlib"
+        ) from error
+
+
+def require_place(path: str | os.PathLike[str], kinds: Sequence[str], option: str) -> None:
+    """Raise ReprodError unless the name ends in one of `kinds` and a file can be written there.
+
+    option: what the user typed before the path. A folder that is missing is made with the file.
+    """
+    place = Path(path)
+    if place.suffix.lower() not in kinds:
+        raise ReprodError(f"{option} {path}: the name must end in {', '.join(kinds)}")
+    try:
+        taken, around = place.is_dir(), place.parent
+        while not around.exists() and around != around.parent:
+            around = around.parent
+        folder = around.is_dir()
+    except OSError as error:
+        raise ReprodError(f"{option} {path}: {error.strerror or error}") from error
+    if not folder:
+        raise ReprodError(f"{option} {path}: {around} is not a folder")
+    if taken:
+        raise ReprodError(f"{option} {path}: this is a folder: give the name of a file")
+    require_writable(place.parent)
+
+
+def write_report(path: str | os.PathLike[str], page: Page) -> None:
+    """Write the page, or its pictures alone, as the name asks for: .html, .png or .svg; whole or not at all.
+
+    Raises ReprodError for another kind of file, or if it cannot be written.
+    """
+    from reprod_align.page.html import render_page  # heavy: it draws
+    from reprod_align.page.plots import draw_picture
+
+    require_place(path, PAGE_OR_PICTURE, "--report")
+    kind = Path(path).suffix.lower()
+    data = render_page(page).encode() if kind in PAGE else draw_picture(page, kind[1:])
+    with whole_file(path) as handle:
+        handle.write(data)
+
+
+def render_junit(page: Page) -> str:
+    """Return the XML: a suite for each stage, a test for each comparison, and the verdict last.
+
+    A cause is one failure. Comparisons that differ in consequence of it, and the verdict where a
+    case failed, are skipped tests that say so.
+    """
+    suites: dict[str, list[Case]] = defaultdict(list)
+    follows = any(map(_is_failure, page.cases))
+    verdict = Case("verdict", page.verdict, page.passed, page.sentence, consequence=follows)
+    for case in (*page.cases, verdict):
+        suites[case.suite].append(case)
+    every = [case for cases in suites.values() for case in cases]
+    root = ElementTree.Element("testsuites", _count(page.name, every))
+    for name, cases in suites.items():
+        suite = ElementTree.SubElement(root, "testsuite", _count(name, cases))
+        for case in cases:
+            names = {"classname": one_line(f"{page.name}.{name}"), "name": one_line(case.name)}
+            test = ElementTree.SubElement(suite, "testcase", names)
+            message = one_line(case.message)
+            if _is_failure(case):
+                ElementTree.SubElement(test, "failure", {"message": message}).text = message
+            elif not case.passed:
+                ElementTree.SubElement(test, "skipped", {"message": f"{_FOLLOWS}: {message}"})
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _count(name: str, cases: list[Case]) -> dict[str, str]:
+    failures = sum(map(_is_failure, cases))
+    counts = {"tests": len(cases), "failures": failures}
+    counts["skipped"] = sum(not case.passed for case in cases) - failures
+    return {"name": one_line(name)} | {key: str(number) for key, number in counts.items()}
+
+
+def _is_failure(case: Case) -> bool:
+    return not case.passed and not case.consequence

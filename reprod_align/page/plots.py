@@ -5,11 +5,12 @@ Only numbers stand in them; names and legends are the page's, which knows two la
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Sized
 from io import BytesIO
 from typing import Any, Final
 
-from reprod_align.page.content import CurvePlot, Figures, Layer, TensorPicture
+from reprod_align.errors import one_line
+from reprod_align.page import CurvePlot, Figures, Layer, Page, RoundingPlot, TensorPicture
 
 import numpy as np
 from matplotlib import rc_context
@@ -22,11 +23,17 @@ from numpy.typing import NDArray
 
 COLOURS: Final = {
     "ink": "#010203", "muted": "#010204", "torch": "#010205", "paddle": "#010206",
-    "bad": "#010207", "band": "#010208",
+    "bad": "#010207", "band": "#010208", "rounding": "#010209",
 }  # fmt: skip
 """a name in the page's style sheet -> what stands for it while a plot is drawn"""
+_PRINTED: Final = {
+    "ink": "#1f2328", "torch": "#0969da", "paddle": "#cf222e", "bad": "#bf8700", "band": "#d0d7de",
+    "rounding": "#8250df",
+}  # fmt: skip
+"""the same in a picture of its own"""
 LEFT, WIDTH = 0.13, 0.84
 """of the axes of the plot by layer, as parts of the picture: the page draws a cursor over it"""
+_FEW: Final = 15  # points of a line that are marked
 _MARKS: Final = 400  # more stand closer than a picture has columns
 _LEAST, _MOST = 1e-20, 1e12  # where 0 is drawn, and inf and nan
 _STYLE: Final[Any] = {
@@ -132,38 +139,94 @@ def draw_histograms(picture: TensorPicture) -> str:
 
 def draw_curve(curve: CurvePlot, number: int = 0) -> str:
     """Return both curves, and below them their difference with its band."""
-    steps = np.asarray(curve.steps, dtype=np.float64)
-    sides = [np.asarray(side, dtype=np.float64) for side in (curve.expected, curve.actual)]
     with rc_context(_STYLE):
         figure = Figure(figsize=(6.2, 3.9), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
-        marker = "o" if len(steps) < 15 else ""
-        kept = np.unique(np.linspace(0, len(steps) - 1, POINTS).astype(np.int64))
-        for values, colour, line in zip(sides, ("torch", "paddle"), ("-", "--"), strict=True):
-            above.plot(steps[kept], draw_finite(values[kept]), line, marker=marker, markersize=3,
-                       color=COLOURS[colour])  # fmt: skip
-        _draw_gap(below, curve, steps, sides)
-        if curve.first is not None:
-            for axes in (above, below):
-                axes.axvline(curve.first, color=COLOURS["bad"], linestyle=":", linewidth=1)
+        _draw_values(above, curve, COLOURS)
+        _draw_gap(below, curve, COLOURS)
         below.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         return _encode(figure, f"curve{number}")
 
 
-def _draw_gap(axes: Axes, curve: CurvePlot, steps: Any, sides: Sequence[Any]) -> None:
-    with np.errstate(all="ignore"):
-        gaps = np.abs(sides[1] - sides[0])
+def draw_picture(page: Page, kind: str) -> bytes:
+    """Return a page's own plots, or its curves, as a file of `kind`, "png" or "svg", with legends."""
+    if page.plots:
+        return page.plots[0](kind)
+    figure = Figure(figsize=(11, 3.2 * max(1, len(page.curves))), layout="constrained")
+    rows = figure.subplots(max(1, len(page.curves)), 2, squeeze=False)
+    for (left, right), curve in zip(rows, page.curves, strict=False):
+        _draw_values(left, curve, _PRINTED)
+        _draw_gap(right, curve, _PRINTED)
+        name = one_line(curve.name)[:40].replace("$", r"\$")  # no mathematical markup
+        for axes, label in ((left, name), (right, "|difference|")):
+            axes.set(xlabel="step", ylabel=label)
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.legend(framealpha=0.85, edgecolor="none")
+    return encode_figure(figure, kind)
+
+
+def _draw_values(axes: Axes, curve: CurvePlot, colours: Mapping[str, str]) -> None:
+    """Draw both curves."""
+    steps = np.asarray(curve.steps, dtype=np.float64)
+    kept = np.unique(np.linspace(0, len(steps) - 1, POINTS).astype(np.int64))
+    sides = (
+        (curve.expected, "-", "torch", "first log"),
+        (curve.actual, "--", "paddle", "second log"),
+    )
+    for side, line, colour, label in sides:
+        values = draw_finite(np.asarray(side, dtype=np.float64)[kept])
+        axes.plot(steps[kept], values, line, marker=_choose_marker(steps), markersize=3,
+                  color=colours[colour], label=label)  # fmt: skip
+    _mark_step(axes, curve, colours)
+
+
+def _draw_gap(axes: Axes, curve: CurvePlot, colours: Mapping[str, str]) -> None:
+    """Draw the difference of both curves, the band, and the first curve's rounding."""
+    steps, ours, theirs, band = (
+        np.asarray(side, dtype=np.float64)
+        for side in (curve.steps, curve.expected, curve.actual, curve.band)
+    )
     starts = find_starts(steps)
-    gaps = find_largest(gaps, starts)
-    if len(curve.band):
-        band = find_largest(np.asarray(curve.band, dtype=np.float64), starts)
-        axes.fill_between(steps[starts], _LEAST, band, color=COLOURS["band"], linewidth=0)
-    axes.plot(steps[starts], gaps, color=COLOURS["ink"], linewidth=1.2,
-              marker="o" if len(starts) < 15 else "", markersize=3)  # fmt: skip
-    seen = np.concatenate([gaps, band if len(curve.band) else gaps])
-    seen = seen[np.isfinite(seen) & (seen > _LEAST)]
+    with np.errstate(all="ignore"):
+        gaps = find_largest(np.abs(theirs - ours), starts)
+    seen = [gaps]
+    if len(band):
+        seen.append(find_largest(band, starts))
+        axes.fill_between(steps[starts], _LEAST, seen[-1], color=colours["band"], linewidth=0,
+                          label="noise band" if curve.measured else "fixed band")  # fmt: skip
+    axes.plot(steps[starts], gaps, color=colours["ink"], linewidth=1.2,
+              marker=_choose_marker(starts), markersize=3, label="|difference|")  # fmt: skip
+    if curve.rounding is not None:
+        seen.append(_draw_rounding(axes, curve.rounding, colours["rounding"]))
+    heights = np.concatenate(seen)
+    heights = heights[np.isfinite(heights) & (heights > _LEAST)]
     axes.set_yscale("log")
-    axes.set_ylim(*((seen.min() / 10, seen.max() * 10) if len(seen) else (1e-20, 1.0)))
+    axes.set_ylim(*((heights.min() / 10, heights.max() * 10) if len(heights) else (_LEAST, 1.0)))
+    _mark_step(axes, curve, colours)
+
+
+def _draw_rounding(axes: Axes, rounding: RoundingPlot, colour: str) -> NDArray[np.float64]:
+    """Draw how far the first curve is from its float64 run, and where that begins; return its heights."""
+    starts = find_starts(rounding.steps)
+    gaps = find_largest(np.asarray(rounding.gaps), starts)
+    axes.plot(
+        np.asarray(rounding.steps)[starts], gaps, color=colour, linewidth=1, label=rounding.label
+    )
+    if rounding.onset is not None:
+        axes.axvline(rounding.onset, color=colour, linestyle="-.", linewidth=1,
+                     label=f"rounding grows: step {rounding.onset}")  # fmt: skip
+    return gaps
+
+
+def _mark_step(axes: Axes, curve: CurvePlot, colours: Mapping[str, str]) -> None:
+    if curve.first is not None:
+        label = f"step {curve.first}"
+        axes.axvline(curve.first, color=colours["bad"], linestyle=":", linewidth=1, label=label)
+
+
+def _choose_marker(points: Sized) -> str:
+    """Return the marker of a line: through few points alone it would hardly be seen."""
+    return "o" if len(points) < _FEW else ""
 
 
 def find_starts(steps: Any) -> Any:

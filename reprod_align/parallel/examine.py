@@ -17,7 +17,7 @@ from reprod_align.parallel.mesh import Placement, differ
 from reprod_align.parallel.reasons import Held, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
 from reprod_align.report import Finding, Report, Stage
-from reprod_align.report.codes import Kind
+from reprod_align.report.finding import Kind
 
 import numpy as np
 

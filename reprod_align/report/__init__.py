@@ -1,8 +1,8 @@
-"""What `align` found: a value, and the texts and JSON that are made from it."""
+"""What `align` found, as a value with its text and JSON, and the details that its page shows."""
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,12 +10,10 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.files import as_json, to_plain
 from reprod_align.base.text import count
 from reprod_align.errors import join_lines
-from reprod_align.report.details import Details
-from reprod_align.report.finding import STAGES, Edit, Finding, Stage
-from reprod_align.report.listing import list_finding
+from reprod_align.page import CurvePlot, Layer, TensorPicture
+from reprod_align.report.finding import STAGES, Edit, Finding, Stage, list_finding
 
 __all__ = ["STAGES", "Check", "Edit", "Finding", "ModuleShare", "NotJudged", "Report", "Stage"]
-
 Verdict = Literal["faithful", "agrees to float32", "diverges"]
 AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""
@@ -23,6 +21,61 @@ DIFFERENT = "DIFFERENT"
 PORT_RUNS = "the port runs"
 _MANY = 10_000  # times
 _ROWS = 12  # of the table of modules
+Unjudged = Literal[
+    "output",
+    "gradient",
+    "input gradient",
+    "state",
+    "random numbers",
+    "lines",
+    "precision",
+    "batches",
+]
+"""what can be left unjudged"""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A tensor of both models; several names where one side keeps it in parts."""
+
+    torch_name: str
+    paddle_name: str
+    """"" where it has no counterpart; PyTorch's likewise"""
+    shape: tuple[int, ...]
+    """in the model that is named first"""
+    how: str
+    """what makes Paddle's of PyTorch's: "transposed", "in parts"; "" nothing"""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that the two models have otherwise."""
+
+    torch_name: str
+    paddle_name: str
+    setting: str
+    torch_value: str
+    paddle_value: str
+    conclusive: bool
+    """False: both may compute the same here"""
+
+
+@dataclass
+class Details:
+    """All of it, as far as the comparison got."""
+
+    layers: list[Layer] = field(default_factory=list)
+    """in call order, from one pass in eval mode"""
+    picture: TensorPicture | None = None
+    """of the output of the first module at fault, or of the one that differs most"""
+    curves: list[CurvePlot] = field(default_factory=list)
+    """losses and learning rates of the training steps"""
+    weights: list[Weight] = field(default_factory=list)
+    settings: list[Setting] = field(default_factory=list)
+    inputs: Sequence[tuple[str, str, tuple[int, ...]]] = ()
+    """name, dtype, shape"""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """of packages, where a side runs in another interpreter"""
 
 
 @dataclass(frozen=True)
@@ -38,19 +91,6 @@ class Check:
     """in float32: how far PyTorch's own run is from float64, which is what `relative` is held against"""
     float32: bool = False
     """it failed, and float32 inside the models was all that was at fault until then"""
-
-
-Unjudged = Literal[
-    "output",
-    "gradient",
-    "input gradient",
-    "state",
-    "random numbers",
-    "lines",
-    "precision",
-    "batches",
-]
-"""what can be left unjudged"""
 
 
 @dataclass(frozen=True)
@@ -180,13 +220,14 @@ class Report:
         A folder that is missing is made. Raises ReprodError if the name does not end in .html, the
         page cannot be written, or jinja2 or matplotlib is missing.
         """
-        from reprod_align.page.places import require_report  # not for a report in text
-        from reprod_align.report.html import make_page
+        from reprod_align.page.outputs import (  # not for a report in text
+            require_report,
+            write_report,
+        )
+        from reprod_align.report.pages import make_page
 
         require_report(path)
-        from reprod_align.page.render import write_page  # it draws
-
-        write_page(path, make_page(self, title))
+        write_report(path, make_page(self, title))
 
     def to_json(self) -> str:
         """Return the report as strict JSON; inf and nan as text."""

@@ -1,11 +1,96 @@
-"""One place at which a port is not faithful: what, where, the fix, the evidence."""
+"""One place at which a port is not faithful: its stable code, its lines as a compiler prints them, its group.
 
-from dataclasses import dataclass
-from typing import Literal
+A finding whose cause is known from the table of APIs has the name of that entry
+(`reprod-align api layer-norm-epsilon`) as its code; any other has a `Kind`, by what differs. Continuous
+integration filters by codes, and tests assert on them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args
 
 from reprod_align.api.table import split_references
+from reprod_align.base.naming import pattern
+from reprod_align.base.text import count, shorten
 from reprod_align.errors import one_line
-from reprod_align.report.codes import Kind
+
+Kind = Literal[
+    "module",
+    "own-code",
+    "mask",
+    "port-raises",
+    "outputs",
+    "outputs-exchanged",
+    "output-missing",
+    "output-value",
+    "axes-exchanged",
+    "nothing-finite",
+    "not-comparable",
+    "predictions-flip",
+    "float32-overflow",
+    "kept-state",
+    "running-statistics",
+    "weight",
+    "parameter-unpaired",
+    "parameter-tied",
+    "parameter-frozen",
+    "parameter-gradient",
+    "gradient",
+    "gradient-cut",
+    "input-gradient",
+    "loss",
+    "loss-gradient",
+    "learning-rate",
+    "optimizer-setting",
+    "update",
+    "training-loss",
+    "rank-reduction",
+    "rank-shard",
+    "rank-apart",
+    "rank-dropout",
+    "rank-data",
+]
+
+KINDS: Final[Mapping[Kind, str]] = {
+    "module": "A layer gets PyTorch's inputs and gives another output.",
+    "own-code": "A module's children agree, and what its own code computes between them does not.",
+    "mask": "A module's own code makes another mask, index, constant or input.",
+    "port-raises": "The Paddle side raises an error where PyTorch's runs.",
+    "outputs": "The outputs differ, and no single module makes the difference.",
+    "outputs-exchanged": "An output is another one of PyTorch's.",
+    "output-missing": "One side alone has an output.",
+    "output-value": "An output that is no tensor differs.",
+    "axes-exchanged": "An output holds PyTorch's numbers with its axes in another order.",
+    "nothing-finite": "No output holds a finite number on either side.",
+    "not-comparable": "No output can be compared.",
+    "predictions-flip": "A predicted class is another one although every number is within its tolerance.",
+    "float32-overflow": "In float32 the port overflows or gives NaN where PyTorch's float32 is finite.",
+    "kept-state": "What a model keeps from call to call differs.",
+    "running-statistics": "A running statistic differs after a step in train mode.",
+    "weight": "A weight is not PyTorch's.",
+    "parameter-unpaired": "A parameter has no counterpart on the other side.",
+    "parameter-tied": "A parameter is tied to another on one side alone.",
+    "parameter-frozen": "A parameter is trained on one side alone.",
+    "parameter-gradient": "A parameter's gradient differs although all values at its module agree.",
+    "gradient": "A backward pass gives another gradient.",
+    "gradient-cut": "A gradient flows on one side alone.",
+    "input-gradient": "The gradient of an input differs.",
+    "loss": "The loss of the same outputs differs.",
+    "loss-gradient": "The gradient of the loss differs.",
+    "learning-rate": "A learning rate differs.",
+    "optimizer-setting": "A setting of the optimizers differs.",
+    "update": "The same gradients give another update of the weights.",
+    "training-loss": "The losses of training steps differ.",
+    "rank-reduction": "A gradient is not reduced over the ranks as it should be.",
+    "rank-shard": "A rank holds another part of a tensor than its own.",
+    "rank-apart": "Ranks hold different numbers where they should hold the same.",
+    "rank-dropout": "Ranks draw the same random numbers for different parts, or different ones for the same.",
+    "rank-data": "A replica sees other examples than it should.",
+}
+"""each kind in one sentence"""
+assert set(KINDS) == set(get_args(Kind))
+
 
 Stage = Literal["audit", "weights", "forward", "loss", "backward", "optimizer", "schedule"]
 STAGES: tuple[Stage, ...] = (
@@ -13,6 +98,9 @@ STAGES: tuple[Stage, ...] = (
 )  # fmt: skip
 Span = tuple[int, int]
 """a slice of a line of source, without the line's indentation; (0, 0): of no part in particular"""
+_PLACES: Final = 6  # named in the text of a finding
+_WHERE: Final = re.compile(r"at \([^)]*\) expected \S+, got \S+")  # the worst element
+_NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\.\d+\b")  # of a layer
 
 
 @dataclass(frozen=True)
@@ -117,3 +205,72 @@ class Finding:
     def __str__(self) -> str:
         """Return the finding in one line."""
         return one_line(f"{self.stage}: {self.place}: {self.message}")
+
+
+def list_finding(finding: Finding) -> list[str]:
+    """Return the lines of a finding: its code and title, the line of the port, and what belongs to it."""
+    head = f"error[{finding.code}]: {finding.stage}: {finding.place}: {finding.title}"
+    place = finding.paddle_line or ""
+    number = place.rpartition(":")[2] if finding.paddle_code else ""
+    margin = " " * (len(number) + 1)
+    lines = [head]
+    if place:
+        lines.append(f"{margin[1:]}--> {place}")
+    if number:
+        lines.append(f"{number} |  {finding.paddle_code}")
+        start, stop = finding.paddle_span
+        if stop > start and not _is_all(finding.paddle_code, start, stop):
+            lines.append(f"{margin}|  {' ' * start}{'^' * (stop - start)}")
+    return lines + [f"{margin}= {name}: {text}" for name, text in describe_finding(finding)]
+
+
+def _is_all(code: str, start: int, stop: int) -> bool:
+    """Tell whether a part of a line is all of it but for a comment."""
+    return not start and code[stop:].lstrip()[:1] in ("", "#")
+
+
+def describe_finding(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield what is said of a finding below its title and its line: a name, and the words."""
+    if finding.fix:
+        yield "fix", finding.fix
+    if finding.torch_line is not None:
+        yield "PyTorch", f"{finding.torch_line}:  {finding.torch_code}"
+    if finding.cause and finding.settings:
+        yield "settings", split_references(finding.settings)[0]
+    if finding.cause or finding.settings:
+        yield "evidence", finding.evidence
+    if finding.places:
+        more = count(len(finding.places), "more place")
+        yield "also", f"{more}: {shorten(finding.places, _PLACES)}"
+    if finding.entries:
+        yield "see", ", ".join(f"reprod-align api {entry}" for entry in finding.entries)
+
+
+def group_findings(findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings, those of one cause as the first of them, with the others' places.
+
+    One cause: the same settings differ, or modules that are alike but for their numbers differ in
+    the same way, made in the same line.
+    """
+    groups: dict[object, list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(_cause_of(finding), []).append(finding)
+    return [_join(group) for group in groups.values()]
+
+
+def _join(group: Sequence[Finding]) -> Finding:
+    first = group[0]
+    places = dict.fromkeys(place for one in group for place in (one.place, *one.places))
+    return replace(first, places=tuple(place for place in places if place != first.place))
+
+
+def _cause_of(finding: Finding) -> object:
+    """Return what is the same for findings of one cause."""
+    if finding.settings:
+        return finding.stage, finding.settings
+    names = finding.torch_name, finding.paddle_name
+    kinds = tuple(map(pattern, names))
+    if kinds == names:  # of no layer that is one of many
+        return finding
+    message = _NUMBER.sub(".#", _WHERE.sub("", finding.message))
+    return finding.stage, kinds, message, finding.paddle_line

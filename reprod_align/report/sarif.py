@@ -12,9 +12,7 @@ from reprod_align.api.table import find_entry
 from reprod_align.base.files import as_json
 from reprod_align.errors import join_lines, one_line
 from reprod_align.report import Report
-from reprod_align.report.codes import KINDS, Kind
-from reprod_align.report.finding import Edit, Finding, Span
-from reprod_align.report.listing import describe_finding
+from reprod_align.report.finding import KINDS, Edit, Finding, Kind, Span, describe_finding
 
 _SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

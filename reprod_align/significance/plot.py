@@ -1,24 +1,14 @@
 """Accuracies of several seeds drawn: both sides, and their difference beside the margins."""
 
-import os
 from functools import partial
 from typing import Final
 
-from reprod_align.page.content import Page
+from reprod_align.page import Page
 from reprod_align.page.environment import describe_run
-from reprod_align.page.places import write_report
 from reprod_align.page.plots import Axes, Figure, MaxNLocator, encode_figure
 from reprod_align.significance.report import NativeReport, SideResult
 
 _SIDES: Final = (("PyTorch", "#0969da", -0.08), ("Paddle", "#cf222e", 0.08))
-
-
-def write_plot(path: str | os.PathLike[str], report: NativeReport) -> None:
-    """Write a picture, or a web page with the text, whole or not at all.
-
-    Raises ReprodError for another kind of file, or if it cannot be written.
-    """
-    write_report(path, partial(draw, report), partial(make_page, report))
 
 
 def draw(report: NativeReport, kind: str) -> bytes:
@@ -37,7 +27,7 @@ def make_page(report: NativeReport) -> Page:
         report.verdict,
         report.verdict == "equivalent",
         "accuracies of both sides, and their difference beside the margins",
-        plots=[draw(report, "svg")],
+        plots=[partial(draw, report)],
         text=report.text().splitlines(),
         facts=describe_run(),
     )

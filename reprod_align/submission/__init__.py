@@ -1,1 +1,264 @@
-"""A submission: the guide's five steps as files, packed by one person and verified by another."""
+"""A submission, the guide's five steps as files, verified without trusting it.
+
+Every verdict is recomputed from its arrays; logs, results, manifest and training logs are held against them.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reprod_align.base.blocks import Array, read_span
+from reprod_align.base.difference import INEXACT, dtype_kind
+from reprod_align.errors import ReprodError
+from reprod_align.records.compare import compare_records
+from reprod_align.records.record import load_record, unread_items
+from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
+from reprod_align.submission.files import (
+    EXTRA,
+    SIDES,
+    STEPS,
+    TRAINING,
+    Step,
+    Submission,
+    open_submission,
+)
+from reprod_align.submission.findings import (
+    DAMAGED,
+    FAILED,
+    MISSING,
+    SUSPICIOUS,
+    Findings,
+    JudgedStep,
+    Record,
+    StepRow,
+)
+from reprod_align.submission.logs import check_logs
+from reprod_align.submission.manifest import check_manifest, check_sources, find_code
+from reprod_align.submission.numbers import check_numbers
+from reprod_align.submission.results import check_results
+from reprod_align.submission.training_logs import check_training_logs
+
+import numpy as np
+
+ENOUGH = 8
+"""so many equal floats are no chance: at one in four, once in 65,000 submissions"""
+
+_RATE = re.compile(r"(^|[_.])(lr|learning_?rate)([_.\d]|$)", re.IGNORECASE)
+_LOOKED_AT = 4096  # elements of a tensor
+_FEWEST_LOSSES = 2
+
+
+def verify(
+    source: Path, *, threshold: float | None = None, allow_identical: Collection[str] = ()
+) -> Findings:
+    """Return what is found in a submission, a folder or a zip archive.
+
+    threshold: the largest difference of Step 5's metrics; None is the guide's 0.0015. allow_identical:
+    names of steps whose floats may be bit-identical. Raises ReprodError if the archive is unsafe, or
+    holds no submission.
+    """
+    with open_submission(source) as submission:
+        return examine(submission, threshold=threshold, allow_identical=allow_identical)
+
+
+def examine(
+    submission: Submission,
+    *,
+    threshold: float | None = None,
+    allow_identical: Collection[str] = (),
+) -> Findings:
+    """Return what is found in a submission that is open already; options as of `verify`."""
+    findings = Findings(submission.source)
+    judged = [
+        judge_step(submission, step, findings, allow_identical=step.name in allow_identical)
+        for step in _list_steps(submission, threshold)
+    ]
+    check_manifest(submission, findings)
+    check_results(submission, judged, findings)
+    check_numbers(judged, findings)
+    check_training_logs(submission, findings)
+    code = find_code(submission.source)
+    if code is not None:
+        check_sources(submission, code, findings)
+    if not any(name.startswith(TRAINING) for name in submission.files):
+        findings.remarks.append(
+            f"without training logs ({TRAINING}*), which the guide asks for beside the fifteen files"
+        )
+    return findings
+
+
+def _list_steps(submission: Submission, threshold: float | None) -> list[Step]:
+    """Return the guide's five steps, and data and learning rates where they are there."""
+    steps = [
+        replace(step, threshold=threshold) if step.number == 5 and threshold is not None else step
+        for step in STEPS
+    ]
+    return steps + [
+        step
+        for step in EXTRA
+        if submission.find(*step.records("torch"), *step.records("paddle"), *step.logs)
+    ]
+
+
+def judge_step(
+    submission: Submission, step: Step, findings: Findings, *, allow_identical: bool = False
+) -> JudgedStep:
+    """Recompute the step's verdicts, hold its logs against them, and add what is wrong to `findings`.
+
+    allow_identical: bit-identical floats are a remark.
+    """
+    tried = []
+    references = [name for name in step.records(SIDES[0]) if name in submission.files]
+    for reference in references or [""]:  # of two, the log is about one
+        trial = Findings(findings.source)
+        names = [reference, submission.find(*step.records(SIDES[1]))]
+        tried.append((_judge(submission, step, names, trial, allow_identical), trial))
+        if not trial.faults:
+            break
+    judged, trial = next((each for each in tried if not each[1].faults), tried[0])
+    findings.take(trial)
+    return judged
+
+
+def _judge(
+    submission: Submission, step: Step, names: list[str], findings: Findings, allow_identical: bool
+) -> JudgedStep:
+    row = StepRow(step)
+    findings.rows.append(row)
+    records = _load_pair(submission, step, names, findings)
+    twins = _load_twins(submission, step, records, findings)
+    judged = JudgedStep(
+        step,
+        records,
+        compare_records(*records, rule=EXACT if step.exact else official_rule(step.threshold))
+        if records
+        else None,
+        twins,
+        compare_records(*twins, rule=EXACT if step.exact else STRICT) if twins else None,
+    )
+    _add_verdicts(judged, row, findings)
+    _check_content(judged, findings)
+    _check_copied(judged, findings, allow_identical)
+    check_logs(submission, judged, row, findings)
+    return judged
+
+
+def _load_pair(
+    submission: Submission, step: Step, names: list[str], findings: Findings
+) -> tuple[Record, Record] | None:
+    for name, side in zip(names, SIDES, strict=True):
+        if not name:
+            findings.add(MISSING, " or ".join(reversed(step.records(side))))
+    loaded = [_load(submission, name, findings) for name in names if name]
+    found = [each for each in loaded if each is not None]
+    return (found[0], found[1]) if len(found) == len(SIDES) else None
+
+
+def _load_twins(
+    submission: Submission,
+    step: Step,
+    records: tuple[Record, Record] | None,
+    findings: Findings,
+) -> tuple[Record, Record] | None:
+    """Return the float64 records, which the guide does not ask for: both, or a fault."""
+    if step.exact:
+        return records
+    names = [step.twin(side) for side in SIDES]
+    if not any(name in submission.files for name in names):
+        return None
+    for name in names:
+        if name not in submission.files:
+            findings.add(MISSING, f"{name}, though the other side's is there")
+            return None
+    return _load_pair(submission, step, names, findings)
+
+
+def _load(submission: Submission, name: str, findings: Findings) -> Record | None:
+    try:
+        return dict(unread_items(load_record(submission.files[name])))
+    except ReprodError as error:
+        findings.add(DAMAGED, str(error).replace(str(submission.files[name]), name))
+        return None
+
+
+def _add_verdicts(judged: JudgedStep, row: StepRow, findings: Findings) -> None:
+    if judged.official is not None:
+        row.official = judged.official.word
+    if judged.strict is not None:
+        row.strict = judged.strict.word
+    name = judged.step.name
+    for rule, comparison in (("official", judged.official), ("strict", judged.strict)):
+        if comparison is not None and not comparison.passed:
+            findings.add(FAILED, f"{name}: {rule}: {comparison.reason}")
+        remarks = comparison.remarks if comparison is not None else ()
+        findings.remarks += [f"{name}: {remark}" for remark in remarks]
+        if judged.step.exact:
+            return
+
+
+def _check_content(judged: JudgedStep, findings: Findings) -> None:
+    """Add a fault where both sides agree on nothing: without computed numbers, or all of them zero."""
+    step = judged.step
+    if judged.records is None or step.exact:
+        return
+    numbers = [array for array in judged.records[0].values() if dtype_kind(array.dtype) in INEXACT]
+    if not numbers and not step.from_counts:
+        findings.add(FAILED, f"{step.name}: its records hold no computed numbers (floats)")
+    if numbers and not any(np.any(array) for array in numbers) and not step.from_counts:
+        findings.add(FAILED, f"{step.name}: every number is zero, so that nothing is tested")
+    if step.name == "bp_align":
+        losses = [key for key in judged.records[0] if "loss" in key.lower()]
+        counted = sum(judged.records[0][key].size for key in losses) if losses else len(numbers)
+        if counted < _FEWEST_LOSSES:
+            findings.add(
+                FAILED,
+                f"{step.name}: {counted} loss; the guide asks for {_FEWEST_LOSSES} iterations or more",
+            )
+
+
+def _check_copied(judged: JudgedStep, findings: Findings, allowed: bool) -> None:
+    step = judged.step
+    pairs = ((judged.official, judged.records, ""), (judged.strict, judged.twins, "strict/"))
+    for comparison, records, folder in () if step.exact else pairs:
+        if comparison is None or records is None:
+            continue
+        found = count_copied(comparison, records[0], from_counts=step.from_counts)
+        if found < ENOUGH:
+            continue
+        text = (
+            f"{folder}{step.name}: all {found} computed floats are bit-identical on both sides: "
+            "were both files written by one framework?"
+        )
+        if allowed:
+            findings.remarks.append(text)
+        else:
+            findings.add(SUSPICIOUS, f"{text} (--allow-identical {step.name} accepts it)")
+
+
+def count_copied(comparison: Comparison, expected: Mapping[str, Any], *, from_counts: bool) -> int:
+    """Return how many different computed floats the records have, all of them equal; 0 if one differs.
+
+    Two frameworks round differently: of a BERT's logits and losses about one float in four is equal. What
+    is equal by design says nothing: learning rates, constants, and metrics, which are quotients of counts.
+
+    comparison: of `expected`, {name: array}, with the other side. from_counts: single numbers are
+    metrics, and left out.
+    """
+    arrays, found = dict(unread_items(expected)), 0
+    for result in comparison.results:
+        array = arrays.get(result.key)
+        if array is None or not _is_computed(result.key, array, from_counts):
+            continue
+        if result.difference is None or result.difference.mismatches:
+            return 0
+        values = np.unique(read_span(array, 0, min(array.size, _LOOKED_AT)))
+        found += int(np.count_nonzero(values)) if values.size > 1 or array.size == 1 else 0
+    return found
+
+
+def _is_computed(key: str, array: Array, from_counts: bool) -> bool:
+    if dtype_kind(array.dtype) not in INEXACT or _RATE.search(key):
+        return False
+    return array.size > (1 if from_counts else 0)

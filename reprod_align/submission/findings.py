@@ -1,17 +1,25 @@
-"""What a verification finds: faults, each of a kind, remarks, and a row of words for each step."""
+"""What a verification recomputes and finds: a step's verdicts, faults, each of a kind, and remarks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.files import parse_json
 from reprod_align.base.text import count, shorten_lines, table
 from reprod_align.errors import one_line
-from reprod_align.submission.layout import Step
+from reprod_align.records.verdict import Comparison
+from reprod_align.submission.files import Step, Submission
+
+import numpy.typing as npt
 
 MISSING, DAMAGED, FAILED = "missing", "damaged", "failed"
 EDITED, RUNS, SUSPICIOUS = "edited", "different runs", "suspicious"
 _SHOWN = 10  # faults of a kind
+Record = dict[str, npt.NDArray[Any]]
+_MOST_BYTES = 32 * 2**20
+_MOST_VALUES = 2_000_000
+"""values in a file, of 50 to 100 bytes in memory each; a check of 10,000 tensors writes 600,000"""
 
 
 @dataclass(frozen=True)
@@ -91,3 +99,55 @@ class Findings:
 
     def _remark_lines(self) -> Iterable[str]:
         return shorten_lines([f"  remark: {one_line(each)}" for each in self.remarks], _SHOWN, "  ")
+
+
+@dataclass(frozen=True)
+class JudgedStep:
+    """What was recomputed of a step; None where a record is missing or cannot be read."""
+
+    step: Step
+    records: tuple[Record, Record] | None
+    official: Comparison | None
+    twins: tuple[Record, Record] | None
+    strict: Comparison | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every verdict that could be recomputed is a pass, and there is one."""
+        return all(each.passed for each in (self.official, self.strict) if each) and bool(
+            self.official
+        )
+
+
+def get_dict(values: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object of that name in another one; an empty one if there is none."""
+    found = values.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def read_object(submission: Submission, name: str, findings: Findings) -> dict[str, Any]:
+    """Return a JSON object; an empty one, and a fault, if the file is something else."""
+    try:
+        found = parse(read_text(submission.files[name], _MOST_BYTES))
+        if isinstance(found, dict):
+            return found
+        reason = f"holds a {type(found).__name__}, not an object"
+    except (OSError, RecursionError, ValueError) as error:
+        reason = f"is not JSON: {str(error)[:100]}"
+    findings.add(DAMAGED, f"{name} {reason}")
+    return {}
+
+
+def parse(text: str) -> Any:
+    """Return what JSON holds. Raises ValueError if it is not JSON, or would grow too large."""
+    if sum(map(text.count, "[{,:")) > _MOST_VALUES:
+        raise ValueError(f"more than {_MOST_VALUES} values")
+    return parse_json(text)
+
+
+def read_text(path: Path, most: int) -> str:
+    """Return a file's text; ValueError if it has more than `most` bytes, or is not UTF-8."""
+    size = path.stat().st_size
+    if size > most:
+        raise ValueError(f"{size} bytes; the most is {most}")
+    return path.read_text(encoding="utf-8")

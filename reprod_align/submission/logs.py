@@ -1,21 +1,119 @@
-"""Holds what a log claims against what its arrays give."""
+"""What a log claims, held against what its arrays give.
 
-from reprod_align.errors import ReprodError, one_line
+A log has reprod_log's lines, with or without dates, and those that this library adds:
+
+logits:
+    mean diff: check passed: True, value: 1.1e-08
+diff check passed
+strict logits: passed True, max relative 2.7e-15 (tolerance 1e-09)
+strict check passed
+reprod_align: passed
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from reprod_align.errors import RecordError, ReprodError, one_line
 from reprod_align.records.gate import strict_lines
 from reprod_align.records.official import measure_mean
 from reprod_align.records.verdict import KeyResult
-from reprod_align.submission.findings import DAMAGED, EDITED, MISSING, Findings, StepRow
-from reprod_align.submission.folder import Submission
-from reprod_align.submission.judged import Judged, Record
-from reprod_align.submission.log_claims import Claim, LogClaims, read_claims
+from reprod_align.submission.files import Submission
+from reprod_align.submission.findings import (
+    DAMAGED,
+    EDITED,
+    MISSING,
+    Findings,
+    JudgedStep,
+    Record,
+    StepRow,
+)
 
+_MOST_BYTES = 64 * 2**20
+_STAMP = re.compile(r"\[\d{4}/\d\d?/\d\d? \d\d?:\d\d:\d\d\] root INFO: ?")
+_CHECK = re.compile(r"\s+(\w+) diff: check passed: (True|False), value: (\S+)")
+_WORDS = {"passed": True, "failed": False}
 _METHODS = {"mean": "mean_abs", "max": "max_abs", "min": "min_abs"}
 _SHOWN_KEYS = 3
 _CLAIM = 2e-3  # relative: reprod_log's mean in the arrays' own precision, in another order
 _FINEST_HALF = 6e-8  # float16 has no smaller numbers
 
 
-def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: Findings) -> None:
+@dataclass(frozen=True)
+class Claim:
+    """One statistic of one key: which, whether it passed, and its value."""
+
+    method: str
+    passed: bool
+    value: float
+
+
+@dataclass
+class LogClaims:
+    """What the last report of a log claims."""
+
+    keys: dict[str, list[Claim]] = field(default_factory=dict)
+    passed: bool | None = None
+    """the line "diff check passed"; None: it is not there"""
+    strict: list[str] = field(default_factory=list)
+    """the lines that begin with "strict " """
+    verdict: bool | None = None
+    """the line "reprod_align: passed" """
+    earlier: int = 0
+    """reports that stand before it"""
+
+
+def read_claims(path: Path) -> LogClaims:
+    """Return what a log claims. Raises RecordError if it is not a text, or too long for a log."""
+    size = path.stat().st_size
+    if size > _MOST_BYTES:
+        raise RecordError(f"has {size} bytes; a log has at most {_MOST_BYTES}")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError(f"is not a text in UTF-8 (byte {error.start})") from None
+    return _read_lines(_strip_stamps(text))
+
+
+def _strip_stamps(text: str) -> Iterator[str]:
+    for line in text.replace("\r\n", "\n").split("\n"):  # splitlines() would split at U+2028, too
+        stamp = _STAMP.match(line)
+        yield line[stamp.end() :] if stamp else line
+
+
+def _read_lines(lines: Iterator[str]) -> LogClaims:
+    claims, key = LogClaims(), ""
+    for line in lines:
+        start, _, rest = line.strip().partition(" check ")
+        if found := _CHECK.fullmatch(line.rstrip()):
+            claim = Claim(found[1], found[2] == "True", _read_number(found[3]))
+            claims.keys.setdefault(key, []).append(claim)
+            continue
+        if line.startswith("reprod_align: "):
+            claims.verdict = line.strip() == "reprod_align: passed"
+        elif start == "diff" and rest in _WORDS:
+            claims.passed = _WORDS[rest]
+        elif line.startswith("strict "):
+            claims.strict.append(line.rstrip())
+        elif line.rstrip().endswith(":") and not line.startswith("remark: "):
+            if claims.passed is not None:  # a further report
+                claims = LogClaims(earlier=claims.earlier + 1)
+            key = line.rstrip()[:-1]
+    return claims
+
+
+def _read_number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
+def check_logs(
+    submission: Submission, judged: JudgedStep, row: StepRow, findings: Findings
+) -> None:
     """Hold the step's logs, under either name, against what was recomputed."""
     step = judged.step
     names = [name for name in step.logs if name in submission.files]
@@ -34,7 +132,7 @@ def check_logs(submission: Submission, judged: Judged, row: StepRow, findings: F
         row.log = "agrees" if len(findings.faults) == before else "differs"
 
 
-def _check_claims(name: str, claims: LogClaims, judged: Judged, findings: Findings) -> None:
+def _check_claims(name: str, claims: LogClaims, judged: JudgedStep, findings: Findings) -> None:
     official, records = judged.official, judged.records
     assert official is not None and records is not None  # the caller has asked
     wanted = {one_line(result.key): result for result in official.results}
@@ -87,7 +185,7 @@ def _find_false_claim(
     return f"says {key}: {claim.method} {claim.value:.4g}; recomputed: {value:.4g}"
 
 
-def _find_false_verdict(claims: LogClaims, judged: Judged) -> str:
+def _find_false_verdict(claims: LogClaims, judged: JudgedStep) -> str:
     official = judged.official
     assert official is not None
     if claims.passed is None:
@@ -103,7 +201,7 @@ def _find_false_verdict(claims: LogClaims, judged: Judged) -> str:
     return ""
 
 
-def _find_false_strict(claims: LogClaims, judged: Judged) -> list[str]:
+def _find_false_strict(claims: LogClaims, judged: JudgedStep) -> list[str]:
     if judged.strict is None or (judged.step.exact and not claims.strict):
         return []
     wanted = strict_lines(judged.strict)

@@ -12,11 +12,17 @@ from reprod_align.errors import one_line
 from reprod_align.records.compare import compare_records
 from reprod_align.records.gate import digest
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, official_rule
-from reprod_align.submission.findings import EDITED, MISSING, RUNS, Findings
-from reprod_align.submission.folder import Submission
-from reprod_align.submission.judged import Judged, Record
-from reprod_align.submission.layout import SIDES
-from reprod_align.submission.reading import get_dict, read_object
+from reprod_align.submission.files import SIDES, Submission
+from reprod_align.submission.findings import (
+    EDITED,
+    MISSING,
+    RUNS,
+    Findings,
+    JudgedStep,
+    Record,
+    get_dict,
+    read_object,
+)
 
 _SHOWN_DIGITS = 12
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e[-+]?\d+)?")
@@ -28,7 +34,7 @@ _PARTS: Final = frozenset({"name", "passed", "reason", "official", "strict", "ma
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def check_results(submission: Submission, steps: Sequence[Judged], findings: Findings) -> None:
+def check_results(submission: Submission, steps: Sequence[JudgedStep], findings: Findings) -> None:
     """Hold every number, verdict and rule of each result against the arrays, and all against each other."""
     made = {}
     for judged in steps:
@@ -52,7 +58,7 @@ def check_results(submission: Submission, steps: Sequence[Judged], findings: Fin
         )
 
 
-def _miss(submission: Submission, judged: Judged, findings: Findings) -> None:
+def _miss(submission: Submission, judged: JudgedStep, findings: Findings) -> None:
     """Add a fault where there are float64 records, which a check of ours judges and writes a result of."""
     step = judged.step
     if any(step.twin(side) in submission.files for side in SIDES):
@@ -60,7 +66,7 @@ def _miss(submission: Submission, judged: Judged, findings: Findings) -> None:
 
 
 def _list_faults(
-    submission: Submission, judged: Judged, result: Mapping[str, Any], making: Mapping[str, Any]
+    submission: Submission, judged: JudgedStep, result: Mapping[str, Any], making: Mapping[str, Any]
 ) -> Iterator[str]:
     """Yield what a result says and the arrays do not."""
     ours = get_dict(making, "versions").get("reprod-align") == __version__
@@ -83,7 +89,9 @@ def _list_faults(
     yield from _check_making(submission, judged, making, ours)
 
 
-def _recompute(judged: Judged, result: Mapping[str, Any]) -> Iterator[tuple[str, Comparison | str]]:
+def _recompute(
+    judged: JudgedStep, result: Mapping[str, Any]
+) -> Iterator[tuple[str, Comparison | str]]:
     """Yield the comparison behind each part of a result, or what is wrong with the rule that it names."""
     assert judged.official is not None and judged.records is not None
     step = judged.step
@@ -192,7 +200,7 @@ def _read_alike(claimed: str, wanted: str) -> bool:
 
 
 def _check_making(
-    submission: Submission, judged: Judged, making: Mapping[str, Any], ours: bool
+    submission: Submission, judged: JudgedStep, making: Mapping[str, Any], ours: bool
 ) -> Iterator[str]:
     """Yield what a result should say of its records' making and does not."""
     step = judged.step

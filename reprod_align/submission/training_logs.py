@@ -16,9 +16,8 @@ from typing import Any, Final
 from reprod_align.base.text import count, shorten
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.record import load_record
+from reprod_align.submission.files import SIDES, TRAINING, Submission
 from reprod_align.submission.findings import DAMAGED, MISSING, RUNS, Findings
-from reprod_align.submission.folder import Submission
-from reprod_align.submission.layout import SIDES, TRAINING
 
 import numpy as np
 
@@ -35,7 +34,7 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class _Line:
+class _Entry:
     step: int
     epoch: int
     numbers: Mapping[str, float]
@@ -43,9 +42,9 @@ class _Line:
 
 @dataclass
 class _TrainingLog:
-    steps: list[_Line] = field(default_factory=list)
+    steps: list[_Entry] = field(default_factory=list)
     """with a loss"""
-    epochs: list[_Line] = field(default_factory=list)
+    epochs: list[_Entry] = field(default_factory=list)
     """with results"""
 
     @property
@@ -53,7 +52,7 @@ class _TrainingLog:
         return [line.numbers["loss"] for line in self.steps]
 
 
-Curves = Mapping[int, Mapping[str, Any]]
+EpochCurves = Mapping[int, Mapping[str, Any]]
 """epoch -> its losses and results, as a float64 record holds them"""
 
 
@@ -128,7 +127,7 @@ def _read(path: Path) -> _TrainingLog:
     return log
 
 
-def _read_line(line: bytes) -> _Line:
+def _read_line(line: bytes) -> _Entry:
     """Return a line; ValueError if it is no object of numbers with a step and an epoch."""
     found = json.loads(line)
     if not isinstance(found, dict):
@@ -143,7 +142,7 @@ def _read_line(line: bytes) -> _Line:
         isinstance(one, bool) or not isinstance(one, (int, float)) for one in found.values()
     ):
         raise ValueError("a line holds something else than numbers")
-    return _Line(place[0], place[1], {name: float(value) for name, value in found.items()})
+    return _Entry(place[0], place[1], {name: float(value) for name, value in found.items()})
 
 
 def _list_curves(record: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
@@ -159,7 +158,7 @@ def _list_curves(record: Mapping[str, Any]) -> dict[int, dict[str, Any]]:
 
 
 def _list_faults(
-    log: _TrainingLog, record: Mapping[str, Any], curves: Curves, exact: bool
+    log: _TrainingLog, record: Mapping[str, Any], curves: EpochCurves, exact: bool
 ) -> Iterator[str]:
     """Yield what shows that a log is of another training. exact: the curves are of the very same run."""
     if not log.epochs:
@@ -228,7 +227,7 @@ def _list_false_results(log: _TrainingLog, record: Mapping[str, Any]) -> Iterato
         yield f"has a better epoch than that of its record, whose {name} is {value:.6g}"
 
 
-def _list_false_curves(log: _TrainingLog, curves: Curves, exact: bool) -> Iterator[str]:
+def _list_false_curves(log: _TrainingLog, curves: EpochCurves, exact: bool) -> Iterator[str]:
     """Yield what the float64 record holds otherwise; of a float32 log, beyond what rounding does."""
     recorded = [value for epoch in sorted(curves)
                 for value in np.ravel(curves[epoch].get("losses", ())).tolist()]  # fmt: skip

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from reprod_align.curves import compare_curves
-from reprod_align.curves.band import decimals_of, precision_of
+from reprod_align.curves.band import find_decimals, find_precision
 from reprod_align.curves.log import CurveError
 from tests.curves.runs import Values, command, lines_of, one, run, said
 
@@ -60,18 +60,18 @@ def test_a_twin_logged_at_other_steps_still_measures_the_band(tmp_path: Path) ->
 
 def test_precision_is_read_from_the_values() -> None:
     values = np.random.default_rng(0).normal(size=50)
-    assert precision_of(values) == 53
-    assert precision_of(values.astype(np.float32).astype(np.float64)) == 24
-    assert precision_of(values.astype(np.float16).astype(np.float64)) == 11
-    assert precision_of(np.arange(50.0)) == 53  # whole numbers leave it open
+    assert find_precision(values) == 53
+    assert find_precision(values.astype(np.float32).astype(np.float64)) == 24
+    assert find_precision(values.astype(np.float16).astype(np.float64)) == 11
+    assert find_precision(np.arange(50.0)) == 53  # whole numbers leave it open
 
 
 def test_digits_are_read_from_the_values() -> None:
     values = np.random.default_rng(0).uniform(0.1, 1, size=50)
-    assert not decimals_of(values).any()
-    assert decimals_of(np.round(values, 4))[0] == pytest.approx(1e-4)
+    assert not find_decimals(values).any()
+    assert find_decimals(np.round(values, 4))[0] == pytest.approx(1e-4)
     schedule = np.array([float(f"{2e-5 * value:.3e}") for value in values])
-    assert decimals_of(schedule) == pytest.approx(10 ** (np.floor(np.log10(schedule)) - 3))
+    assert find_decimals(schedule) == pytest.approx(10 ** (np.floor(np.log10(schedule)) - 3))
 
 
 def test_rounded_decimals_do_not_count_but_more_than_one_does(reference: Values) -> None:

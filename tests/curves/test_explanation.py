@@ -1,10 +1,10 @@
-"""Who explains the gap: the sentence for each outcome, and strict JSON."""
+"""Which parts explain the gap: the sentence for each outcome, and strict JSON."""
 
 import json
 import math
 from dataclasses import replace
 
-from reprod_align.curves.explanation import PARTS, Explanation, Replay, Swapped
+from reprod_align.curves.report import PARTS, Explanation, Replay, Swapped
 
 import pytest
 

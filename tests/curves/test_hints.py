@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.curves import compare_curves
-from reprod_align.curves.band import Limits
+from reprod_align.curves.band import Limits, follow
 from reprod_align.curves.hints import find_hints
 from reprod_align.curves.log import Curve
-from reprod_align.curves.track import follow
 from tests.curves.runs import Values, one, run, said, write_lines
 
 import numpy as np

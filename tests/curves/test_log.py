@@ -10,7 +10,7 @@ import numpy as np
 
 
 def test_a_log_of_values_counts_from_1() -> None:
-    assert CurveLog.of({"loss": [1.0, 2.0]}).curves["loss"].steps.tolist() == [1, 2]
+    assert CurveLog.from_values({"loss": [1.0, 2.0]}).curves["loss"].steps.tolist() == [1, 2]
 
 
 def test_a_resumed_run_repeats_steps_and_the_last_counts(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.curves.log import CurveError
-from reprod_align.curves.names import canonical, is_measured, pair_names
+from reprod_align.curves.names import is_measured, normalize_name, pair_names
 from tests.curves.runs import command, lines_of
 
 import pytest
@@ -13,13 +13,13 @@ import pytest
     "name", ["loss", "train_loss", "Train/loss", "LOSS", "my run - train/loss"]
 )
 def test_synonyms_of_the_loss(name: str) -> None:
-    assert canonical(name) == "loss"
+    assert normalize_name(name) == "loss"
 
 
 def test_synonyms_of_the_rest() -> None:
-    assert canonical("train/learning_rate") == canonical("lr") == "lr"
-    assert canonical("val_acc") == canonical("eval/accuracy") == "eval_accuracy"
-    assert canonical("eval_loss") != canonical("loss")
+    assert normalize_name("train/learning_rate") == normalize_name("lr") == "lr"
+    assert normalize_name("val_acc") == normalize_name("eval/accuracy") == "eval_accuracy"
+    assert normalize_name("eval_loss") != normalize_name("loss")
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """The page of two logs: the verdict, the curves that diverge first, a table."""
 
 from reprod_align.curves import compare_curves
-from reprod_align.curves.explanation import Explanation, Replay, Swapped
 from reprod_align.curves.page import MOST_CURVES, choose_curves, make_page
-from reprod_align.page.render import render_page
+from reprod_align.curves.report import Explanation, Replay, Swapped
+from reprod_align.page.html import render_page
 
 STEPS = [1.0, 0.5, 0.25, 0.2, 0.15, 0.1, 0.1, 0.1]
 

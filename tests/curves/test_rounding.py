@@ -6,11 +6,9 @@ from typing import Any
 
 from reprod_align.commands import main
 from reprod_align.curves import compare_curves
-from reprod_align.curves.band import Limits
+from reprod_align.curves.band import Limits, follow, measure_rounding
 from reprod_align.curves.log import Curve, CurveError
 from reprod_align.curves.report import CurveReport
-from reprod_align.curves.rounding import measure_rounding
-from reprod_align.curves.track import follow
 
 import numpy as np
 import pytest

@@ -1,9 +1,8 @@
 """How a curve leaves the band: spike, divergence, too few steps."""
 
 from reprod_align.curves import compare_curves
-from reprod_align.curves.band import Limits
+from reprod_align.curves.band import SPIKE, Limits, follow
 from reprod_align.curves.log import Curve
-from reprod_align.curves.track import SPIKE, follow
 from tests.curves.runs import one, said
 
 import numpy as np

@@ -8,18 +8,18 @@ from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 
-from reprod_align.page.content import (
+from reprod_align.page import (
     CurvePlot,
-    Fault,
+    Diagnostic,
     Figures,
     Layer,
-    Line,
     Page,
-    Step,
+    SourceLine,
+    StepResult,
     Table,
     TensorPicture,
 )
-from reprod_align.page.render import render_page
+from reprod_align.page.html import render_page
 from tests.conftest import PATIENCE
 
 import pytest
@@ -32,7 +32,7 @@ EXACT, APART = Figures(1e-17, 1e-16, 2e-16), Figures(1e-4, 1e-3, 3e-3)
 
 
 def make_layers(count: int, wrong: int) -> list[Layer]:
-    """Return `count` blocks of two modules each; the one with this number is at fault."""
+    """Return `count` blocks of two modules each; the one with this number is at diagnostic."""
     layers = [Layer("", "", "Net", forward=APART, introduced=0.0, inherited=3e-3)]
     for block in range(count):
         for part in ("fc", "norm"):
@@ -48,15 +48,15 @@ def make_layers(count: int, wrong: int) -> list[Layer]:
 
 
 def make_page(blocks: int = 6, name: str = "mine.py") -> Page:
-    fault = Fault(
+    diagnostic = Diagnostic(
         "forward", f"layers.{blocks // 2}.norm", "its inputs agree and its output does not",
-        (Line("PyTorch", "net.py:1", "one(x)"), Line("Paddle", "net.py:2", "two(x)")),
+        (SourceLine("PyTorch", "net.py:1", "one(x)"), SourceLine("Paddle", "net.py:2", "two(x)")),
         "difference 0.1, tolerance 1e-9", ("layers.7", "layers.8"), f"layers.{blocks // 2}.norm",
     )  # fmt: skip
     return Page(
         name, "diverges", False, "2 findings; the first is where the two models diverge",
-        steps=[Step("1 forward", "failed", "passed", "failed", "logits", "1.0e-02", "3.0")],
-        faults=[fault, Fault("backward", "head", "the gradient diverges here")],
+        steps=[StepResult("1 forward", "failed", "passed", "failed", "logits", "1.0e-02", "3.0")],
+        diagnostics=[diagnostic, Diagnostic("backward", "head", "the gradient diverges here")],
         meaning=["output: 3 of 8 predictions flip"],
         layers=make_layers(blocks, blocks // 2), limit=1e-9,
         picture=TensorPicture("layers.3.norm", (4, 2), [[0.0, 1e-3], [math.inf, 1e-5]],

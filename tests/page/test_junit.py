@@ -2,8 +2,8 @@
 
 from xml.etree import ElementTree
 
-from reprod_align.page.content import Case, Page
-from reprod_align.page.junit import render_junit
+from reprod_align.page import Case, Page
+from reprod_align.page.outputs import render_junit
 from tests.page.pages import HOSTILE
 
 

@@ -1,12 +1,13 @@
 """Where a report goes is refused in one line before the work begins."""
 
+from functools import partial
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.page import places
-from reprod_align.page.content import Page
-from reprod_align.page.places import PAGE_OR_PICTURE, require_place, require_report, write_report
+from reprod_align.page import Page, outputs
+from reprod_align.page.outputs import PAGE_OR_PICTURE, require_place, require_report, write_report
 from reprod_align.page.plots import Figure, encode_figure
+from tests.page.pages import make_page
 
 import pytest
 
@@ -52,14 +53,21 @@ def test_a_library_that_is_missing_is_named(
     def fail(name: str) -> None:
         raise ModuleNotFoundError("No module named 'jinja2'", name="jinja2")
 
-    monkeypatch.setattr(places, "import_module", fail)
+    monkeypatch.setattr(outputs, "import_module", fail)
     with pytest.raises(ReprodError, match="--report needs jinja2: python -m pip install"):
         require_report(tmp_path / "a.html")
 
 
 def test_the_name_decides_what_is_written(tmp_path: Path) -> None:
-    figure = Figure(figsize=(1, 1))
-    for name, start in (("a.html", b"<!DOCTYPE html>"), ("a.PNG", b"\x89PNG"), ("a.svg", b"<?xml")):
-        path = tmp_path / name
-        write_report(path, lambda kind: encode_figure(figure, kind), lambda: Page("a", "b", True))
-        assert path.read_bytes().startswith(start)
+    own = Page("a", "b", True, plots=[partial(encode_figure, Figure(figsize=(1, 1)))])
+    for page in (make_page(), own):
+        for name, start in (
+            ("a.html", b"<!DOCTYPE html>"),
+            ("a.PNG", b"\x89PNG"),
+            ("a.svg", b"<?xml"),
+        ):
+            path = tmp_path / name
+            write_report(path, page)
+            assert path.read_bytes().startswith(start)
+    with pytest.raises(ReprodError, match="must end in .html, .png, .svg"):
+        write_report(tmp_path / "out.pdf", own)

@@ -3,7 +3,7 @@
 import math
 from xml.etree import ElementTree
 
-from reprod_align.page.content import CurvePlot, Layer, TensorPicture
+from reprod_align.page import CurvePlot, Layer, TensorPicture
 from reprod_align.page.plots import (
     COLOURS,
     Figure,

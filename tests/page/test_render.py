@@ -9,18 +9,19 @@ from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
-from reprod_align.page.content import (
+from reprod_align.page import (
     Case,
     CurvePlot,
-    Fault,
+    Diagnostic,
     Figures,
     Layer,
-    Line,
     Page,
-    Step,
+    SourceLine,
+    StepResult,
     Table,
 )
-from reprod_align.page.render import encode_data, render_page, write_page
+from reprod_align.page.html import encode_data, render_page
+from reprod_align.page.outputs import write_report
 from tests.page.pages import HOSTILE, make_layers, make_page
 
 VOID = {"meta", "br", "input", "img", "path", "rect", "use", "link"}
@@ -105,8 +106,8 @@ def hostile_page() -> Page:
     figures = Figures(1.0, 1.0, 1.0)
     layers = [Layer(f"{HOSTILE}{n}", HOSTILE, HOSTILE, forward=figures) for n in range(5)]
     return Page(
-        HOSTILE, HOSTILE, False, HOSTILE, [Step(*[HOSTILE] * 7)],
-        [Fault(HOSTILE, HOSTILE, HOSTILE, [Line(*[HOSTILE] * 3)], HOSTILE, [HOSTILE], HOSTILE)] * 2,
+        HOSTILE, HOSTILE, False, HOSTILE, [StepResult(*[HOSTILE] * 7)],
+        [Diagnostic(*[HOSTILE] * 3, [SourceLine(*[HOSTILE] * 3)], HOSTILE, [HOSTILE], HOSTILE)] * 2,
         [HOSTILE], layers, 1e-9, replace(make_page().picture or None, name=HOSTILE),  # type: ignore[type-var]
         [CurvePlot(HOSTILE, [0], [1.0], [2.0])],
         [Table(HOSTILE, [HOSTILE], [[HOSTILE]] * 30, note=HOSTILE)],
@@ -158,7 +159,7 @@ def test_what_is_not_finite_is_drawn_and_written(tmp_path: Path) -> None:
     page = make_page()
     page.layers[3].forward = Figures(math.nan, math.inf, math.nan)
     page.layers[4].forward = Figures(math.nan, math.inf, math.inf)
-    write_page(tmp_path / "page.html", page)
+    write_report(tmp_path / "page.html", page)
     assert (tmp_path / "page.html").read_text().endswith("</html>\n")
 
 
@@ -183,8 +184,10 @@ def test_what_stands_in_backticks_is_code_and_still_escaped() -> None:
 
 def test_a_line_stands_among_its_neighbours_and_opens_an_editor() -> None:
     around = [(6, "def f():"), (7, "    return one(x, 2)"), (8, "<i>")]
-    line = Line("Paddle", "net.py:7", "return one(x, 2)", (7, 16), around, "vscode://file/net.py:7")
-    text = render_page(replace(make_page(), faults=[Fault("forward", "a", "b", (line,))]))
+    line = SourceLine(
+        "Paddle", "net.py:7", "return one(x, 2)", (7, 16), around, "vscode://file/net.py:7"
+    )
+    text = render_page(replace(make_page(), diagnostics=[Diagnostic("forward", "a", "b", (line,))]))
     assert '<a href="vscode://file/net.py:7"><code>net.py:7</code></a>' in text
     assert "return <mark>one(x, 2)</mark>" in text and "&lt;i&gt;" in text
     assert text.count('class="near"') == 2 and text.count('class="meant"') == 1

@@ -2,8 +2,8 @@
 
 import math
 
-from reprod_align.page.content import Figures, Layer
-from reprod_align.page.tree import flatten_tree
+from reprod_align.page import Figures, Layer
+from reprod_align.page.html import flatten_tree
 from tests.page.pages import APART, EXACT
 
 

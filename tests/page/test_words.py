@@ -1,7 +1,7 @@
 """Every fixed word has its Chinese, and sentences are translated as far as they are known."""
 
-from reprod_align.page import words
-from reprod_align.page.words import CHINESE, translate
+from reprod_align.page import html
+from reprod_align.page.html import CHINESE, translate
 from reprod_align.report import STAGES
 
 import pytest
@@ -25,4 +25,4 @@ def test_a_sentence_is_translated_where_it_is_known() -> None:
 
 
 def test_what_does_the_translation_is_no_word_of_the_users() -> None:
-    assert words.CHINESE is CHINESE and all(key and value for key, value in CHINESE.items())
+    assert html.CHINESE is CHINESE and all(key and value for key, value in CHINESE.items())

@@ -24,12 +24,12 @@ from reprod_align.commands import main
 from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
-from reprod_align.page.render import render_page
+from reprod_align.page.html import render_page
 from reprod_align.pair.sides import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Check, Finding, Report
-from reprod_align.report.html import make_page
+from reprod_align.report.pages import make_page
 from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.test_isolation import OTHERS
 

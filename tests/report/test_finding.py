@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from reprod_align.report.finding import Edit, Finding
-from reprod_align.report.listing import list_finding
+from reprod_align.report.finding import Edit, Finding, list_finding
 
 PLAIN = Finding("forward", "a", "a", "its output: expected 1, got 2", 1.0, 0.0, kind="own-code")
 LINED = replace(

@@ -4,7 +4,7 @@ from typing import Any
 
 from reprod_align import align
 from reprod_align.report import Finding
-from reprod_align.report.grouping import group_findings
+from reprod_align.report.finding import group_findings
 
 import numpy as np
 import paddle

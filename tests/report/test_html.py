@@ -6,11 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.page.content import Figures, Layer
-from reprod_align.page.render import render_page
-from reprod_align.report import Check, Finding, ModuleShare, Report
-from reprod_align.report.details import Details, Setting, Weight
-from reprod_align.report.html import collect_layers, make_page, say_verdict
+from reprod_align.page import Figures, Layer
+from reprod_align.page.html import render_page
+from reprod_align.report import Check, Details, Finding, ModuleShare, Report, Setting, Weight
+from reprod_align.report.pages import collect_layers, make_page, say_verdict
 
 import pytest
 
@@ -108,16 +107,16 @@ def test_the_lines_around_are_read_where_the_file_still_holds_the_line(tmp_path:
     path.write_text("".join(f"line({number})\n" for number in range(1, 11)))
     finding = Finding("forward", "a", "a", "b", 0.5, 1e-9, None, f"{path}:2", "", "line(2)")
     ((line,),) = (
-        one.lines for one in make_page(Report("diverges", [finding]), "x", "vscode").faults
+        one.lines for one in make_page(Report("diverges", [finding]), "x", "vscode").diagnostics
     )
     assert [number for number, _ in line.around] == [1, 2, 3, 4, 5] and line.around[1][
         1
     ] == "line(2)"
     assert line.link == f"vscode://file{tmp_path}/net%20work.py:2"
-    ((line,),) = (one.lines for one in make_page(Report("diverges", [finding]), "x").faults)
+    ((line,),) = (one.lines for one in make_page(Report("diverges", [finding]), "x").diagnostics)
     assert line.link == "" and line.around
     changed = replace(finding, paddle_code="line(3)")
     ((line,),) = (
-        one.lines for one in make_page(Report("diverges", [changed]), "x", "vscode").faults
+        one.lines for one in make_page(Report("diverges", [changed]), "x", "vscode").diagnostics
     )
     assert line.link == "" and not line.around

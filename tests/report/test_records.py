@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align import Gate, check
-from reprod_align.page.content import CurvePlot
-from reprod_align.page.junit import render_junit
+from reprod_align.page import CurvePlot
+from reprod_align.page.html import render_page
 from reprod_align.page.markdown import render_markdown
-from reprod_align.page.render import render_page
+from reprod_align.page.outputs import render_junit
 from reprod_align.records.record import save_record
 from reprod_align.report import Check, Finding, Report
-from reprod_align.report.records import collect_layers, describe_step, make_page
+from reprod_align.report.gates import collect_layers, describe_step, make_steps_page
 
 import numpy as np
 import pytest
@@ -51,13 +51,15 @@ def test_the_page_of_three_steps(results: dict[str, Any]) -> None:
         describe_step(f"{at} {name}", results[name], "2.0") for at, name in enumerate(results, 1)
     ]
     steps.append(describe_step("5 train_align", None))
-    page = make_page(
+    page = make_steps_page(
         "make align", steps, results, curves=[CurvePlot("loss of Step 5", [0], [1.0], [1.0])]
     )
     assert not page.passed and page.sentence.startswith("3 of 4 comparisons did not pass")
     assert [step.state for step in steps] == ["failed", "passed", "failed", "not run"]
     assert [curve.name for curve in page.curves] == ["loss of Step 4", "loss of Step 5"]
-    assert page.faults[0].place == "bert.layer.1" and page.faults[0].module == "bert.layer.1"
+    assert (
+        page.diagnostics[0].place == "bert.layer.1" and page.diagnostics[0].module == "bert.layer.1"
+    )
     assert page.tables[0].rows == [("metric", "accuracy", "0.5", "0.5", "0.0e+00")]
     assert page.tables[1].rows[0][1] == "bert.layer.1" and 0 in page.tables[1].failed
     assert "1 forward" in render_page(
@@ -81,8 +83,8 @@ def test_what_align_found_leads_the_page(results: dict[str, Any]) -> None:
         "forward", "bert.layer.1", "bert.layer.1", "why", 0.5, 1e-9, "a.py:1", "b.py:2"
     )
     found = Report("diverges", [finding], checks=[Check("forward", "outputs", 0.5, False)])
-    page = make_page("check", [describe_step("forward", results["forward"])], results, found)
-    assert page.faults[0].message == "why" and len(page.faults) == 3
+    page = make_steps_page("check", [describe_step("forward", results["forward"])], results, found)
+    assert page.diagnostics[0].message == "why" and len(page.diagnostics) == 3
     assert page.verdict == "failed" and page.steps
 
 
@@ -97,6 +99,6 @@ def test_a_step_that_could_not_be_compared(tmp_path: Path) -> None:
         and "is missing" in step.difference
         or "are missing" in step.difference
     )
-    page = make_page("check", [step], {"loss": result})
-    assert not page.passed and page.faults[0].stage == "loss"
+    page = make_steps_page("check", [step], {"loss": result})
+    assert not page.passed and page.diagnostics[0].stage == "loss"
     assert 'failures="1"' in render_junit(page)

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from reprod_align.submission.verify import verify
+from reprod_align.submission import verify
 from tests.conftest import REPOSITORY
 from tests.submission.forging import KINDS, REASONS, forge, make_honest
 

@@ -5,9 +5,11 @@ import zipfile
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.submission.manifest import check_manifest  # noqa: F401 - through verify
-from reprod_align.submission.pack import pack
-from reprod_align.submission.verify import verify
+from reprod_align.submission import verify
+from reprod_align.submission.manifest import (
+    check_manifest,  # noqa: F401 - through verify
+    pack,
+)
 from tests.submission.making import make_submission
 
 import pytest

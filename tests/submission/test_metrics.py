@@ -1,6 +1,6 @@
 """Metrics from logits and labels, against scikit-learn's definitions worked out by hand."""
 
-from reprod_align.submission.metrics import recompute_metrics
+from reprod_align.submission.numbers import recompute_metrics
 
 import numpy as np
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from reprod_align.submission import verify
 from reprod_align.submission.numbers import check_numbers
-from reprod_align.submission.verify import verify
 from tests.submission.making import WEIGHTS, change_record, judge, make_submission
 
 import numpy as np

@@ -6,16 +6,20 @@ from pathlib import Path
 
 from reprod_align.errors import RecordError
 from reprod_align.records.compare import compare_records
-from reprod_align.submission.copied import count_copied
-from reprod_align.submission.findings import EDITED, MISSING, Findings, StepRow
-from reprod_align.submission.folder import find_root, list_files, open_submission
-from reprod_align.submission.judged import Judged
-from reprod_align.submission.layout import EXTRA, STEPS, is_known
-from reprod_align.submission.log_claims import Claim, read_claims
-from reprod_align.submission.logs import check_logs
-from reprod_align.submission.pack import pack
-from reprod_align.submission.steps import judge_step
-from reprod_align.submission.together import check_together
+from reprod_align.submission import count_copied, judge_step
+from reprod_align.submission.files import (
+    EXTRA,
+    STEPS,
+    find_root,
+    is_known,
+    list_files,
+    open_submission,
+)
+from reprod_align.submission.findings import EDITED, MISSING, Findings, JudgedStep, StepRow
+from reprod_align.submission.logs import Claim, check_logs, read_claims
+from reprod_align.submission.manifest import check_manifest, pack
+from reprod_align.submission.numbers import check_numbers
+from reprod_align.submission.results import check_results
 from tests.submission.making import make_submission
 
 import numpy as np
@@ -137,7 +141,9 @@ def kinds(path: Path) -> set[str]:
     with open_submission(path) as submission:
         findings = Findings(path)
         judged = [judge_step(submission, step, findings) for step in STEPS]
-        check_together(submission, judged, findings)
+        check_manifest(submission, findings)
+        check_results(submission, judged, findings)
+        check_numbers(judged, findings)
         return {fault.kind for fault in findings.faults}
 
 
@@ -145,7 +151,7 @@ def test_a_step_without_records_has_nothing_to_hold_a_log_against(tmp_path: Path
     logs = make_submission(tmp_path)
     findings, row = Findings(logs), StepRow(STEPS[0])
     with open_submission(logs) as submission:
-        check_logs(submission, Judged(STEPS[0], None, None, None, None), row, findings)
+        check_logs(submission, JudgedStep(STEPS[0], None, None, None, None), row, findings)
     assert not findings.faults
 
 

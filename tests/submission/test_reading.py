@@ -3,9 +3,8 @@
 import tracemalloc
 from pathlib import Path
 
-from reprod_align.submission.findings import Findings
-from reprod_align.submission.folder import Submission
-from reprod_align.submission.reading import get_dict, parse, read_object, read_text
+from reprod_align.submission.files import Submission
+from reprod_align.submission.findings import Findings, get_dict, parse, read_object, read_text
 
 import pytest
 

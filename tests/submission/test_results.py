@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
+from reprod_align.submission import verify
 from reprod_align.submission.results import check_results  # noqa: F401 - through verify
-from reprod_align.submission.verify import verify
 from tests.submission.making import change_record, edit_json, make_submission
 
 import pytest

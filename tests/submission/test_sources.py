@@ -3,8 +3,8 @@
 import shutil
 from pathlib import Path
 
-from reprod_align.submission.sources import find_code
-from reprod_align.submission.verify import verify
+from reprod_align.submission import verify
+from reprod_align.submission.manifest import find_code
 from tests.submission.making import WEIGHTS, make_submission
 
 

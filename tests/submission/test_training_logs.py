@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from reprod_align.submission.files import open_submission
 from reprod_align.submission.findings import Findings
-from reprod_align.submission.folder import open_submission
 from reprod_align.submission.training_logs import check_training_logs
 from tests.submission.making import make_submission, write_training_logs
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.submission import unzip
-from reprod_align.submission.unzip import unpack
+from reprod_align.submission import files
+from reprod_align.submission.files import unpack
 
 import pytest
 
@@ -99,13 +99,13 @@ def test_an_encrypted_entry(tmp_path: Path) -> None:
 
 def test_more_than_may_be_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = archive_of(tmp_path / "x.zip", lambda each: each.writestr(NAME, os.urandom(1000)))
-    monkeypatch.setattr(unzip, "MOST_BYTES", 999)
+    monkeypatch.setattr(files, "MOST_BYTES", 999)
     refused(path, "the most is 999")
 
 
 def test_a_long_table_of_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = archive_of(tmp_path / "x.zip", named(*(f"{i}.npy" for i in range(50))))
-    monkeypatch.setattr(unzip, "MOST_FILES", 5)
+    monkeypatch.setattr(files, "MOST_FILES", 5)
     refused(path, "table of contents")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import save_record
-from reprod_align.submission.verify import verify
+from reprod_align.submission import verify
 from tests.submission.making import (
     STEPS,
     WEIGHTS,

@@ -33,7 +33,7 @@ from reprod_align.model.side import Inputs, ModelFailure
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import Keep
 from reprod_align.report import Finding
-from reprod_align.report.codes import Kind
+from reprod_align.report.finding import Kind
 
 import numpy as np
 

@@ -48,7 +48,7 @@ from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import Trace
 from reprod_align.report import Edit, Finding
-from reprod_align.report.codes import Kind
+from reprod_align.report.finding import Kind
 
 _NAMED = 3  # layers in one message
 

@@ -19,7 +19,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, parent
 from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.trace import Call
-from reprod_align.report.codes import Kind
+from reprod_align.report.finding import Kind
 
 
 def add_parameter_faults(

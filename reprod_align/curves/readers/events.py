@@ -32,7 +32,7 @@ def read_tensorboard(*paths: Path) -> CurveLog:
             for value in event.summary.value:
                 if value.metadata.plugin_data.plugin_name == "scalars":
                     points.add(event.step, value.tag, make_ndarray(value.tensor).item())
-    return points.log("TensorBoard events")
+    return points.build_log("TensorBoard events")
 
 
 def read_visualdl(*paths: Path) -> CurveLog:
@@ -51,7 +51,7 @@ def read_visualdl(*paths: Path) -> CurveLog:
                 elif value.HasField("tag_value"):
                     name = f"{value.tag}/{value.tag_value.tag}"
                     points.add(value.id, name, value.tag_value.value)
-    return points.log("VisualDL records")
+    return points.build_log("VisualDL records")
 
 
 def _source(paths: tuple[Path, ...]) -> str:

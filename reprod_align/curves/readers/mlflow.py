@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog, Points
-from reprod_align.curves.readers.format import Format, Head, Runs
-from reprod_align.curves.readers.rows import EPOCH_NAMES
+from reprod_align.curves.readers.format import EPOCH_NAMES, Format, Head, Runs
 
 _METRICS: Final = "metrics"
 _ABOUT: Final = "meta.yaml"
@@ -37,7 +36,7 @@ def read_mlflow(path: Path) -> CurveLog:
             _read_metric(
                 points, file, str(file.relative_to(metrics if path.is_dir() else file.parent))
             )
-    return points.log("an MLflow run")
+    return points.build_log("an MLflow run")
 
 
 def _read_metric(points: Points, file: Path, name: str) -> None:

@@ -40,7 +40,7 @@ def read_record(path: Path) -> CurveLog:
             _add_vector(points, 0, name, array)
         elif numbered:
             points.add(read_count(numbered[2]) + 1, numbered[1], float(array))
-    return points.log("a record")
+    return points.build_log("a record")
 
 
 def _add_epochs(points: Points, record: Mapping[str, Array]) -> None:

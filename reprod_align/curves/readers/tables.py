@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from reprod_align.curves.log import CurveError, CurveLog
-from reprod_align.curves.readers.format import Format, Head
-from reprod_align.curves.readers.rows import LogLine, read_rows, step_column
+from reprod_align.curves.readers.format import Format, Head, LogLine, find_step_column, read_rows
 
 _DELIMITERS: Final = ",\t;"
 _EXTREMES: Final = ("__MIN", "__MAX")  # Weights & Biases exports these beside each curve
@@ -78,7 +77,7 @@ def _number(cell: str) -> float | None:
 
 def _has_step_column(head: Head) -> bool:
     line = next((line for line in head.text.splitlines() if line.strip()), "")
-    return step_column(_header(line)) is not None
+    return find_step_column(_header(line)) is not None
 
 
 TABLE: Final = Format(

@@ -86,7 +86,7 @@ def test_a_large_log(tmp_path: Path) -> None:
 def test_a_new_format_is_one_more_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_pairs(path: Path) -> CurveLog | None:
         values = [float(word) for word in path.read_text().split()[1:]]
-        return CurveLog.of({"loss": values}, str(path)) if values else None
+        return CurveLog.from_values({"loss": values}, str(path)) if values else None
 
     planted = Format(
         "losses", read_pairs, ("", ""), ("", ""), lambda head: head.text.startswith("LOSSES")

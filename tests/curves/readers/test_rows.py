@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reprod_align.curves.log import CurveError
 from reprod_align.curves.readers import read_curves
-from reprod_align.curves.readers.rows import read_rows
+from reprod_align.curves.readers.format import read_rows
 
 import pytest
 

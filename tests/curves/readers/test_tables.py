@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.curves.names import canonical
+from reprod_align.curves.names import normalize_name
 from reprod_align.curves.readers import read_curves
 from reprod_align.curves.readers.format import Head
 from reprod_align.curves.readers.tables import TABLE
@@ -34,7 +34,7 @@ def test_an_export_of_weights_and_biases(tmp_path: Path) -> None:
         '"1","0.5","0.5","0.5"\n',
         encoding="utf-8",
     )
-    assert [canonical(name) for name in read_curves(path).curves] == ["loss"]
+    assert [normalize_name(name) for name in read_curves(path).curves] == ["loss"]
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_what_align_found_is_kept_for_the_page_until_the_next_check(tmp_path: Pa
     finding = Finding("loss", "", "", "planted", 1.0, 0.0, "a.py:1")
     write_json(found_file(run, "loss"), Report("diverges", [finding]))
     page = collect_page(run, "make align", [("3 loss", "loss", "1.0"), ("4 lr", "lr", "")])
-    assert page.faults[0].message == "planted" and [step.state for step in page.steps] == [
+    assert page.diagnostics[0].message == "planted" and [step.state for step in page.steps] == [
         "failed",
         "not run",
     ]

@@ -1,6 +1,6 @@
 """A training's state goes from PyTorch to Paddle, and tensors come back."""
 
-from reprod_align.curves.replay.state import as_paddle, to_torch
+from reprod_align.curves.state import as_paddle, to_torch
 from reprod_align.errors import ReprodError
 from reprod_align.model.tensor_pair import Lay, TensorPair
 

@@ -2,8 +2,8 @@
 
 import pipeline  # noqa: F401  (quietens what follows)
 from reprod_align.backends.torch import side
-from reprod_align.curves.explanation import PARTS
-from reprod_align.curves.replay.swap import PADDLE, TORCH, WeightedOutputs, _draw_direction
+from reprod_align.curves.report import PARTS
+from reprod_align.curves.swap import PADDLE, TORCH, WeightedOutputs, _draw_direction
 
 import numpy as np
 import torch

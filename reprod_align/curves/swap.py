@@ -14,9 +14,9 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.base.text import count
-from reprod_align.curves.explanation import PARTS, Part
-from reprod_align.curves.replay.state import State, as_paddle, to_torch
-from reprod_align.curves.replay.training import SEED, Training
+from reprod_align.curves.report import PARTS, Part
+from reprod_align.curves.state import State, as_paddle, to_torch
+from reprod_align.curves.training import SEED, Training
 from reprod_align.errors import ReprodError
 from reprod_align.model.backward import Projection, pair_outputs
 from reprod_align.model.tensor_pair import TensorPair
@@ -25,10 +25,10 @@ from reprod_align.pair.file import FRAMEWORKS, Framework
 
 import numpy as np
 
-Who = Mapping[Part, Framework]
+Assignment = Mapping[Part, Framework]
 """which framework does which part"""
-TORCH: Final[Who] = dict.fromkeys(PARTS, "torch")
-PADDLE: Final[Who] = dict.fromkeys(PARTS, "paddle")
+TORCH: Final[Assignment] = dict.fromkeys(PARTS, "torch")
+PADDLE: Final[Assignment] = dict.fromkeys(PARTS, "paddle")
 
 _STRETCH: Final = 1e-5  # of a weight: how far it is moved to see what the loss does
 _DIRECTIONS: Final = 3
@@ -92,7 +92,7 @@ class Swap:
 
     # ------------------------------------------------------------------ steps
 
-    def train(self, who: Who, starts: Mapping[Framework, State], last: int) -> Array:
+    def train(self, who: Assignment, starts: Mapping[Framework, State], last: int) -> Array:
         """Return the losses of the steps up to `last`, (N,), each part done by whom `who` says."""
         return self._take_steps(who, starts, last)[0]
 
@@ -104,7 +104,7 @@ class Swap:
         return losses, State(last, training.side.values(), kept)
 
     def _take_steps(
-        self, who: Who, starts: Mapping[Framework, State], last: int
+        self, who: Assignment, starts: Mapping[Framework, State], last: int
     ) -> tuple[Array, Any]:
         """Take the steps; return their losses, and the optimizer that took them."""
         owner, losses = self.trainings[who["optimizer"]], []
@@ -126,7 +126,7 @@ class Swap:
         owner.side.set_gradients({})
         return np.array(losses), optimizer
 
-    def _share_weights(self, who: Who) -> None:
+    def _share_weights(self, who: Assignment) -> None:
         """Give the sides that run the model the weights of the side that changes them."""
         owner = who["optimizer"]
         for framework in {who["forward"], who["loss"], self._backward(who)} - {owner}:
@@ -134,7 +134,7 @@ class Swap:
             values = {name: side.fw.view(parameter) for name, parameter in side.parameters()}
             self.trainings[framework].side.load(self.convert(owner, values))
 
-    def _compute_loss(self, who: Who, step: int) -> float:
+    def _compute_loss(self, who: Assignment, step: int) -> float:
         """Return the loss; the gradients are then with the side of the backward pass."""
         forward, judge, backward = who["forward"], who["loss"], self._backward(who)
         batch = self.trainings[who["data"]].data(step)
@@ -147,7 +147,7 @@ class Swap:
             self.trainings[backward].run(step, batch, objective=given, take_gradients=False)
         return np.nan if judged.loss is None else judged.loss
 
-    def _backward(self, who: Who) -> Framework:
+    def _backward(self, who: Assignment) -> Framework:
         return who["backward"] if self.backward_apart else who["forward"]
 
     def _carry_gradients(self, source: Framework, judged: Trace) -> dict[str, Array]:
@@ -163,7 +163,7 @@ class Swap:
                 made[to] = gradient if axes is None else gradient.transpose(axes)
         return made
 
-    def _choose_rates(self, who: Who, step: int) -> list[float]:
+    def _choose_rates(self, who: Assignment, step: int) -> list[float]:
         """Return the rates of the optimizer's groups, the first one's by the schedule's side."""
         own, given = (self._rates_at(who[part], step) for part in ("optimizer", "schedule"))
         if who["schedule"] == who["optimizer"]:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pipeline  # noqa: F401  (quietens what follows)
-from reprod_align.curves.replay.training import StepDraws, TrainingFile
+from reprod_align.curves.training import StepDraws, TrainingFile
 from reprod_align.errors import ReprodError
 from reprod_align.pair.file import open_file
 from reprod_align.randomness import SharedRandom

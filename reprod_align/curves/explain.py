@@ -18,13 +18,20 @@ from reprod_align.alignment.pair_models import pair_models, share_draws
 from reprod_align.alignment.runner import shake
 from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.difference import gap
-from reprod_align.curves.explanation import PARTS, Explanation, Part, Replay, Swapped
-from reprod_align.curves.replay.data import describe_difference
-from reprod_align.curves.replay.logged import LoggedGap, find_gap, measure_gap
-from reprod_align.curves.replay.state import Kept, State
-from reprod_align.curves.replay.swap import PADDLE, TORCH, Swap, Who
-from reprod_align.curves.replay.training import Training, TrainingFile
-from reprod_align.curves.report import CurveReport
+from reprod_align.curves.band import find_precision
+from reprod_align.curves.names import GRAD_NORM, LOSS, LR
+from reprod_align.curves.report import (
+    PARTS,
+    CurveReport,
+    CurveResult,
+    Explanation,
+    Part,
+    Replay,
+    Swapped,
+)
+from reprod_align.curves.state import OptimizerState, State
+from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
+from reprod_align.curves.training import Training, TrainingFile, describe_difference
 from reprod_align.errors import ReprodError
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import FRAMEWORKS, Framework, explain_error, open_file
@@ -33,6 +40,8 @@ from reprod_align.report import Finding
 
 import numpy as np
 
+_OF_STEPS: Final = (LOSS, LR, GRAD_NORM)
+_ULPS: Final = 64  # of a log's precision: what a replay in float64 may be off by
 REPLAY: Final = 200
 """steps at most from a checkpoint to the one to be explained"""
 _SWAPPED: Final = 12  # steps at most that are taken with parts exchanged, if fewer will do
@@ -40,13 +49,94 @@ _FLOOR: Final = 1e-11  # of the loss: less is rounding, float32 constants inside
 _NOISE: Final = 10.0  # times what a twin's weights, a few units in the last place off, make
 _STEPS: Final = 3  # that align takes
 _FAITHFUL: Final = 0.1  # of the logs' gap: a replay that is further off is another training
-
 Starts = Mapping[Framework, State]
 """the state from which each side's steps are taken"""
 
 
 @dataclass(frozen=True)
-class Span:
+class LoggedGap:
+    """Which curve left the band, and where; steps are counted from 1."""
+
+    curve: str
+    step: int
+    """the first outside the band"""
+    before: int
+    """the last step compared before it; 0 if there is none"""
+    final: int
+    """the last step compared"""
+    losses: Mapping[int, tuple[float, float]]
+    """step -> PyTorch's and Paddle's"""
+
+    def largest(self, steps: Sequence[int]) -> float:
+        """Return the largest difference of the two losses over `steps`; NaN if none is logged."""
+        known = [self.losses[step] for step in steps if step in self.losses]
+        return measure_gap(*np.array(known).T) if known else np.nan
+
+    def distance(self, side: int, first: int, losses: Array) -> float | None:
+        """Return how far `losses` of the steps from `first` on are from a side's log; None if it has none.
+
+        side: 0 for PyTorch, 1 for Paddle.
+        """
+        pairs = [
+            (self.losses[step][side], loss)
+            for step, loss in enumerate(losses, first)
+            if step in self.losses
+        ]
+        return measure_gap(*np.array(pairs).T) if pairs else None
+
+    @property
+    def rounding(self) -> float:
+        """What a replay in float64 may be off by, given the log's precision."""
+        known = np.array(list(self.losses.values()) or [(0.0, 0.0)])
+        bits = min(find_precision(known[:, 0]), find_precision(known[:, 1]))
+        return _ULPS * 2.0 ** (1 - bits) * float(np.abs(known[np.isfinite(known)]).max(initial=0.0))
+
+
+def measure_gap(ours: Array, theirs: Array) -> float:
+    """Return the largest difference; inf if one is NaN or infinite where the other is not."""
+    return gap(ours, theirs).difference
+
+
+def find_gap(report: CurveReport, at: int | None) -> LoggedGap:
+    """Return the gap to be explained: at step `at` of the logs, else the first outside the band."""
+    result = _choose_curve(report)
+    track, place = result.track, result.track.first or 0
+    if at is not None:
+        place = int(np.searchsorted(track.steps, at))
+        if at not in track.steps:
+            raise ReprodError(f"--at {at}: {result.name} has no such step in both logs")
+    begins = [int(curve.steps[0]) for curve in report.reference.curves.values()]
+    shift = 1 if min(begins) == 0 else 0  # a log that counts its steps from 0
+    steps = [int(step) + shift for step in track.steps]
+    losses = {
+        int(step) + shift: (float(ours), float(theirs))
+        for each in (other.track for other in report.results if other.quantity == LOSS)
+        for step, ours, theirs in zip(each.steps, each.expected, each.actual, strict=True)
+    }
+    before = steps[place - 1] if place else 0
+    return LoggedGap(result.name, steps[place], before, max(steps[-1], *losses, 0), losses)
+
+
+def _choose_curve(report: CurveReport) -> CurveResult:
+    """Return the curve of training steps that leaves its band first."""
+    if report.first is None:
+        raise ReprodError("--explain: the logs agree, there is no gap to explain")
+    if report.first.quantity in _OF_STEPS:
+        return report.first
+    outside = [result for result in report.results if result.first_step is not None]
+    of_steps = [result for result in outside if result.quantity in _OF_STEPS]
+    if of_steps:
+        return min(of_steps, key=lambda result: result.first_step or 0)
+    if any(result.quantity == LOSS for result in report.results):
+        raise ReprodError(
+            f"--explain: the losses agree and {report.first.name} does not: training steps do not "
+            "make this gap, so look at the evaluation (eval mode, its data, the metric)"
+        )
+    return report.first
+
+
+@dataclass(frozen=True)
+class StepRange:
     """Which steps are replayed and swapped."""
 
     step: int
@@ -86,16 +176,16 @@ def _explain_file(file: TrainingFile, found: LoggedGap, replay: int) -> Explanat
     span = _choose_span(file.checkpoints(), found, replay)
     tell("making the models")
     trainings = {framework: file.training(framework) for framework in FRAMEWORKS}
-    kept: dict[Framework, Kept] = {framework: {} for framework in FRAMEWORKS}
+    kept: dict[Framework, OptimizerState] = {framework: {} for framework in FRAMEWORKS}
     if span.restored:
         kept = {name: training.restore(span.restored) for name, training in trainings.items()}
     with ExitStack() as stack:
         for training in trainings.values():
             stack.enter_context(training.side.working("float64"))
-        return _Case(file, trainings, kept, found, span).explain()
+        return _Experiment(file, trainings, kept, found, span).explain()
 
 
-def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> Span:
+def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> StepRange:
     """Choose the checkpoint, so that at least one update lies between it and the gap if it can."""
     start = max(step for step in (0, *checkpoints) if step <= max(found.before - 1, 0))
     last = min(found.step + 1, found.final)
@@ -107,19 +197,19 @@ def _choose_span(checkpoints: Sequence[int], found: LoggedGap, replay: int) -> S
             f"or add --replay {last - start}"
         )
     begin = start if last - start <= _SWAPPED else max(found.before - 1, start)
-    return Span(found.step, start, begin, last)
+    return StepRange(found.step, start, begin, last)
 
 
-class _Case:
+class _Experiment:
     """The two trainings at work."""
 
     def __init__(
         self,
         file: TrainingFile,
         trainings: Mapping[Framework, Training],
-        kept: Mapping[Framework, Kept],
+        kept: Mapping[Framework, OptimizerState],
         logged: LoggedGap,
-        span: Span,
+        span: StepRange,
     ) -> None:
         self.file, self.trainings, self.logged, self.span = file, trainings, logged, span
         self.ours, self.theirs = trainings["torch"], trainings["paddle"]
@@ -157,7 +247,7 @@ class _Case:
             swap.judge_backward(starts, span.last)
             rows = [self._swap_part(part, starts, torch, whole) for part in PARTS]
         guilty = [row.part for row in rows if not row.made <= floor]
-        together: Who = {**PADDLE, **dict.fromkeys(guilty, "torch")}
+        together: Assignment = {**PADDLE, **dict.fromkeys(guilty, "torch")}
         found, remarks = self._find_places(guilty, starts) if guilty else ([], [])
         replays = self._compare_with_log(0, ours), self._compare_with_log(1, theirs)
         logged = self.logged.largest(range(span.begin + 1, span.last + 1))
@@ -179,7 +269,7 @@ class _Case:
             remarks=(*remarks, *self._doubt_replays(replays, logged)),
         )
 
-    def _measure(self, who: Who, starts: Starts, torch: Array) -> float:
+    def _measure(self, who: Assignment, starts: Starts, torch: Array) -> float:
         """Return how far the losses are from PyTorch's with each part done by whom `who` says."""
         return measure_gap(torch, self.swap.train(who, starts, self.span.last))
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reprod_align.curves.replay.data import describe_difference
+from reprod_align.curves.training import describe_difference
 
 import numpy as np
 import pytest

@@ -1,7 +1,8 @@
-"""The report of `align` as a web page."""
+"""The report of `align`, and two compared traces, as pages."""
 
 import linecache
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -9,14 +10,15 @@ from urllib.parse import quote
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
 from reprod_align.base.text import count
-from reprod_align.page.content import Case, Fault, Layer, Line, Page, Table
+from reprod_align.page import Case, Diagnostic, Figures, Layer, Page, SourceLine, Table
 from reprod_align.page.environment import describe_run
-from reprod_align.report import DIFFERENT, Check, Finding, ModuleShare, Report, say_result
-from reprod_align.report.details import Details
-from reprod_align.report.listing import describe_finding
+from reprod_align.report import DIFFERENT, Check, Details, Finding, ModuleShare, Report, say_result
+from reprod_align.report.finding import describe_finding
+from reprod_align.traces.diff import Row, TraceDiff
 
 _WHOLE: Final = "the model"
 _AROUND: Final = 3  # lines of source before and behind one
+_BACKWARD = ("gradient", "parameter gradient")
 
 
 def make_page(report: Report, title: str, editor: str = "") -> Page:
@@ -26,7 +28,7 @@ def make_page(report: Report, title: str, editor: str = "") -> Page:
         report.verdict,
         report.passed,
         say_verdict(report),
-        faults=[show_fault(one, editor) for one in report.findings],
+        diagnostics=[show_finding(one, editor) for one in report.findings],
         meaning=report.consequences,
         layers=collect_layers(report),
         limit=RELATIVE_TOLERANCE,
@@ -34,7 +36,7 @@ def make_page(report: Report, title: str, editor: str = "") -> Page:
         curves=report.details.curves,
         tables=[_list_checks(report), *_list_details(report.details), _list_pairs(report)],
         cases=[show_case(each, report) for each in report.checks]
-        + list(map(_show_finding, report.findings)),
+        + list(map(_make_case, report.findings)),
         remarks=report.remarks,
         unjudged=[one.what for one in report.not_judged],
         facts=list((dict(describe_run()) | dict(report.details.versions)).items()),
@@ -51,7 +53,7 @@ def say_verdict(report: Report) -> str:
     return f"{count(len(report.checks), 'comparison')}, all within tolerance"
 
 
-def show_fault(finding: Finding, editor: str = "") -> Fault:
+def show_finding(finding: Finding, editor: str = "") -> Diagnostic:
     """Return a finding as the page shows it."""
     figures = ""
     if math.isfinite(finding.difference):
@@ -61,12 +63,12 @@ def show_fault(finding: Finding, editor: str = "") -> Fault:
         ("Paddle", finding.paddle_line, finding.paddle_code, finding.paddle_span),
     )
     lines = [
-        Line(side, place, code, span, *_read_around(place, code, editor))
+        SourceLine(side, place, code, span, *_read_around(place, code, editor))
         for side, place, code, span in sides
         if place is not None
     ]
     notes = [note for note in describe_finding(finding) if note[0] not in ("PyTorch", "also")]
-    return Fault(
+    return Diagnostic(
         finding.stage, finding.place, finding.title, lines, figures, finding.places,
         finding.torch_name, finding.code, notes,
     )  # fmt: skip
@@ -110,7 +112,7 @@ def show_case(check: Check, report: Report) -> Case:
     return Case(check.stage, check.what, passed, text, consequence=bool(report.findings))
 
 
-def _show_finding(finding: Finding) -> Case:
+def _make_case(finding: Finding) -> Case:
     return Case("findings", f"{finding.code}: {finding.place}", False, finding.message)
 
 
@@ -160,3 +162,68 @@ def _list_pairs(report: Report) -> Table:
     """Return the pairs of modules where no layer shows them: the port did not run."""
     rows = [(ours or _WHOLE, theirs or _WHOLE) for ours, theirs in report.pairs.items()]
     return Table("Pairs of modules", ("PyTorch", "Paddle"), [] if report.details.layers else rows)
+
+
+def make_trace_page(result: TraceDiff, name: str) -> Page:
+    """Return what the page holds; name: of the two traces."""
+    return Page(
+        name,
+        "aligned" if result.passed else "NOT aligned",
+        result.passed,
+        result.headline,
+        diagnostics=[] if result.first is None else [_show_first(result, result.first)],
+        layers=_collect_layers(result),
+        limit=max((row.limit for row in result.rows), default=0.0),
+        tables=[_list_rows(result), _list_unpaired(result)],
+        cases=[*map(_show_case, result.rows), *_list_unpaired_cases(result)],
+        facts=describe_run(),
+    )  # fmt: skip
+
+
+def _list_rows(result: TraceDiff) -> Table:
+    rows = [(row.phase, row.place, f"{row.relative:.1e}", f"{row.limit:.0e}", row.words or _judge(row))
+            for row in result.rows]  # fmt: skip
+    failed = frozenset(at for at, row in enumerate(result.rows) if not row.passed)
+    headers = ("phase", "tensor", "relative difference", "limit", "result")
+    return Table("Pairs of tensors", headers, rows, failed)
+
+
+def _show_case(row: Row) -> Case:
+    return Case(row.phase, row.place, row.passed, row.amount)
+
+
+def _judge(row: Row) -> str:
+    return "ok" if row.passed else "DIFFERENT"
+
+
+def _show_first(result: TraceDiff, first: Row) -> Diagnostic:
+    stage = "backward" if first.phase in _BACKWARD else "forward"
+    return Diagnostic(stage, first.place, result.headline, module=first.module)
+
+
+def _collect_layers(result: TraceDiff) -> list[Layer]:
+    """Return the modules in the order of the rows, each with the worst of its outputs and gradients."""
+    layers: dict[str, Layer] = {}
+    for row in result.rows:
+        if row.phase != "output" and row.phase not in _BACKWARD:
+            continue
+        layer = layers.setdefault(row.module, Layer(row.module, row.module))
+        which = "forward" if row.phase == "output" else "backward"
+        known, found = getattr(layer, which), Figures(math.nan, math.nan, row.relative)
+        if known is None or not known.relative >= found.relative:
+            setattr(layer, which, found)
+        layer.calls = max(layer.calls, row.call + 1)
+        layer.failed |= row is result.first
+    return list(layers.values())
+
+
+def _list_unpaired(result: TraceDiff) -> Table:
+    rows = [*((text, "PyTorch") for text in result.only_expected),
+            *((text, "Paddle") for text in result.only_actual)]  # fmt: skip
+    failed = frozenset() if result.allow_unpaired else frozenset(range(len(rows)))
+    return Table("Only in one trace", ("tensor", "trace"), rows, failed)
+
+
+def _list_unpaired_cases(result: TraceDiff) -> Iterable[Case]:
+    for text in (*result.only_expected, *result.only_actual):
+        yield Case("unpaired", text, result.allow_unpaired, "it has no partner in the other trace")

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.commands import main
-from reprod_align.curves.replay.explain import Span, _choose_span
-from reprod_align.curves.replay.logged import LoggedGap
+from reprod_align.curves.explain import LoggedGap, StepRange, _choose_span
 from tests.conftest import REPOSITORY, one_line_error, run_warm_python
 from tests.pipeline.runs import tiny_run, write_sentences
 
@@ -283,7 +282,7 @@ def test_too_far_from_a_checkpoint(tmp_path: Path, capsys: pytest.CaptureFixture
 )
 def test_the_span_that_is_swapped(checkpoints: list[int], step: int, span: tuple[int, int]) -> None:
     gap = LoggedGap("loss", step, step - 1, 30, {})
-    assert _choose_span(checkpoints, gap, 200) == Span(step, *span, step + 1)
+    assert _choose_span(checkpoints, gap, 200) == StepRange(step, *span, step + 1)
 
 
 def test_no_such_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
-Kept = Mapping[str, Mapping[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
+OptimizerState = Mapping[str, Mapping[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
 
 _SAME: Final = {
     "exp_avg": "moment1",
@@ -33,7 +33,7 @@ class State:
     """how many have been taken"""
     weights: Mapping[str, Array]
     """parameters and buffers"""
-    kept: Kept
+    kept: OptimizerState
     """by the optimizer"""
 
 
@@ -61,7 +61,10 @@ def to_torch(
 
 
 def as_paddle(
-    kept: Kept, pairs: Sequence[TensorPair], fresh: Kept, betas: tuple[float, float] | None
+    kept: OptimizerState,
+    pairs: Sequence[TensorPair],
+    fresh: OptimizerState,
+    betas: tuple[float, float] | None,
 ) -> dict[str, dict[str, Array]]:
     """Return what Paddle's optimizer keeps where PyTorch's keeps `kept`.
 
@@ -86,7 +89,7 @@ def as_paddle(
 def _powers(
     steps: Mapping[str, Array],
     pairs: Sequence[TensorPair],
-    fresh: Kept,
+    fresh: OptimizerState,
     betas: tuple[float, float] | None,
 ) -> dict[str, dict[str, Array]]:
     """Return Paddle's powers of the betas, which stand for the number of the next step."""

@@ -3,8 +3,8 @@
 import math
 
 from reprod_align.curves import compare_curves
+from reprod_align.curves.explain import LoggedGap, find_gap
 from reprod_align.curves.log import Curve, CurveLog
-from reprod_align.curves.replay.logged import LoggedGap, find_gap
 from reprod_align.errors import ReprodError
 
 import numpy as np

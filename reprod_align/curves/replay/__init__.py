@@ -1,1 +1,0 @@
-"""The step before which two runs part, run again with one part swapped at a time."""
