@@ -430,9 +430,15 @@ torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distr
 torch.autograd.Variable(data) := data
 Module.register_buffer(name, tensor, persistent) := self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
-torch.optim.AdamW(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.AdamW(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
-torch.optim.Adam(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.Adam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
+torch.optim.AdamW(params, lr=0.001, betas, eps, weight_decay, amsgrad) = paddle.optimizer.AdamW(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay, amsgrad=amsgrad)
+torch.optim.Adam(params, lr=0.001, betas, eps, weight_decay, amsgrad) = paddle.optimizer.Adam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay, amsgrad=amsgrad)
+torch.optim.Adamax(params, lr=0.002, betas, eps, weight_decay) = paddle.optimizer.Adamax(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
+torch.optim.NAdam(params, lr=0.002, betas, eps, weight_decay, momentum_decay) = paddle.optimizer.NAdam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
+torch.optim.RAdam(params, lr=0.001, betas, eps, weight_decay) = paddle.optimizer.RAdam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
+torch.optim.Adagrad(params, lr=0.01, lr_decay, weight_decay, initial_accumulator_value, eps=1e-10) = paddle.optimizer.Adagrad(learning_rate=lr, parameters=params, epsilon=eps, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value)
+torch.optim.RMSprop(params, lr=0.01, alpha=0.99, eps=1e-08, weight_decay, momentum, centered) = paddle.optimizer.RMSProp(learning_rate=lr, parameters=params, rho=alpha, epsilon=eps, weight_decay=weight_decay, momentum=momentum, centered=centered)
 torch.optim.SGD(params, lr=0.001) = paddle.optimizer.SGD(learning_rate=lr, parameters=params)
+torch.optim.SGD(params, lr=0.001, momentum=0, dampening, weight_decay, nesterov) = paddle.optimizer.Momentum(learning_rate=lr, momentum=momentum, parameters=params, use_nesterov=nesterov, weight_decay=weight_decay)
 """
 
 NAMES: Final[Mapping[str, str]] = {

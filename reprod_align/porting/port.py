@@ -27,6 +27,7 @@ from reprod_align.porting.attempt import Obstacle, Problem, attempt, note_attemp
 from reprod_align.porting.calls.draft import Draft, rehearse, write_draft
 from reprod_align.porting.calls.names import Scope, find_object
 from reprod_align.porting.calls.rewriting import write_names_in_full
+from reprod_align.porting.calls.training import write_trainings
 from reprod_align.porting.gathering.gather import NOT_PORTED, Gathered, gather
 from reprod_align.porting.gathering.reading import list_executed
 from reprod_align.porting.loop import Attempt, Course, mend
@@ -169,6 +170,9 @@ def _describe_calls(draft: Draft) -> list[str]:
     if draft.rounded:
         names = shorten(draft.rounded, _SHOWN)
         remarks.append(f"proven to float32's precision, in which Paddle holds a constant: {names}")
+    if draft.trainings:
+        names = ", ".join(one.torch.partition("(")[0] for one in draft.trainings)
+        remarks.append(f"never ran, and proven by steps of their own: {names}")
     if draft.unproven:
         remarks.append(f"ran, and not proven by itself: {shorten(draft.unproven, _SHOWN)}")
     if draft.unseen:
@@ -228,7 +232,8 @@ class Bench:
         (folder / self.file).write_text(code.text, encoding="utf-8")
         if self.draft.helpers:
             (folder / "paddle_utils.py").write_text(self.draft.helpers, encoding="utf-8")
-        write_pair(self.source, self.inputs, folder)
+        training = write_trainings(self.draft.trainings, self.module)
+        write_pair(self.source, self.inputs, folder, training)
 
 
 def _find_problem(finding: Finding, path: Path) -> Problem:

@@ -131,8 +131,12 @@ def name_port(source: Source) -> str:
     return f"{stem}_paddle" if stem.isidentifier() else "port_paddle"
 
 
-def write_pair(source: Source, inputs: Inputs, folder: Path) -> None:
-    """Write the pair file and the inputs to a folder. Raises ReprodError for inputs that can't be kept."""
+def write_pair(source: Source, inputs: Inputs, folder: Path, further: str = "") -> None:
+    """Write the pair file and the inputs to a folder.
+
+    further: functions of the pair file beside the models and the inputs. Raises ReprodError for inputs that
+    can't be kept.
+    """
     named = isinstance(inputs, Mapping)
     items = inputs.items() if isinstance(inputs, Mapping) else enumerate(inputs)
     arrays = {f"input {name}": np.asarray(array) for name, array in items}
@@ -150,4 +154,4 @@ def write_pair(source: Source, inputs: Inputs, folder: Path) -> None:
         arrange=f"{source.arrange}\n\n" if source.arrange else "",
         torch=f"{source.name}:{source.call}", paddle=f"{name_port(source)}:{source.call}",
     )  # fmt: skip
-    (folder / PAIR).write_text(text, encoding="utf-8")
+    (folder / PAIR).write_text(text + further, encoding="utf-8")

@@ -15,7 +15,28 @@ def {name}(module, name="weight", dim=0):
     turned = isinstance(module, paddle.nn.Linear) and name == "weight" and dim is not None
     return paddle.nn.utils.weight_norm(module, name, 1 - dim if turned else dim)
 '''
+_SCHEDULE: Final = '''
+def {{name}}(optimizer, {given}, last_epoch=-1):
+    """Give an optimizer the learning rates of PyTorch's {schedule}; Paddle's own is made before it."""
+    schedule = paddle.optimizer.lr.{decay}(optimizer.get_lr(), {passed}, last_epoch)
+    optimizer.set_lr_scheduler(schedule)
+    return schedule
+'''
+_SCHEDULES: Final = {
+    "LambdaLR": ("LambdaDecay", "lr_lambda"),
+    "StepLR": ("StepDecay", "step_size, gamma=0.1"),
+    "MultiStepLR": ("MultiStepDecay", "milestones, gamma=0.1"),
+    "ExponentialLR": ("ExponentialDecay", "gamma"),
+    "CosineAnnealingLR": ("CosineAnnealingDecay", "T_max, eta_min=0.0"),
+}
+"""PyTorch's schedule -> Paddle's, and what both take after the optimizer or the learning rate"""
 ADAPTERS: Final = {
+    **{
+        f"torch.optim.lr_scheduler.{schedule}": _SCHEDULE.format(
+            schedule=schedule, decay=decay, given=given, passed=re.sub(r"=[\d.]+", "", given)
+        )
+        for schedule, (decay, given) in _SCHEDULES.items()
+    },
     "torch.nn.LSTMCell": '''
 class {name}(paddle.nn.LSTMCell):
     """An LSTM cell that returns the hidden and the cell state, as PyTorch's does."""

@@ -18,6 +18,7 @@ from reprod_align.model.trace import Trace
 from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import stir_weights
 from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
+from reprod_align.porting.calls.training import Training
 from reprod_align.porting.calls.trial import find_inplace, noted_runs
 from reprod_align.porting.calls.write import write_paddle
 from reprod_align.porting.source import Source
@@ -48,6 +49,8 @@ class Draft:
     author: str = "PaConvert"
     rounded: tuple[str, ...] = ()
     """calls among the proven ones that gave what was recorded to float32's precision"""
+    trainings: tuple[Training, ...] = ()
+    """the optimizers and schedules that the file makes, as far as their steps are proven"""
 
 
 def _name_module() -> str:
@@ -64,7 +67,7 @@ def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
     return Draft(
         written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
-        tuple(written.unseen), failure, "proven calls", tuple(written.rounded),
+        tuple(written.unseen), failure, "proven calls", tuple(written.rounded), tuple(written.trainings),
     )  # fmt: skip
 
 

@@ -289,6 +289,9 @@ def _fold(node: ast.expr) -> ast.expr:
     """Return what an expression of constants is."""
     if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Constant):
         return node.body if node.test.value else node.orelse
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Tuple | ast.List):
+        if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, int):
+            return node.value.elts[node.slice.value]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         if isinstance(node.operand, ast.Constant):
             return ast.Constant(not node.operand.value)

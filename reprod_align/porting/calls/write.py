@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from reprod_align.api.calls import NAMES, ApiRow
@@ -28,6 +28,15 @@ from reprod_align.porting.calls.record import SIGNS, Fact
 from reprod_align.porting.calls.rewriting import Edits, Rewriter
 from reprod_align.porting.calls.rows import UNTOUCHED, read_rows
 from reprod_align.porting.calls.slots import Candidate, is_literal, is_starred
+from reprod_align.porting.calls.training import (
+    OPTIMIZERS,
+    SCHEDULES,
+    Constants,
+    Training,
+    prove_optimizer,
+    prove_schedule,
+    settle_call,
+)
 from reprod_align.porting.calls.trial import operates, prove, stores
 
 _BATCHED: Final = (
@@ -60,6 +69,8 @@ class Written:
     """calls that never ran: converted, not proven"""
     unknown: list[str] = field(default_factory=list)
     """what stays PyTorch's"""
+    trainings: list[Training] = field(default_factory=list)
+    """optimizers and schedules that never ran, and whose steps are PyTorch's"""
 
 
 def write_paddle(
@@ -80,6 +91,7 @@ class _Writer(Rewriter):
         self.facts, self.functions = facts, functions
         self.done = Written("")
         self.annotations = {id(one) for one in _list_annotations(code.tree)}
+        self.constants = Constants(code)
         self.definitions = Definitions(code, self.scope, facts.values())
         self.layouts = Layouts(code, facts, self.scope)
         self.exposed = self.layouts.exposed
@@ -294,7 +306,8 @@ class _Writer(Rewriter):
             public = next(iter(fact.callees))
         callee = Callee(node, static, public, fact)
         for write in (self._write_super, self._write_question, self._write_choice,
-                      self._write_unseen_method, self._unwrap, self._choose):  # fmt: skip
+                      self._write_unseen_method, self._unwrap, self._write_training,
+                      self._choose):  # fmt: skip
             made = write(callee)
             if made is not None:
                 return made
@@ -324,6 +337,32 @@ class _Writer(Rewriter):
             return None
         texts = ", ".join(f"{word!r}: {one}" for word, one in sorted(names.items()))
         return [self.code.replace(node, f"{{{texts}}}[{self.render(node.args[1])}]")]
+
+    def _write_training(self, callee: Callee) -> Edits:
+        """Write the first of an optimizer or a schedule that never ran whose steps are PyTorch's."""
+        node, public = callee.node, callee.public
+        if callee.fact.callees or not callee.static or not public.startswith(OPTIMIZERS):
+            return None
+        settled = settle_call(node, public, self.constants)
+        if settled is None:
+            return None
+        prove_steps = prove_schedule if public.startswith(SCHEDULES) else prove_optimizer
+        texts = Proposer(self.definitions, set(), ast.unparse, ast.unparse)
+        plain = Callee(settled, public, public, callee.fact)
+        torch, label = ast.unparse(settled), f"line {node.lineno}: {public}"
+        space = self.definitions.space | self.constants.space
+        every = list(self.proposer.list_candidates(callee))
+        for one, other in zip(every, texts.list_candidates(plain), strict=False):
+            written = other.text or other.plain + torch.removeprefix(public)
+            found = prove_steps(torch, written, self.definitions.space | space)
+            if found is not None:
+                imports = self.constants.list_imports(settled)
+                self.done.trainings.append(replace(found, imports=imports))
+                self.done.proven += 1
+                self.done.rounded += [label] if found.near else []
+                return self._put(node, one)
+        self.done.unproven.append(f"{label} (other steps)")
+        return self._put(node, every[0]) if every else None
 
     def _choose(self, callee: Callee) -> Edits:
         """Write the first candidate that gives what was recorded; of none that does, the first."""

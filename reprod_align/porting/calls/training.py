@@ -1,0 +1,268 @@
+"""The optimizer and the schedule that a file makes where nothing ran, proven by their own steps.
+
+A training script's `main` is not run: it reads data. The arguments of its constructors are known all the
+same where they are constants, or options of argparse with their defaults.
+"""
+
+import ast
+import math
+import types
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from reprod_align.explain.code import Code, dotted, list_imports
+from reprod_align.porting.calls.values import is_close
+
+import numpy as np
+
+OPTIMIZERS: Final = "torch.optim."
+SCHEDULES: Final = "torch.optim.lr_scheduler."
+_MODULES: Final = {"math": math, "numpy": np}
+_STEPS, _EPOCHS = 3, 12
+_PARAMETERS, _OPTIMIZER = "model.parameters()", "optimizer"
+
+
+@dataclass(frozen=True)
+class Training:
+    """How both sides make an optimizer of `model`, or a schedule of `optimizer`."""
+
+    torch: str
+    """the expression"""
+    paddle: str
+    near: bool
+    """whether the steps agree to float32's precision alone"""
+    imports: tuple[str, ...] = ()
+    """statements that both need"""
+
+
+class Constants:
+    """What the names of a file stand for where nothing runs: constants and argparse's defaults."""
+
+    def __init__(self, code: Code) -> None:
+        """Read them."""
+        self._imports = list_imports(code.tree)
+        self._options: dict[str, ast.expr] = {}
+        self._parsed: set[str] = set()
+        self._values: dict[str, list[ast.expr]] = {}
+        for node in code.nodes:
+            if isinstance(node, ast.Call) and dotted(node.func).endswith(".add_argument"):
+                self._read_option(node)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self._values.setdefault(node.id, [])
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name = node.targets[0].id
+                self._values.setdefault(name, []).append(node.value)
+                if isinstance(node.value, ast.Call):
+                    if dotted(node.value.func).endswith(".parse_args"):
+                        self._parsed.add(name)
+        stores = [
+            one.id
+            for one in code.nodes
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+        ]
+        self._constants = {
+            name: values[0]
+            for name, values in self._values.items()
+            if stores.count(name) == 1 and len(values) == 1 and isinstance(values[0], ast.Constant)
+        }
+
+    def _read_option(self, node: ast.Call) -> None:
+        words = [one.value for one in node.args if isinstance(one, ast.Constant)]
+        given = {one.arg: one.value for one in node.keywords}
+        long = [one for one in words if isinstance(one, str) and one.startswith("--")]
+        name = given.get("dest", ast.Constant((long or words or [""])[0]))
+        if isinstance(name, ast.Constant) and "default" in given:
+            self._options[str(name.value).lstrip("-").replace("-", "_")] = given["default"]
+
+    def settle(self, node: ast.expr) -> ast.expr | None:
+        """Return an expression with its names replaced; None where one of them is not known."""
+        settling = _Settling(self._find, set(_list_bound(node)) | self._modules.keys())
+        made = settling.visit(ast.parse(ast.unparse(node), mode="eval").body)
+        return None if settling.failed else made
+
+    @property
+    def _modules(self) -> dict[str, str]:
+        return {name: full for name, full in self._imports.items() if full in _MODULES}
+
+    @property
+    def space(self) -> dict[str, Any]:
+        """The modules that a settled expression may read, by the file's names for them."""
+        return {name: _MODULES[full] for name, full in self._modules.items()}
+
+    def list_imports(self, node: ast.expr) -> tuple[str, ...]:
+        """Return the statements that import the modules which a settled expression reads."""
+        read = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        return tuple(
+            f"import {full} as {name}" for name, full in self._modules.items() if name in read
+        )
+
+    def _find(self, node: ast.Name | ast.Attribute) -> ast.expr | None:
+        if isinstance(node, ast.Name):
+            return self._constants.get(node.id)
+        held, _, name = dotted(node).rpartition(".")
+        return self._options.get(name) if held in self._parsed else None
+
+
+class _Settling(ast.NodeTransformer):
+    def __init__(self, find: Callable[[Any], ast.expr | None], known: set[str]) -> None:
+        self.find, self.known, self.failed = find, known, False
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        return self.find(node) or self.generic_visit(node)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Store) or node.id in self.known:
+            return node
+        found = self.find(node)
+        self.failed = self.failed or found is None
+        return found or node
+
+
+def _list_bound(node: ast.expr) -> Iterator[str]:
+    """Yield the arguments of the lambdas in an expression."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.arg):
+            yield one.arg
+
+
+def settle_call(node: ast.Call, public: str, constants: Constants) -> ast.Call | None:
+    """Return the call that makes an optimizer of `model` or a schedule of `optimizer`, its arguments settled.
+
+    None where they are not known, or where an optimizer is given anything but all parameters of a model.
+    """
+    is_schedule = public.startswith(SCHEDULES)
+    if not node.args or any(one.arg is None for one in node.keywords):
+        return None
+    first, *rest = node.args
+    if not is_schedule and not (
+        isinstance(first, ast.Call)
+        and isinstance(first.func, ast.Attribute)
+        and first.func.attr == "parameters"
+        and not first.args
+    ):
+        return None
+    settled = [constants.settle(one) for one in rest]
+    named = [(one.arg, constants.settle(one.value)) for one in node.keywords]
+    if None in settled or any(value is None for _, value in named):
+        return None
+    given = ", ".join([
+        _OPTIMIZER if is_schedule else _PARAMETERS,
+        *(ast.unparse(one) for one in settled if one is not None),
+        *(f"{name}={ast.unparse(value)}" for name, value in named if value is not None),
+    ])  # fmt: skip
+    made = ast.parse(f"{public}({given})", mode="eval").body
+    return made if isinstance(made, ast.Call) else None
+
+
+def prove_optimizer(torch_text: str, paddle_text: str, space: dict[str, Any]) -> Training | None:
+    """Return the two expressions if their steps give the same parameters; both read `model`."""
+    import paddle
+    import torch
+
+    drawn = np.random.default_rng(0)
+    start = [drawn.standard_normal(shape) for shape in ((3, 2), (2,))]
+    slopes = [[drawn.standard_normal(one.shape) for one in start] for _ in range(_STEPS)]
+    with _run_in_float64():
+        try:
+            reference = [torch.nn.Parameter(torch.tensor(one)) for one in start]
+            made = [paddle.create_parameter(list(one.shape), "float64") for one in start]
+            for held, value in zip(made, start, strict=True):
+                held.set_value(value)
+            models = [_Model(reference), _Model(made)]
+            torch_optimizer = eval(torch_text, {**space, "torch": torch, "model": models[0]})
+            optimizer = eval(paddle_text, {**space, "paddle": paddle, "model": models[1]})
+            for row in slopes:
+                for one, other, slope in zip(reference, made, row, strict=True):
+                    (one * torch.tensor(slope)).sum().backward()
+                    (other * paddle.to_tensor(slope)).sum().backward()
+                for each in (torch_optimizer, optimizer):
+                    each.step()
+                    each.zero_grad()
+        except Exception:  # an argument that one of them does not take
+            return None
+        pairs = [
+            (ours.numpy(), one.detach().numpy()) for ours, one in zip(made, reference, strict=True)
+        ]
+    return _judge(torch_text, paddle_text, pairs)
+
+
+def prove_schedule(torch_text: str, paddle_text: str, space: dict[str, Any]) -> Training | None:
+    """Return the two expressions if they give an optimizer the same learning rates; both read `optimizer`."""
+    import paddle
+    import torch
+
+    with _run_in_float64():
+        try:
+            theirs = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], 0.1)
+            parameter = paddle.create_parameter([1], "float64")
+            ours = paddle.optimizer.SGD(learning_rate=0.1, parameters=[parameter])
+            schedules = [
+                eval(torch_text, {**space, "torch": torch, "optimizer": theirs}),
+                eval(paddle_text, {**space, "paddle": paddle, "optimizer": ours}),
+            ]
+            rates = []
+            for _ in range(_EPOCHS):
+                rates.append((ours.get_lr(), theirs.param_groups[0]["lr"]))
+                theirs.step()
+                ours.step()
+                for one in schedules:
+                    one.step()
+        except Exception:  # an argument that one of them does not take
+            return None
+    made, expected = zip(*rates, strict=True)
+    return _judge(torch_text, paddle_text, [(np.array(made), np.array(expected))])
+
+
+class _Model(types.SimpleNamespace):
+    def __init__(self, parameters: list[Any]) -> None:
+        super().__init__(parameters=lambda: parameters)
+
+
+def _judge(torch_text: str, paddle_text: str, pairs: list[tuple[Any, Any]]) -> Training | None:
+    for near in (False, True):
+        if all(is_close(made, expected, near) for made, expected in pairs):
+            return Training(torch_text, paddle_text, near)
+    return None
+
+
+@contextmanager
+def _run_in_float64() -> Iterator[None]:
+    import paddle
+
+    kept = paddle.get_default_dtype()
+    paddle.set_default_dtype("float64")
+    try:
+        with paddle.enable_grad():
+            yield
+    finally:
+        paddle.set_default_dtype(kept)
+
+
+def write_trainings(trainings: Sequence[Training], port: str) -> str:
+    """Return the functions of a pair file that make the optimizer and the schedule of both sides.
+
+    "" where there is not one optimizer whose steps are proven. port: the name of the port's module.
+    """
+    schedules = [one for one in trainings if one.torch.startswith(SCHEDULES)]
+    optimizers = [one for one in trainings if one not in schedules]
+    if len(optimizers) != 1:
+        return ""
+    rows = [("optimizer", "model", optimizers[0])]
+    rows += [("scheduler", "optimizer", one) for one in schedules if len(schedules) == 1]
+    sides = [
+        (f"{side}_{what}({given})", [*one.imports, f"import {side}"], text)
+        for what, given, one in rows
+        for side, text in (("torch", one.torch), ("paddle", one.paddle))
+    ]
+    return "".join(_write_function(port, *one) for one in sides)
+
+
+def _write_function(port: str, head: str, imports: list[str], text: str) -> str:
+    """Return a function of the pair file that returns an expression."""
+    if not text.startswith(("torch.", "paddle.")):  # a definition of the port's own
+        imports = [*imports[:-1], f"from {port} import {text.partition('(')[0]}"]
+    what = head.partition("(")[0].partition("_")[2]
+    lines = [f'"""Return the {what} of the training script."""', *imports, "", f"return {text}"]
+    return "\n\n" + "\n".join([f"def {head}:", *(f"    {one}".rstrip() for one in lines), ""])

@@ -1,0 +1,155 @@
+"""The optimizer and the schedule of a training script: proven by their steps, and in the pair file."""
+
+import json
+from pathlib import Path
+
+from reprod_align.explain.code import Code
+from reprod_align.pair.file import PairFile, open_file
+from reprod_align.porting.calls import adapters, training
+from reprod_align.porting.calls.record import number_nodes
+from reprod_align.porting.calls.write import Written, write_paddle
+from reprod_align.porting.port import port
+from reprod_align.porting.report import PortResult
+from reprod_align.porting.source import open_source
+
+import numpy as np
+import pytest
+
+MAIN = """
+import argparse
+import math
+import torch
+
+LR = 0.05
+
+def main(model, other):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", default=0.1)
+    parser.add_argument("-e", "--max-epochs", default=9)
+    args = parser.parse_args()
+    return {}
+"""
+
+
+def write_main(text: str) -> tuple[Written, str]:
+    """Return what is known of a training script that returns an expression, and Paddle's expression."""
+    code = Code(MAIN.format(text))
+    number_nodes(code.tree)
+    made = write_paddle(code, {}, {})
+    return made, made.text.rstrip().rpartition("return ")[2]
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "near"),
+    [
+        ("SGD(model.parameters(), args.lr)",
+         "SGD(learning_rate=args.lr, parameters=model.parameters())", False),
+        ("SGD(model.parameters(), LR, 0.5, nesterov=True, weight_decay=0.01)",
+         "Momentum(learning_rate=LR, momentum=0.5, parameters=model.parameters(), use_nesterov=True, "
+         "weight_decay=0.01)", False),
+        ("SGD(model.parameters(), 0.1, 0.9)",  # Paddle holds 0.9 as a float32, and so a decay
+         "Momentum(learning_rate=0.1, momentum=0.9, parameters=model.parameters())", True),
+        ("SGD(model.parameters(), 0.1, weight_decay=0.1)",
+         "Momentum(learning_rate=0.1, momentum=0, parameters=model.parameters(), weight_decay=0.1)", True),
+        ("AdamW(model.parameters(), args.lr, betas=(0.9, 0.95), weight_decay=0.5)",
+         "AdamW(learning_rate=args.lr, parameters=model.parameters(), beta1=0.9, beta2=0.95, "
+         "weight_decay=0.5)", False),
+        ("Adam(model.parameters(), weight_decay=0.01)",
+         "Adam(learning_rate=0.001, parameters=model.parameters(), weight_decay=0.01)", False),
+    ],
+)  # fmt: skip
+def test_an_optimizer_takes_pytorchs_steps(given: str, written: str, near: bool) -> None:
+    made, text = write_main(f"torch.optim.{given}")
+    assert text == f"paddle.optimizer.{written}"
+    assert (made.proven, made.unseen, made.unproven) == (1, [], [])
+    assert [one.near for one in made.trainings] == [near] == [bool(made.rounded)]
+
+
+@pytest.mark.parametrize("given", [
+    "SGD(model.parameters(), 0.1, momentum=0.5, dampening=0.2)",
+    "RMSprop(model.parameters(), 0.01)",  # Paddle's epsilon stands under the root
+])  # fmt: skip
+def test_other_steps_are_not_proven(given: str) -> None:
+    made, _ = write_main(f"torch.optim.{given}")
+    assert not made.proven and not made.trainings
+    assert made.unproven == [f"line 13: torch.optim.{given.partition('(')[0]} (other steps)"]
+
+
+@pytest.mark.parametrize("given", [
+    "SGD(model.parameters(), other.lr)",
+    "SGD(model.parameters(), rate)",
+    "SGD([{'params': model.parameters()}], 0.1)",
+])  # fmt: skip
+def test_what_is_not_known_is_converted_and_not_proven(given: str) -> None:
+    made, text = write_main(f"torch.optim.{given}")
+    assert text.startswith("paddle.optimizer.SGD(") and not made.trainings
+    assert made.unseen == ["line 13: torch.optim.SGD"]
+
+
+@pytest.mark.parametrize("given", [
+    "LambdaLR(other, lambda e: 0.5 * (1 + math.cos(math.pi * e / args.max_epochs)))",
+    "StepLR(other, 3)",
+    "MultiStepLR(other, [2, 5], gamma=0.5)",
+    "ExponentialLR(other, 0.9)",
+    "CosineAnnealingLR(other, args.max_epochs, eta_min=0.01)",
+])  # fmt: skip
+def test_a_schedule_gives_pytorchs_rates(given: str) -> None:
+    made, text = write_main(f"torch.optim.lr_scheduler.{given}")
+    assert text == given and f"def {given.partition('(')[0]}(optimizer, " in made.text
+    assert made.proven == len(made.trainings) == 1 and not made.rounded
+
+
+def test_a_schedule_with_other_rates_is_not_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "torch.optim.lr_scheduler.StepLR"
+    wrong = adapters.ADAPTERS[name].replace("step_size, gamma, last", "step_size, gamma / 2, last")
+    monkeypatch.setitem(adapters.ADAPTERS, name, wrong)
+    made, _ = write_main(f"{name}(other, 3)")
+    assert made.unproven == [f"line 13: {name} (other steps)"] and not made.trainings
+
+
+def test_a_pair_has_one_optimizer_or_none() -> None:
+    one = training.Training("torch.optim.SGD(model.parameters())", "paddle.optimizer.SGD()", False)
+    assert training.write_trainings([one, one], "p") == "" == training.write_trainings([], "p")
+    assert "def torch_optimizer(model):" in training.write_trainings([one], "p")
+
+
+SOURCE = MAIN.replace("def main", """
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 2)
+
+    def forward(self, x):
+        return self.layer(x).tanh()
+
+def main""").replace("return {}", """
+    optimizer = torch.optim.SGD(model.parameters(), args.lr, momentum=0.5)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1)
+""")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def ported(tmp_path_factory: pytest.TempPathFactory) -> tuple[PortResult, Path]:
+    """The port of a training script, and its folder."""
+    folder = tmp_path_factory.mktemp("script")
+    (folder / "script_of_training.py").write_text(SOURCE)
+    source = open_source(folder / "script_of_training.py", "script_of_training:Net()")
+    inputs = (np.random.default_rng(0).standard_normal((4, 6)),)
+    return port(source, inputs, folder / "out"), folder / "out"
+
+
+def test_the_verdict_covers_the_steps(ported: tuple[PortResult, Path]) -> None:
+    result, folder = ported
+    assert result.verdict == "faithful" and not result.left
+    assert (
+        "never ran, and proven by steps of their own: torch.optim.SGD, torch.optim.lr_scheduler.StepLR"
+        in (result.remarks)
+    )
+    report = result.course.outcome.report
+    assert report is not None
+    assert {check.stage for check in report.checks} >= {"optimizer", "schedule"}
+    assert json.loads(result.to_json())["calls"]["never_ran"] == []
+    with open_file(folder / "pair.py", PairFile) as file:
+        assert (
+            file.side("torch").optimizer is not None and file.side("paddle").scheduler is not None
+        )
