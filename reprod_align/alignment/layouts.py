@@ -16,7 +16,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.lines.values import KnownValues
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
 from reprod_align.alignment.locating.fault import ROUNDED, compare, find_misfit, rounding_of
-from reprod_align.alignment.locating.pinning import ReferencePins
+from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE
@@ -121,12 +121,10 @@ def _choose(runner: Runner, changes: Sequence[Change], modules: Collection[str])
 
 def _count_known(runner: Runner, module: str) -> int:
     """Return how many of the values that a module of the port makes are the reference's."""
-    natural = runner.run_port(False, "outputs", backward=False)
-    counterparts = Counterparts(runner.pairing, runner.expected, natural)
-    pins = ReferencePins(counterparts, runner.expected, constants=False)
+    run = _start_run(runner)
+    counterparts = run.counterparts
     named = frozenset(counterparts.names.values()), frozenset(counterparts.names)
-    calls = [calls for calls in PinnedRun(runner.expected, natural, counterparts).calls
-             if calls.theirs.path == module]  # fmt: skip
+    calls = [calls for calls in run.calls if calls.theirs.path == module]
     wanted = [
         Wanted(frozenset(call.key for call in keys), names, stock=stock)
         for keys, names, stock in (
@@ -135,7 +133,7 @@ def _count_known(runner: Runner, module: str) -> int:
         )
     ]
     ours = runner.run_reference(False, keep="none", wanted=wanted[0], backward=False)
-    theirs = runner.run_port(False, "all", pins, backward=False, wanted=wanted[1])
+    theirs = run_again(runner, False, run, wanted=wanted[1]).port
     known = KnownValues((made for one in ours.operations for made in one.outputs), ROUNDED)
     return sum(known.knows(made) for one in theirs.operations for made in one.outputs)
 
@@ -163,11 +161,7 @@ def _measure(runner: Runner, with_handed: bool = False) -> dict[str, float]:
 
     with_handed: in what it hands to its children too, which are given the reference's in its place.
     """
-    natural = runner.run_port(False, "outputs", backward=False)
-    counterparts = Counterparts(runner.pairing, runner.expected, natural)
-    pins = ReferencePins(counterparts, runner.expected, constants=False)
-    port = runner.run_port(False, "all", pins, backward=False)
-    run = PinnedRun(runner.expected, port, counterparts)
+    run = run_again(runner, False, _start_run(runner))
     found: dict[str, float] = defaultdict(float)
     for calls in run.calls:
         path = calls.theirs.path
@@ -177,6 +171,14 @@ def _measure(runner: Runner, with_handed: bool = False) -> dict[str, float]:
             path = around.theirs.path
             found[path] = max(found[path], *_handed_distances(run, calls))
     return found
+
+
+def _start_run(runner: Runner) -> PinnedRun:
+    """Return the port's own run in eval mode, beside the reference's."""
+    natural = runner.run_port(False, "outputs", backward=False)
+    return PinnedRun(
+        runner.expected, natural, Counterparts(runner.pairing, runner.expected, natural)
+    )
 
 
 def _distances(run: PinnedRun, calls: CallPair) -> Iterator[float]:

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from reprod_align.alignment.lines.names import name_of
 from reprod_align.alignment.lines.search import Difference
 from reprod_align.alignment.lines.values import HIDDEN, are_alike, are_equal, tells
-from reprod_align.alignment.lines.variants import vary
 from reprod_align.causes import explain_forward
+from reprod_align.causes.losses.recipes import vary_cross_entropy
 from reprod_align.model.leaf import hide_same_places
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
@@ -33,14 +33,14 @@ def explain_calls(found: Difference, relative: float = _CLOSE) -> str:
         return "the two operands are exchanged: Paddle's first is PyTorch's second"
     apart = list(_pair_unequal(ours.inputs, theirs.inputs, relative))
     alone = len(ours.outputs) == len(theirs.outputs) == 1
-    if apart and alone and (words := _explain_change(ours.outputs[0], theirs, relative)):
+    if apart and alone and (words := _explain_loss(ours.outputs[0], theirs, relative)):
         return words
     if len(apart) == 1:
         return _explain(*apart[0], [])
     if apart or not alone:
         return ""
     words = _explain(ours.outputs[0], theirs.outputs[0], _name_inputs(ours))
-    return words or _explain_change(ours.outputs[0], theirs, relative)
+    return words or _explain_loss(ours.outputs[0], theirs, relative)
 
 
 def are_exchanged(ours: Operation, theirs: Operation) -> bool:
@@ -58,12 +58,17 @@ def _normalise(array: Array) -> Array:
     return array / largest if largest else array
 
 
-def _explain_change(due: Array, theirs: Operation, relative: float) -> str:
-    """Return which one change of Paddle's call gives what PyTorch's gives."""
-    if not (tells(due) or _is_odd(due)) or are_equal(due, theirs.outputs[0], relative):
+def _explain_loss(due: Array, theirs: Operation, relative: float) -> str:
+    """Return which other setting of Paddle's cross-entropy gives what PyTorch's gives."""
+    if "cross_entropy" not in name_of(theirs) or not (tells(due) or _is_odd(due)):
         return ""
-    found = next((one for one in vary(theirs) if are_equal(due, one.value, relative)), None)
-    return "" if found is None else f"{found.words} gives PyTorch's numbers"
+    made = theirs.outputs[0]
+    numbers = [float(one) for one in theirs.constants
+               if isinstance(one, (int, float)) and not isinstance(one, bool)]  # fmt: skip
+    for words, value in vary_cross_entropy(theirs.inputs, made, numbers):
+        if are_equal(due, value, relative) and not are_equal(due, made, relative):
+            return f"{words} gives PyTorch's numbers"
+    return ""
 
 
 def _is_odd(due: Array) -> bool:

@@ -12,8 +12,7 @@ from typing import Literal
 
 from reprod_align.alignment.lines.composites import write_out
 from reprod_align.alignment.lines.names import name_of
-from reprod_align.alignment.lines.values import KnownValues, are_equal, tells
-from reprod_align.alignment.lines.variants import vary
+from reprod_align.alignment.lines.values import KnownValues, are_equal
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
 
@@ -218,8 +217,6 @@ class _Search:
         ours = self._counterpart(theirs)
         last = any(_is_same(wrong, made) for made in theirs.outputs)
         other = ours is None or name_of(ours) != name_of(theirs)
-        if other and (meant := self._find_meant(theirs)) is not None:
-            return Difference("call", meant, theirs, True)
         if other and self._is_passed_by(theirs):
             return Difference("extra", None, theirs, True)
         if ours is None:
@@ -307,15 +304,6 @@ class _Search:
             values = [made.inputs[0]]
             made = self._maker_of_ours(values)
         return values
-
-    def _find_meant(self, theirs: Operation) -> Operation | None:
-        """Return the reference's call that gives what one change of the port's call would give."""
-        for variant in vary(theirs):
-            if tells(variant.value):
-                found = self._maker_of_ours([variant.value])
-                if found is not None and not self._is_made(found):
-                    return found
-        return None
 
     def _counterpart(self, theirs: Operation) -> Operation | None:
         """Return the reference's call that stands for the port's: it takes the same values."""

@@ -144,8 +144,8 @@ def _add_faults(
 ) -> list[Fault]:
     """Add a finding for each fault that is more than rounding, or a remark; return those that round."""
     rounding = []
-    finder = LineFinder(runner, done.training, run, faults)
     experiment = Experiment(runner, done.training, run, done.outputs_noise)
+    finder = LineFinder(runner, done.training, run, faults, experiment)
     for fault in faults:
         ours = fault.place[0]
         if fault.kind == "kink":
@@ -357,4 +357,5 @@ def _find_own_lines(
         return Lines()  # on the reference's numbers its own code is right
     fault = Fault("forward", calls.paths, found, "its output", calls.theirs.finished, calls, True,
                   expected, actual)  # fmt: skip
-    return LineFinder(runner, done.training, run, [fault]).find(fault)
+    experiment = Experiment(runner, done.training, run)
+    return LineFinder(runner, done.training, run, [fault], experiment).find(fault)

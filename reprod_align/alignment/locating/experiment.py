@@ -18,7 +18,7 @@ from reprod_align.alignment.lines.values import are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences
-from reprod_align.alignment.locating.pinning import ReferencePins
+from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, last_part, parent
 from reprod_align.explain.code import Code
@@ -34,25 +34,178 @@ from reprod_align.model.source.operation import Operation, Switch, Wanted
 from reprod_align.report import Edit, Finding
 
 _CLOSE = 1e-6  # relative: a table may be kept in float32
-_MOST_TENSORS = 8  # runs of the port, for all faults of one pass
+_MOST_TENSORS = 8  # runs with another table, for all faults of one pass
 _MOST_SWITCHES = 20
 
+_MOST_RUNS = 1000  # with an edit: that of a mutant that was missed at 600 stood at 660
+_MOST_SECONDS = 30.0  # of processors, for those: a tiny model's take 13, on a slow machine 26
+_SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
+_PATIENCE = 10.0  # seconds for one run, at least
+_SLOWER = 20.0  # times a run of the port as it is
+_LONG = 2  # lines beside it that a statement may have
+_IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
+
+Key = tuple[object, ...]
+"""of a fault: what is the same in another run"""
 Told = tuple[SourceLine | None, SourceLine | None, str]
 """the lines that make a value, and what is wrong with it"""
 
 
 @dataclass
-class HeldValues:
-    """Runs the port once more with another value in one of its modules."""
+class Experiment:
+    """What is tried for the faults of one pass: values that modules hold, and edits."""
 
     runner: Runner
     training: bool
     run: PinnedRun
+    """on the reference's numbers, in which the faults were found"""
+    noise: float = 0.0
+    """of the outputs, as the search for faults of the backward pass takes it"""
+    files: Files = field(default_factory=Files)
+    found: list[tuple[Trial, dict[str, str]]] = field(default_factory=list)
+    """edits that mend a fault, and the texts that they make"""
+    in_vain: int = 0
+    runs: int = 0
+    spent: float = 0.0
     tensors: int = 0
-    """how many were tried, for all faults"""
+    """how many tables were tried"""
     switches: int = 0
     proven: list[Switch] = field(default_factory=list)
     """what made earlier faults go away"""
+
+    def __post_init__(self) -> None:
+        """Work with the sides themselves where they are in this process: a trial announces nothing."""
+        reference, port = find_local(self.runner.reference), find_local(self.runner.port)
+        if reference is not None and port is not None:
+            self.runner = replace(self.runner, reference=reference, port=port)
+
+    def explain(self, finding: Finding, fault: Fault, is_known: bool, is_sure: bool) -> Edit | None:
+        """Return the edit with which a fault is gone and no other comes; None if none is found.
+
+        is_known: the calls have told the line: the edits near it are tried, elsewhere those of fewer kinds.
+        is_sure: they have told the call that differs.
+        """
+        reference, port = self.runner.reference, self.runner.port
+        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
+            return None  # the code is in another process
+        if self.in_vain >= _IN_VAIN or self.runs >= _MOST_RUNS or self.spent >= _MOST_SECONDS:
+            return None
+        began = time.process_time()
+        try:
+            trial = self._search(
+                finding, fault.shown or fault, reference, port, (is_known, is_sure)
+            )
+        finally:
+            self.spent += time.process_time() - began
+        self.in_vain += trial is None
+        if trial is None:
+            return None
+        one, code = trial.candidate, Code(self.files.read(trial.file, {}))
+        (_, column), last = code.place(one.edit.start), code.place(one.edit.end)
+        return Edit(
+            trial.file, one.line, one.before, one.edit.text, one.kind, "tried", column, *last
+        )
+
+    def _search(
+        self,
+        finding: Finding,
+        fault: Fault,
+        reference: LocalSide,
+        port: LocalSide,
+        near: tuple[bool, bool],
+    ) -> Trial | None:
+        """near: is_known and is_sure, as `list_texts` takes them."""
+        scope = find_scope(
+            finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
+        )
+        scope = replace(scope, regions=[one for one in scope.regions if self._is_read(one.file)])
+        if not scope.regions:
+            return None
+        began = time.process_time()
+        lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
+        seconds = time.process_time() - began
+        if seconds > _SLOW or not _may_be_there(scope, lines):
+            return None
+        scope = replace(scope, lines=lines)
+        known = self._list_keys(self.run, fault.stage)
+        if fault.key not in known:
+            return None  # it shows in other runs alone
+        patience = max(_PATIENCE, _SLOWER * seconds)
+        tried = self._try_all(scope, fault, port, known, near, patience)
+        for (_, answer), trial in tried:
+            mends, seconds = answer or (False, patience)
+            self.runs += 1
+            self.spent += seconds
+            if mends:
+                if trial not in self.found:
+                    self.found.append(trial)
+                return trial[0]
+            if self.spent > _MOST_SECONDS:
+                break
+        return None
+
+    def _try_all(
+        self,
+        scope: Scope,
+        fault: Fault,
+        port: LocalSide,
+        known: Collection[Key],
+        near: tuple[bool, bool],
+        patience: float,
+    ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
+        """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
+        classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
+        most = _MOST_RUNS - self.runs
+
+        def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
+            return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), most)
+
+        def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
+            began = time.process_time()
+            return self._mends(task[1], classes, fault, known), time.process_time() - began
+
+        answers = try_in_order(list_most, mends, self._use_one_thread, patience)
+        try:
+            yield from zip(answers, list_most(), strict=False)
+        finally:
+            answers.close()
+
+    def _use_one_thread(self) -> None:
+        for side in (self.runner.reference, self.runner.port):
+            assert isinstance(side, LocalSide)
+            side.fw.use_one_thread()
+
+    def _mends(
+        self,
+        texts: dict[str, str],
+        classes: Sequence[type],
+        fault: Fault,
+        known: Collection[Key],
+    ) -> bool:
+        """Tell whether a fault is gone with these texts and nothing else differs that agreed."""
+        backward = fault.stage == "backward"
+        try:
+            with overlaid(self.files.loaded, texts, classes):
+                if not (backward or self._may_be_gone(fault)):
+                    return False
+                run = self._run(backward)
+                keys = self._list_keys(run, fault.stage, fault.residue)
+                if fault.key in keys or not keys <= set(known):
+                    return False
+                if not backward:  # what mends the values may cut the gradient
+                    run, other = self._run(True), "backward"
+                else:  # what mends the gradient may change the values
+                    other = "forward"
+                others = self._list_keys(run, other, fault.residue)
+                return others <= self._list_keys(self.run, other)
+        except (NotAppliedError, ModelFailure):
+            return False
+
+    def _may_be_gone(self, fault: Fault) -> bool:
+        """Tell whether a fault is gone at its place, where that can be seen in a part of the run."""
+        return fault.find_wrong() is None or self.is_gone(fault)
+
+    # ------------------------------------------------- values that modules hold
 
     def explain_tensor(self, fault: Fault) -> Told | None:
         """Return what is wrong with a tensor that a module makes itself; None if nothing is found.
@@ -85,7 +238,7 @@ class HeldValues:
             if self.switches >= _MOST_SWITCHES:
                 return None
             self.switches += 1
-            if self._mends(fault, one):
+            if self.is_gone(fault, one):
                 self.proven.append(one)
                 info = self.runner.pairing.paddle
                 line = find_argument(self.runner.port, info, one.path, [one.name])
@@ -143,12 +296,46 @@ class HeldValues:
         port, held = self.runner.port, self.runner.held[other]
         port.load({other: self.runner.weights[name].reshape(held.shape)})
         try:
-            return self._mends(fault)
+            return self.is_gone(fault)
         finally:
             port.load({other: held})
 
-    def _mends(self, fault: Fault, switch: Switch | None = None) -> bool:
-        return is_gone(self.runner, self.training, self.run, fault, switch)
+    # ------------------------------------------------- runs
+
+    def is_gone(self, fault: Fault, switch: Switch | None = None) -> bool:
+        """Tell whether the port has what is due at a fault of the forward pass now that it was changed.
+
+        switch: another value that a module holds. The run ends at the fault's place.
+        """
+        place = fault.find_wrong()
+        if place is None:
+            return False
+        key = fault.calls.theirs.key
+        wanted = Wanted(frozenset(), frozenset(), last=(key, place[0]), switch=switch)
+        try:
+            trace = run_again(self.runner, self.training, self.run, wanted=wanted).port
+        except ModelFailure:
+            return False
+        call = trace.by_key().get(key)
+        leaf = None if call is None else getattr(call, place[0]).get(place[1])
+        return leaf is not None and fault.agrees(leaf.array)
+
+    def _run(self, backward: bool) -> PinnedRun:
+        return run_again(self.runner, self.training, self.run, backward=backward)
+
+    def _list_keys(self, run: PinnedRun, stage: str, residue: float = 0.0) -> set[Key]:
+        """Return what differs in a run by more than `residue`, by the calls and values at which it shows."""
+        backward = find_backward_faults(run, self.noise) if stage == "backward" else None
+        faults = list_differences(run) if backward is None else backward
+        return {fault.key for fault in faults if fault.gap.relative > residue}
+
+    def _is_read(self, file: str) -> bool:
+        """Tell whether a file can be read; its text is kept as it was loaded."""
+        try:
+            self.files.read(file, {})
+        except (OSError, ValueError):
+            return False
+        return Path(file).suffix == ".py"
 
 
 def _turn(path: str, held: Mapping[str, object], due: Mapping[str, object]) -> Iterator[Switch]:
@@ -158,212 +345,6 @@ def _turn(path: str, held: Mapping[str, object], due: Mapping[str, object]) -> I
             yield Switch(path, name, value, not value)
         elif name in due and type(due[name]) is type(value) and due[name] != value:
             yield Switch(path, name, value, due[name])
-
-
-def is_gone(
-    runner: Runner, training: bool, run: PinnedRun, fault: Fault, switch: Switch | None = None
-) -> bool:
-    """Tell whether the port has what is due at a fault of the forward pass now that it was changed.
-
-    run: in which the fault was found. switch: another value that a module holds.
-    """
-    place = fault.find_wrong()
-    if place is None:
-        return False
-    last = fault.calls.theirs.key, place[0]
-    wanted = Wanted(frozenset(), frozenset(), last=last, switch=switch)
-    pins = ReferencePins(run.counterparts, run.reference, constants=False)
-    try:
-        trace = runner.run_port(training, "all", pins, backward=False, wanted=wanted)
-    except ModelFailure:
-        return False
-    call = trace.by_key().get(fault.calls.theirs.key)
-    leaf = None if call is None else getattr(call, place[0]).get(place[1])
-    return leaf is not None and fault.agrees(leaf.array)
-
-
-_MOST_RUNS = (
-    1000  # for all faults of a pass: the edit of a mutant that was missed at 600 stood at 660
-)
-_MOST_SECONDS = (
-    30.0  # of processors, for those: a tiny model's 1,000 take 13, on a slow machine twice that
-)
-_SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
-_PATIENCE = 10.0  # seconds for one run, at least
-_SLOWER = 20.0  # times a run of the port as it is
-_LONG = 2  # lines beside it that a statement may have
-_IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
-
-_Key = tuple[object, ...]
-
-
-@dataclass
-class Experiment:
-    """The edits of one pass, and what they mend."""
-
-    runner: Runner
-    training: bool
-    run: PinnedRun
-    """on the reference's numbers, in which the faults were found"""
-    noise: float = 0.0
-    """of the outputs, as the search for faults of the backward pass takes it"""
-    files: Files = field(default_factory=Files)
-    found: list[tuple[Trial, dict[str, str]]] = field(default_factory=list)
-    """edits that mend a fault, and the texts that they make"""
-    in_vain: int = 0
-    runs: int = 0
-    spent: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Work with the sides themselves: a trial announces nothing."""
-        reference, port = find_local(self.runner.reference), find_local(self.runner.port)
-        if reference is not None and port is not None:
-            self.runner = replace(self.runner, reference=reference, port=port)
-
-    def explain(self, finding: Finding, fault: Fault, is_known: bool, is_sure: bool) -> Edit | None:
-        """Return the edit with which a fault is gone and no other comes; None if none is found.
-
-        is_known: the calls have told the line: the edits near it are tried, elsewhere those of fewer kinds.
-        is_sure: they have told the call that differs.
-        """
-        reference, port = self.runner.reference, self.runner.port
-        if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
-            return None  # the code is in another process
-        if self.in_vain >= _IN_VAIN or self.runs >= _MOST_RUNS or self.spent >= _MOST_SECONDS:
-            return None
-        began = time.process_time()
-        try:
-            trial = self._search(
-                finding, fault.shown or fault, reference, port, (is_known, is_sure)
-            )
-        finally:
-            self.spent += time.process_time() - began
-        self.in_vain += trial is None
-        if trial is None:
-            return None
-        one, code = trial.candidate, Code(self.files.read(trial.file, {}))
-        (_, column), last = code.place(one.edit.start), code.place(one.edit.end)
-        return Edit(
-            trial.file, one.line, one.before, one.edit.text, one.kind, "tried", column, *last
-        )
-
-    def _search(
-        self,
-        finding: Finding,
-        fault: Fault,
-        reference: LocalSide,
-        port: LocalSide,
-        near: tuple[bool, bool],
-    ) -> Trial | None:
-        """near: is_known and is_sure, as `list_texts` takes them."""
-        scope = find_scope(
-            finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
-        )
-        scope = replace(scope, regions=[one for one in scope.regions if self._is_read(one.file)])
-        if not scope.regions:
-            return None
-        began = time.process_time()
-        lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
-        seconds = time.process_time() - began
-        if seconds > _SLOW or not _may_be_there(scope, lines):
-            return None
-        scope = replace(scope, lines=lines)
-        known = self._list_keys(self.run, fault.stage)
-        if _key(fault) not in known:
-            return None  # it shows in other runs alone
-        patience = max(_PATIENCE, _SLOWER * seconds)
-        tried = self._try_all(scope, fault, port, known, near, patience)
-        for (_, answer), trial in tried:
-            mends, seconds = answer or (False, patience)
-            self.runs += 1
-            self.spent += seconds
-            if mends:
-                if trial not in self.found:
-                    self.found.append(trial)
-                return trial[0]
-            if self.spent > _MOST_SECONDS:
-                break
-        return None
-
-    def _try_all(
-        self,
-        scope: Scope,
-        fault: Fault,
-        port: LocalSide,
-        known: Collection[_Key],
-        near: tuple[bool, bool],
-        patience: float,
-    ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
-        """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
-        classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
-        most = _MOST_RUNS - self.runs
-
-        def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
-            return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), most)
-
-        def mends(task: tuple[Trial, dict[str, str]]) -> tuple[bool, float]:
-            began = time.process_time()
-            return self._mends(task[1], classes, fault, known), time.process_time() - began
-
-        answers = try_in_order(list_most, mends, self._use_one_thread, patience)
-        try:
-            yield from zip(answers, list_most(), strict=False)
-        finally:
-            answers.close()
-
-    def _use_one_thread(self) -> None:
-        for side in (self.runner.reference, self.runner.port):
-            assert isinstance(side, LocalSide)
-            side.fw.use_one_thread()
-
-    def _mends(
-        self,
-        texts: dict[str, str],
-        classes: Sequence[type],
-        fault: Fault,
-        known: Collection[_Key],
-    ) -> bool:
-        """Tell whether a fault is gone with these texts and nothing else differs that agreed."""
-        backward = fault.stage == "backward"
-        try:
-            with overlaid(self.files.loaded, texts, classes):
-                if not (backward or self._may_be_gone(fault)):
-                    return False
-                run = self._run(backward)
-                keys = self._list_keys(run, fault.stage, fault.residue)
-                if _key(fault) in keys or not keys <= set(known):
-                    return False
-                if not backward:  # what mends the values may cut the gradient
-                    run, other = self._run(True), "backward"
-                else:  # what mends the gradient may change the values
-                    other = "forward"
-                others = self._list_keys(run, other, fault.residue)
-                return others <= self._list_keys(self.run, other)
-        except (NotAppliedError, ModelFailure):
-            return False
-
-    def _may_be_gone(self, fault: Fault) -> bool:
-        """Tell whether a fault is gone at its place, where that can be seen in a part of the run."""
-        return fault.find_wrong() is None or is_gone(self.runner, self.training, self.run, fault)
-
-    def _run(self, backward: bool) -> PinnedRun:
-        pins = ReferencePins(self.run.counterparts, self.run.reference, constants=False)
-        trace = self.runner.run_port(self.training, "all", pins, backward=backward)
-        return replace(self.run, port=trace)
-
-    def _list_keys(self, run: PinnedRun, stage: str, residue: float = 0.0) -> set[_Key]:
-        """Return what differs in a run by more than `residue`, by the calls and values at which it shows."""
-        backward = find_backward_faults(run, self.noise) if stage == "backward" else None
-        faults = list_differences(run) if backward is None else backward
-        return {_key(fault) for fault in faults if fault.gap.relative > residue}
-
-    def _is_read(self, file: str) -> bool:
-        """Tell whether a file can be read; its text is kept as it was loaded."""
-        try:
-            self.files.read(file, {})
-        except (OSError, ValueError):
-            return False
-        return Path(file).suffix == ".py"
 
 
 def _may_be_there(scope: Scope, lines: Mapping[str, Collection[int]]) -> bool:
@@ -376,7 +357,3 @@ def _may_be_there(scope: Scope, lines: Mapping[str, Collection[int]]) -> bool:
         return True
     ran = lines[file]
     return any(at in ran for at in range(line - _LONG, line + _LONG + 1))
-
-
-def _key(fault: Fault) -> _Key:
-    return fault.stage, fault.calls.theirs.key, fault.where.partition(":")[0]

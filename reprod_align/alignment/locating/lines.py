@@ -16,9 +16,9 @@ from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.search import Difference, find_difference
 from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
-from reprod_align.alignment.locating.experiment import HeldValues
+from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
-from reprod_align.alignment.locating.pinning import ReferencePins
+from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
@@ -75,9 +75,11 @@ class LineFinder:
         training: bool,
         run: PinnedRun,
         faults: Iterable[Fault],
+        experiment: Experiment,
     ):
         """run: the port's run on the reference's numbers in which the faults were found."""
         self._runner, self._training, self._run = runner, training, run
+        self._experiment = experiment
         faults = list(faults)
         self._scopes = {id(fault): _find_scope(fault, run) for fault in faults}
         self._shown = [fault.calls for fault in faults]
@@ -132,12 +134,12 @@ class LineFinder:
         """Return the line of a value that a module holds, and without which the fault is gone."""
         if fault.stage == "backward" or fault.actual is None or _is_proven(found):
             return None
-        if (table := self._held.explain_tensor(fault)) is not None:
+        if (table := self._experiment.explain_tensor(fault)) is not None:
             return Lines(*table, is_proven=True)
         if not _is_open(found):
             return None
         inside = [one for one in self._traces[1].operations if one.call == scope.theirs.key]
-        switch = self._held.explain_switch(fault, scope, inside)
+        switch = self._experiment.explain_switch(fault, scope, inside)
         if switch is None:
             return None
         ours = None if found is None or found.ours is None else found.ours.source
@@ -269,10 +271,6 @@ class LineFinder:
                 yield _Target(keys, which, due, leaf.array), True
 
     @cached_property
-    def _held(self) -> HeldValues:
-        return HeldValues(self._runner, self._training, self._run)
-
-    @cached_property
     def _wanted(self) -> tuple[Wanted, Wanted]:
         """Both sides' calls of the modules at fault, and of all modules around them."""
         scopes = [scope for scope in self._scopes.values() if scope is not None]
@@ -288,13 +286,12 @@ class LineFinder:
     def _traces(self) -> tuple[Trace, Trace]:
         """Both sides' runs, with the calls of the code at fault."""
         ours, theirs = self._wanted
-        pins = ReferencePins(self._run.counterparts, self._run.reference, constants=False)
         try:
             return (
                 self._runner.run_reference(
                     self._training, keep="none", wanted=ours, backward=False
                 ),
-                self._runner.run_port(self._training, "all", pins, backward=False, wanted=theirs),
+                run_again(self._runner, self._training, self._run, wanted=theirs).port,
             )
         except ModelFailure:
             return Trace(), Trace()

@@ -30,6 +30,7 @@ from reprod_align.alignment.locating.faults import find_largest_gradient, pair_g
 from reprod_align.alignment.runner import Runner
 from reprod_align.model.leaf import LeafPair, carries_mask, pair_leaves, sum_gradients
 from reprod_align.model.side import ModelFailure
+from reprod_align.model.source.operation import CallKey, Wanted
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.model.watch import Pin, Pins
 
@@ -302,8 +303,18 @@ class NoWayBack:
         return {at: Pin(None, None, ends=True) for at in ends}
 
 
-Key = tuple[str, int]
-"""a module of the port, and which of its calls"""
+def run_again(
+    runner: Runner,
+    training: bool,
+    run: PinnedRun,
+    constants: bool = False,
+    backward: bool = False,
+    wanted: Wanted | None = None,
+) -> PinnedRun:
+    """Run the port anew on the reference's numbers of `run`; constants: masks and indices are given too."""
+    pins = ReferencePins(run.counterparts, run.reference, constants)
+    trace = runner.run_port(training, "all", pins, backward=backward, wanted=wanted)
+    return replace(run, port=trace)
 
 
 def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
@@ -312,46 +323,32 @@ def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
     Where the two sides divide their work in other ways, the port keeps its own numbers.
     """
     counterparts = Counterparts(runner.pairing, done.reference, done.natural)
-    free = _run_on(runner, done, counterparts)
+    natural = PinnedRun(done.reference, done.natural, counterparts, done.noise)
+
+    def run_on(
+        moved: Collection[Boundary], backward: bool = True, constants: bool = False
+    ) -> PinnedRun:
+        run = replace(natural, counterparts=natural.counterparts.without(moved))
+        return run_again(runner, done.training, run, constants, backward)
+
+    free = run_on(frozenset())
     for find_places, backward in (find_values, False), (find_gradients, True):
-        rerun = partial(_run_without, runner, done, counterparts, backward)
-        moved = find_moved(free, rerun, find_places)
+        moved = find_moved(free, partial(run_on, backward=backward), find_places)
         if moved:
-            counterparts = counterparts.without(moved)
-            free = _run_on(runner, done, counterparts)
-    pins = [ReferencePins(counterparts, done.reference, constants) for constants in (False, True)]
+            natural = replace(natural, counterparts=natural.counterparts.without(moved))
+            free = run_on(frozenset())
+    pins = [ReferencePins(free.counterparts, done.reference, one) for one in (False, True)]
     if not any(differ_in_effect(call, *pins) for call in free.port.calls):
         return free, free
     try:
-        return free, _run_on(runner, done, counterparts, constants=True)
+        return free, run_on(frozenset(), constants=True)
     except ModelFailure:  # a mask of the other convention need not fit
         return free, free
 
 
-def run_on_chosen(runner: Runner, run: PinnedRun, training: bool, chosen: Container[Key]) -> Trace:
+def run_on_chosen(
+    runner: Runner, run: PinnedRun, training: bool, chosen: Container[CallKey]
+) -> Trace:
     """Return the port's own run, but for what a few of its calls give: there it has the reference's."""
     pins = ChosenPins(run.counterparts, run.reference, chosen)
     return runner.run_port(training, "all", pins)
-
-
-def _run_without(
-    runner: Runner,
-    done: Pass,
-    counterparts: Counterparts,
-    backward: bool,
-    moved: Collection[Boundary],
-) -> PinnedRun:
-    return _run_on(runner, done, counterparts.without(moved), backward=backward)
-
-
-def _run_on(
-    runner: Runner,
-    done: Pass,
-    counterparts: Counterparts,
-    constants: bool = False,
-    backward: bool = True,
-) -> PinnedRun:
-    """Run the port on the reference's numbers; constants: masks and indices are given as well."""
-    pins = ReferencePins(counterparts, done.reference, constants)
-    port = runner.run_port(done.training, "all", pins, backward=backward)
-    return PinnedRun(done.reference, port, counterparts, done.noise)

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import reprod_align
-from reprod_align.alignment.locating.experiment import HeldValues
+from reprod_align.alignment.locating.experiment import Experiment
 from tests.alignment.lines.test_lines import load
 
 import numpy as np
@@ -61,7 +61,7 @@ def judge(text: str, folder: Path) -> reprod_align.Report:
 
 
 def test_a_faithful_table_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HeldValues, "explain_tensor", None)
+    monkeypatch.setattr(Experiment, "explain_tensor", None)
     assert judge(PORT, tmp_path).verdict == "faithful"
 
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.alignment.locating.experiment import HeldValues
+from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.report import Finding
 from tests.alignment.lines import torch_switches
 from tests.alignment.lines.test_lines import first_of, masked_ids, plant
@@ -28,7 +28,7 @@ def find_first(port: Path) -> Finding | None:
 def test_a_faithful_port_has_no_finding_and_nothing_is_turned(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(HeldValues, "explain_switch", None)
+    monkeypatch.setattr(Experiment, "explain_switch", None)
     assert find_first(PORT) is None
 
 
@@ -43,6 +43,6 @@ def test_the_line_and_what_mends_it_are_named(name: str, tmp_path: Path) -> None
 
 def test_a_kernel_is_not_handed_another_size(monkeypatch: pytest.MonkeyPatch) -> None:
     turned: list[str] = []
-    monkeypatch.setattr(HeldValues, "_mends", lambda self, _, one=None: turned.append(str(one)))
+    monkeypatch.setattr(Experiment, "is_gone", lambda self, _, one=None: turned.append(str(one)))
     outcome = judged(CASES["rnn/two layers for three"])
     assert outcome.named and not any("num_layers" in one for one in turned)
