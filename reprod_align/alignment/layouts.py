@@ -13,7 +13,7 @@ from itertools import islice
 
 from reprod_align.alignment.comparing import compare_outputs
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.lines.values import KnownValues
+from reprod_align.alignment.lines.graph import KnownValues
 from reprod_align.alignment.locating.counterparts import CallPair, Counterparts, PinnedRun
 from reprod_align.alignment.locating.fault import ROUNDED, compare, find_misfit, rounding_of
 from reprod_align.alignment.locating.pinning import run_again

@@ -8,8 +8,8 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from reprod_align.alignment.lines.operands import are_exchanged
-from reprod_align.alignment.lines.search import Difference
+from reprod_align.alignment.lines.divergence import Difference
+from reprod_align.alignment.lines.words import are_exchanged
 from reprod_align.causes.functions import FUNCTIONS
 from reprod_align.causes.mismatch import fits
 from reprod_align.model.source.lines import SourceLine

@@ -1,9 +1,17 @@
-"""The difference of two calls in one sentence, in the user's own words."""
+"""The difference of two calls: in the user's own words, and its cause from their numbers."""
 
 import re
+from collections.abc import Iterator, Sequence
 
-from reprod_align.alignment.lines.search import Difference
+from reprod_align.alignment.lines.divergence import Difference
+from reprod_align.alignment.lines.graph import are_alike, are_equal, name_of, tells
+from reprod_align.causes import explain_forward
+from reprod_align.causes.losses.recipes import vary_cross_entropy
+from reprod_align.model.leaf import HIDDEN, hide_same_places
 from reprod_align.model.source.operation import RETURN, Operation
+from reprod_align.model.trace import Array
+
+import numpy as np
 
 _LONGEST = 90  # characters of an expression
 
@@ -38,3 +46,122 @@ def _quote(operation: Operation | None) -> str:
 
 def _bare(text: str) -> str:
     return re.sub(r"\W|paddle|torch", "", text)
+
+
+_CLOSE = 1e-9  # relative
+_DENOMINATOR = 5040  # of fractions that may agree by chance
+_NEAR = 1e-6
+
+
+def explain_calls(found: Difference, relative: float = _CLOSE) -> str:
+    """Return why the results of two calls differ, or the values that they take; "" if nothing fits.
+
+    The calls are those at which the difference arises: what they take is equal, or one value of
+    each is not, whose cause is then sought. relative: how far equal values may be apart.
+    """
+    ours, theirs = found.ours, found.theirs
+    if found.how == "value" and found.made is not None and ours is not None:
+        return _explain_index(ours, found.made, found)
+    if ours is None or theirs is None or not found.is_sure:
+        return ""
+    if are_exchanged(ours, theirs):
+        return "the two operands are exchanged: Paddle's first is PyTorch's second"
+    apart = list(_pair_unequal(ours.inputs, theirs.inputs, relative))
+    alone = len(ours.outputs) == len(theirs.outputs) == 1
+    if apart and alone and (words := _explain_loss(ours.outputs[0], theirs, relative)):
+        return words
+    if len(apart) == 1:
+        return _explain(*apart[0], [])
+    if apart or not alone:
+        return ""
+    words = _explain(ours.outputs[0], theirs.outputs[0], _name_inputs(ours))
+    return words or _explain_loss(ours.outputs[0], theirs, relative)
+
+
+def are_exchanged(ours: Operation, theirs: Operation) -> bool:
+    """Tell whether each of two calls takes first what the other takes second, but for factors."""
+    if name_of(ours) != name_of(theirs) or len(ours.inputs) != 2 or len(theirs.inputs) != 2:
+        return False
+    first, second = ([_normalise(one) for one in call.inputs] for call in (ours, theirs))
+    straight = [are_alike(*pair, _CLOSE) for pair in zip(first, second, strict=True)]
+    crossed = [are_alike(*pair, _CLOSE) for pair in zip(first, second[::-1], strict=True)]
+    return all(crossed) and not any(straight)
+
+
+def _normalise(array: Array) -> Array:
+    largest = np.abs(array).max(initial=0.0) if array.dtype.kind == "f" else 0.0
+    return array / largest if largest else array
+
+
+def _explain_loss(due: Array, theirs: Operation, relative: float) -> str:
+    """Return which other setting of Paddle's cross-entropy gives what PyTorch's gives."""
+    if "cross_entropy" not in name_of(theirs) or not (tells(due) or _is_odd(due)):
+        return ""
+    made = theirs.outputs[0]
+    numbers = [float(one) for one in theirs.constants
+               if isinstance(one, (int, float)) and not isinstance(one, bool)]  # fmt: skip
+    for words, value in vary_cross_entropy(theirs.inputs, made, numbers):
+        if are_equal(due, value, relative) and not are_equal(due, made, relative):
+            return f"{words} gives PyTorch's numbers"
+    return ""
+
+
+def _is_odd(due: Array) -> bool:
+    """Tell whether it is one number, such as a loss, and no simple fraction."""
+    if due.size != 1 or due.dtype.kind != "f" or not np.isfinite(due).all():
+        return False
+    number = float(due.flat[0]) * _DENOMINATOR
+    return abs(number - round(number)) > _NEAR
+
+
+def _explain_index(ours: Operation, made: Operation, found: Difference) -> str:
+    """Explain two of the values that one call returns, taken for each other."""
+    wrong = (
+        found.used.inputs[found.position]
+        if found.used is not None and found.position >= 0
+        else None
+    )
+    theirs = [at for at, one in enumerate(made.outputs) if one is wrong or _is_equal(one, wrong)]
+    due = [at for at, one in enumerate(made.outputs)
+           if any(_is_equal(one, other) for other in (*ours.inputs, *ours.outputs))]  # fmt: skip
+    if len(made.outputs) < 2 or not theirs or not due or set(theirs) & set(due):
+        return ""
+    name = made.called or made.name
+    return f"Paddle takes index {theirs[0]} of what {name} returns, PyTorch index {due[0]}"
+
+
+def _is_equal(one: Array, other: Array | None) -> bool:
+    return other is not None and are_equal(one, other, _CLOSE)
+
+
+def _pair_unequal(
+    ours: Sequence[Array], theirs: Sequence[Array], relative: float
+) -> Iterator[tuple[Array, Array]]:
+    """Yield the inputs of one shape that are left over when equal ones are paired."""
+    left = [array for array in ours if array.dtype.kind == "f"]
+    rest = []
+    for array in (one for one in theirs if one.dtype.kind == "f"):
+        equal = next(
+            (at for at, other in enumerate(left) if are_equal(other, array, relative)), None
+        )
+        if equal is None:
+            rest.append(array)
+        else:
+            left.pop(equal)
+    for array in rest:
+        same_shape = [other for other in left if other.shape == array.shape]
+        yield (same_shape[0] if len(same_shape) == 1 else np.zeros(0)), array
+
+
+def _name_inputs(call: Operation) -> list[tuple[str, Array]]:
+    return [(f"what {call.name} takes", array) for array in call.inputs]
+
+
+def _explain(expected: Array, actual: Array, given: Sequence[tuple[str, Array]]) -> str:
+    if (
+        hide_same_places(expected, actual)
+        or min(it.min(initial=0) for it in (expected, actual)) < -HIDDEN
+    ):
+        return ""  # a mask by another convention, or scores under one
+    names, arrays = [name for name, _ in given], [array for _, array in given]
+    return explain_forward(expected, actual, arrays, names=names)

@@ -19,11 +19,18 @@ from reprod_align.alignment.comparing import (
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings, give_lines
-from reprod_align.alignment.locating.closer import move_closer
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.explain import find_cause
-from reprod_align.alignment.locating.fault import FLOOR, Fault, compare
+from reprod_align.alignment.locating.fault import (
+    FLOOR,
+    Fault,
+    compare,
+    is_rounding,
+    is_rounding_throughout,
+    move_closer,
+    note_rounding_as_a_whole,
+)
 from reprod_align.alignment.locating.faults import find_backward_faults, find_forward_faults
 from reprod_align.alignment.locating.lines import LineFinder, Lines
 from reprod_align.alignment.locating.parameters import (
@@ -31,11 +38,6 @@ from reprod_align.alignment.locating.parameters import (
     find_incomparable_layers,
 )
 from reprod_align.alignment.locating.pinning import run_on_chosen, run_pinned
-from reprod_align.alignment.locating.rounding import (
-    is_rounding,
-    is_rounding_throughout,
-    note_rounding_as_a_whole,
-)
 from reprod_align.alignment.locating.shares import split_differences
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner

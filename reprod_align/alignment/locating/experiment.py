@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from reprod_align.alignment.lines.construction import find_argument
-from reprod_align.alignment.lines.values import are_equal
+from reprod_align.alignment.lines.graph import are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.fault import Fault
 from reprod_align.alignment.locating.faults import find_backward_faults, list_differences

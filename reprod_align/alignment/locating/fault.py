@@ -1,17 +1,32 @@
-"""A place at which the port, given the reference's numbers, computes others; which tensors differ."""
+"""A place at which the port, given the reference's numbers, computes others.
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+Which tensors differ there where the outputs depend on them, whether that is float32 rounding, and which
+child is closer to it. A recurrent layer may stand in one model where the other has cells in a loop: their
+weights are paired, they themselves are not, and all that is known is that the difference arises between
+them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from reprod_align.alignment.comparing import LAYER_ROUNDING
+from reprod_align.alignment.comparing import (
+    LAYER_ROUNDING,
+    WHOLE_ROUNDING,
+    Pass,
+    limit_own_code,
+)
+from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.noise import Judge
+from reprod_align.alignment.pairing import Pairing
+from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.base.local import measure_ordinary
+from reprod_align.base.naming import parent
 from reprod_align.model.leaf import HIDDEN, LeafPair, equal_in_effect, find_unpaired
-from reprod_align.model.trace import Array, Call, Leaf
+from reprod_align.model.trace import Array, Call, Leaf, Trace
 
 import numpy as np
 
@@ -228,3 +243,103 @@ def _differ(run: PinnedRun, calls: CallPair, which: Which) -> bool:
         leaves[pair.expected].differentiable and found.relative > LAYER_ROUNDING
         for pair, found, *_ in find_differing(run, calls, which, rounding_of(calls.ours))
     )
+
+
+_PRODUCTS = {"Linear", "Embedding", "Bilinear"} | {
+    f"Conv{transpose}{axes}d" for transpose in ("", "Transpose") for axes in (1, 2, 3)
+}
+"""sums of products: there is no constant in them that a float32 could hold"""
+
+
+def may_round(runner: Runner, ours: str, theirs: str) -> bool:
+    """Tell whether a small difference in a pair of modules can be float32's, of a constant or of all."""
+    paddle = runner.pairing.paddle
+    exact = theirs in paddle.stock and paddle.modules[theirs].kind in _PRODUCTS
+    if exact and runner.dtype == "float64":
+        return False
+    return not runner.pairing.settings_differ(ours, theirs)
+
+
+def is_rounding(runner: Runner, fault: Fault, measured: bool = True) -> bool:
+    """Tell whether a fault is float32 rounding inside a layer.
+
+    measured: at each place by what float32 does there, and of a constant as the layer answers to it;
+    both take a run of the reference.
+    """
+    if fault.kind == "cut" or not may_round(runner, *fault.place):
+        return False
+    own = not fault.stock or fault.own_code
+    limit = limit_own_code(runner.dtype) if own else LAYER_ROUNDING
+    if not measured or fault.expected is None or fault.actual is None:
+        return fault.gap.relative <= limit
+    return fault.judge.is_rounding(fault.gap, fault.expected, fault.actual, limit)
+
+
+def is_rounding_throughout(done: Pass) -> bool:
+    """Tell whether all that differs in a pass is as small as rounding that has grown on its way."""
+    outputs, gradients = [gap for _, gap in done.outputs], [gap for *_, gap in done.gradients]
+    return _all_small(outputs) and _all_small(gradients)
+
+
+def note_rounding_as_a_whole(
+    runner: Runner, findings: Findings, place: str, worst: Gap, small: bool
+) -> bool:
+    """Tell whether what no module alone makes is float32 rounding that adds up; note it if so.
+
+    small: whether it is no larger than that.
+    """
+    rounds = small and may_round(runner, "", "")
+    if rounds:
+        findings.note_float32(place, worst.relative)
+    return rounds
+
+
+def _all_small(gaps: Sequence[Gap]) -> bool:
+    """Tell whether what differs is small next to its own largest value, or to that of all if it is 0."""
+    largest = max((found.scale for found in gaps), default=0.0)
+    return all(
+        found.ok or found.difference <= WHOLE_ROUNDING * (found.scale or largest) for found in gaps
+    )
+
+
+def move_closer(fault: Fault, pairing: Pairing, reference: Trace) -> Fault:
+    """Return the fault at the only unpaired child that shares its weights with unpaired ones there."""
+    if not fault.own_code or fault.kind == "mask" or fault.stage != "forward":
+        return fault
+    called = {call.path for call in reference.calls if call.finished >= 0}
+    ours = _find_unpaired(fault.place[0], pairing.torch.modules, pairing.modules) & called
+    theirs = _find_unpaired(fault.place[1], pairing.paddle.modules, pairing.names)
+    partners: dict[str, set[str]] = {}
+    for pair in pairing.match.pairs:
+        for child in {_find_holder(name, ours) for name in pair.torch} - {""}:
+            partners.setdefault(child, set()).update(
+                _find_holder(name, theirs) for name in pair.paddle
+            )
+    if len(partners) != 1:
+        return fault
+    ((child, others),) = partners.items()
+    if "" in others:
+        return fault
+    where = fault.where.replace(
+        "the value it hands", "the value made from its output and handed", 1
+    )
+    where += f"; its weights are those of {', '.join(sorted(others))} in Paddle"
+    other = next(iter(others)) if len(others) == 1 else fault.place[1]
+    return replace(fault, place=(child, other), where=where, own_code=False)
+
+
+def _find_unpaired(path: str, modules: Iterable[str], paired: Mapping[str, str]) -> set[str]:
+    """Return the modules without counterpart directly below `path`, or below a mere list of modules there."""
+    found = set()
+    for module in modules:
+        above = parent(module)
+        while above and above != path and above not in paired:
+            above = parent(above)
+        if module and module not in paired and above == path:
+            found.add(module)
+    return found
+
+
+def _find_holder(tensor: str, modules: Iterable[str]) -> str:
+    """Return the outermost of `modules` that holds the tensor, "" if none does."""
+    return min((m for m in modules if tensor.startswith(f"{m}.")), key=len, default="")

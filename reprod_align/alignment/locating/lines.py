@@ -9,12 +9,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from reprod_align.alignment.lines.construction import find_deciding, find_settings
-from reprod_align.alignment.lines.gradient import find_cut
-from reprod_align.alignment.lines.masks import find_mask_maker
-from reprod_align.alignment.lines.operands import explain_calls
+from reprod_align.alignment.lines.divergence import (
+    Difference,
+    find_cut,
+    find_difference,
+    find_mask_maker,
+)
 from reprod_align.alignment.lines.origin import find_origin
-from reprod_align.alignment.lines.search import Difference, find_difference
-from reprod_align.alignment.lines.words import describe_difference
+from reprod_align.alignment.lines.words import describe_difference, explain_calls
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of

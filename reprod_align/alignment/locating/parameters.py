@@ -13,7 +13,7 @@ from reprod_align.alignment.comparing import (
 )
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.counterparts import PinnedRun
-from reprod_align.alignment.locating.rounding import may_round
+from reprod_align.alignment.locating.fault import may_round
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, parent

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from reprod_align.alignment.lines.chain import find_maker, trace_back
+from reprod_align.alignment.lines.graph import find_maker, trace_back
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, Operation
 

@@ -1,7 +1,7 @@
 """The steps inside attention, layer norm and linear, held against the function itself."""
 
 from reprod_align.alignment.lines.composites import write_out
-from reprod_align.alignment.lines.masks import find_mask_maker
+from reprod_align.alignment.lines.divergence import find_mask_maker
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
 

@@ -1,7 +1,7 @@
 """Masks and indices that one side makes in another module than the other: the line that makes them."""
 
 from reprod_align import align
-from reprod_align.alignment.lines.values import KnownValues
+from reprod_align.alignment.lines.graph import KnownValues
 from tests.alignment.lines.paddle_far import (
     PaddleCounted,
     PaddleHeads,

@@ -1,7 +1,7 @@
 """The cause of a difference between two calls, from what they take and give."""
 
-from reprod_align.alignment.lines.operands import are_exchanged, explain_calls
-from reprod_align.alignment.lines.search import Difference
+from reprod_align.alignment.lines.divergence import Difference
+from reprod_align.alignment.lines.words import are_exchanged, explain_calls
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Operation
 

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from reprod_align.alignment.lines.gradient import find_cut
-from reprod_align.alignment.lines.names import name_of
+from reprod_align.alignment.lines.divergence import Difference, find_cut, find_difference
+from reprod_align.alignment.lines.graph import KnownValues, are_alike, are_equal, name_of, tells
 from reprod_align.alignment.lines.origin import find_origin
-from reprod_align.alignment.lines.search import Difference, find_difference
-from reprod_align.alignment.lines.values import KnownValues, are_alike, are_equal, tells
 from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, Operation

@@ -1,7 +1,7 @@
 """The blame moved from a composite to its one unpaired child, and the causes of faults."""
 
-from reprod_align.alignment.locating.closer import move_closer
 from reprod_align.alignment.locating.explain import find_cause
+from reprod_align.alignment.locating.fault import move_closer
 from reprod_align.alignment.locating.faults import find_forward_faults
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import PaddleNet

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.locating.faults import find_forward_faults
-from reprod_align.alignment.locating.rounding import (
+from reprod_align.alignment.locating.fault import (
     is_rounding,
     is_rounding_throughout,
     may_round,
     note_rounding_as_a_whole,
 )
+from reprod_align.alignment.locating.faults import find_forward_faults
 from reprod_align.base.difference import Gap
 from tests.alignment.locating.pinned import pinned
 from tests.alignment.small import PaddleNet

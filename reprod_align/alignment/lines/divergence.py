@@ -1,7 +1,10 @@
 """Finds the first call of the port's code whose inputs the reference knows and whose result it does not.
 
 Both sides' calls inside one module are paired by value. The search begins at a value that is wrong
-(handed to a child, or returned) and goes back through the calls that made it.
+(handed to a child, or returned) and goes back through the calls that made it. Two kinds of differences
+have searches of their own: the call at which one side stops the gradient, and the call that makes a mask.
+Masks follow conventions (True and False, 1 and 0, 0 and -10000), so they are compared by the places that
+they hide; a call in between may hide the right places by other numbers.
 """
 
 import math
@@ -11,8 +14,15 @@ from functools import cached_property
 from typing import Literal
 
 from reprod_align.alignment.lines.composites import write_out
-from reprod_align.alignment.lines.names import name_of
-from reprod_align.alignment.lines.values import KnownValues, are_equal
+from reprod_align.alignment.lines.graph import (
+    KnownValues,
+    are_equal,
+    find_maker,
+    is_same,
+    name_of,
+    trace_back,
+)
+from reprod_align.model.leaf import HIDDEN
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
 
@@ -145,7 +155,7 @@ class _Search:
             return Difference(how, due, taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected, wrong):
             return Difference("extra", consumers[0], made, True)
-        while at is not None and any(_is_same(wrong, one) for one in self._theirs[at].inputs):
+        while at is not None and any(is_same(wrong, one) for one in self._theirs[at].inputs):
             taker, at = self._theirs[at], self._maker(wrong, at)  # such as a dropout in eval mode
             made = None if at is None else self._theirs[at]
             consumers, place = (consumers[0], taker), _position(taker, wrong)
@@ -159,7 +169,7 @@ class _Search:
         if made is None or consumer is None or made.source.file == consumer.source.file:
             return consumer
         found = (one for one in self._theirs if one.source.file == made.source.file
-                 and any(_is_same(wrong, value) for value in one.inputs))  # fmt: skip
+                 and any(is_same(wrong, value) for value in one.inputs))  # fmt: skip
         return next(found, consumer)
 
     def _gives_only(self, made: Operation, expected: Sequence[Array], wrong: Array) -> bool:
@@ -174,11 +184,7 @@ class _Search:
     # ------------------------------------------------------------- back through the port's calls
 
     def _maker(self, value: Array, before: int) -> int | None:
-        """Return the number of the port's last call before `before` that gave this value."""
-        for at in range(before - 1, -1, -1):
-            if any(_is_same(value, made) for made in self._theirs[at].outputs):
-                return at
-        return None
+        return find_maker(self._theirs, value, before)
 
     def _starts(self, at: int) -> Iterator[int]:
         """Yield the calls at which values begin to differ, back from a call that gave a wrong one."""
@@ -215,7 +221,7 @@ class _Search:
         """Compare a call of the port's with the reference's that takes the same."""
         theirs = self._theirs[at]
         ours = self._counterpart(theirs)
-        last = any(_is_same(wrong, made) for made in theirs.outputs)
+        last = any(is_same(wrong, made) for made in theirs.outputs)
         other = ours is None or name_of(ours) != name_of(theirs)
         if other and self._is_passed_by(theirs):
             return Difference("extra", None, theirs, True)
@@ -246,9 +252,9 @@ class _Search:
         if len(theirs.inputs) != 1 or len(theirs.outputs) != 1 or self._is_lacking(theirs):
             return False
         made = theirs.outputs[0]
-        takers = [one for one in self._theirs if any(_is_same(made, value) for value in one.inputs)]
+        takers = [one for one in self._theirs if any(is_same(made, value) for value in one.inputs)]
         for taker in takers[:1]:
-            given = [theirs.inputs[0] if _is_same(made, one) else one for one in taker.inputs]
+            given = [theirs.inputs[0] if is_same(made, one) else one for one in taker.inputs]
             alike = [one for one in self._ours if name_of(one) == name_of(taker)]
             if any(len(one.inputs) == len(given) and all(map(self._taken_by(one).find_equal, given))
                    for one in alike):  # fmt: skip
@@ -413,14 +419,6 @@ def _values(operations: Sequence[Operation]) -> Iterator[Array]:
         yield from operation.outputs
 
 
-def _is_same(value: Array, made: Array) -> bool:
-    """Tell whether two arrays of one side are the same value: to the bit, NaN included."""
-    if value is made or value.shape != made.shape:
-        return value is made
-    exact = value.dtype.kind in "fc" and made.dtype.kind in "fc"
-    return bool(np.array_equal(value, made, equal_nan=exact))
-
-
 def _has_merged_axes(one: Array, other: Array, relative: float) -> bool:
     """Tell whether two arrays differ in shape alone: the elements are in the same order."""
     merged = one.size == other.size and one.shape != other.shape
@@ -429,8 +427,80 @@ def _has_merged_axes(one: Array, other: Array, relative: float) -> bool:
 
 def _position(operation: Operation | None, value: Array) -> int:
     inputs = () if operation is None else operation.inputs
-    return next((at for at, one in enumerate(inputs) if _is_same(value, one)), -1)
+    return next((at for at, one in enumerate(inputs) if is_same(value, one)), -1)
 
 
 def _numbers(operation: Operation) -> list[float]:
     return [one for one in operation.constants if isinstance(one, (int, float))]
+
+
+def find_cut(
+    ours: Sequence[Operation], theirs: Sequence[Operation], relative: float
+) -> Difference | None:
+    """Return the first call, of either side, through which a gradient flows on the other side alone."""
+    for at, (here, there) in enumerate(((theirs, ours), (ours, theirs))):
+        flowing = KnownValues(_results(there, True), relative)
+        stopped = KnownValues(_results(there, False), relative)
+        for operation in here:
+            if operation.differentiable or operation.name == RETURN:
+                continue
+            for made in operation.outputs:
+                if made.dtype.kind != "f" or stopped.knows(made) or not flowing.knows(made):
+                    continue
+                other = _maker(there, operation, relative)
+                pair = (other, operation) if at == 0 else (operation, other)
+                return Difference("cut", *pair)
+    return None
+
+
+def _results(operations: Sequence[Operation], flowing: bool) -> list[Array]:
+    return [made for one in operations if one.differentiable == flowing and one.name != RETURN
+            for made in one.outputs]  # fmt: skip
+
+
+def _maker(operations: Sequence[Operation], like: Operation, relative: float) -> Operation | None:
+    wanted = KnownValues(like.outputs, relative)
+    return next((one for one in operations if any(map(wanted.knows, one.outputs))), None)
+
+
+def find_mask_maker(
+    operations: Sequence[Operation], mask: Array, expected: Sequence[Array]
+) -> Operation | None:
+    """Return the port's first call on the way to `mask` that tells other places apart.
+
+    operations: of the port, in order. expected: the masks of the reference, one of which is due. The
+    last call if all tell the right places apart: its numbers hide nothing, or the others.
+    """
+    chain = list(trace_back(operations, mask, len(operations), _may_tell))
+    due = [found for one in expected if (found := find_places(one)) is not None]
+    if not chain or not due:
+        return None
+    for operation in sorted(chain):
+        found = find_places(operations[operation].outputs[0])
+        if found is not None and not any(tell_the_same(found, one) for one in due):
+            return operations[operation]
+    return operations[max(chain)]
+
+
+def _may_tell(value: Array) -> bool:
+    return find_places(value) is not None or value.size == 0 or bool(value.min() == value.max())
+
+
+def find_places(array: Array) -> Array | None:
+    """Return which of two kinds of places each is; None if the array tells no two kinds apart."""
+    if array.size < 2 or array.dtype.kind not in "biuf":
+        return None
+    values = array.astype(np.float64)
+    low = values <= -HIDDEN
+    if not low.any() and np.unique(values).size == 2:
+        low = values == values.min()
+    return None if low.all() or not low.any() else np.squeeze(low)
+
+
+def tell_the_same(found: Array, due: Array) -> bool:
+    """Tell whether two masks tell the same places apart, whichever of them are the hidden ones."""
+    try:
+        ours, theirs = np.broadcast_arrays(due, found)
+    except ValueError:
+        return True  # of another shape: nothing is known
+    return bool((ours == theirs).all() or (ours != theirs).all())

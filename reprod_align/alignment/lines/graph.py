@@ -1,13 +1,19 @@
-"""The numbers that the reference's code met in a module, to be looked up by what they hold."""
+"""The recorded calls of one side as a graph: what each does, the values they share, who made what.
 
-from collections.abc import Iterable
+An edge is the very tensor that one call gave and another takes, or the same value where no tensor tells.
+Across the sides, values are matched by what they hold.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from reprod_align.base.difference import gap
+from reprod_align.model.leaf import HIDDEN
+from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
 
 import numpy as np
 
-HIDDEN = -5e3  # a score below takes no part in a softmax
 _LARGEST = 4_000_000  # elements that are sorted to tell an order apart from other numbers
 
 
@@ -111,7 +117,7 @@ def _plain(array: Array) -> Array:
     """
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
-    return np.maximum(array, HIDDEN) if array.dtype.kind == "f" else array
+    return np.maximum(array, -HIDDEN) if array.dtype.kind == "f" else array
 
 
 def _sum(array: Array) -> float:
@@ -122,3 +128,65 @@ def _sum(array: Array) -> float:
     sizes = np.abs(plain.astype(np.complex128 if array.dtype.kind == "c" else np.float64))
     with np.errstate(all="ignore"):
         return float(np.where(np.isfinite(sizes), sizes, 0.0).sum())
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "truediv": "divide", "div": "divide", "rtruediv": "divide", "true_divide": "divide",
+    "sub": "subtract", "rsub": "subtract", "mul": "multiply", "rmul": "multiply", "radd": "add",
+    "permute": "transpose", "swapaxes": "transpose", "T": "transpose", "mT": "transpose", "t": "transpose",
+    "view": "reshape", "flatten": "reshape", "unflatten": "reshape", "cat": "concat",
+    "bmm": "matmul", "mm": "matmul", "rmatmul": "matmul", "to": "cast", "type": "cast", "astype": "cast",
+    "float": "cast", "double": "cast", "long": "cast", "clamp": "clip", "neg": "scale", "rpow": "pow",
+    "expand_as": "expand", "broadcast_to": "expand", "amax": "max", "amin": "min",
+    "less": "less_than", "lt": "less_than", "gt": "greater_than", "le": "less_equal", "ge": "greater_equal",
+    "eq": "equal", "ne": "not_equal", "invert": "logical_not",
+}  # fmt: skip
+
+
+def name_of(operation: Operation) -> str:
+    """Return what a call does, by one name for both frameworks and for operator and function."""
+    name = operation.name.strip("_")
+    return _NAMES.get(name, name)
+
+
+def trace_back(
+    operations: Sequence[Operation],
+    value: Array,
+    before: int,
+    passes: Callable[[Array], bool] = lambda array: True,
+    accepts: Callable[[Operation], bool] = lambda operation: operation.child is None,
+) -> Iterator[int]:
+    """Yield the numbers of the calls before `before` that `value` was made by, the last one first.
+
+    passes: which inputs are followed. accepts: at which calls, if they made a value, it goes on.
+    """
+    numbers = {operation: at for at, operation in enumerate(operations)}
+    waiting, seen = [find_maker(operations, value, before)], set[int]()
+    while waiting:
+        at = waiting.pop()
+        if at is None or at in seen or not accepts(operations[at]):
+            continue
+        seen.add(at)
+        yield at
+        taken = operations[at].inputs
+        makers = operations[at].makers or [None] * len(taken)
+        for maker, one in zip(makers, taken, strict=True):
+            if passes(one):
+                waiting.append(numbers.get(maker) if maker is not None
+                               else find_maker(operations, one, at))  # fmt: skip
+
+
+def find_maker(operations: Sequence[Operation], value: Array, before: int) -> int | None:
+    """Return the number of the last call before `before` that gave this value; None if none did."""
+    made = (at for at in range(before - 1, -1, -1)
+            if operations[at].name != RETURN
+            and any(is_same(value, one) for one in operations[at].outputs))  # fmt: skip
+    return next(made, None)
+
+
+def is_same(value: Array, made: Array) -> bool:
+    """Tell whether two arrays of one side are the same value: to the bit, NaN included."""
+    if value is made or value.shape != made.shape:
+        return value is made
+    exact = value.dtype.kind in "fc" and made.dtype.kind in "fc"
+    return bool(np.array_equal(value, made, equal_nan=exact))
