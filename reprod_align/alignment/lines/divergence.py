@@ -153,7 +153,7 @@ class _Search:
                 made = made if earlier is None else self._theirs[earlier]
                 place = _position(taker, wrong)
             return Difference(how, due, taker, lacking, taker, made, place)
-        if made is not None and self._gives_only(made, expected, wrong):
+        if made is not None and self._gives_only(made, expected):
             return Difference("extra", consumers[0], made, True)
         while at is not None and any(is_same(wrong, one) for one in self._theirs[at].inputs):
             taker, at = self._theirs[at], self._maker(wrong, at)  # such as a dropout in eval mode
@@ -172,7 +172,7 @@ class _Search:
                  and any(is_same(wrong, value) for value in one.inputs))  # fmt: skip
         return next(found, consumer)
 
-    def _gives_only(self, made: Operation, expected: Sequence[Array], wrong: Array) -> bool:
+    def _gives_only(self, made: Operation, expected: Sequence[Array]) -> bool:
         """Tell whether a call of the port's makes the wrong value of the one that is due."""
         due = KnownValues(expected, self._relative)
         return made.child is None and any(due.find_equal(value) for value in made.inputs)
@@ -226,7 +226,7 @@ class _Search:
         if other and self._is_passed_by(theirs):
             return Difference("extra", None, theirs, True)
         if ours is None:
-            sure = last and self._gives_only(theirs, expected, wrong)
+            sure = last and self._gives_only(theirs, expected)
             return Difference("extra", None, theirs, sure)
         moved = self._find_other_layout(ours, theirs, at)
         if moved is not None:

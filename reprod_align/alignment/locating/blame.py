@@ -175,11 +175,6 @@ def _add_fault(
     leave_out = findings.places_only or _has_finding(findings, fault)
     lines = Lines() if leave_out else finder.find(fault)
     fault = move_closer(fault, pairing, done.reference)
-    if lines.place is not None and (lines.makes_mask or lines.place != fault.place):
-        where = f"it reaches {fault.calls.theirs.path}: {fault.gap.words}"
-        fault = replace(fault, place=lines.place, where=where)
-        if lines.makes_mask:
-            fault = replace(fault, kind="mask", expected=None)
     ours, theirs = fault.place
     if fault.stage == "backward" and _meets_frozen(pairing, fault):
         return  # the frozen parameter has a finding of its own
@@ -195,8 +190,7 @@ def _add_fault(
         cause = find_cause(fault, done.reference, settings, runner.weights, pairing.paddle.modules)
     if not cause and fault.own_code and fault.stage == "forward":
         cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
-    causes = [cause, lines.cause] if lines.place is None else [lines.cause]
-    why = ". ".join(filter(None, [next(filter(None, causes), ""), lines.words]))
+    why = ". ".join(filter(None, [cause or lines.cause, lines.words]))
     both = lines.torch, lines.paddle
     kind = _name_kind(fault)
     findings.add(

@@ -186,7 +186,8 @@ class Experiment:
         backward = fault.stage == "backward"
         try:
             with overlaid(self.files.loaded, texts, classes):
-                if not (backward or self._may_be_gone(fault)):
+                seen = not backward and fault.find_wrong() is not None
+                if seen and not self.is_gone(fault):  # a part of the run tells
                     return False
                 run = self._run(backward)
                 keys = self._list_keys(run, fault.stage, fault.residue)
@@ -200,10 +201,6 @@ class Experiment:
                 return others <= self._list_keys(self.run, other)
         except (NotAppliedError, ModelFailure):
             return False
-
-    def _may_be_gone(self, fault: Fault) -> bool:
-        """Tell whether a fault is gone at its place, where that can be seen in a part of the run."""
-        return fault.find_wrong() is None or self.is_gone(fault)
 
     # ------------------------------------------------- values that modules hold
 

@@ -43,10 +43,6 @@ class Lines:
     words: str = ""
     cause: str = ""
     """why the results of the two calls differ, or what they take"""
-    place: tuple[str, str] | None = None
-    """the module in whose code the line stands, where that is known: PyTorch's name and Paddle's"""
-    makes_mask: bool = False
-    """whether what is made there is a mask or an index"""
     remedy: str = ""
     """what made the fault go away, where it is more than the difference of the two lines"""
     is_open: bool = False
@@ -161,11 +157,13 @@ class LineFinder:
         """Return the first difference in the code of the scope, or in the code around it."""
         relative, first = self._closeness(fault), None
         for width in range(1, _WIDEST + 1):
-            ours = _inside(
-                self._traces[0], self._keys_around(scope.ours, self._run.reference, width)
+            wide = (
+                self._keys_around(scope.ours, self._run.reference, width),
+                self._keys_around(scope.theirs, self._run.port, width),
             )
-            theirs = _inside(
-                self._traces[1], self._keys_around(scope.theirs, self._run.port, width)
+            ours, theirs = (
+                [one for one in trace.operations if one.call in keys]
+                for trace, keys in zip(self._traces, wide, strict=True)
             )
             if fault.stage == "backward":
                 return find_cut(ours, theirs, relative)
@@ -199,13 +197,9 @@ class LineFinder:
                 )
                 if found is not None:
                     return found
-        if fault.place == fault.calls.paths or not self._is_moved(fault):
-            return None
-        return self._find_mask(fault, scope, theirs)
-
-    def _is_moved(self, fault: Fault) -> bool:
-        """Tell whether a mask that its code hands on is blamed for the fault."""
-        return fault.kind == "mask" or "mask" in fault.where
+        hands_mask = fault.kind == "mask" or "mask" in fault.where
+        moved = fault.place != fault.calls.paths and hands_mask
+        return self._find_mask(fault, scope, theirs) if moved else None
 
     def _find_mask(
         self, fault: Fault, scope: CallPair, theirs: Sequence[Operation]
@@ -368,7 +362,3 @@ def _find_scope(fault: Fault, run: PinnedRun) -> CallPair | None:
     while around is not None and around.paths != fault.place:
         around = run.counterparts_around(around)
     return around or calls
-
-
-def _inside(trace: Trace, keys: set[CallKey]) -> list[Operation]:
-    return [operation for operation in trace.operations if operation.call in keys]

@@ -4,7 +4,7 @@ import ast
 import linecache
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -15,7 +15,6 @@ _REGISTER: Final = (
     "add_sublayer", "add_module", "register_module", "add_parameter", "register_parameter",
     "register_buffer", "setattr",
 )  # fmt: skip
-Test = Callable[[ast.AST], bool]
 
 
 def parse(file: str) -> ast.Module | None:
