@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from reprod_align.alignment.loss_stage import compare_losses
+from reprod_align.alignment.loss_stage import compare_losses, compare_own_gradient
+from tests.alignment.given import compare
 from tests.alignment.small import PaddleNet, TorchNet, at_work, mean_square, messages
 
 import numpy as np
@@ -70,3 +71,71 @@ def test_the_cause_of_another_loss_follows_from_both_gradients() -> None:
     with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), (ours, theirs)) as (runner, findings):
         compare_losses(runner, findings)
     assert "label smoothing is 0 in Paddle and 0.1 in PyTorch" in messages(findings)[0]
+
+
+def clip(gradient: Any) -> Any:
+    return gradient / max(float((gradient**2).sum() ** 0.5), 100.0) * 100.0
+
+
+class TorchClip(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return clip(gradient)
+
+
+class PaddleClip(paddle.autograd.PyLayer):  # type: ignore[misc]
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return clip(gradient)
+
+
+def loss(output: Any) -> Any:
+    return (1e5 * output**2).sum()
+
+
+def by_hook(layer: Any, x: Any) -> Any:
+    made = layer(x)
+    if torch.is_tensor(made) and made.requires_grad or not getattr(made, "stop_gradient", True):
+        made.register_hook(clip)
+    return made * 1
+
+
+CLIPS = {
+    "a function of one's own": (
+        lambda layer, x: TorchClip.apply(layer(x)),
+        lambda layer, x: PaddleClip.apply(layer(x)),
+    ),
+    "a hook": (by_hook, by_hook),
+}
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_a_clip_on_one_side_alone_is_a_finding(name: str) -> None:
+    ours, theirs = CLIPS[name]
+    plain = lambda layer, x: layer(x) * 1  # noqa: E731
+    for pair in ((ours, plain), (plain, theirs)):
+        report = compare(*pair, loss, loss)
+        assert report.verdict == "diverges"
+        assert "depends on the size of the gradient" in report.findings[0].message, report
+
+
+@pytest.mark.parametrize("name", CLIPS)
+def test_a_clip_on_both_sides_is_faithful(name: str) -> None:
+    report = compare(*CLIPS[name], loss, loss)
+    assert report.verdict == "faithful" and not report.not_judged, report
+    assert any(check.what == "gradients of the loss" for check in report.checks)
+
+
+def test_where_outputs_differ_nothing_is_added() -> None:
+    with at_work(TorchNet(), PaddleNet(lambda x: 2 * x), (loss, loss)) as (runner, findings):
+        runs = compare_losses(runner, findings)
+        findings.add("forward", "", "", "the outputs differ", kind="outputs")
+        assert compare_own_gradient(runner, findings, *runs) is None

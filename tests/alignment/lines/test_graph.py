@@ -26,4 +26,6 @@ def test_the_chain_is_followed_by_tensor_and_by_value() -> None:
     end = call(RETURN, looked_up.outputs, looked_up.outputs[0], [looked_up])
     operations = [ones, counted, looked_up, end]
     assert list(trace_back(operations, looked_up.outputs[0], 3)) == [2, 1, 0]
-    assert find_maker(operations, COUNTED.copy(), 3) == 1 and find_maker(operations, TABLE, 3) == -1
+    assert (
+        find_maker(operations, COUNTED.copy(), 3) == 1 and find_maker(operations, TABLE, 3) is None
+    )
