@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import are_alike, are_equal, name_of, tells
 from reprod_align.causes import explain_forward
-from reprod_align.causes.losses.recipes import vary_cross_entropy
+from reprod_align.causes.cross_entropy import vary_cross_entropy
 from reprod_align.model.leaf import HIDDEN, hide_same_places
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
