@@ -119,11 +119,11 @@ def test_lines_that_never_ran_are_named_on_each_side() -> None:
     (text,) = find(report)
     start = getsourcelines(double_if_long)[1]
     assert text.startswith("PyTorch: 2 lines never ran: ")
-    assert text.endswith(f"test_idle_lines.py:{start + 3}-{start + 4}")
+    assert text.endswith(f"test_unjudged.py:{start + 3}-{start + 4}")
     (text,) = find(align(TorchNet(), PaddleLong(), (X,)))
     start = getsourcelines(PaddleLong.unreached)[1]
     assert text.startswith("Paddle: 2 lines never ran: ")
-    assert text.endswith(f"test_idle_lines.py:{start + 1}-{start + 2}")
+    assert text.endswith(f"test_unjudged.py:{start + 1}-{start + 2}")
 
 
 def test_a_pair_whose_lines_all_run_is_told_nothing() -> None:
