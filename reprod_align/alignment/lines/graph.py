@@ -95,11 +95,6 @@ def are_alike(expected: Array, actual: Array, relative: float) -> bool:
     return gap(np.sort(ours), np.sort(theirs), relative).ok
 
 
-def tells(array: Array) -> bool:
-    """Tell whether two equal arrays like this one are no chance: fractions that are not all the same."""
-    return array.dtype.kind in "fc" and array.size > 1 and bool(np.unique(array).size > 1)
-
-
 def _strip(array: Array) -> Array:
     """Return the array without first axes along which it only repeats itself."""
     while array.ndim and len(array):

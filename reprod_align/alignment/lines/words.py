@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from reprod_align.alignment.lines.divergence import Difference
-from reprod_align.alignment.lines.graph import are_alike, are_equal, name_of, tells
+from reprod_align.alignment.lines.graph import are_alike, are_equal, name_of
 from reprod_align.causes import explain_forward
-from reprod_align.causes.cross_entropy import vary_cross_entropy
 from reprod_align.model.leaf import HIDDEN, hide_same_places
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
@@ -49,8 +48,6 @@ def _bare(text: str) -> str:
 
 
 _CLOSE = 1e-9  # relative
-_DENOMINATOR = 5040  # of fractions that may agree by chance
-_NEAR = 1e-6
 
 
 def explain_calls(found: Difference, relative: float = _CLOSE) -> str:
@@ -67,15 +64,12 @@ def explain_calls(found: Difference, relative: float = _CLOSE) -> str:
     if are_exchanged(ours, theirs):
         return "the two operands are exchanged: Paddle's first is PyTorch's second"
     apart = list(_pair_unequal(ours.inputs, theirs.inputs, relative))
-    alone = len(ours.outputs) == len(theirs.outputs) == 1
-    if apart and alone and (words := _explain_loss(ours.outputs[0], theirs, relative)):
-        return words
     if len(apart) == 1:
         return _explain(*apart[0], [])
-    if apart or not alone:
+    if apart or len(ours.outputs) != 1 or len(theirs.outputs) != 1:
         return ""
-    words = _explain(ours.outputs[0], theirs.outputs[0], _name_inputs(ours))
-    return words or _explain_loss(ours.outputs[0], theirs, relative)
+    taken = [(f"what {ours.name} takes", array) for array in ours.inputs]
+    return _explain(ours.outputs[0], theirs.outputs[0], taken)
 
 
 def are_exchanged(ours: Operation, theirs: Operation) -> bool:
@@ -91,27 +85,6 @@ def are_exchanged(ours: Operation, theirs: Operation) -> bool:
 def _normalise(array: Array) -> Array:
     largest = np.abs(array).max(initial=0.0) if array.dtype.kind == "f" else 0.0
     return array / largest if largest else array
-
-
-def _explain_loss(due: Array, theirs: Operation, relative: float) -> str:
-    """Return which other setting of Paddle's cross-entropy gives what PyTorch's gives."""
-    if "cross_entropy" not in name_of(theirs) or not (tells(due) or _is_odd(due)):
-        return ""
-    made = theirs.outputs[0]
-    numbers = [float(one) for one in theirs.constants
-               if isinstance(one, (int, float)) and not isinstance(one, bool)]  # fmt: skip
-    for words, value in vary_cross_entropy(theirs.inputs, made, numbers):
-        if are_equal(due, value, relative) and not are_equal(due, made, relative):
-            return f"{words} gives PyTorch's numbers"
-    return ""
-
-
-def _is_odd(due: Array) -> bool:
-    """Tell whether it is one number, such as a loss, and no simple fraction."""
-    if due.size != 1 or due.dtype.kind != "f" or not np.isfinite(due).all():
-        return False
-    number = float(due.flat[0]) * _DENOMINATOR
-    return abs(number - round(number)) > _NEAR
 
 
 def _explain_index(ours: Operation, made: Operation, found: Difference) -> str:
@@ -151,10 +124,6 @@ def _pair_unequal(
     for array in rest:
         same_shape = [other for other in left if other.shape == array.shape]
         yield (same_shape[0] if len(same_shape) == 1 else np.zeros(0)), array
-
-
-def _name_inputs(call: Operation) -> list[tuple[str, Array]]:
-    return [(f"what {call.name} takes", array) for array in call.inputs]
 
 
 def _explain(expected: Array, actual: Array, given: Sequence[tuple[str, Array]]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from reprod_align.alignment.lines.divergence import Difference, find_cut, find_difference
-from reprod_align.alignment.lines.graph import KnownValues, are_alike, are_equal, name_of, tells
+from reprod_align.alignment.lines.graph import KnownValues, are_alike, are_equal, name_of
 from reprod_align.alignment.lines.origin import find_origin
 from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.model.source.lines import SourceLine
@@ -132,12 +132,6 @@ def test_another_part_of_what_a_call_returned_is_followed_through_calls_that_cha
     theirs = [given, call("dropout", 3, [parts[0]], parts[0]), returned(4, parts[0])]
     found = search(ours, theirs)
     assert found is not None and (found.how, found.used, found.made) == ("value", theirs[1], given)
-
-
-def test_arrays_that_can_be_equal_by_chance_tell_nothing() -> None:
-    assert (
-        tells(X) and not tells(np.ones((2, 2))) and not tells(np.arange(4)) and not tells(X[:1, :1])
-    )
 
 
 def test_a_call_before_one_that_the_reference_makes_of_the_same_is_extra() -> None:
