@@ -174,4 +174,4 @@ def _say_lacking(name: str, side: str, other: str) -> str:
 def _cite(words: str) -> str:
     """Return the words and the entry of the function that they name, if there is one."""
     entry = next((slug for name, slug in _ENTRIES.items() if name in words), "")
-    return cite(words, entry) if entry else words
+    return cite(words, entry)

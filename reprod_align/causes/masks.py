@@ -197,7 +197,7 @@ def _explain_masking(expected: Floats, actual: Floats, axis: int) -> str:
     which, entry = _describe_places(ours, theirs)
     does, other = ("attends to", "masks") if extra.any() else ("masks", "attends to")
     words = f"the scores agree, but Paddle {does} positions that PyTorch {other}: {which}"
-    return cite(words, entry) if entry else words
+    return cite(words, entry)
 
 
 def _explain_temperature(expected: Floats, actual: Floats, axis: int, dims: Sequence[int]) -> str:

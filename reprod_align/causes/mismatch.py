@@ -130,7 +130,7 @@ def is_telling(array: Array) -> bool:
 
 
 def cite(cause: str, entry: str) -> str:
-    """Return the cause and the command that shows this entry of the table of APIs; "" stays so."""
+    """Return the cause and the command that shows this entry of the table of APIs, if either is given."""
     return cause + refer_to([entry]) if cause else ""
 
 

@@ -62,9 +62,7 @@ def explain_norm(mismatch: Mismatch) -> str:
 def _cite(words: str, *norms: _Norm) -> str:
     """Add the entry that belongs to these kinds of norm."""
     kinds = " ".join(norm.kind for norm in norms)
-    if "unbiased" in kinds:
-        return cite(words, "variance")
-    return cite(words, "rms-norm") if "RMS" in kinds else words
+    return cite(words, "variance" if "unbiased" in kinds else "rms-norm" if "RMS" in kinds else "")
 
 
 def _explain_batch_norm(x: Floats, expected: Floats, actual: Floats) -> str:

@@ -1,6 +1,9 @@
-"""Masks and indices that the port makes in a known wrong way."""
+"""Masks and indices that the port makes in a known wrong way, and softmaxes under them."""
 
-from reprod_align.causes.masks import explain_mask, explain_scores
+from reprod_align.causes.functions import softmax
+from reprod_align.causes.masks import explain_mask, explain_scores, explain_softmax
+from reprod_align.causes.mismatch import cite
+from tests.causes.numbers import X, Y, mismatch
 
 import numpy as np
 import pytest
@@ -55,3 +58,25 @@ def test_scores_tell_what_their_mask_hides(mask: np.ndarray, words: str) -> None
     found = explain_scores(scores + HIDING, scores + mask)
     assert words in found and bool(found) == bool(words)
     assert not explain_scores(scores + HIDING, 2 * scores + mask)
+
+
+SCORES = X[:, :, :6]
+LATER = np.where(np.tri(6, dtype=bool), 0.0, -np.inf)
+
+
+def test_a_softmax_over_another_axis() -> None:
+    words = explain_softmax(mismatch(softmax(SCORES, -1), softmax(SCORES, 1)))
+    assert words == cite("softmax over axis 1 instead of axis 2: set axis=-1", "softmax-axis")
+
+
+def test_a_softmax_with_another_mask_or_scale() -> None:
+    masked, free = softmax(SCORES + LATER, -1), softmax(SCORES, -1)
+    assert "all later tokens: the causal mask is missing" in explain_softmax(mismatch(masked, free))
+    assert "Paddle masks positions" in explain_softmax(mismatch(free, masked))
+    scaled = explain_softmax(mismatch(free, softmax(SCORES / 2, -1)))
+    assert "Paddle's are PyTorch's times 0.5" in scaled
+
+
+def test_two_softmaxes_of_other_scores_have_no_cause() -> None:
+    assert explain_softmax(mismatch(softmax(SCORES, -1), softmax(Y[:, :, :6], -1))) == ""
+    assert explain_softmax(mismatch(SCORES, softmax(SCORES, -1))) == ""

@@ -15,6 +15,7 @@ from reprod_align.alignment.comparing import WHOLE_ROUNDING
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.updates import UpdateGaps, updates_of
+from reprod_align.base.blocks import magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap
 from reprod_align.model.settings import OptimizerSettings, Values
 from reprod_align.model.side import Step
@@ -26,8 +27,17 @@ State = dict[str, Any]
 Rule = Callable[[Values, State, Any, float, int], Any]
 """settings, state, gradient, learning rate, number of the step from 1 -> what to subtract"""
 
+Moves = list[dict[str, Array]]
+"""of each step, what it adds to each parameter"""
+Wrong = Mapping[str, tuple[str, Gap]]
+"""updates of one step that differ: PyTorch's name -> Paddle's name, and how far they are apart"""
+
 NORM_GUARD: Final = 1e-6
 """what clip_grad_norm_ adds to the norm, and Paddle's clips do not"""
+ROUNDING = 1e-6
+"""relative: what float32 constants inside Paddle's optimizer kernels do to an update"""
+_BELIEVED = 1e-8  # relative; a wrong rule or an unknown hook is far further off
+_PLAIN_SETTINGS = ("kind", "missing")  # what these do needs no working out
 
 
 def work_out_moves(
@@ -41,9 +51,13 @@ def work_out_moves(
     if rule is None:
         return None
     value, state, made = np.asarray(start, np.float64), State(), []
+    decay, decoupled = settings.get("weight_decay", 0.0), settings.get("decoupled", False)
+    squared = settings.get("l2_decay", 0.0) + (0.0 if decoupled else decay)
     for number, (gradient, rate) in enumerate(zip(gradients, rates, strict=True), 1):
-        moved = -_decay_apart(settings, value, rate)
-        moved = moved - rule(settings, state, _add_decay(settings, value, gradient), rate, number)
+        gradient = -gradient if settings.get("maximize") else gradient
+        gradient = gradient + squared * value + settings.get("l1_decay", 0.0) * np.sign(value)
+        moved = -rule(settings, state, gradient, rate, number)
+        moved = moved - rate * decay * value if decoupled else moved
         value = value + moved
         made.append(moved)
     return made
@@ -71,19 +85,6 @@ def clip_gradients(
         name: gradient * min(1.0, most / max(norms[name] + guard, 1e-300))
         for name, gradient in gradients.items()
     }
-
-
-def _decay_apart(settings: Values, value: Any, rate: float) -> Any:
-    if not settings.get("decoupled"):
-        return np.zeros_like(value)
-    return rate * settings["weight_decay"] * value
-
-
-def _add_decay(settings: Values, value: Any, gradient: Any) -> Any:
-    gradient = -gradient if settings.get("maximize") else gradient
-    coupled = 0.0 if settings.get("decoupled") else settings.get("weight_decay", 0.0)
-    squared = coupled + settings.get("l2_decay", 0.0)
-    return gradient + squared * value + settings.get("l1_decay", 0.0) * np.sign(value)
 
 
 def _sgd(settings: Values, state: State, gradient: Any, rate: float, number: int) -> Any:
@@ -156,12 +157,6 @@ _RULES: Final[Mapping[str, Rule]] = {
 }
 
 
-_BELIEVED = 1e-8  # relative; a wrong rule or an unknown hook is far further off
-_PLAIN_SETTINGS = ("kind", "missing")  # what these do needs no working out
-
-Moves = list[dict[str, Array]]
-
-
 class Effects:
     """Works out the reference's steps under other settings."""
 
@@ -208,7 +203,10 @@ class Effects:
         changed = None if self._own is None else self._work_out_with(difference)
         if changed is None or self._own is None:
             return math.inf, math.inf
-        apart = [_largest(own, new) for own, new in zip(self._own, changed, strict=True)]
+        apart = [
+            max((gap(own[name], new[name]).relative for name in own), default=0.0)
+            for own, new in zip(self._own, changed, strict=True)
+        ]
         return apart[number], max(apart)
 
     def _work_out_with(self, difference: OptimizerDifference) -> Moves | None:
@@ -246,30 +244,14 @@ class Effects:
         return made if all(made) else None
 
     def _are_taken(self, made: Moves) -> bool:
-        """Tell whether these are the steps that PyTorch took."""
+        """Tell whether these are the steps that PyTorch took, each computed from the values around it."""
+        eps = 16 * float(np.finfo(np.float64).eps)
         return all(
-            gap(own[name], move, _BELIEVED, _rounding(self._start[name])).ok
+            gap(own[name], move, _BELIEVED, eps * magnitude(self._start[name])).ok
             for number, step in enumerate(made)
             for own in [updates_of(self._taken, number, self._start)]
             for name, move in step.items()
         )
-
-
-def _rounding(start: Array) -> float:
-    """Return the rounding of an update that is computed from the values before and after."""
-    return 16 * float(np.finfo(np.float64).eps) * float(np.abs(start).max(initial=0.0))
-
-
-def _largest(own: Mapping[str, Array], new: Mapping[str, Array]) -> float:
-    """Return the largest relative difference of any parameter's update."""
-    return max((gap(own[name], new[name]).relative for name in own), default=0.0)
-
-
-ROUNDING = 1e-6
-"""relative: what float32 constants inside Paddle's optimizer kernels do to an update"""
-
-Wrong = Mapping[str, tuple[str, Gap]]
-"""updates of one step that differ: PyTorch's name -> Paddle's name, and how far they are apart"""
 
 
 def explain_updates(
@@ -299,7 +281,10 @@ def explain_updates(
         for difference in named:
             _add_setting(findings, difference, wrong, len(step))
         if not named:
-            _add_unnamed(findings, wrong, number, len(step))
+            name, (other, apart) = next(iter(wrong.items()))
+            name, other = (name, other) if len(wrong) < len(step) else ("", "")
+            text = f"given the same gradients, step {number} changes it differently; {apart.words}"
+            findings.add("optimizer", name, other, text, apart, kind="update")
         idle = [d for d in idle if d not in named]
         break
     remark_on_settings(findings, idle)
@@ -377,11 +362,3 @@ def _add_setting(
         worst = max((apart for _, apart in wrong.values()), key=lambda g: g.difference)
     text, cause = f"the updates differ; {worst.words}", describe_differences([difference])
     findings.add("optimizer", ours, theirs, text, worst, kind="optimizer-setting", cause=cause)
-
-
-def _add_unnamed(findings: Findings, wrong: Wrong, number: int, count: int) -> None:
-    """Add a finding for updates that no setting explains."""
-    name, (other, apart) = next(iter(wrong.items()))
-    name, other = (name, other) if len(wrong) < count else ("", "")
-    text = f"given the same gradients, step {number} changes it differently; {apart.words}"
-    findings.add("optimizer", name, other, text, apart, kind="update")
