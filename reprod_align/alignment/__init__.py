@@ -15,7 +15,7 @@ from reprod_align.alignment.unjudged import contradicts_itself, note_kernels, wa
 from reprod_align.base.text import shorten
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.store import limit_memory
-from reprod_align.pair.spec import PairSpec, make_pair, with_arguments_of
+from reprod_align.pair import PairSpec, make_pair, with_arguments_of
 from reprod_align.report import Report
 
 _WIDENED = "judged with float64 in place of the float32 that the models ask for"

@@ -16,11 +16,11 @@ from reprod_align.alignment.details import (
     add_weights,
     describe_inputs,
 )
-from reprod_align.alignment.findings import Findings
+from reprod_align.alignment.findings import Findings, give_lines
 from reprod_align.alignment.float32_stage import compare_float32
 from reprod_align.alignment.input_gradients import judge_input_gradients
 from reprod_align.alignment.leftovers import add_leftovers, add_split_ties, judge_one_sided
-from reprod_align.alignment.lines.construction import add_lines
+from reprod_align.alignment.lines.construction import add_lines, find_torch_line
 from reprod_align.alignment.locating.blame import locate, search
 from reprod_align.alignment.loss_stage import (
     compare_losses,
@@ -42,9 +42,9 @@ from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.base.naming import parent
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import ModelFailure
+from reprod_align.model.side import ModelFailure, Side
 from reprod_align.model.trace import Trace
-from reprod_align.pair.spec import PairSpec
+from reprod_align.pair import PairSpec
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 from reprod_align.report.finding import group_findings
 
@@ -397,11 +397,27 @@ def _note_failure(runner: Runner, findings: Findings, error: ModelFailure) -> No
         return
     if ours or (error.lacks_kernel and runner.dtype == "float64"):
         raise error
+    _add_failure(findings, runner.pairing, error)
+
+
+def _add_failure(findings: Findings, pairing: Pairing, error: ModelFailure) -> None:
     stage = _FAILED_IN.get(error.what, "forward")
     findings.check(stage, PORT_RUNS, np.inf, False)
     text = f"the Paddle {error.what} raises {error.text}"
-    around = runner.pairing.find_around(error.path)
+    around = pairing.find_around(error.path)
     findings.add(stage, around, error.path, text, lines=(None, error.source), kind="port-raises")
+
+
+def report_failure(reference: Side, pairing: Pairing, error: ModelFailure) -> Report:
+    """Return the report on a port that raises before anything of it is compared."""
+    findings = Findings()
+    _add_failure(findings, pairing, error)
+    add_settings(pairing, findings)
+    for finding in list(findings.report.findings):
+        line = find_torch_line(finding, reference, pairing)
+        findings.replace(finding, give_lines(finding, line, None))
+    findings.report.verdict = "diverges"
+    return findings.report
 
 
 def _conclude(runner: Runner, findings: Findings) -> Report:

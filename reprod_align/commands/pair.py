@@ -58,10 +58,10 @@ from reprod_align.page.outputs import (
     require_place,
     write_outputs,
 )
+from reprod_align.pair import PairSpec
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import start_sides
 from reprod_align.pair.sides import announce_work
-from reprod_align.pair.spec import PairSpec
 from reprod_align.parallel.align import align_parallel
 from reprod_align.report import Report
 from reprod_align.report.pages import make_page

@@ -19,7 +19,7 @@ from reprod_align.explain.overlay import NotAppliedError, list_live_functions, o
 from reprod_align.explain.trials import Files, Texts
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure
-from reprod_align.pair.spec import PairSpec
+from reprod_align.pair import PairSpec
 from reprod_align.report import STAGES, Finding, Report
 
 Fault = tuple[str, str, str]

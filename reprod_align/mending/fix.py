@@ -6,7 +6,7 @@ from typing import Any, cast
 from reprod_align.mending.mend import mend_port
 from reprod_align.mending.result import Mended
 from reprod_align.model.local import LocalSide
-from reprod_align.pair.spec import make_pair, with_arguments_of
+from reprod_align.pair import make_pair, with_arguments_of
 
 
 @with_arguments_of(make_pair)

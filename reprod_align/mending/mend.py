@@ -15,7 +15,7 @@ from reprod_align.mending.result import Mend, Mended
 from reprod_align.mending.search import find_edit
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs
-from reprod_align.pair.spec import PairSpec
+from reprod_align.pair import PairSpec
 from reprod_align.report import Finding, Report
 
 _MOST = 12  # edits

@@ -19,8 +19,7 @@ from typing import Any, Final, Literal, TypedDict, TypeVar, cast
 from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, check_inputs
-from reprod_align.pair import sides
-from reprod_align.pair.spec import PairSpec, check_setting
+from reprod_align.pair import PairSpec, check_setting, sides
 
 Framework = Literal["torch", "paddle"]
 FRAMEWORKS: Final[Mapping[Framework, str]] = {"torch": "PyTorch", "paddle": "Paddle"}

@@ -17,8 +17,8 @@ from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.model.trace import Array
 from reprod_align.pair.file import PairFile, open_file
+from reprod_align.parallel import Mesh, Placement, parse_mesh
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
-from reprod_align.parallel.mesh import Mesh, Placement, parse_mesh
 from reprod_align.parallel.side import Overheard, ParallelSide
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.stored import Entry, Stored

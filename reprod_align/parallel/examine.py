@@ -12,8 +12,8 @@ from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Call
-from reprod_align.pair.spec import PairSpec
-from reprod_align.parallel.mesh import Placement, differ
+from reprod_align.pair import PairSpec
+from reprod_align.parallel import Placement, differ
 from reprod_align.parallel.reasons import Held, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
 from reprod_align.report import Finding, Report, Stage

@@ -23,7 +23,7 @@ from typing import Any, Final, Self
 from reprod_align.errors import ReprodError
 from reprod_align.pair.remote import end_group, make_environment
 from reprod_align.pair.wire import Wire
-from reprod_align.parallel.mesh import Mesh
+from reprod_align.parallel import Mesh
 
 ADDRESS: Final = "REPROD_ALIGN_RANKS"
 LIFELINE: Final = "REPROD_ALIGN_LIFELINE"

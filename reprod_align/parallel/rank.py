@@ -27,8 +27,8 @@ from reprod_align.model.trace import Array, Call
 from reprod_align.model.watch import NO_PINS, Pin
 from reprod_align.pair.file import PairFile, locate_error, open_file
 from reprod_align.pair.wire import Wire
+from reprod_align.parallel import Mesh, Placement, guess, parse_mesh
 from reprod_align.parallel.launch import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
-from reprod_align.parallel.mesh import Mesh, Placement, guess, parse_mesh
 from reprod_align.randomness import KeyedDraws, Shape, lay_out
 
 import numpy as np

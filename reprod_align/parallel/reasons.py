@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from reprod_align.base.difference import gap
 from reprod_align.model.trace import Array
-from reprod_align.parallel.mesh import Axis, Mesh, Placement
+from reprod_align.parallel import Axis, Mesh, Placement
 
 import numpy as np
 

@@ -7,9 +7,9 @@ from reprod_align.base.console import track
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import Side
 from reprod_align.pair.file import PairFile, open_file
+from reprod_align.parallel import parse_mesh
 from reprod_align.parallel.align import SAME_EXAMPLES, NowhereToPlant, judge_ranks
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
-from reprod_align.parallel.mesh import parse_mesh
 from reprod_align.selftest import NO_EFFECT, NO_REASON, Outcome, SelfTest, shorten
 from reprod_align.selftest.ranks import list_rank_faults
 

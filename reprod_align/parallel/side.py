@@ -14,8 +14,7 @@ from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.trace import Array, Call, Leaf, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins
-from reprod_align.parallel.launch import Asked, Opened, Ranks
-from reprod_align.parallel.mesh import (
+from reprod_align.parallel import (
     MEAN,
     MOST_PADDING,
     Mesh,
@@ -25,6 +24,7 @@ from reprod_align.parallel.mesh import (
     choose,
     differ,
 )
+from reprod_align.parallel.launch import Asked, Opened, Ranks
 from reprod_align.randomness import KeyedDraws
 
 Place = tuple[str, int, str, str]

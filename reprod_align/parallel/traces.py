@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
-from reprod_align.parallel.mesh import MOST_PADDING, Mesh, Placement, Shape, find_order
+from reprod_align.parallel import MOST_PADDING, Mesh, Placement, Shape, find_order
 from reprod_align.parallel.reasons import Held, explain
 from reprod_align.traces.diff import TraceDiff, compare_traces
 from reprod_align.traces.file import Array, RecordedTrace, TraceTensor, load_trace

@@ -27,8 +27,8 @@ from reprod_align.conversion.models import Pair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Array
+from reprod_align.pair import PairSpec
 from reprod_align.pair.file import PairFile, open_file
-from reprod_align.pair.spec import PairSpec
 from reprod_align.porting.source import PAIR
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Finding, Report

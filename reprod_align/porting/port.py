@@ -19,10 +19,10 @@ from reprod_align.conversion.models import Pair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.side import Inputs, check_inputs
+from reprod_align.pair import PairSpec
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
 from reprod_align.pair.sides import torch_side
-from reprod_align.pair.spec import PairSpec
 from reprod_align.porting.attempt import Obstacle, Problem, attempt, note_attempt, open_pair
 from reprod_align.porting.calls.draft import Draft, rehearse, write_draft
 from reprod_align.porting.calls.names import Scope, find_object

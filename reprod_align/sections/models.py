@@ -20,7 +20,7 @@ from reprod_align.model.local import LocalSide
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array
-from reprod_align.pair.spec import PairSpec
+from reprod_align.pair import PairSpec
 from reprod_align.sections.cover import Cover, Piece, Section, Ties, is_inside
 from reprod_align.sections.crossing import Crossings, ShownSettings, StandIn
 from reprod_align.weights.stored import Stored

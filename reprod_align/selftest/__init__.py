@@ -28,7 +28,7 @@ from reprod_align.model.backward import Projection
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Array, Trace
-from reprod_align.pair.spec import PairSpec, make_pair, with_arguments_of
+from reprod_align.pair import PairSpec, make_pair, with_arguments_of
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Report
 from reprod_align.selftest import inputs as _of_inputs

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from reprod_align.errors import ReprodError
+from reprod_align.parallel import parse_mesh
 from reprod_align.parallel.align import align_parallel
 from reprod_align.parallel.launch import RankFailure, Ranks
-from reprod_align.parallel.mesh import parse_mesh
 from reprod_align.report import Report
 from tests.parallel.cases import CASES, Case
 

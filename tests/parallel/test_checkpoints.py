@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from reprod_align.errors import WeightsError
+from reprod_align.parallel import Mesh, Placement
 from reprod_align.parallel.checkpoints import cut_checkpoint, join_rank_files, name_rank_file
-from reprod_align.parallel.mesh import Mesh, Placement
 from reprod_align.weights.reading import open_checkpoint
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Which ranks there are, and which examples each replica sees."""
 
 from reprod_align.errors import ReprodError
-from reprod_align.parallel.mesh import Mesh, find_order, parse_mesh
+from reprod_align.parallel import Mesh, find_order, parse_mesh
 
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from reprod_align.parallel.mesh import MEAN, Mesh, Placement, choose, differ, guess
+from reprod_align.parallel import MEAN, Mesh, Placement, choose, differ, guess
 from reprod_align.parallel.rank import ShardedDraws
 
 import numpy as np

@@ -6,8 +6,7 @@ from threading import Thread
 
 from reprod_align.errors import ReprodError
 from reprod_align.pair.wire import Wire
-from reprod_align.parallel import rank
-from reprod_align.parallel.mesh import Mesh
+from reprod_align.parallel import Mesh, rank
 
 
 def test_a_file_that_is_missing_is_an_answer_and_the_end_is_quiet(tmp_path: Path) -> None:

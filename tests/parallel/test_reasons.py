@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from reprod_align.parallel.mesh import Mesh, Placement
+from reprod_align.parallel import Mesh, Placement
 from reprod_align.parallel.reasons import Held, explain
 
 import numpy as np

@@ -3,8 +3,8 @@
 from typing import Any
 
 from reprod_align.model.side import ModelInfo, TensorInfo
+from reprod_align.parallel import Mesh
 from reprod_align.parallel.launch import Opened
-from reprod_align.parallel.mesh import Mesh
 from reprod_align.parallel.side import Overheard, ParallelSide
 
 import numpy as np

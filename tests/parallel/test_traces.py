@@ -10,7 +10,7 @@ from typing import Any
 
 from reprod_align.commands import main
 from reprod_align.errors import ReprodError
-from reprod_align.parallel.mesh import Mesh, Placement
+from reprod_align.parallel import Mesh, Placement
 from reprod_align.parallel.traces import compare_ranks, load_ranks
 from reprod_align.traces.diff import TraceDiff
 from reprod_align.traces.file import Rank, RecordedTrace, TraceTensor, load_trace, save_trace

@@ -5,8 +5,8 @@ import math
 from pathlib import Path
 from typing import Any
 
+from reprod_align import sections
 from reprod_align.report import Check, Finding, Report
-from reprod_align.sections import judging
 from reprod_align.sections.reports import StateFile
 from tests.sections.small import judge_in_sections, places
 
@@ -31,7 +31,7 @@ def test_a_report_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    state, judged, judge = tmp_path / "state.json", list[str](), judging._judge_piece
+    state, judged, judge = tmp_path / "state.json", list[str](), sections._judge_piece
 
     def stop_at(last: int) -> Any:
         def judge_some(task: Any, runs: Any, piece: Any, **options: Any) -> Any:
@@ -42,11 +42,11 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         return judge_some
 
-    monkeypatch.setattr(judging, "_judge_piece", stop_at(2))
+    monkeypatch.setattr(sections, "_judge_piece", stop_at(2))
     with pytest.raises(KeyboardInterrupt):
         judge_in_sections(tmp_path, "code", state=state)
     assert judged == ["embed", "layers.0"]
-    monkeypatch.setattr(judging, "_judge_piece", stop_at(-1))
+    monkeypatch.setattr(sections, "_judge_piece", stop_at(-1))
     gone_on = judge_in_sections(tmp_path, "code", state=state)
     assert judged == ["embed", "layers.0", "layers.1", "layers.2", "norm to head"]
     assert places(gone_on) == places(judge_in_sections(tmp_path, "code"))

@@ -9,7 +9,7 @@ from models import pd_bert, pt_bert
 from reprod_align import commands as cli
 from reprod_align import selftest as module
 from reprod_align.alignment.locating.experiment import Experiment
-from reprod_align.pair.spec import PairSpec
+from reprod_align.pair import PairSpec
 from reprod_align.report import NotJudged, Report
 from reprod_align.selftest import SelfTest, plant, selftest
 from reprod_align.selftest.fault import Fault
