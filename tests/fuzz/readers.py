@@ -4,8 +4,9 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from pkgutil import iter_modules
 
 from pipeline.training.state import read_state, write_state
 from reprod_align.conversion.weight_map import read_map
@@ -17,7 +18,7 @@ from reprod_align.records.record import load_record, save_record
 from reprod_align.traces.file import RecordedTrace, load_trace, save_trace
 from reprod_align.traces.sketch import sketch
 from reprod_align.weights.reading import open_checkpoint
-from tests.curves.readers.test_events import write_tensorboard, write_visualdl
+from tests.curves import readers
 from tests.records.npy import SAMPLE, boxed, npy
 from tests.traces.made import tensor
 
@@ -109,28 +110,13 @@ def _states(folder: Path) -> list[bytes]:
     return [(folder / "s").read_bytes()]
 
 
-def _printed(folder: Path) -> list[bytes]:
-    lines = [f"[2024] global step {n}, epoch: 0, loss: {1 / n:.6f}, lr: 1e-05" for n in range(1, 9)]
-    return ["\n".join(lines).encode()]
-
-
-def _json_lines(folder: Path) -> list[bytes]:
-    rows = [{"step": n, "loss": 1 / n, "epoch": n / 4} for n in range(1, 9)]
-    return ["\n".join(map(json.dumps, rows)).encode(), json.dumps({"log_history": rows}).encode()]
-
-
-def _tables(folder: Path) -> list[bytes]:
-    rows = [f"{n},{1 / n},{n}/9" for n in range(1, 9)]
-    return ["\n".join(["step,loss,global_step/max_steps", *rows]).encode()]
-
-
-def _events(write: Callable[[Path, Any], Path]) -> Callable[[Path], list[bytes]]:
-    def make(folder: Path) -> list[bytes]:
-        values = {"loss": [1.0, 0.5, float("nan")], "lr": [0.1, 0.1, 0.1]}
-        found = write(folder / "events", values)
-        return [next(path for path in found.rglob("*") if path.is_file()).read_bytes()]
-
-    return make
+def _list_logs() -> dict[str, Kind]:
+    """Return the kinds of logs: the tests of the readers name a file each, and what makes sound ones."""
+    found: dict[str, Kind] = {}
+    for module in iter_modules(readers.__path__):
+        samples = getattr(import_module(f"{readers.__name__}.{module.name}"), "SAMPLES", {})
+        found |= {name: Kind(name, make, read_curves) for name, make in samples.items()}
+    return found
 
 
 def _messages(folder: Path) -> list[bytes]:
@@ -161,11 +147,7 @@ KINDS: Mapping[str, Kind] = {
     "index": Kind("a.index.json", _index, lambda path: read_all(path)),
     "checkpoint of Step 5": Kind("a.state", _states, read_state),
     "log as a record": Kind("a.npy", _records, read_curves),
-    "printed log": Kind("a.log", _printed, read_curves),
-    "JSON log": Kind("a.jsonl", _json_lines, read_curves),
-    "table": Kind("a.csv", _tables, read_curves),
-    "TensorBoard": Kind("events.out.tfevents.1", _events(write_tensorboard), read_curves),
-    "VisualDL": Kind("vdlrecords.1.log", _events(write_visualdl), read_curves),
+    **_list_logs(),
     "message of a side": Kind("message", _messages, _read_message),
     "weight map": Kind("map.txt", _maps, read_map),
 }

@@ -1,5 +1,7 @@
 """TensorBoard and VisualDL, whole and damaged."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -96,3 +98,14 @@ def test_files_of_one_run_are_joined(tmp_path: Path) -> None:
     ]
     log = read_tensorboard(*(next(part.iterdir()) for part in parts))
     assert log.curves["train/loss"].values.tolist() == [9, 8, 7]  # the last value of a step counts
+
+
+def make_events(folder: Path, write: Callable[[Path, Values], Path]) -> list[bytes]:
+    found = write(folder / "events", {"loss": [1.0, 0.5, float("nan")], "lr": [0.1, 0.1, 0.1]})
+    return [next(path for path in found.rglob("*") if path.is_file()).read_bytes()]
+
+
+SAMPLES = {
+    "events.out.tfevents.1": partial(make_events, write=write_tensorboard),
+    "vdlrecords.1.log": partial(make_events, write=write_visualdl),
+}

@@ -29,6 +29,15 @@ PADDLE_HISTORY = [
 ]  # fmt: skip
 
 
+ROWS = [{"step": n, "loss": 1 / n, "epoch": n / 4} for n in range(1, 9)]
+SAMPLES = {
+    "a.jsonl": lambda folder: [
+        "\n".join(map(json.dumps, ROWS)).encode(),
+        json.dumps({"log_history": ROWS}).encode(),
+    ]
+}
+
+
 def test_our_own_log_with_evaluations(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     path.write_text(

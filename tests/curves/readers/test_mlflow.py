@@ -14,6 +14,10 @@ import pytest
 NOW = 1795552039311
 
 
+SAMPLES = {"metric": lambda folder: [
+    b"".join(b"%d %f %d\n" % (NOW + step, 1 / step, step) for step in range(1, 9))]}  # fmt: skip
+
+
 def write_run(folder: Path, metrics: dict[str, list[object]]) -> Path:
     """Write a run as MLflow does: texts are lines as they stand, numbers get time and step."""
     (folder / "tags").mkdir(parents=True)

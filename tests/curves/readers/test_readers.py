@@ -1,5 +1,6 @@
 """A format is recognised by its content; damage is one clear error."""
 
+from importlib import import_module
 from pathlib import Path
 
 from reprod_align.curves import compare_curves, readers
@@ -106,6 +107,11 @@ def test_every_module_with_a_format_is_known() -> None:
     assert {"mlflow", "json", "text"} <= {path.stem for path in with_one}
     known = {Path(each.read.__code__.co_filename) for each in FORMATS}
     assert known == set(with_one)
+
+
+def test_every_format_has_samples_which_the_fuzzer_damages() -> None:
+    for path in {Path(each.read.__code__.co_filename) for each in FORMATS}:
+        assert import_module(f"tests.curves.readers.test_{path.stem}").SAMPLES
 
 
 def test_every_format_has_a_name_and_words_of_its_own() -> None:

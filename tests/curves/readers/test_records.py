@@ -10,6 +10,9 @@ from reprod_align.records.record import save_record
 import numpy as np
 import pytest
 
+SAMPLES = {"curves.npy": lambda folder: [
+    save_record(folder / "r", {"epoch_0_losses": np.arange(4.0), "loss_3": 1.0}).read_bytes()]}  # fmt: skip
+
 
 def test_records_of_step_5(tmp_path: Path) -> None:
     record = {

@@ -9,6 +9,9 @@ from reprod_align.curves.readers.tables import TABLE
 
 import pytest
 
+ROWS = [f"{n},{1 / n},{n}/9" for n in range(1, 9)]
+SAMPLES = {"a.csv": lambda folder: ["\n".join(["step,loss,global_step/max_steps", *ROWS]).encode()]}
+
 
 @pytest.mark.parametrize("delimiter", [",", "\t", ";"])
 def test_tables(tmp_path: Path, delimiter: str) -> None:

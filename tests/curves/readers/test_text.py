@@ -19,6 +19,10 @@ global step 30/60, epoch: 1, batch: 9, rank_id: 0, loss: nan, lr: 5e-06, speed: 
 """
 
 
+LINES = [f"[2024] global step {n}, epoch: 0, loss: {1 / n:.6f}, lr: 1e-05" for n in range(1, 9)]
+SAMPLES = {"a.log": lambda folder: ["\n".join(LINES).encode()]}
+
+
 def test_printed_lines(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(PRINTED, encoding="utf-8")
