@@ -67,7 +67,7 @@ def compare_curves(
     ours, theirs = _read_log(reference, "reference"), _read_log(other, "other")
     exact = None if float64 is None else _read_log(float64, "float64")
     twins = [_read_log(one, "twin") for one in _as_list(twin)] + ([exact] if exact else [])
-    limits = replace(limits, bits=min(_loss_bits(ours), _loss_bits(theirs)))
+    limits = replace(limits, bits=min(_find_loss_bits(ours), _find_loss_bits(theirs)))
     names = pair_names(list(ours.curves), list(theirs.curves), name_map, only)
     results = [
         _compare_pair(ours, ours.curves[a], theirs.curves[b].shift(offset), twins, limits)
@@ -78,11 +78,11 @@ def compare_curves(
     remarks = (
         *_log_remarks([ours, theirs, *twins]),
         *names.remarks,
-        *_precision_remarks(ours, theirs, bool(twins)),
-        *_vacuity_remarks(results, twins),
-        *_float64_remarks(ours, exact),
+        *_remark_on_precision(ours, theirs, bool(twins)),
+        *_remark_on_vacuity(results, twins),
+        *_remark_on_float64(ours, exact),
     )
-    rule, hints = _describe_band(results, twins, limits), _overall_hints(results, offset)
+    rule, hints = _describe_band(results, twins, limits), _find_overall_hints(results, offset)
     return CurveReport(ours, theirs, tuple(results), rule, tuple(hints), remarks)
 
 
@@ -98,7 +98,7 @@ def _as_list(twin: Log | Sequence[Log] | None) -> Sequence[Log]:
     return [twin] if isinstance(twin, (CurveLog, str, os.PathLike, Mapping)) else twin
 
 
-def _loss_bits(log: CurveLog) -> int:
+def _find_loss_bits(log: CurveLog) -> int:
     """Return the bits of the loss's precision: the whole run was computed in it."""
     losses = [curve for curve in log.curves.values() if normalize_name(curve.name) == LOSS]
     return min((find_precision(curve.values) for curve in losses), default=DOUBLE)
@@ -116,11 +116,11 @@ def _compare_pair(
     if track.behaviour != AGREES:
         shift = next((k for k in _SHIFTS if agree_when_shifted(curve, other, k, noise, limits)), 0)
     if shift and quantity == LR:
-        hints.append(_lr_shift_hint(shift))
+        hints.append(_explain_lr_shift(shift))
     hints += _doubt_twin(track, len(noise))
     lacking = ["the twin has no such curve; held to the fixed tolerance"]
     no_twin = lacking if twins and not noise else []
-    remarks = [*track.remarks, *no_twin, *_step_remarks(curve, other, track, limits)]
+    remarks = [*track.remarks, *no_twin, *_remark_on_steps(curve, other, track, limits)]
     logged = len(curve.steps), len(other.steps)
     return CurveResult(
         curve.name, other.name, quantity, logged, track, tuple(hints), tuple(remarks), shift
@@ -148,7 +148,7 @@ def _doubt_twin(track: Track, twins: int) -> list[str]:
             "give two more (--twin may be repeated) before blaming anything"]  # fmt: skip
 
 
-def _lr_shift_hint(shift: int) -> str:
+def _explain_lr_shift(shift: int) -> str:
     word = "later" if shift > 0 else "earlier"
     return (
         f"at each step the second has the learning rate that the first has one step {word}: points "
@@ -156,7 +156,7 @@ def _lr_shift_hint(shift: int) -> str:
     )
 
 
-def _step_remarks(curve: Curve, other: Curve, track: Track, limits: Limits) -> list[str]:
+def _remark_on_steps(curve: Curve, other: Curve, track: Track, limits: Limits) -> list[str]:
     """Return how the steps of the two logs meet."""
     if not len(track.steps):
         return ["no step is in both logs and in the band"]
@@ -198,14 +198,14 @@ def _require_same_run(log: CurveLog, exact: CurveLog, ours: Curve, theirs: Curve
     if not len(steps):
         return
     value, expected = float(values[0]), float(precise[0])
-    if abs(value - expected) > _OTHER_RUN * 2.0 ** (1 - _loss_bits(log)) * abs(expected):
+    if abs(value - expected) > _OTHER_RUN * 2.0 ** (1 - _find_loss_bits(log)) * abs(expected):
         raise CurveError(
             f"{exact.source} is not {log.source} in float64: at step {steps[0]} the loss is "
             f"{expected:.9g} and {value:.9g}, further apart than rounding makes it"
         )
 
 
-def _overall_hints(results: Sequence[CurveResult], offset: int) -> list[str]:
+def _find_overall_hints(results: Sequence[CurveResult], offset: int) -> list[str]:
     """Return what all curves together point to."""
     apart = [result for result in results if result.verdict != AGREES]
     if not apart:
@@ -214,10 +214,10 @@ def _overall_hints(results: Sequence[CurveResult], offset: int) -> list[str]:
     moving = any(result.shift and result.quantity != LR for result in apart)
     if len(shifts) == 1 and moving:
         return [f"another count of steps: with --offset {offset + shifts.pop()} the curves agree"]
-    return _order_hints(apart, {result.quantity: result for result in results})
+    return _read_order(apart, {result.quantity: result for result in results})
 
 
-def _order_hints(apart: Sequence[CurveResult], known: Mapping[str, CurveResult]) -> list[str]:
+def _read_order(apart: Sequence[CurveResult], known: Mapping[str, CurveResult]) -> list[str]:
     step = {result.quantity: result.first_step for result in apart if result.first_step is not None}
     at_loss, at_lr, at_norm = (step.get(name) for name in (LOSS, LR, GRAD_NORM))
     if at_loss is not None and at_lr is not None and at_loss <= 1 and known[LOSS].track.first == 0:
@@ -250,8 +250,8 @@ def _log_remarks(logs: Sequence[CurveLog]) -> list[str]:
     return [f"{one_line(log.source)}: {remark}" for log in logs for remark in log.remarks]
 
 
-def _precision_remarks(ours: CurveLog, theirs: CurveLog, has_twin: bool) -> list[str]:
-    bits = _loss_bits(ours), _loss_bits(theirs)
+def _remark_on_precision(ours: CurveLog, theirs: CurveLog, has_twin: bool) -> list[str]:
+    bits = _find_loss_bits(ours), _find_loss_bits(theirs)
     found = []
     if bits[0] != bits[1]:
         found.append(f"the loss has {MANTISSAS[bits[0]]} precision in the first log, "
@@ -262,21 +262,21 @@ def _precision_remarks(ours: CurveLog, theirs: CurveLog, has_twin: bool) -> list
     return found
 
 
-def _float64_remarks(ours: CurveLog, exact: CurveLog | None) -> list[str]:
+def _remark_on_float64(ours: CurveLog, exact: CurveLog | None) -> list[str]:
     """Return why --float64 shows no onset of rounding."""
     if exact is None:
         return []
-    if _loss_bits(exact) < DOUBLE:
-        kind = MANTISSAS[_loss_bits(exact)]
+    if _find_loss_bits(exact) < DOUBLE:
+        kind = MANTISSAS[_find_loss_bits(exact)]
         return [
             f"{one_line(exact.source)}: the loss has {kind} precision: is this the float64 run?"
         ]
-    if _loss_bits(ours) == DOUBLE:
+    if _find_loss_bits(ours) == DOUBLE:
         return ["the reference's own log is in float64: --float64 has no rounding to measure"]
     return []
 
 
-def _vacuity_remarks(results: Sequence[CurveResult], twins: Sequence[CurveLog]) -> list[str]:
+def _remark_on_vacuity(results: Sequence[CurveResult], twins: Sequence[CurveLog]) -> list[str]:
     """Return what makes an agreement say little."""
     found = []
     if twins and not any(result.track.measured for result in results):

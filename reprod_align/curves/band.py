@@ -85,8 +85,8 @@ def measure_band(
     reference: the whole first curve, also at steps of its own; twins: its perturbed runs.
     """
     scale = np.maximum.accumulate(np.where(np.isfinite(ours), np.abs(ours), 0.0))
-    floor, remarks = _floor(ours, theirs, scale, limits.bits)
-    noise, judged = _noise(steps, reference, twins)
+    floor, remarks = _find_floor(ours, theirs, scale, limits.bits)
+    noise, judged = _measure_noise(steps, reference, twins)
     measured = bool(np.any(noise))
     limit = limits.multiple * noise if measured else limits.tolerance * scale
     if judged < len(steps):
@@ -126,7 +126,7 @@ def find_decimals(values: Array) -> Array:
     return unit
 
 
-def _floor(ours: Array, theirs: Array, scale: Array, bits: int) -> tuple[Array, list[str]]:
+def _find_floor(ours: Array, theirs: Array, scale: Array, bits: int) -> tuple[Array, list[str]]:
     """Return the difference that the log's precision hides at each step, (N,), and remarks on it."""
     bits = min(bits, find_precision(ours), find_precision(theirs))
     ulps = _ULPS * 2.0 ** (1 - bits) * scale
@@ -153,19 +153,19 @@ def _is_rounding(ours: Array, theirs: Array, half_units: Array) -> bool:
     return bool(np.mean(unit_apart) < 0.5)
 
 
-def _noise(steps: Array, whole: Curve, twins: Sequence[Curve]) -> tuple[Array, int]:
+def _measure_noise(steps: Array, whole: Curve, twins: Sequence[Curve]) -> tuple[Array, int]:
     """Return the largest difference of the twins so far, (N,), and for how many steps it is known."""
     noise, judged = np.zeros(len(steps)), len(steps)
     for twin in twins:
-        known, gaps = _gaps(whole, twin)
+        known, gaps = _measure_gaps(whole, twin)
         place = np.searchsorted(known, steps, side="right")
-        envelope = np.append(0.0, _envelope(gaps))[np.maximum(place, min(1, len(known)))]
+        envelope = np.append(0.0, _take_envelope(gaps))[np.maximum(place, min(1, len(known)))]
         noise = np.maximum(noise, envelope)
         judged = min(judged, int(np.searchsorted(steps, known[-1:], "right").sum()))
     return noise, judged
 
 
-def _gaps(reference: Curve, twin: Curve) -> tuple[Array, Array]:
+def _measure_gaps(reference: Curve, twin: Curve) -> tuple[Array, Array]:
     """Return the steps both have, up to the first NaN or infinity, and the differences there."""
     steps, ours, theirs = take_common_steps(reference, twin)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -175,7 +175,7 @@ def _gaps(reference: Curve, twin: Curve) -> tuple[Array, Array]:
     return steps[:end], gaps[:end]
 
 
-def _envelope(gaps: Array) -> Array:
+def _take_envelope(gaps: Array) -> Array:
     """Return the largest gap so far; the first few share theirs."""
     if not len(gaps):
         return gaps
@@ -339,11 +339,11 @@ def measure_rounding(reference: Curve, precise: Curve, track: Track) -> Rounding
     if not len(grown):
         return Rounding(steps, gaps, MANTISSAS[bits], float(limit[-1]), None, None)
     place = int(grown[0])
-    ratio = _ratio(Curve("rounding", steps[place:], largest[place:]), track)
+    ratio = _find_ratio(Curve("rounding", steps[place:], largest[place:]), track)
     return Rounding(steps, gaps, MANTISSAS[bits], float(limit[place]), int(steps[place]), ratio)
 
 
-def _ratio(rounding: Curve, track: Track) -> float | None:
+def _find_ratio(rounding: Curve, track: Track) -> float | None:
     """Return the largest quotient of the logs' difference and the rounding so far."""
     _, largest, apart = take_common_steps(rounding, Curve("gap", track.steps, track.difference))
     known = np.isfinite(apart)

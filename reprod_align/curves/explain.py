@@ -173,9 +173,9 @@ def explain(
 
 
 def _explain_file(file: TrainingFile, found: LoggedGap, replay: int) -> Explanation:
-    span = _choose_span(file.checkpoints(), found, replay)
+    span = _choose_span(file.list_checkpoints(), found, replay)
     tell("making the models")
-    trainings = {framework: file.training(framework) for framework in FRAMEWORKS}
+    trainings = {framework: file.make_training(framework) for framework in FRAMEWORKS}
     kept: dict[Framework, OptimizerState] = {framework: {} for framework in FRAMEWORKS}
     if span.restored:
         kept = {name: training.restore(span.restored) for name, training in trainings.items()}
@@ -216,7 +216,7 @@ class _Experiment:
         self.settings = file.settings()
         ours = State(span.restored, self.ours.side.values(), kept["torch"])
         theirs = State(span.restored, self.theirs.side.values(), kept["paddle"])
-        inputs = self.ours.give_targets(self.ours.data(span.restored + 1))
+        inputs = self.ours.give_targets(self.ours.read_batch(span.restored + 1))
         sides, names = (self.ours.side, self.theirs.side), self.settings.get("name_map")
         runner = pair_models(*sides, inputs, "float64", names, True, Findings())
         if not runner.pairing.outputs:
@@ -294,7 +294,7 @@ class _Experiment:
         found: list[str] = []
         remarks: list[str] = []
         if "data" in guilty:
-            words = describe_difference(self.ours.data, self.theirs.data, steps)
+            words = describe_difference(self.ours.read_batch, self.theirs.read_batch, steps)
             found.append(f"data: {words or 'not the same objects'}")
         if set(guilty) - {"data"}:
             for finding in self._align(starts):
@@ -309,7 +309,7 @@ class _Experiment:
     def _align(self, starts: Starts) -> Sequence[Finding]:
         """Return what `align` finds in the two models and what trains them, on this step's batch."""
         tell("align looks for the place")
-        batch = self.ours.data(self.span.step)
+        batch = self.ours.read_batch(self.span.step)
         for framework, training in self.trainings.items():
             training.side.load(starts[framework].weights)
             inputs = training.give_targets(batch)

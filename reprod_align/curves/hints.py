@@ -43,7 +43,7 @@ def find_hints(track: Track, quantity: str, epochs: Curve | None) -> list[str]:
     return _read_jump(track, place)
 
 
-def _epoch_numbers(epochs: Curve) -> Array:
+def _count_epochs(epochs: Curve) -> Array:
     """Return the number of the epoch that each logged step belongs to, (N,).
 
     Fractions, as a Trainer logs them, reach a whole number at an epoch's last step.
@@ -85,7 +85,7 @@ def _read_pattern(track: Track) -> list[str]:
     gaps = theirs - ours
     if len(gaps) < _POINTS or not np.all(np.isfinite(gaps)):
         return []
-    factor = _factor(ours[:_POINTS], theirs[:_POINTS])
+    factor = _find_factor(ours[:_POINTS], theirs[:_POINTS])
     if factor is not None:
         return [f"the second is {factor:.4g} times the first at the first steps: points to a sum for "
                 "a mean, or accumulated gradients that are not divided"]  # fmt: skip
@@ -99,7 +99,7 @@ def _read_pattern(track: Track) -> list[str]:
             "data, or to other initial weights"]  # fmt: skip
 
 
-def _factor(ours: Array, theirs: Array) -> float | None:
+def _find_factor(ours: Array, theirs: Array) -> float | None:
     """Return what the one is times the other, if that is the same number throughout, and not 1."""
     if np.any(ours == 0):
         return None
@@ -144,7 +144,7 @@ def _jumps(track: Track, place: int) -> bool:
 
 def _starts_epoch(track: Track, place: int, epochs: Curve) -> bool:
     """Return True if an epoch begins between the step at `place` and the one before."""
-    numbers = _epoch_numbers(epochs)
+    numbers = _count_epochs(epochs)
     before, here = np.searchsorted(epochs.steps, track.steps[place - 1 : place + 1])
     return bool(max(here, before) < len(numbers) and numbers[here] > numbers[before])
 

@@ -111,7 +111,7 @@ class Points:
             curves[name], repeated, changed = _build_curve(name, steps, values)
             repeats.append((name, repeated, changed))
         epochs = _build_curve("epoch", *self._epochs)[0] if self._epochs[0] else None
-        remarks = (*self.remarks, *_repeat_remark(repeats))
+        remarks = (*self.remarks, *_describe_repeats(repeats))
         return CurveLog(self.source, kind, curves, epochs, remarks)
 
     def _require_step(self, step: int) -> None:
@@ -131,7 +131,7 @@ def _build_curve(name: str, steps: list[int], values: list[float]) -> tuple[Curv
     return Curve(name, rising, kept), rising[counts > 1], int(np.count_nonzero(~same))
 
 
-def _repeat_remark(repeats: list[tuple[str, Array, int]]) -> list[str]:
+def _describe_repeats(repeats: list[tuple[str, Array, int]]) -> list[str]:
     """Return one remark for all columns: a resumed run repeats its steps in each of them."""
     name, steps, _ = max(repeats, key=lambda one: len(one[1]))
     if not len(steps):

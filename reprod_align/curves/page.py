@@ -22,7 +22,10 @@ def make_page(report: CurveReport, explanation: Explanation | None = None) -> Pa
         meaning=[*report.hints, *([] if explanation is None else [explanation.sentence])],
         curves=[draw(result) for result in choose_curves(report)],
         tables=[report.table(), *([] if explanation is None else [explanation.table()])],
-        cases=list(map(_show_case, report.results)),
+        cases=[
+            Case("curves", one.name, one.verdict == AGREES, "; ".join(one.lines()))
+            for one in report.results
+        ],
         remarks=[*_note_drawn(report), *details, *report.remarks,
                  *([] if explanation is None else explanation.notes)],
         facts=[*((f"log {at}", f"{log.source} ({log.kind})") for at, log in enumerate(logs, 1)),
@@ -57,10 +60,6 @@ def draw(result: CurveResult) -> CurvePlot:
 def _draw_rounding(rounding: Rounding) -> RoundingPlot:
     label = f"first log's {rounding.precision} - float64"
     return RoundingPlot(rounding.steps.tolist(), rounding.gaps.tolist(), label, rounding.onset)
-
-
-def _show_case(result: CurveResult) -> Case:
-    return Case("curves", result.name, result.verdict == AGREES, "; ".join(result.lines()))
 
 
 def _describe(result: CurveResult) -> list[str]:

@@ -318,7 +318,7 @@ class Explanation:
             f"replayed in float64 from {start}",
             f"unswapped {self.whole:.1e}; each side from its own state {self.replayed:.1e}; "
             f"in the logs {self.logged:.1e}; {self.floor:.0e} would be rounding",
-            *(_replay_line(replay) for replay in self.replays),
+            *(_describe_replay(replay) for replay in self.replays),
         ]
 
     def text(self) -> str:
@@ -342,7 +342,7 @@ class Explanation:
         return plain | {"guilty": list(self.guilty), "sentence": self.sentence}
 
 
-def _replay_line(replay: Replay) -> str:
+def _describe_replay(replay: Replay) -> str:
     if replay.apart is None:
         return f"{replay.name}'s log has no loss of these steps to hold the replay against"
     return f"{replay.name}'s replay is within {replay.apart:.1e} of its log"

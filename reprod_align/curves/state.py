@@ -37,7 +37,7 @@ class State:
     """by the optimizer"""
 
 
-def to_torch(
+def convert_to_torch(
     pair: TensorPair, arrays: Mapping[str, Array], like: Mapping[str, Array]
 ) -> dict[str, Array]:
     """Return what PyTorch's tensors of the pair hold, given Paddle's by name: undoes `to_paddle`.
@@ -60,7 +60,7 @@ def to_torch(
     }
 
 
-def as_paddle(
+def convert_to_paddle(
     kept: OptimizerState,
     pairs: Sequence[TensorPair],
     fresh: OptimizerState,
@@ -83,10 +83,10 @@ def as_paddle(
         for pair in pairs:
             if kind in _SAME and all(name in held for name in pair.torch):
                 made.setdefault(_SAME[kind], {}).update(pair.to_paddle(held))
-    return made | _powers(kept.get("step", {}), pairs, fresh, betas)
+    return made | _make_powers(kept.get("step", {}), pairs, fresh, betas)
 
 
-def _powers(
+def _make_powers(
     steps: Mapping[str, Array],
     pairs: Sequence[TensorPair],
     fresh: OptimizerState,

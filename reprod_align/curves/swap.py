@@ -15,7 +15,7 @@ from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.base.text import count
 from reprod_align.curves.report import PARTS, Part
-from reprod_align.curves.state import State, as_paddle, to_torch
+from reprod_align.curves.state import State, convert_to_paddle, convert_to_torch
 from reprod_align.curves.training import SEED, Training
 from reprod_align.errors import ReprodError
 from reprod_align.model.backward import Projection, pair_outputs
@@ -74,7 +74,7 @@ class Swap:
         optimizer, library = training.make_optimizer(), training.library
         fresh = library.optimizer_state(optimizer, training.side.model)
         betas = library.betas(optimizer) if "beta1_pow_acc" in fresh else None
-        kept = as_paddle(state.kept, self.pairs, fresh, betas)
+        kept = convert_to_paddle(state.kept, self.pairs, fresh, betas)
         return {
             "torch": state,
             "paddle": State(state.step, self.runner.port_start(state.weights), kept),
@@ -87,7 +87,7 @@ class Swap:
             if source == "torch" and all(name in arrays for name in pair.torch):
                 made.update(pair.to_paddle(arrays))
             elif source == "paddle" and all(name in arrays for name in pair.paddle):
-                made.update(to_torch(pair, arrays, self.runner.weights))
+                made.update(convert_to_torch(pair, arrays, self.runner.weights))
         return made
 
     # ------------------------------------------------------------------ steps
@@ -137,7 +137,7 @@ class Swap:
     def _compute_loss(self, who: Assignment, step: int) -> float:
         """Return the loss; the gradients are then with the side of the backward pass."""
         forward, judge, backward = who["forward"], who["loss"], self._backward(who)
-        batch = self.trainings[who["data"]].data(step)
+        batch = self.trainings[who["data"]].read_batch(step)
         judged = self.trainings[forward].run(step, batch, take_gradients=False)
         if judge != forward:  # the loss of the other's outputs, which take the place of its own
             pins = EndPins(judged)
@@ -194,7 +194,7 @@ class Swap:
         ours.side.load(starts["torch"].weights)
         theirs.side.load(starts["paddle"].weights)
         for step in range(starts["torch"].step + 1, last + 1):
-            batch = ours.data(step)
+            batch = ours.read_batch(step)
             trace = theirs.run(step, batch)
             if not _agree(ours.run(step, batch), trace):
                 self.backward_apart = not self._is_derivative(step, trace.gradients)
@@ -224,7 +224,7 @@ class Swap:
     ) -> float:
         paddle = self.trainings["paddle"]
         paddle.side.load({name: start[name] + sign * moved for name, moved in move.items()})
-        loss = paddle.run(step, self.trainings["torch"].data(step)).loss
+        loss = paddle.run(step, self.trainings["torch"].read_batch(step)).loss
         paddle.side.load(start)
         return np.nan if loss is None else loss
 

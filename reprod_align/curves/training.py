@@ -68,7 +68,7 @@ class Training:
         self._batches: dict[int, Batch] = {}
         self._targets: Any = None
 
-    def data(self, step: int) -> Batch:
+    def read_batch(self, step: int) -> Batch:
         """Return what this side reads for a step, the same object each time."""
         if step not in self._batches:
             self._batches[step] = self.functions.read(step)
@@ -107,10 +107,12 @@ class Training:
         return kept
 
     def _compute_loss(self, output: Any) -> Any:
-        targets = replace(self._targets, lambda value: isinstance(value, np.ndarray), self._tensor)
+        targets = replace(
+            self._targets, lambda value: isinstance(value, np.ndarray), self._make_tensor
+        )
         return self.functions.loss(output, targets)
 
-    def _tensor(self, _: str, array: Array) -> Any:
+    def _make_tensor(self, _: str, array: Array) -> Any:
         side = self.side
         if array.dtype.kind == "f" and side.dtype is not None:
             array = array.astype(side.dtype)
@@ -151,15 +153,15 @@ class TrainingFile(PairFile):
         if function is not None:
             function(reference, other)
 
-    def training(self, framework: Framework) -> Training:
+    def make_training(self, framework: Framework) -> Training:
         """Return one side's training, its model made."""
         optimizer = "(model) that returns the optimizer"
         functions = Functions(
-            self._loss(f"{framework}_loss"),
+            self._find_loss(f"{framework}_find_loss"),
             self._require(f"{framework}_optimizer", 1, optimizer),
             self.find_function(f"{framework}_scheduler", 1),
             self.find_function(f"{framework}_restore", 3),
-            self._batch(framework),
+            self._find_batch(framework),
             self._draw,
         )
         about = f"() that returns {FRAMEWORKS[framework]}'s model"
@@ -169,7 +171,7 @@ class TrainingFile(PairFile):
         except ReprodError as error:
             raise ReprodError(f"{self.path}: {error}") from error
 
-    def checkpoints(self) -> list[int]:
+    def list_checkpoints(self) -> list[int]:
         """Return the steps after which both runs were saved, rising; [] if the file names none."""
         found = getattr(self._module, "checkpoints", None)
         found = found() if callable(found) else found
@@ -188,15 +190,15 @@ class TrainingFile(PairFile):
         function = self.find_function("draws", 1)
         return StepDraws(SharedRandom(SEED, 0, step) if function is None else function(step))
 
-    def _batch(self, framework: Framework) -> Callable[[int], Batch]:
-        own = self.find_function(f"{framework}_batch", 1)
+    def _find_batch(self, framework: Framework) -> Callable[[int], Batch]:
+        own = self.find_function(f"{framework}_find_batch", 1)
         found = own or self.find_function("batch", 1)
         if found is None:
             raise ReprodError(
                 f"{self.path} defines no function batch(step), which returns (inputs, targets), and no "
-                f"{framework}_batch(step): --explain needs what the steps trained on"
+                f"{framework}_find_batch(step): --explain needs what the steps trained on"
             )
-        return partial(self._read, f"{framework}_batch" if own else "batch", found)
+        return partial(self._read, f"{framework}_find_batch" if own else "batch", found)
 
     def _read(self, name: str, function: Callable[[int], Any], step: int) -> Batch:
         made = function(step)  # what it raises comes as it is
@@ -208,7 +210,7 @@ class TrainingFile(PairFile):
             raise ReprodError(f"{self.path}: {name}({step}): {error}") from error
         return made
 
-    def _loss(self, name: str) -> Callable[[Any, Any], Any]:
+    def _find_loss(self, name: str) -> Callable[[Any, Any], Any]:
         """Return the loss as a function of the output and the targets; it may take the output alone."""
         about = "(output, targets) that returns the loss"
         try:
@@ -229,13 +231,13 @@ def describe_difference(
 ) -> str:
     """Return the first of `steps` whose data differ, and how; "" if all agree."""
     for step in steps:
-        mine, other = _arrays(ours(step)), _arrays(theirs(step))
-        if not _same(mine, other):
+        mine, other = _collect_arrays(ours(step)), _collect_arrays(theirs(step))
+        if not _are_same(mine, other):
             return f"step {step}: {_describe(mine, other, ours, step)}"
     return ""
 
 
-def _arrays(batch: Batch) -> dict[str, Array]:
+def _collect_arrays(batch: Batch) -> dict[str, Array]:
     inputs, targets = batch
     named = dict(inputs) if isinstance(inputs, Mapping) else dict(enumerate(inputs))
     found = {f"input {name}": array for name, array in named.items()}
@@ -253,11 +255,13 @@ def _name_arrays(value: Any, name: str) -> list[tuple[str, Array]]:
     return [pair for key, one in items for pair in _name_arrays(one, f"{name}[{key}]")]
 
 
-def _same(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:
-    return ours.keys() == theirs.keys() and all(_equal(ours[name], theirs[name]) for name in ours)
+def _are_same(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> bool:
+    return ours.keys() == theirs.keys() and all(
+        _are_equal(ours[name], theirs[name]) for name in ours
+    )
 
 
-def _equal(ours: Array, theirs: Array) -> bool:
+def _are_equal(ours: Array, theirs: Array) -> bool:
     return np.array_equal(ours, theirs, equal_nan=ours.dtype.kind == "f" == theirs.dtype.kind)
 
 
@@ -272,7 +276,7 @@ def _describe(
     for by in _NEAR:
         if step + by > 0 and _is_of(theirs, source, step + by):
             return f"Paddle reads what PyTorch reads at step {step + by}"
-    apart = [name for name in ours if not _equal(ours[name], theirs[name])]
+    apart = [name for name in ours if not _are_equal(ours[name], theirs[name])]
     if _is_reordered(ours, theirs):
         return "the same examples in another order within the batch"
     return f"{apart[0]} differs: {_describe_arrays(ours[apart[0]], theirs[apart[0]])}"
@@ -280,7 +284,7 @@ def _describe(
 
 def _is_of(theirs: Mapping[str, Array], source: Callable[[int], Batch], step: int) -> bool:
     try:
-        return _same(_arrays(source(step)), theirs)
+        return _are_same(_collect_arrays(source(step)), theirs)
     except (IndexError, KeyError, ValueError, StopIteration):  # beyond the end of the training
         return False
 
@@ -291,11 +295,11 @@ def _is_reordered(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> boo
         return False
     if len({len(array) for array in ours.values()}) != 1:
         return False
-    rows = [_rows(arrays) for arrays in (ours, theirs)]
+    rows = [_join_rows(arrays) for arrays in (ours, theirs)]
     return sorted(rows[0]) == sorted(rows[1])
 
 
-def _rows(arrays: Mapping[str, Array]) -> list[bytes]:
+def _join_rows(arrays: Mapping[str, Array]) -> list[bytes]:
     parts = [np.ascontiguousarray(array) for array in arrays.values()]
     return [b"".join(part[row].tobytes() for part in parts) for row in range(len(parts[0]))]
 

@@ -208,7 +208,7 @@ def render_page(page: Page) -> str:
         script_hash=b64encode(sha256(script.encode()).digest()).decode(),
         data=Markup(encode_data(collect_data(page))),
         plots={name: list(map(Markup, pictures)) for name, pictures in _draw(page).items()},
-        numbered=drawn_layers(page.layers),
+        numbered=choose_layers(page.layers),
         has_tree=len(page.layers) >= _TREE,
     )
 
@@ -246,7 +246,7 @@ def find_mark(page: Page) -> float:
     return math.inf if page.passed else page.limit
 
 
-def drawn_layers(layers: Sequence[Layer]) -> list[Layer]:
+def choose_layers(layers: Sequence[Layer]) -> list[Layer]:
     """Return the layers that the plot by layer shows: those with a figure."""
     return [one for one in layers if one.forward is not None or one.backward is not None]
 
@@ -257,7 +257,7 @@ def collect_data(page: Page) -> Mapping[str, Any]:
         "limit": None if page.passed else page.limit,
         "tree": flatten_tree(page.layers, find_mark(page)) if len(page.layers) >= _TREE else [],
         "layers": [
-            [one_line(one.torch_name), *_show_figures(one)] for one in drawn_layers(page.layers)
+            [one_line(one.torch_name), *_show_figures(one)] for one in choose_layers(page.layers)
         ],
         "tables": [_find_rest(table) for table in page.tables],
     }
@@ -283,7 +283,7 @@ def encode_data(data: object) -> str:
 
 def _draw(page: Page) -> Mapping[str, list[str]]:
     """Return the pictures of each kind."""
-    layers = drawn_layers(page.layers)
+    layers = choose_layers(page.layers)
     picture = page.picture
     return {
         "layers": [plots.draw_layers(layers, page.limit, find_mark(page))]

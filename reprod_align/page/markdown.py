@@ -22,7 +22,10 @@ def render_markdown(page: Page) -> str:
         *_list_curves(page.curves),
     ]
     parts += [_list_table(table) for table in page.tables if table.paste and table.rows]
-    parts.append(_list_unjudged(page.unjudged))
+    if page.unjudged:
+        parts.append(
+            "\n".join(["**Not judged**:", "", *(f"- {escape(one)}" for one in page.unjudged)])
+        )
     parts.append(_list_facts(page))
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -67,11 +70,6 @@ def _list_steps(steps: Sequence[StepResult]) -> str:
     ]
     heads = ("step", "official", "strict", "worst tensor (float64)", "relative difference")
     return make_table(heads, rows) if rows else ""
-
-
-def _list_unjudged(sentences: Sequence[str]) -> str:
-    lines = ["**Not judged**:", "", *(f"- {escape(text)}" for text in sentences)]
-    return "\n".join(lines) if sentences else ""
 
 
 def _list_layers(page: Page) -> str:

@@ -167,12 +167,12 @@ class Report:
     def worst(self) -> Check | None:
         """The comparison with the largest relative difference, those against noise left out."""
         checks = [check for check in self.checks if check.noise is None]
-        return max(checks, key=lambda check: _order(check.relative), default=None)
+        return max(checks, key=lambda check: _rank(check.relative), default=None)
 
     def summary(self) -> str:
         """Return the report as text: the verdict, a table of what was compared, the findings."""
         lines = [f"verdict: {self.verdict}", ""]
-        lines += [_row(check, self.passed) for check in self.checks]
+        lines += [_show_row(check, self.passed) for check in self.checks]
         if self.findings:
             lines += [
                 "",
@@ -180,7 +180,7 @@ class Report:
             ]
             for finding in self.findings:
                 lines += ["", *list_finding(finding)]
-        lines += self._growth()
+        lines += self._list_growth()
         if self.consequences:
             lines += ["", "what it means:", *(f"  - {text}" for text in self.consequences)]
         if self.remarks:
@@ -189,13 +189,13 @@ class Report:
             lines += ["", "not judged:", *(f"  - {one.what}" for one in self.not_judged)]
         return join_lines(lines)
 
-    def _growth(self) -> list[str]:
+    def _list_growth(self) -> list[str]:
         """Return a table of the modules that make the difference or make it much larger."""
         if not self.shares:
             return []
         rows = ["", f"  {'where the difference grows':<44}  introduced  inherited     total"]
         for share in self.telling_shares():
-            name = f"{share.torch_name or 'the model'}{_handed(share)}"
+            name = f"{share.torch_name or 'the model'}{_name_receiver(share)}"
             grown = (
                 f"  {show_factor(share.amplification)}" if share.amplification >= AMPLIFIES else ""
             )
@@ -253,7 +253,7 @@ def _make_plain(finding: Finding) -> dict[str, Any]:
     return made | plain
 
 
-def _handed(share: ModuleShare) -> str:
+def _name_receiver(share: ModuleShare) -> str:
     """Return to which module of the same code the values go, by its own name if it has one there."""
     name = share.handed_to.removeprefix(f"{share.paddle_name}.")
     return f" -> {name}" if name else ""
@@ -269,11 +269,11 @@ def say_result(check: Check, faithful: bool) -> str:
     return "ok" if check.passed else "float32" if faithful or check.float32 else DIFFERENT
 
 
-def _row(check: Check, faithful: bool) -> str:
+def _show_row(check: Check, faithful: bool) -> str:
     """Return a check as a line."""
     word = say_result(check, faithful)
     return f"  {check.stage:<9}  {check.what:<44}  {check.relative:8.1e}  {word}"
 
 
-def _order(relative: float) -> float:
+def _rank(relative: float) -> float:
     return math.inf if math.isnan(relative) else relative

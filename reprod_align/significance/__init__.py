@@ -58,7 +58,7 @@ def compare_runs(
     Raises ReprodError for other shapes, no examples, or an alpha or margin out of range.
     """
     expected = np.asarray(labels)
-    ours, theirs = _runs("PyTorch", torch, expected), _runs("Paddle", paddle, expected)
+    ours, theirs = _stack_runs("PyTorch", torch, expected), _stack_runs("Paddle", paddle, expected)
     _require_levels(margins, alpha)
     pairs = [
         compare_predictions(expected, one, other, alpha)
@@ -92,7 +92,10 @@ def compare_predictions(
     """
     _require_levels((), alpha)
     expected = np.asarray(labels)
-    (ours,), (theirs,) = _runs("PyTorch", torch, expected), _runs("Paddle", paddle, expected)
+    (ours,), (theirs,) = (
+        _stack_runs("PyTorch", torch, expected),
+        _stack_runs("Paddle", paddle, expected),
+    )
     right, other = ours == expected, theirs == expected
     first, second = int((right & ~other).sum()), int((other & ~right).sum())
     count, discordant = len(expected), first + second
@@ -123,7 +126,7 @@ def compare_seeds(
     _require_levels(margins, alpha)
     ours, theirs = _describe_side("PyTorch", torch, alpha), _describe_side("Paddle", paddle, alpha)
     difference = theirs.mean - ours.mean
-    error, freedom = _welch(ours, theirs)
+    error, freedom = _measure_error(ours, theirs)
     spread = math.hypot(ours.std, theirs.std)  # of the difference of two single runs
     if not (error > 0 and freedom > 0):
         found = [MarginResult(m, None, False, abs(difference) <= m, None, None) for m in margins]
@@ -135,7 +138,7 @@ def compare_seeds(
     return SeedsResult(ours, theirs, difference, interval, p, error * reach, tuple(found), alpha)
 
 
-def _runs(side: str, predicted: npt.ArrayLike, labels: Array) -> Array:
+def _stack_runs(side: str, predicted: npt.ArrayLike, labels: Array) -> Array:
     """Return a side's predictions as (S, N); ReprodError unless they fit the labels."""
     runs = np.atleast_2d(np.asarray(predicted))
     if labels.ndim != 1 or not labels.size:
@@ -184,7 +187,7 @@ def student_interval(centre: float, error: float, freedom: float, alpha: float) 
     return Interval(centre - reach, centre + reach)
 
 
-def _welch(ours: SideResult, theirs: SideResult) -> tuple[float, float]:
+def _measure_error(ours: SideResult, theirs: SideResult) -> tuple[float, float]:
     """Return the standard error of the difference and its degrees of freedom; 0 for a single seed."""
     counts = len(ours.accuracies), len(theirs.accuracies)
     parts = ours.std**2 / counts[0], theirs.std**2 / counts[1]
@@ -207,7 +210,9 @@ def _test_margin(
 def _exchange_sides(ours: Array, theirs: Array) -> ExchangeResult:
     runs, size = np.concatenate([ours, theirs]), len(ours)
     disagree = (runs[:, None] != runs[None]).mean(axis=2)  # (S+T, S+T)
-    means = np.array([_mean_disagreements(disagree, mine) for mine in _splits(len(runs), size)])
+    means = np.array(
+        [_mean_disagreements(disagree, mine) for mine in _list_splits(len(runs), size)]
+    )
     gaps = means[:, 1] - means[:, 0]
     reached = gaps >= gaps[0] - 1e-12  # equal splits differ by rounding
     within, between = map(float, means[0])
@@ -215,7 +220,7 @@ def _exchange_sides(ours: Array, theirs: Array) -> ExchangeResult:
     return ExchangeResult(within, between, float(reached.mean()), mirrored / len(gaps))
 
 
-def _splits(total: int, size: int) -> list[tuple[int, ...]]:
+def _list_splits(total: int, size: int) -> list[tuple[int, ...]]:
     """Return every choice of `size` runs, the actual one first; a seeded sample of too many."""
     if math.comb(total, size) <= _MOST_SPLITS:
         return list(combinations(range(total), size))

@@ -26,7 +26,7 @@ class Interval:
     @property
     def words(self) -> str:
         """Both ends in percent."""
-        return f"{_percent(self.low)} to {_percent(self.high)}"
+        return f"{_show_percent(self.low)} to {_show_percent(self.high)}"
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class NativeReport:
         return f"{self.verdict}, {seeds}: {self._reason()}"
 
     def _reason(self) -> str:
-        inside = None if self.within is None else f"less than {_percent(self.within)}"
+        inside = None if self.within is None else f"less than {_show_percent(self.within)}"
         if self.different:
             by = f", by {inside} on average" if inside else ""
             return f"a difference was seen{by}"
@@ -192,9 +192,9 @@ class NativeReport:
 
     def text(self) -> str:
         """Return everything as a table and sentences."""
-        lines = [*_pair_lines(self.pairs, self.names), *_seed_lines(self.seeds)]
+        lines = [*_list_pairs(self.pairs, self.names), *_list_seeds(self.seeds)]
         if self.exchange is not None:
-            lines.append(_exchange_line(self.exchange))
+            lines.append(_describe_exchange(self.exchange))
         return join_lines([*lines, self.words])
 
     def to_json(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ class NativeReport:
 def _explain_undecided(seeds: SeedsResult, pairs: Sequence[PairedResult]) -> str:
     if seeds.interval is not None:
         needed = "; ".join(
-            f"about {margin.seeds_needed} seeds a side could show {_percent(margin.margin)}"
+            f"about {margin.seeds_needed} seeds a side could show {_show_percent(margin.margin)}"
             for margin in seeds.margins
         )
         return f"yet one may exist: anything from {seeds.interval.words} is compatible; {needed}"
@@ -219,7 +219,7 @@ def _explain_undecided(seeds: SeedsResult, pairs: Sequence[PairedResult]) -> str
     return f"{why}; for the first pair {possible}{more}"
 
 
-def _pair_lines(pairs: Sequence[PairedResult], names: Sequence[str]) -> list[str]:
+def _list_pairs(pairs: Sequence[PairedResult], names: Sequence[str]) -> list[str]:
     if not pairs:
         return []
     labels = list(names) or [str(number) for number in range(len(pairs))]
@@ -238,26 +238,26 @@ def _pair_lines(pairs: Sequence[PairedResult], names: Sequence[str]) -> list[str
     ]
 
 
-def _seed_lines(seeds: SeedsResult) -> list[str]:
-    lines = [_side_line("PyTorch", seeds.torch), _side_line("Paddle ", seeds.paddle)]
+def _list_seeds(seeds: SeedsResult) -> list[str]:
+    lines = [_describe_side("PyTorch", seeds.torch), _describe_side("Paddle ", seeds.paddle)]
     if seeds.interval is not None and seeds.p is not None and seeds.detectable is not None:
-        low, high = _percent(seeds.interval.low), _percent(seeds.interval.high)
+        low, high = _show_percent(seeds.interval.low), _show_percent(seeds.interval.high)
         lines.append(
-            f"difference {_percent(seeds.difference)}, between {low} and {high}; Welch p "
-            f"{seeds.p:.3g}; one above {_percent(seeds.detectable)} would have been seen in "
+            f"difference {_show_percent(seeds.difference)}, between {low} and {high}; Welch p "
+            f"{seeds.p:.3g}; one above {_show_percent(seeds.detectable)} would have been seen in "
             f"{POWER:.0%} of cases"
         )
-    return [*lines, *map(_margin_line, seeds.margins)]
+    return [*lines, *map(_describe_margin, seeds.margins)]
 
 
-def _side_line(name: str, side: SideResult) -> str:
+def _describe_side(name: str, side: SideResult) -> str:
     if side.interval is None:
         return f"{name} mean {side.mean:.4f}, one seed"
     low, high = side.interval.low, side.interval.high
     return f"{name} mean {side.mean:.4f}, between {low:.4f} and {high:.4f}, std {side.std:.4f}"
 
 
-def _margin_line(margin: MarginResult) -> str:
+def _describe_margin(margin: MarginResult) -> str:
     rule = f"margin {margin.margin:g}: official rule {'passed' if margin.official else 'failed'}"
     if margin.p is None:
         return f"{rule}; equivalence cannot be tested"
@@ -268,13 +268,13 @@ def _margin_line(margin: MarginResult) -> str:
     )
 
 
-def _exchange_line(found: ExchangeResult) -> str:
+def _describe_exchange(found: ExchangeResult) -> str:
     return (
         f"two runs disagree on {found.within:.2%} of the examples within a side, {found.between:.2%} "
         f"between sides; permutation p {found.p:.3g} (the smallest possible: {found.smallest_p:.3g})"
     )
 
 
-def _percent(share: float) -> str:
+def _show_percent(share: float) -> str:
     """Return a share of the examples in percent, two decimals."""
     return f"{100 * share:.2f}%"

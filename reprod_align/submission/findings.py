@@ -1,6 +1,6 @@
 """What a verification recomputes and finds: a step's verdicts, faults, each of a kind, and remarks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,8 @@ class Findings:
         for kind in dict.fromkeys(fault.kind for fault in self.faults):
             texts = [f"  {kind}: {fault.text}" for fault in self.faults if fault.kind == kind]
             lines += shorten_lines(texts, _SHOWN, indent="  ")
-        return "\n".join([*lines, *self._remark_lines()])
+        remarks = [f"  remark: {one_line(each)}" for each in self.remarks]
+        return "\n".join([*lines, *shorten_lines(remarks, _SHOWN, indent="  ")])
 
     def to_json(self) -> dict[str, Any]:
         """Return the same as plain values."""
@@ -96,9 +97,6 @@ class Findings:
             "faults": faults,
             "remarks": list(self.remarks),
         }
-
-    def _remark_lines(self) -> Iterable[str]:
-        return shorten_lines([f"  remark: {one_line(each)}" for each in self.remarks], _SHOWN, "  ")
 
 
 @dataclass(frozen=True)

@@ -48,15 +48,12 @@ def _note_others(submission: Submission, findings: Findings) -> None:
     others = [name for name in submission.files if not is_known(name)] + [*submission.outside]
     if others:
         verb = "is" if len(others) == 1 else "are"
+        # pages of the guide's folder claim nothing of a run, and are named last
+        by_kind = sorted(others, key=lambda name: name.startswith("README"))
         findings.remarks.append(
             f"{count(len(others), 'file')} {verb} no part of a submission and not looked at: "
-            f"{shorten(sorted(others, key=_is_page), _NAMED)}"
+            f"{shorten(by_kind, _NAMED)}"
         )
-
-
-def _is_page(name: str) -> bool:
-    """Tell whether a file is a page of the guide's folder, which claims nothing of a run."""
-    return name.startswith("README")
 
 
 def pack(files: Mapping[str, Path], target: Path) -> None:

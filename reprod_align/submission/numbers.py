@@ -41,7 +41,7 @@ def recompute_metrics(record: Mapping[str, Array]) -> Expected:
     coefficient, and the counts of true positives, false positives and false negatives.
     """
     logits, labels = _join(record, "logits"), _join(record, "labels")
-    if logits is None or labels is None or not _fit(logits, labels):
+    if logits is None or labels is None or not _can_be_judged(logits, labels):
         return {}
     predicted = logits.argmax(1)
     ordered = np.sort(logits, 1)
@@ -53,7 +53,11 @@ def recompute_metrics(record: Mapping[str, Array]) -> Expected:
         "acc": (np.asarray(accuracy), slack),
         **_count(predicted, labels, logits.shape[1], float(near.sum())),
     }
-    return {**found, **_binary(logits, predicted, labels, slack)} if logits.shape[1] == 2 else found
+    return (
+        {**found, **_measure_binary(logits, predicted, labels, slack)}
+        if logits.shape[1] == 2
+        else found
+    )
 
 
 def _join(record: Mapping[str, Array], what: str) -> Array | None:
@@ -73,7 +77,7 @@ def _join(record: Mapping[str, Array], what: str) -> Array | None:
     return np.concatenate(arrays)
 
 
-def _fit(logits: Array, labels: Array) -> bool:
+def _can_be_judged(logits: Array, labels: Array) -> bool:
     whole = (
         logits.ndim == 2 and logits.shape[1] > 1 and logits.dtype.kind == "f" and len(logits) > 0
     )
@@ -100,7 +104,7 @@ def _count(predicted: Array, labels: Array, classes: int, near: float) -> Expect
     return {name: (value.reshape(shape), near) for name, value in counts.items()}
 
 
-def _binary(logits: Array, predicted: Array, labels: Array, slack: float) -> Expected:
+def _measure_binary(logits: Array, predicted: Array, labels: Array, slack: float) -> Expected:
     hits = float(((predicted == 1) & (labels == 1)).sum())
     chosen, true = float((predicted == 1).sum()), float((labels == 1).sum())
     precision = hits / chosen if chosen else 0.0
@@ -109,12 +113,12 @@ def _binary(logits: Array, predicted: Array, labels: Array, slack: float) -> Exp
     values = {"precision": precision, "recall": recall, "f1": f1}
     several = 1.0 if slack > _FLOAT32 else _FLOAT32  # one example more weighs otherwise in each
     found = {name: (np.asarray(value), several) for name, value in values.items()}
-    found["matthews"] = (np.asarray(_matthews(predicted, labels)), several)
-    area = _area(logits[:, 1] - logits[:, 0], labels)
+    found["matthews"] = (np.asarray(_compute_matthews(predicted, labels)), several)
+    area = _measure_area(logits[:, 1] - logits[:, 0], labels)
     return {**found, "auc": (np.asarray(area), _RANKED)} if area is not None else found
 
 
-def _matthews(predicted: Array, labels: Array) -> float:
+def _compute_matthews(predicted: Array, labels: Array) -> float:
     table = np.histogram2d(labels, predicted, bins=2, range=((0, 2), (0, 2)))[0]
     sides = np.prod([*table.sum(0), *table.sum(1)])
     return (
@@ -124,7 +128,7 @@ def _matthews(predicted: Array, labels: Array) -> float:
     )
 
 
-def _area(scores: Array, labels: Array) -> float | None:
+def _measure_area(scores: Array, labels: Array) -> float | None:
     """Return the share of pairs that the scores put in the right order, ties half; None without a pair."""
     positive, negative = np.sort(scores[labels == 1]), np.sort(scores[labels == 0])
     if not len(positive) or not len(negative):
@@ -201,9 +205,9 @@ def _check_first_loss(steps: Mapping[str, JudgedStep], findings: Findings) -> No
     """Compare the losses that the guide makes of the same batch and weights in Steps 1, 3 and 4."""
     for position, side in enumerate(SIDES):
         losses = {
-            "Step 1's logits": _loss_of_logits(_record(steps, "forward", position)),
-            "Step 3's loss": _single(_record(steps, "loss", position), "loss"),
-            "Step 4's loss_0": _single(_record(steps, "bp_align", position), "loss_0"),
+            "Step 1's logits": _compute_loss(_find_record(steps, "forward", position)),
+            "Step 3's loss": _read_single(_find_record(steps, "loss", position), "loss"),
+            "Step 4's loss_0": _read_single(_find_record(steps, "bp_align", position), "loss_0"),
         }
         known = {name: value for name, value in losses.items() if value is not None}
         if known and max(known.values()) - min(known.values()) > _ROUNDING * max(known.values()):
@@ -215,12 +219,12 @@ def _check_first_loss(steps: Mapping[str, JudgedStep], findings: Findings) -> No
             )
 
 
-def _record(steps: Mapping[str, JudgedStep], name: str, position: int) -> Record:
+def _find_record(steps: Mapping[str, JudgedStep], name: str, position: int) -> Record:
     judged = steps.get(name)
     return judged.records[position] if judged is not None and judged.records is not None else {}
 
 
-def _single(record: Record, key: str) -> float | None:
+def _read_single(record: Record, key: str) -> float | None:
     array = record.get(key)
     if array is None or array.size != 1 or dtype_kind(array.dtype) not in INEXACT:
         return None
@@ -228,7 +232,7 @@ def _single(record: Record, key: str) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def _loss_of_logits(record: Record) -> float | None:
+def _compute_loss(record: Record) -> float | None:
     """Return the cross entropy of a record's "logits" (B, C) and its labels (B,), if it holds both."""
     logits = record.get("logits")
     labels = next((record[key] for key in _LABELS if key in record), None)
@@ -296,13 +300,13 @@ def _list_result_faults(record: Record, twin: Record) -> Iterator[str]:
     for key in filter(_LOSSES.fullmatch, record):
         if key in twin and not _begin_alike(record[key], twin[key]):
             yield f"{key} are other losses than in strict/"
-    strict = _single(twin, "acc")
+    strict = _read_single(twin, "acc")
     for key in filter(_ACCURACY.fullmatch, record):
-        one, other = _single(record, key), _single(twin, key)
+        one, other = _read_single(record, key), _read_single(twin, key)
         if one is not None and other is not None and not abs(one - other) <= _DRIFT:
             yield f"{key} is {one:.6g}, and {other:.6g} in strict/"
     reached = [value for key in twin if key.startswith("epoch_") and _ACCURACY.fullmatch(key)
-               if (value := _single(twin, key)) is not None]  # fmt: skip
+               if (value := _read_single(twin, key)) is not None]  # fmt: skip
     if strict is not None and reached and not abs(max(reached) - strict) <= 1e-9:
         yield f"acc is {strict:.6g} in strict/, whose epochs reach {max(reached):.6g}"
     yield from _list_false_fractions(record, twin)
@@ -326,7 +330,7 @@ def _list_false_fractions(record: Record, twin: Record) -> Iterator[str]:
     for name, held in (("", record), (" in strict/", twin)) if len(counts) == 1 else ():
         (count,) = counts
         for key in filter(_ACCURACY.fullmatch, held):
-            value = _single(held, key)
+            value = _read_single(held, key)
             if value is not None and not abs(value * count - round(value * count)) <= _WHOLE:
                 yield f"{key}{name} is {value:.6g}, which is no fraction of {count} examples"
 

@@ -45,11 +45,11 @@ def loaded(folder: Path, text: str) -> Iterator[TrainingFile]:
 
 def test_a_step_is_run_with_its_targets_and_draws(tmp_path: Path) -> None:
     with loaded(tmp_path, FILE) as file:
-        training = file.training("torch")
-        assert training.data(2) is training.data(2)
+        training = file.make_training("torch")
+        assert training.read_batch(2) is training.read_batch(2)
         with training.side.working("float64"):
             values = training.side.values()
-            trace = training.run(2, training.data(2))
+            trace = training.run(2, training.read_batch(2))
     output = np.full((4, 3), 0.5) @ values["weight"].T + values["bias"]  # (4, 1)
     assert trace.loss == pytest.approx(((output[:, 0] - np.arange(4.0)) ** 2).mean(), rel=1e-12)
     assert trace.gradients.keys() == {"weight", "bias"}
@@ -60,9 +60,9 @@ def test_a_loss_of_the_output_alone(tmp_path: Path) -> None:
                         "torch.float64\n    return ((output[:, 0] - targets[\"y\"]) ** 2).mean()",
                         "(output):\n    return output.sum()")  # fmt: skip
     with loaded(tmp_path, text) as file:
-        training = file.training("torch")
+        training = file.make_training("torch")
         with training.side.working("float64"):
-            assert training.run(1, training.data(1)).loss is not None
+            assert training.run(1, training.read_batch(1)).loss is not None
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,17 @@ def test_a_loss_of_the_output_alone(tmp_path: Path) -> None:
 )
 def test_what_a_file_lacks(tmp_path: Path, more: str, words: str) -> None:
     with loaded(tmp_path, FILE + more) as file, pytest.raises(ReprodError, match=words):
-        file.checkpoints()
-        file.training("torch").data(1)
+        file.list_checkpoints()
+        file.make_training("torch").read_batch(1)
 
 
 def test_checkpoints_rise(tmp_path: Path) -> None:
     restore = "\ndef torch_restore(m, o, s): ...\npaddle_restore = torch_restore\n"
     with loaded(tmp_path, f"{FILE}{restore}checkpoints = lambda: [8, 2, 8]") as file:
-        assert file.checkpoints() == [2, 8]
+        assert file.list_checkpoints() == [2, 8]
     with loaded(tmp_path, f"{FILE}{restore}checkpoints = [-1]") as file:
         with pytest.raises(ReprodError, match="checkpoints must be steps from 0"):
-            file.checkpoints()
+            file.list_checkpoints()
 
 
 def test_a_steps_draws_are_the_streams_own() -> None:

@@ -1,7 +1,6 @@
 """Training logs of every format, read as curves; the content shows which format it is."""
 
 import os
-from collections.abc import Sequence
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -68,7 +67,8 @@ def _read_folder(folder: Path) -> CurveLog:
     for _, formats in groupby(FORMATS, key=lambda each: each.rank):
         runs = [(each, run) for each in formats for run in each.find_runs(folder, files)]
         if len(runs) > 1:
-            names = shorten([_name_run(folder, run) for _, run in runs], _SHOWN)
+            places = [run[0] if run[0].is_dir() else run[0].parent for _, run in runs]
+            names = shorten([str(place.relative_to(folder)) for place in places], _SHOWN)
             raise CurveError(f"{folder} holds {len(runs)} runs: give one of {names}")
         for found, run in runs:
             log = found.read(*run)
@@ -76,8 +76,3 @@ def _read_folder(folder: Path) -> CurveLog:
                 return log
     known = ", ".join(each.name for each in FORMATS)
     raise CurveError(f"{folder} holds no run of a known format; known: {known}")
-
-
-def _name_run(folder: Path, run: Sequence[Path]) -> str:
-    place = run[0] if run[0].is_dir() else run[0].parent
-    return str(place.relative_to(folder))

@@ -23,9 +23,11 @@ def read_tensorboard(*paths: Path) -> CurveLog:
     Raises CurveError if tensorboard is not installed or an event is damaged; an event cut off at
     the end of a file is left out, with a remark.
     """
-    loader = _package("tensorboard.backend.event_processing.event_file_loader").EventFileLoader
-    make_ndarray = _package("tensorboard.util.tensor_util").make_ndarray
-    points = Points(_source(paths))
+    loader = _import_package(
+        "tensorboard.backend.event_processing.event_file_loader"
+    ).EventFileLoader
+    make_ndarray = _import_package("tensorboard.util.tensor_util").make_ndarray
+    points = Points(_name_source(paths))
     for path in sorted(paths):
         _require_whole_events(path, points)
         for event in loader(str(path)).Load():
@@ -41,10 +43,10 @@ def read_visualdl(*paths: Path) -> CurveLog:
     Raises CurveError if visualdl is not installed or a record is damaged; a record cut off at
     the end of a file is left out, with a remark.
     """
-    record = _package("visualdl.proto.record_pb2").Record
-    points = Points(_source(paths))
+    record = _import_package("visualdl.proto.record_pb2").Record
+    points = Points(_name_source(paths))
     for path in sorted(paths):
-        for start, data in _visualdl_frames(path, points):
+        for start, data in _read_frames(path, points):
             for value in _parse(record, data, path, start).values:
                 if value.HasField("value"):
                     points.add(value.id, value.tag, value.value)
@@ -54,11 +56,11 @@ def read_visualdl(*paths: Path) -> CurveLog:
     return points.build_log("VisualDL records")
 
 
-def _source(paths: tuple[Path, ...]) -> str:
+def _name_source(paths: tuple[Path, ...]) -> str:
     return str(paths[0] if len(paths) == 1 else paths[0].parent)
 
 
-def _package(module: str) -> Any:
+def _import_package(module: str) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -70,7 +72,9 @@ def _package(module: str) -> Any:
 
 def _require_whole_events(path: Path, points: Points) -> None:
     """Raise CurveError at the first damaged event, where the package itself would stop in silence."""
-    raw = _package("tensorboard.backend.event_processing.event_file_loader").RawEventFileLoader
+    raw = _import_package(
+        "tensorboard.backend.event_processing.event_file_loader"
+    ).RawEventFileLoader
     read = sum(len(event) + _FRAME for event in raw(str(path)).Load())
     size = path.stat().st_size
     if read == size:
@@ -79,13 +83,13 @@ def _require_whole_events(path: Path, points: Points) -> None:
         handle.seek(read)
         header = handle.read(_LENGTH + 4)
     length, checksum = struct.unpack("<QI", header) if len(header) == 12 else (size, None)
-    intact = checksum in (None, _masked_crc(header[:_LENGTH]))
+    intact = checksum in (None, _compute_crc(header[:_LENGTH]))
     if not intact or read + length + _FRAME <= size:
         raise CurveError(f"{path} is damaged at byte {read} of {size}")
     points.remarks.append(f"{path.name}: its last event was cut off and is left out")
 
 
-def _masked_crc(data: bytes) -> int:
+def _compute_crc(data: bytes) -> int:
     """Return the checksum that TFRecord keeps of the few bytes of a length."""
     crc = 0xFFFFFFFF
     for byte in data:
@@ -96,7 +100,7 @@ def _masked_crc(data: bytes) -> int:
     return (crc >> 15 | crc << 17) + _MASK & 0xFFFFFFFF
 
 
-def _visualdl_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
+def _read_frames(path: Path, points: Points) -> Iterator[tuple[int, bytes]]:
     """Yield where each record starts, and its bytes."""
     data, start = path.read_bytes(), 0
     while start < len(data):

@@ -22,7 +22,7 @@ Runs = Iterable[Sequence[Path]]
 _HEAD_BYTES: Final = 1 << 16  # bytes that show the format
 STEP_NAMES: Final = (
     "step global_step globalstep trainer/global_step global_step/max_steps train_step steps "
-    "current_steps iter iters iteration iterations it _step batch"
+    "current_steps iter iters iteration iterations it _parse_step batch"
 ).split()
 """Names of a step column, the best first."""
 EPOCH_NAMES: Final = ("epoch", "epochs", "progress_or_epoch", "train/epoch")
@@ -87,7 +87,7 @@ def read_rows(path: Path, kind: str, rows: Iterable[LogLine]) -> CurveLog:
     remark: a damaged last line, and rows without the step column, such as a summary at the end.
     """
     points = Points(str(path))
-    stream = _whole_rows(points, rows)
+    stream = _take_whole_rows(points, rows)
     head = list(islice(stream, _HEAD))
     column = find_step_column([name for _, row in head for name in row])
     if column is None:
@@ -98,7 +98,7 @@ def read_rows(path: Path, kind: str, rows: Iterable[LogLine]) -> CurveLog:
         if row.get(column) is not None:
             _add_row(points, row, column, counter, line)
         else:
-            passed_over += any(number(value) is not None for value in row.values())
+            passed_over += any(parse_number(value) is not None for value in row.values())
     if counter.restarted:
         points.remarks.append(f"{column!r} starts again with every epoch: its steps are added up")
     if passed_over:
@@ -106,7 +106,7 @@ def read_rows(path: Path, kind: str, rows: Iterable[LogLine]) -> CurveLog:
     return points.build_log(kind)
 
 
-def _whole_rows(
+def _take_whole_rows(
     points: Points, rows: Iterable[LogLine]
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield the rows; a damaged one is an error if a line follows it, else it was cut off."""
@@ -128,7 +128,7 @@ def find_step_column(names: Iterable[str]) -> str | None:
     return next((known[name] for name in (*STEP_NAMES, *EPOCH_NAMES) if name in known), None)
 
 
-def number(value: object) -> float | None:
+def parse_number(value: object) -> float | None:
     """Return `value` as a float if it is one, or the text of a NaN or an infinity; else None."""
     if isinstance(value, bool):
         return None
@@ -145,12 +145,12 @@ def number(value: object) -> float | None:
 def _add_row(
     points: Points, row: Mapping[str, object], column: str, counter: "_StepCounter", line: int
 ) -> None:
-    epoch = next((number(row[name]) for name in row if name.lower() in EPOCH_NAMES), None)
-    step = counter.count(_step(row[column], points.source, line), epoch)
+    epoch = next((parse_number(row[name]) for name in row if name.lower() in EPOCH_NAMES), None)
+    step = counter.count(_parse_step(row[column], points.source, line), epoch)
     if epoch is not None and column.lower() not in EPOCH_NAMES:
         points.add_epoch(step, epoch)
     for name, value in row.items():
-        known = number(value)
+        known = parse_number(value)
         if known is not None and name != column and name.lower() not in EPOCH_NAMES:
             points.add(step, name, known)
 
@@ -177,11 +177,11 @@ class _StepCounter:
         return step + self.base
 
 
-def _step(value: object, source: str, line: int) -> int:
+def _parse_step(value: object, source: str, line: int) -> int:
     if isinstance(value, str):
         share = _OF_TOTAL.fullmatch(value.strip())
         value = read_count(share[1]) if share else value
-    known = number(value)
+    known = parse_number(value)
     if known is None or not math.isfinite(known) or known != math.floor(known):
         raise CurveError(
             f"{source}, line {line}: expected a step, a whole number, got {str(value)[:40]!r}"

@@ -18,13 +18,13 @@ def read_json(path: Path) -> CurveLog:
     Raises CurveError, with the line's number, for a line that is not a JSON object; a last line
     that was cut off is left out, with a remark.
     """
-    first = _first_line(path)
+    first = _read_first_line(path)
     if _is_object(first) and "log_history" not in first:
-        return read_rows(path, "JSON lines", _json_lines(path))
+        return read_rows(path, "JSON lines", _read_lines(path))
     return _read_document(path)
 
 
-def _first_line(path: Path) -> str:
+def _read_first_line(path: Path) -> str:
     with path.open(encoding="utf-8-sig", errors="replace") as handle:
         return next((line for line in handle if line.strip()), "")
 
@@ -36,7 +36,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def _json_lines(path: Path) -> Iterator[LogLine]:
+def _read_lines(path: Path) -> Iterator[LogLine]:
     with path.open("rb") as handle:
         for line, text in enumerate(handle, 1):
             if text.strip():
@@ -79,10 +79,10 @@ def _is_json(head: Head) -> bool:
 def _find_state(folder: Path, files: Sequence[Path]) -> Runs:
     """Return a Trainer's own state in its output folder, else that of its latest checkpoint."""
     states = [path for path in files if path.name == STATE]
-    return [[max(states, key=_checkpoint_number)]] if states else []
+    return [[max(states, key=_read_checkpoint)]] if states else []
 
 
-def _checkpoint_number(state: Path) -> tuple[bool, int]:
+def _read_checkpoint(state: Path) -> tuple[bool, int]:
     number = state.parent.name.rpartition("-")[2]
     return "checkpoint-" not in state.parent.name, int(number) if number.isdecimal() else 0
 

@@ -20,26 +20,26 @@ def read_table(path: Path) -> CurveLog:
     """
     try:
         with path.open(encoding="utf-8-sig", newline="") as handle:
-            return read_rows(path, "a table", _rows(handle, path))
+            return read_rows(path, "a table", _read_rows(handle, path))
     except (csv.Error, UnicodeDecodeError) as error:
         raise CurveError(f"{path} cannot be read as a table: {error}") from error
 
 
-def _header(line: str) -> list[str]:
-    return next(csv.reader([line], delimiter=_delimiter(line)), [])
+def _read_header(line: str) -> list[str]:
+    return next(csv.reader([line], delimiter=_find_delimiter(line)), [])
 
 
-def _delimiter(line: str) -> str:
+def _find_delimiter(line: str) -> str:
     return max(_DELIMITERS, key=line.count)
 
 
-def _rows(handle: Iterator[str], path: Path) -> Iterator[LogLine]:
+def _read_rows(handle: Iterator[str], path: Path) -> Iterator[LogLine]:
     first = next(line for line in handle if line.strip())
-    names = _header(first)
+    names = _read_header(first)
     if len(set(names)) < len(names):
         raise CurveError(f"{path}: a column name appears twice in the header")
     numeric: dict[str, bool] = {}
-    reader = csv.reader(handle, delimiter=_delimiter(first))
+    reader = csv.reader(handle, delimiter=_find_delimiter(first))
     for cells in reader:
         line = reader.line_num + 1
         if not any(cell.strip() for cell in cells):
@@ -50,16 +50,16 @@ def _rows(handle: Iterator[str], path: Path) -> Iterator[LogLine]:
             yield line, "fewer cells than the header has names"
         else:
             row = dict(zip(names, cells, strict=True))
-            yield line, _numbers(row, numeric, f"{path}, line {line}")
+            yield line, _take_numbers(row, numeric, f"{path}, line {line}")
 
 
-def _numbers(cells: dict[str, str], numeric: dict[str, bool], where: str) -> dict[str, object]:
+def _take_numbers(cells: dict[str, str], numeric: dict[str, bool], where: str) -> dict[str, object]:
     """Return the cells that hold numbers; a column's first cell decides what the column holds."""
     row: dict[str, object] = {}
     for name, cell in cells.items():
         if not cell.strip() or name.endswith(_EXTREMES):
             continue
-        value = _number(cell)
+        value = _parse_number(cell)
         if not numeric.setdefault(name, value is not None):
             continue
         if value is None:
@@ -68,7 +68,7 @@ def _numbers(cells: dict[str, str], numeric: dict[str, bool], where: str) -> dic
     return row
 
 
-def _number(cell: str) -> float | None:
+def _parse_number(cell: str) -> float | None:
     try:
         return float(cell) if "_" not in cell else None  # Python would read 1_000 as a number
     except ValueError:
@@ -77,7 +77,7 @@ def _number(cell: str) -> float | None:
 
 def _has_step_column(head: Head) -> bool:
     line = next((line for line in head.text.splitlines() if line.strip()), "")
-    return find_step_column(_header(line)) is not None
+    return find_step_column(_read_header(line)) is not None
 
 
 TABLE: Final = Format(

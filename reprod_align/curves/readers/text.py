@@ -32,7 +32,7 @@ def read_text(path: Path) -> CurveLog | None:
         for line, text in enumerate(iter(lambda: handle.readline(_LONGEST), ""), 1):
             if len(text) == _LONGEST:
                 raise CurveError(f"{path}, line {line} is longer than {_LONGEST:,} characters")
-            row = _row(_COLOUR.sub("", text))
+            row = _read_row(_COLOUR.sub("", text))
             if row:
                 rows.append((line, row))
     if not rows:
@@ -40,7 +40,7 @@ def read_text(path: Path) -> CurveLog | None:
     return read_rows(path, "printed lines", rows)
 
 
-def _row(text: str) -> dict[str, object]:
+def _read_row(text: str) -> dict[str, object]:
     """Return the numbers of one line with its step; nothing if it lacks either."""
     step, epoch = _STEP.search(text), _EPOCH.search(text)
     if step is None:
