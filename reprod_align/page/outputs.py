@@ -35,7 +35,7 @@ def add_output_arguments(parser: ArgumentParser, kinds: str = ".html", json: boo
 
 
 def require_outputs(options: Namespace, kinds: Sequence[str] = PAGE) -> None:
-    """Raise ReprodError for a file that cannot be written; to be asked before the work begins."""
+    """Raise ReprodError if a file cannot be written. Call it before the work begins."""
     if options.report:
         require_report(options.report, kinds)
     if options.junit:
@@ -61,9 +61,9 @@ def write_outputs(options: Namespace, make_page: Callable[[], Page]) -> None:
 
 
 def require_report(path: str | os.PathLike[str], kinds: Sequence[str] = PAGE) -> None:
-    """Raise ReprodError unless a report can be written: the place, and what draws it.
+    """Raise ReprodError if a report cannot be written there, or what draws it is not installed.
 
-    To be asked before the work begins.
+    Call it before the work begins.
     """
     require_place(path, kinds, "--report")
     try:

@@ -49,7 +49,7 @@ class Weight:
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting that the two models have otherwise."""
+    """A setting whose values differ between the two models."""
 
     torch_name: str
     paddle_name: str
@@ -57,7 +57,7 @@ class Setting:
     torch_value: str
     paddle_value: str
     conclusive: bool
-    """False: both may compute the same here"""
+    """False: both values may compute the same here"""
 
 
 @dataclass
@@ -88,9 +88,9 @@ class Check:
     """largest difference over the largest expected value"""
     passed: bool
     noise: float | None = None
-    """in float32: how far PyTorch's own run is from float64, which is what `relative` is held against"""
+    """in float32: how far PyTorch's own run is from float64, which bounds `relative`"""
     float32: bool = False
-    """it failed, and float32 inside the models was all that was at fault until then"""
+    """it failed, and float32 computation inside the models explains every failure so far"""
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ class ModuleShare:
     introduced: float
     """what it adds on the reference's own inputs"""
     inherited: float
-    """what becomes of the difference that it was given"""
+    """what the difference of its inputs makes of its output"""
     total: float
     """the difference of its output in the port's own run"""
     handed_to: str = ""
-    """not "": the figures are of what its own code hands to this module, not of its output"""
+    """the module to which its own code hands the tensor of these figures; "": they are of its output"""
 
     @property
     def amplification(self) -> float:
@@ -145,7 +145,7 @@ class Report:
     shares: list[ModuleShare] = field(default_factory=list)
     """if the outputs differ: how each module came to differ, in calling order"""
     rounded: list[str] = field(default_factory=list)
-    """where float32 inside is all that differs"""
+    """where float32 computation inside a model makes the only difference"""
     imprecise: dict[str, float] = field(default_factory=dict)
     """where one side computes with float32 inside, and the relative difference there"""
     not_judged: list[NotJudged] = field(default_factory=list)
@@ -265,7 +265,7 @@ def show_factor(factor: float) -> str:
 
 
 def say_result(check: Check, faithful: bool) -> str:
-    """Return a check's result; in a faithful port what differs is float32 inside the model."""
+    """Return a check's result in a word; in a faithful port only float32 inside the model differs."""
     return "ok" if check.passed else "float32" if faithful or check.float32 else DIFFERENT
 
 

@@ -105,7 +105,7 @@ _NUMBER: Final = re.compile(r"(?<=[A-Za-z_])\.\d+\b")  # of a layer
 
 @dataclass(frozen=True)
 class Edit:
-    """A change of the port's source with which a difference is gone."""
+    """A change of the port's source that removes a difference."""
 
     file: str
     line: int
@@ -151,9 +151,9 @@ class Finding:
     places: tuple[str, ...] = ()
     """further places that differ for the same cause, in the order of the findings"""
     edit: Edit | None = None
-    """of the port's source, with which this difference is gone; None: none was found"""
+    """the change of the port's source that removes this difference; None: none was found"""
     torch_span: Span = (0, 0)
-    """the part of `torch_code` that is meant"""
+    """the part of `torch_code` at fault"""
     paddle_span: Span = (0, 0)
     kind: Kind = "module"
     """what differs, where no entry of the table of APIs tells the cause"""

@@ -1,6 +1,7 @@
 """A submission, the guide's five steps as files, verified without trusting it.
 
-Every verdict is recomputed from its arrays; logs, results, manifest and training logs are held against them.
+Every verdict is recomputed from the arrays, and logs, results, manifest and training logs are compared with
+them.
 """
 
 import re
@@ -105,7 +106,7 @@ def _list_steps(submission: Submission, threshold: float | None) -> list[Step]:
 def judge_step(
     submission: Submission, step: Step, findings: Findings, *, allow_identical: bool = False
 ) -> JudgedStep:
-    """Recompute the step's verdicts, hold its logs against them, and add what is wrong to `findings`.
+    """Recompute the step's verdicts, compare its logs with them, and add what is wrong to `findings`.
 
     allow_identical: bit-identical floats are a remark.
     """

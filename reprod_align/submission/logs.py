@@ -1,4 +1,4 @@
-"""What a log claims, held against what its arrays give.
+"""Compares what a log claims with what its arrays give.
 
 A log has reprod_log's lines, with or without dates, and those that this library adds:
 
@@ -114,7 +114,7 @@ def _read_number(word: str) -> float:
 def check_logs(
     submission: Submission, judged: JudgedStep, row: StepRow, findings: Findings
 ) -> None:
-    """Hold the step's logs, under either name, against what was recomputed."""
+    """Compare the claims of the step's logs, under either name, with what was recomputed."""
     step = judged.step
     names = [name for name in step.logs if name in submission.files]
     if not names:

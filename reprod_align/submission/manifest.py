@@ -24,7 +24,7 @@ _NAMED_RECORDS = 4  # in one finding
 
 
 def check_manifest(submission: Submission, findings: Findings) -> None:
-    """Hold each file's hash against the manifest; remark on what belongs to no submission."""
+    """Compare each file's hash with the manifest; remark on what belongs to no submission."""
     _note_others(submission, findings)
     if MANIFEST not in submission.files:
         findings.remarks.append("without a manifest, so changes after packing cannot be told")
@@ -84,7 +84,7 @@ def find_code(source: Path) -> Path | None:
 
 
 def check_sources(submission: Submission, code: Path, findings: Findings) -> None:
-    """Add a fault where a file of the code has another digest than the one that a record was made with.
+    """Add a fault for each file of the code whose digest is not the one that a record was made with.
 
     A missing file is accepted: not everything is handed in.
     """

@@ -139,7 +139,7 @@ def _measure_area(scores: Array, labels: Array) -> float | None:
 
 
 def check_numbers(steps: Sequence[JudgedStep], findings: Findings) -> None:
-    """Add a fault for each quantity that two records of a submission hold otherwise."""
+    """Add a fault for each quantity that differs between two records of a submission."""
     known = {each.step.name: each for each in steps}
     _check_twins(steps, findings)
     _check_logits(known, findings)
@@ -169,7 +169,7 @@ def _check_twins(steps: Sequence[JudgedStep], findings: Findings) -> None:
 
 
 def _find_apart(record: Record, twin: Record) -> Iterator[str]:
-    """Yield what two records hold otherwise, beyond what float32 does to it."""
+    """Yield each key whose values differ between two records by more than float32 explains."""
     for key in [key for key in record if key in twin]:
         ours, theirs = record[key], twin[key]
         if ours.shape != theirs.shape:
@@ -287,7 +287,7 @@ def _check_metrics(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
 
 
 def _check_best(steps: Mapping[str, JudgedStep], findings: Findings) -> None:
-    """Hold the result of Step 5 against its curves, and float32's against float64's."""
+    """Compare the result of Step 5 with its curves, and float32's with float64's."""
     judged = steps.get("train_align")
     if judged is None or judged.records is None or judged.twins is None:
         return

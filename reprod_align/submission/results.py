@@ -1,4 +1,4 @@
-"""The verdicts that each check wrote as JSON, strict/STEP_diff.json, against what is recomputed."""
+"""Compares the verdicts that each check wrote as JSON, strict/STEP_diff.json, with what is recomputed."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def check_results(submission: Submission, steps: Sequence[JudgedStep], findings: Findings) -> None:
-    """Hold every number, verdict and rule of each result against the arrays, and all against each other."""
+    """Compare each result's numbers, verdicts and rules with the arrays, and the results with each other."""
     made = {}
     for judged in steps:
         name = judged.step.result

@@ -95,7 +95,7 @@ def _require_all(submission: Submission, findings: Findings) -> None:
 
 
 def _note_others(submission: Submission, findings: Findings) -> None:
-    """Remark on logs in other formats, which no record can be held against."""
+    """Remark on logs in other formats, which cannot be compared with a record."""
     others = [name for name in submission.files
               if name.startswith(TRAINING) and not _NAME.fullmatch(name)]  # fmt: skip
     if others:
@@ -204,7 +204,7 @@ def _list_gaps(log: _TrainingLog) -> Iterator[str]:
 
 
 def _list_false_results(log: _TrainingLog, record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield how the record's result is none of the log's: that of its best epoch."""
+    """Yield why the record's result is not that of the log's best epoch."""
     said = {
         name: float(np.real(record[key]))
         for name in log.epochs[0].numbers
@@ -228,7 +228,7 @@ def _list_false_results(log: _TrainingLog, record: Mapping[str, Any]) -> Iterato
 
 
 def _list_false_curves(log: _TrainingLog, curves: EpochCurves, exact: bool) -> Iterator[str]:
-    """Yield what the float64 record holds otherwise; of a float32 log, beyond what rounding does."""
+    """Yield where a log differs from the float64 record; a float32 log, by more than rounding explains."""
     recorded = [value for epoch in sorted(curves)
                 for value in np.ravel(curves[epoch].get("losses", ())).tolist()]  # fmt: skip
     ends = np.cumsum(
@@ -265,7 +265,7 @@ def _compare_losses(
 
 
 def _compare_logs(logs: Mapping[tuple[str, str], _TrainingLog]) -> Iterator[str]:
-    """Yield what two logs of one training hold otherwise: the steps, the learning rates, the first losses."""
+    """Yield how two logs of one training differ: in steps, learning rates or first losses."""
     names = [(side, dtype) for dtype in ("float64", "float32") for side in SIDES]
     known = [(name, logs[name]) for name in names if name in logs]
     for (name, log), (other, second) in zip(known, known[1:], strict=False):
