@@ -9,7 +9,7 @@ makes every number NaN where one side has a NaN: what records hold is compared s
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -58,8 +58,11 @@ class Gap:
 
     @property
     def exceed(self) -> float:
-        """The difference over the tolerance; at most 1 if the two agree."""
-        return divide(self.difference, self.tolerance)
+        """The difference over the tolerance: at most 1 if the two agree; inf for a NaN."""
+        if math.isinf(self.tolerance):
+            return 0.0
+        ratio = divide(self.difference, self.tolerance)
+        return math.inf if math.isnan(ratio) else ratio
 
     @property
     def relative(self) -> float:
@@ -191,6 +194,7 @@ KINDS = {
 """The kind of a dtype, by numpy's letter; arrays of different kinds are never compared."""
 
 INEXACT = ("float", "complex")
+_UNWRITTEN = ("nonfinite", "_sides", "ulp")  # of a Difference: not among the numbers of its JSON
 
 
 @dataclass(frozen=True)
@@ -215,6 +219,8 @@ class Difference:
     expected_value: Any
     """the Python value there: int, float, complex, bool, str or bytes"""
     actual_value: Any
+    nonfinite: str = field(repr=False, compare=False)
+    """which side holds NaN or infinities, how many, and where the first is; "" if none does"""
     _sides: tuple[Array, Array] = field(repr=False, compare=False)
 
     @property
@@ -257,20 +263,9 @@ class Difference:
         same = all((block == first).all() for _, block in read_blocks(self._sides[0]))
         return first if same else None
 
-    def describe_nonfinite(self) -> str:
-        """Return which side holds NaN or infinities, how many, and where the first is; "" if none does."""
-        faults = []
-        for side, array in zip(("expected", "actual"), self._sides, strict=True):
-            nans, infinities, first = count_nonfinite(array)
-            if first is not None:
-                counts = [f"{n} {name}" for n, name in ((nans, "NaN"), (infinities, "inf")) if n]
-                held = " and ".join(counts)
-                faults.append(f"not finite: the {side} side has {held}, the first at {first}")
-        return "; ".join(faults)
-
     def to_json(self, with_ulp: bool = True) -> dict[str, Any]:
         """Return every number by its name; `ulp` reads both arrays again, None without."""
-        numbers = {name: value for name, value in vars(self).items() if name != "_sides"}
+        numbers = {name: value for name, value in vars(self).items() if name not in _UNWRITTEN}
         ulp = self.ulp if with_ulp or not self.mismatches else None
         return numbers | {"max_rel": self.max_rel, "ulp": ulp}
 
@@ -328,6 +323,7 @@ def compare_arrays(expected: Array, actual: Array) -> Difference:
         worst_index=index_at(worst.worst, expected.shape),
         expected_value=values[0],
         actual_value=values[1],
+        nonfinite=_describe_nonfinite(blocks, expected.shape),
         _sides=(expected, actual),
     )
 
@@ -343,6 +339,8 @@ class _BlockDifference(NamedTuple):
     scale: float
     mismatches: int
     first: int | None
+    nonfinite: Sequence[tuple[int, int, int | None]]
+    """for each side: how many NaN and infinities, number of the first; empty if all is finite"""
 
 
 def _measure_block(start: int, apart: Array, expected: Array, actual: Array) -> _BlockDifference:
@@ -358,22 +356,32 @@ def _measure_block(start: int, apart: Array, expected: Array, actual: Array) -> 
         measure_peak(expected) if expected.dtype.kind in "iufc" else 1.0,
         mismatches,
         start + int(unequal.argmax()) if mismatches else None,
+        ()
+        if math.isfinite(largest)
+        else [_count_nonfinite(start, one) for one in (expected, actual)],
     )
 
 
-def count_nonfinite(array: Array) -> tuple[int, int, tuple[int, ...] | None]:
-    """Return how many NaNs and how many infinities `array` holds, and the index of the first.
+def _count_nonfinite(start: int, block: Array) -> tuple[int, int, int | None]:
+    """Return how many NaNs and infinities a block holds, and the number of the first of them."""
+    bad, nans = ~np.isfinite(block), int(np.count_nonzero(np.isnan(block)))
+    first = start + int(bad.argmax()) if bad.any() else None
+    return nans, int(np.count_nonzero(bad)) - nans, first
 
-    `array`: any shape, dtype of kind f or c; the index is None if all elements are finite.
-    """
-    nans, others, first = 0, 0, None
-    for start, block in read_blocks(array):
-        bad = ~np.isfinite(block)
-        if bad.any():
-            first = start + int(np.argmax(bad)) if first is None else first
-            nans += int(np.count_nonzero(np.isnan(block)))
-            others += int(np.count_nonzero(bad & ~np.isnan(block)))
-    return nans, others, None if first is None else index_at(first, array.shape)
+
+def _describe_nonfinite(blocks: Sequence[_BlockDifference], shape: tuple[int, ...]) -> str:
+    """Return which side holds NaN or infinities, how many, and where the first is; "" if none does."""
+    faults = []
+    for number, side in enumerate(("expected", "actual")):
+        counts = [block.nonfinite[number] for block in blocks if block.nonfinite]
+        first = next((first for *_, first in counts if first is not None), None)
+        if first is not None:
+            sums = sum(nans for nans, *_ in counts), sum(others for _, others, _ in counts)
+            named = zip(sums, ("NaN", "inf"), strict=True)
+            held = " and ".join(f"{count} {name}" for count, name in named if count)
+            at = index_at(first, shape)
+            faults.append(f"not finite: the {side} side has {held}, the first at {at}")
+    return "; ".join(faults)
 
 
 def _count_steps(array: Array, dtype: np.dtype[Any]) -> Array:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from reprod_align.base.blocks import Array, index_at
-from reprod_align.base.difference import Difference, Gap, compare_arrays, divide, find_obstacle
+from reprod_align.base.difference import Difference, Gap, compare_arrays, find_obstacle
 from reprod_align.base.local import Allowance, count_flips, find_beyond, is_named_scores
 from reprod_align.records.record import read_arrays
 from reprod_align.records.verdict import EXACT, STRICT, Comparison, KeyResult, Rule, official_rule
@@ -76,42 +76,44 @@ def _judge(
         reason = find_obstacle(expected, actual)
         if not reason:
             measured = measured or compare_arrays(expected, actual)
-            # where nothing is NaN or inf, the difference of two finite numbers was too large
-            reason = "" if math.isfinite(measured.max_abs) else measured.describe_nonfinite()
+            reason = measured.nonfinite
     if reason or expected is None or actual is None or measured is None:
         return KeyResult(passed=False, reason=reason, rule=rule, **facts)
     rule = rule if measured.is_inexact else EXACT
+    mean = Gap(measured.mean_abs, rule.mean_abs, measured.scale)
     whole = Gap(measured.max_abs, rule.tolerance(measured.scale), measured.scale)
-    local = None
+    local, flips = None, 0
     if measured.is_inexact and whole.ok:
         allowance = Allowance(rule.max_rel, rule.floor, rule.spread)
         local = find_beyond(expected, actual, allowance, whole)
-    reason = _describe_fault(measured, whole, local, rule)
-    if not reason and math.isfinite(rule.max_rel) and is_named_scores(key, expected):
-        flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
+        finite = math.isfinite(rule.max_rel)
+        if mean.ok and local is None and finite and is_named_scores(key, expected):
+            flips = count_flips(expected, actual, 2 * rule.max_rel * max(rule.spread, _TIE))
+    reason = _describe_fault(measured, mean, whole, local, rule)
+    if flips:
         rows = expected.size // expected.shape[-1]
-        if flips:
-            reason = f"{flips} of {rows} predictions flip, and not between equal scores"
-    exceeds = _exceed(measured.mean_abs, rule.mean_abs), _exceed(whole.difference, whole.tolerance)
+        reason = f"{flips} of {rows} predictions flip, and not between equal scores"
     return KeyResult(
         passed=not reason,
         reason=reason,
         difference=measured,
         rule=rule,
         tolerance=(local or whole).tolerance,
-        exceed=max(*exceeds, local.exceed if local else 0.0),
+        exceed=max(one.exceed for one in (mean, whole, local) if one is not None),
         local=local,
         **facts,
     )
 
 
-def _describe_fault(measured: Difference, whole: Gap, local: Gap | None, rule: Rule) -> str:
+def _describe_fault(
+    measured: Difference, mean: Gap, whole: Gap, local: Gap | None, rule: Rule
+) -> str:
     """Return what fails rule 5 or 6; "" if nothing does.
 
+    mean, whole: the mean and the largest difference, and what each may be.
     local: the element that is further off than its own place allows, where the whole tensor is not.
     """
-    mean_ok = measured.mean_abs <= rule.mean_abs
-    if mean_ok and whole.ok:
+    if mean.ok and whole.ok:
         if local is None or local.worst is None:
             return ""
         position, shape, *values = local.worst
@@ -127,10 +129,10 @@ def _describe_fault(measured: Difference, whole: Gap, local: Gap | None, rule: R
         where = "" if first == measured.worst_index else f" the first at {first},"
         return f"{measured.mismatches} of {measured.size} elements differ,{where} the most {place}"
     largest = f"max difference {measured.max_abs:.1e} {place}"
-    if mean_ok:
+    if mean.ok:
         return f"{largest}; tolerance {whole.tolerance:.1e} ({rule.name})"
-    mean = f"mean difference {measured.mean_abs:.1e}; tolerance {rule.mean_abs:.1e} ({rule.name})"
-    return f"{mean}; {largest}"
+    limit = f"tolerance {mean.tolerance:.1e} ({rule.name})"
+    return f"mean difference {mean.difference:.1e}; {limit}; {largest}"
 
 
 def _describe_place(measured: Difference, index: tuple[int, ...], *values: Any) -> str:
@@ -141,12 +143,6 @@ def _describe_place(measured: Difference, index: tuple[int, ...], *values: Any) 
         long = isinstance(value, (str, bytes)) and len(text) > _SHOWN_LETTERS
         shown.append(text[:_SHOWN_LETTERS] + "…" if long else text)
     return f"at {index}: expected {shown[0]}, got {shown[1]}"
-
-
-def _exceed(difference: float, tolerance: float) -> float:
-    """Return difference / tolerance; a NaN counts as infinitely far off."""
-    ratio = 0.0 if math.isinf(tolerance) else divide(difference, tolerance)
-    return math.inf if math.isnan(ratio) else ratio
 
 
 def _list_remarks(results: Sequence[KeyResult], expect_noise: bool) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import tracemalloc
 
 from reprod_align import ReprodError, compare_arrays
 from reprod_align.base import blocks
-from reprod_align.base.difference import count_nonfinite, dtype_kind
+from reprod_align.base.difference import dtype_kind
 
 import numpy as np
 import pytest
@@ -84,15 +84,22 @@ def test_infinity_never_looks_close(pair: tuple[int, int]) -> None:
     assert d.ulp is None
 
 
-def test_count_nonfinite(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_finite_is_counted_on_its_own_side(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "_count_block", lambda *_: 2)
     array = np.zeros((2, 4), np.float32)
-    assert count_nonfinite(array) == (0, 0, None)
-    array[0, 3], array[1, 0], array[1, 1] = math.inf, math.nan, -math.inf
-    assert count_nonfinite(array) == (1, 2, (0, 3))
+    assert compare_arrays(array, array).nonfinite == ""
+    other = array.copy()
+    other[0, 3], other[1, 0], other[1, 1] = math.inf, math.nan, -math.inf
+    theirs = "not finite: the actual side has 1 NaN and 2 inf, the first at (0, 3)"
+    assert compare_arrays(array, other).nonfinite == theirs
     array[1, 3] = math.nan
-    assert count_nonfinite(array) == (2, 2, (0, 3))
-    assert count_nonfinite(np.array([0, complex(0, math.nan)])) == (1, 0, (1,))
+    ours = "not finite: the expected side has 1 NaN, the first at (1, 3)"
+    assert compare_arrays(array, other).nonfinite == f"{ours}; {theirs}"
+    assert compare_arrays(other, other).nonfinite.count("1 NaN and 2 inf, the first at (0, 3)") == 2
+    part = np.array([0, complex(0, math.nan)])
+    assert "actual side has 1 NaN, the first at (1,)" in compare_arrays(part * 0, part).nonfinite
+    huge = np.array([1e308, 1e308])
+    assert compare_arrays(huge, -huge).nonfinite == ""
 
 
 # Integers, booleans, texts
@@ -220,7 +227,6 @@ def test_memory_does_not_grow_with_the_array() -> None:
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
         compare_arrays(expected, actual)
-        count_nonfinite(actual)
         assert tracemalloc.get_traced_memory()[1] - before < 60 * 2**20
     tracemalloc.stop()
 
