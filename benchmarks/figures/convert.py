@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures.rows import Curve, Row
-from reprod_align.conversion.convert import Order, convert
+from reprod_align.conversion.convert import Conversion, convert
 from reprod_align.conversion.weight_map import Rule, WeightMap, read_map, write_map
 from reprod_align.weights.stored import DTYPES, Array, Entry
 from reprod_align.weights.writing import write_checkpoint
@@ -75,7 +75,7 @@ def convert_to_pdparams(folder: Path) -> Work:
 
 def _convert(folder: Path, target: str) -> Work:
     out, found = _begin(folder), read_map(folder / "map.json")
-    order = Order(folder / "src", out / target, check=False, shard_size=_SHARD)
+    order = Conversion(folder / "src", out / target, check=False, shard_size=_SHARD)
     return lambda: convert(order, None, found)
 
 

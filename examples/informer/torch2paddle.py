@@ -9,8 +9,8 @@ The map follows from the two models, as align pairs them: no name is written her
 from informer_run import Run, start
 from pair_informer import inputs, paddle_model, torch_model
 from reprod_align.base.text import shorten
-from reprod_align.conversion.convert import Order, convert
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import Conversion, convert
+from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import WeightsError
 from reprod_align.pair.sides import paddle_side, torch_side
 
@@ -18,8 +18,8 @@ from reprod_align.pair.sides import paddle_side, torch_side
 def main(run: Run) -> None:
     """Convert, compare both models' forecasts in float64, and only then write."""
     checkpoint = run.require(run.checkpoint, "pt_checkpoint.py")
-    pair = Pair(torch_side(torch_model(run)), paddle_side(paddle_model(run)), inputs(run))
-    done = convert(Order(checkpoint, run.paddle_weights), pair)
+    pair = ModelPair(torch_side(torch_model(run)), paddle_side(paddle_model(run)), inputs(run))
+    done = convert(Conversion(checkpoint, run.paddle_weights), pair)
     if done.faults:
         raise WeightsError(f"the weights do not fit the model: {shorten(done.faults, 8, '; ')}")
     print(done.summary())

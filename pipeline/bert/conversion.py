@@ -12,11 +12,11 @@ from pipeline import settings
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
 from reprod_align.base.text import shorten
-from reprod_align.conversion.convert import Order, Outcome, convert
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import Conversion, ConversionResult, convert
+from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import WeightsError
 from reprod_align.pair.sides import paddle_side, torch_side
-from reprod_align.weights.layout import Row
+from reprod_align.weights.layout import ConvertedTensor
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 
 import numpy as np
@@ -32,7 +32,7 @@ PADDLENLP_CLASSES = {"BertForPreTraining": "BertForPretraining"}
 
 def convert_checkpoint(
     path: Path, output: Path, config: BertConfig, target: str
-) -> tuple[list[Row], str]:
+) -> tuple[list[ConvertedTensor], str]:
     """Convert a checkpoint for `target` ("pd_bert" or "paddlenlp"), once both models' outputs agree.
 
     Returns the tensors, and the agreement in words. Raises WeightsError, with nothing written, if a
@@ -44,8 +44,8 @@ def convert_checkpoint(
     source = replace(source, content=content)
     build = _build_paddlenlp_pair if target == "paddlenlp" else _build_twins
     ours, theirs = build(_find_architecture(source), config)
-    pair = Pair(torch_side(ours), paddle_side(theirs), _make_batch(config))
-    done = convert(Order(source, output), pair)
+    pair = ModelPair(torch_side(ours), paddle_side(theirs), _make_batch(config))
+    done = convert(Conversion(source, output), pair)
     if done.faults:
         raise WeightsError(f"the weights do not fit the model: {shorten(done.faults, 8, '; ')}")
     if done.agreement is None or not done.agreement.passed:
@@ -53,11 +53,13 @@ def convert_checkpoint(
     return _list_rows(done, source, open_checkpoint(output)), done.agreement.summary()
 
 
-def _list_rows(done: Outcome, source: Checkpoint, written: Checkpoint) -> list[Row]:
+def _list_rows(
+    done: ConversionResult, source: Checkpoint, written: Checkpoint
+) -> list[ConvertedTensor]:
     """Return the tensors of both files, one to one as BERT's are, in the checkpoint's order."""
     rules = {rule.name: rule for rule in done.map.rules if rule.paddle} if done.map else {}
     return [
-        Row(
+        ConvertedTensor(
             name,
             rules[name].paddle[0],
             tensor.values(),

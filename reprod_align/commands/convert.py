@@ -34,8 +34,14 @@ from reprod_align.commands.arguments import (
     read_size,
     run_user_code,
 )
-from reprod_align.conversion.convert import SHARD_SIZE, Order, Outcome, convert, verify
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import (
+    SHARD_SIZE,
+    Conversion,
+    ConversionResult,
+    convert,
+    verify,
+)
+from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import check_inputs
@@ -85,7 +91,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the rows and what was found; return 0 if nothing is wrong."""
-    order = Order(
+    order = Conversion(
         options.source,
         options.target,
         options.select,
@@ -113,7 +119,9 @@ def run(options: Namespace) -> int:
     return 0 if outcome.passed else 1
 
 
-def _convert_parallel(options: Namespace, order: Order, given: WeightMap | None) -> Outcome:
+def _convert_parallel(
+    options: Namespace, order: Conversion, given: WeightMap | None
+) -> ConversionResult:
     if not options.pair or options.verify or options.dry_run:
         raise ReprodError(
             "--parallel needs --pair FILE.py, and goes with neither --verify nor --dry-run"
@@ -132,7 +140,7 @@ def _require_apart(options: Namespace) -> None:
 
 
 @contextmanager
-def _make_pair(options: Namespace) -> Iterator[Pair | None]:
+def _make_pair(options: Namespace) -> Iterator[ModelPair | None]:
     """Yield the models that the options name, None if they name none."""
     named = [options.torch, options.paddle, options.inputs]
     if options.pair and any(named):
@@ -143,16 +151,16 @@ def _make_pair(options: Namespace) -> Iterator[Pair | None]:
             raise ReprodError("--torch-python and --paddle-python need a file: give --pair FILE.py")
         with start_sides(options.pair, *pythons) as (reference, port):
             hello = reference.hello
-            yield Pair(reference, port, hello.inputs, hello.settings.get("name_map"))
+            yield ModelPair(reference, port, hello.inputs, hello.settings.get("name_map"))
     elif options.pair:
         with open_file(options.pair, PairFile) as file:
             sides = file.side("torch"), file.side("paddle")
-            yield Pair(*sides, file.inputs(), file.settings().get("name_map"))
+            yield ModelPair(*sides, file.inputs(), file.settings().get("name_map"))
     elif any(named):
         if not all(named):
             raise ReprodError("--torch, --paddle and --inputs go together: give all three")
         torch, paddle, inputs = map(call_named, named)
         check_inputs(inputs)
-        yield Pair(torch_side(torch), paddle_side(paddle), inputs)
+        yield ModelPair(torch_side(torch), paddle_side(paddle), inputs)
     else:
         yield None

@@ -15,7 +15,7 @@ _SHOWN = 8
 
 
 @dataclass(frozen=True)
-class State:
+class CheckpointState:
     """A state dict in a checkpoint."""
 
     label: str
@@ -30,7 +30,9 @@ class State:
         return {name: held for name, held in self.content.items() if isinstance(held, Stored)}
 
 
-def choose_state(content: Mapping[str, object], wanted: Collection[str], select: str = "") -> State:
+def choose_state(
+    content: Mapping[str, object], wanted: Collection[str], select: str = ""
+) -> CheckpointState:
     """Return the state dict whose names are the wanted ones, prefixes taken off.
 
     select: where it stands, a prefix included ("ema.module"). Copies, such as an EMA's, are taken only
@@ -60,16 +62,18 @@ def choose_state(content: Mapping[str, object], wanted: Collection[str], select:
     return fitting[0]
 
 
-def _groups(content: Mapping[str, object], label: str) -> Iterator[State]:
+def _groups(content: Mapping[str, object], label: str) -> Iterator[CheckpointState]:
     """Yield the dicts in dicts that hold something other than dicts."""
     named = name_all(content, label or "the checkpoint")
-    yield State(label, {n: held for n, held in named.items() if not isinstance(held, Mapping)})
+    yield CheckpointState(
+        label, {n: held for n, held in named.items() if not isinstance(held, Mapping)}
+    )
     for name, held in named.items():
         if isinstance(held, Mapping):
             yield from _groups(held, f"{label}.{name}".lstrip("."))
 
 
-def _prefixed(group: State, wanted: Collection[str]) -> Iterator[State]:
+def _prefixed(group: CheckpointState, wanted: Collection[str]) -> Iterator[CheckpointState]:
     """Yield the state as it is, and under each prefix that leaves a wanted name."""
     yield group
     prefixes: Counter[str] = Counter()
@@ -89,10 +93,10 @@ def _prefixed(group: State, wanted: Collection[str]) -> Iterator[State]:
             }
             beside = [name for name in group.tensors
                       if not name.startswith(f"{prefix}.") and not _names_copy(name)]  # fmt: skip
-            yield State(f"{group.label}.{prefix}".lstrip("."), inner, tuple(beside))
+            yield CheckpointState(f"{group.label}.{prefix}".lstrip("."), inner, tuple(beside))
 
 
-def _is_copy(label: str, states: Collection[State]) -> bool:
+def _is_copy(label: str, states: Collection[CheckpointState]) -> bool:
     """Tell whether a state dict is named as a copy, and another is not."""
     return _names_copy(label) and any(
         not _names_copy(other.label) for other in states if other.tensors
@@ -104,11 +108,11 @@ def _names_copy(label: str) -> bool:
     return any(word in _COPIES for word in words)
 
 
-def _count(state: State, wanted: Collection[str]) -> int:
+def _count(state: CheckpointState, wanted: Collection[str]) -> int:
     return sum(name in state.content for name in wanted)
 
 
-def _require_sound(state: State, wanted: Collection[str]) -> None:
+def _require_sound(state: CheckpointState, wanted: Collection[str]) -> None:
     """Raise WeightsError for a tensor that is not dense, and for booleans other than 0 and 1."""
     for name in wanted:
         held = state.content.get(name)

@@ -13,11 +13,11 @@ from reprod_align.base.console import track
 from reprod_align.base.files import as_json
 from reprod_align.base.text import count, table
 from reprod_align.conversion.choose import choose_state
-from reprod_align.conversion.models import Agreement, Models, Pair, work_with
+from reprod_align.conversion.models import Agreement, ModelPair, Models, work_with
 from reprod_align.conversion.plan import (
     Loader,
     Plan,
-    Row,
+    PlannedTensor,
     list_departures,
     list_differences,
     make_plan,
@@ -62,7 +62,7 @@ def _list_stale(target: Path, names: Sequence[str]) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
-class Order:
+class Conversion:
     """What is to be converted, and how."""
 
     source: Path | Checkpoint
@@ -83,10 +83,10 @@ class Order:
 
 
 @dataclass
-class Outcome:
+class ConversionResult:
     """What was done."""
 
-    rows: list[Row]
+    rows: list[PlannedTensor]
     map: WeightMap | None = None
     faults: list[str] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
@@ -103,7 +103,9 @@ class Outcome:
 
     def summary(self) -> str:
         """Return one row a tensor, what is wrong, and the figure of the forward pass."""
-        lines = table([Row.HEADERS, *(tuple(map(one_line, row.cells())) for row in self.rows)])
+        lines = table(
+            [PlannedTensor.HEADERS, *(tuple(map(one_line, row.cells())) for row in self.rows)]
+        )
         if self.faults:
             lines += ["", f"{count(len(self.faults), 'fault')}:"]
             lines += [f"  - {one_line(fault)}" for fault in self.faults]
@@ -124,7 +126,9 @@ class _Refused(Exception):
     """The outputs differ: what was written must not get its name."""
 
 
-def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = None) -> Outcome:
+def convert(
+    order: Conversion, pair: ModelPair | None = None, given: WeightMap | None = None
+) -> ConversionResult:
     """Convert a checkpoint from one framework to the other.
 
     pair: the two models, which yield the map and prove the result. given: a map in place of theirs. One
@@ -143,7 +147,7 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
         prepared = prepare(source, before, order.select, models, given)
         plan = prepared.plan(models)
         kept = keep_counters(prepared.map, plan.counters)
-        outcome = Outcome(plan.rows, kept, [*prepared.faults, *plan.faults])
+        outcome = ConversionResult(plan.rows, kept, [*prepared.faults, *plan.faults])
         if not outcome.faults and not order.dry_run:
             require_free(source, order.target, plan.entries, order.shard_size)
             _write(order, plan, models if order.check else None, prepared.tensors, outcome)
@@ -153,7 +157,9 @@ def convert(order: Order, pair: Pair | None = None, given: WeightMap | None = No
         return outcome
 
 
-def verify(order: Order, pair: Pair | None = None, given: WeightMap | None = None) -> Outcome:
+def verify(
+    order: Conversion, pair: ModelPair | None = None, given: WeightMap | None = None
+) -> ConversionResult:
     """Compare `order.target`, which was converted before, with `order.source`; name each difference.
 
     The arguments and errors are those of `convert`; nothing is written.
@@ -169,7 +175,8 @@ def verify(order: Order, pair: Pair | None = None, given: WeightMap | None = Non
         plan = prepared.plan(models)
         state = choose_state(paddle.content, prepared.map.names("paddle"), select[1])
         differences = list(list_differences(plan, state.tensors))
-        outcome = Outcome(plan.rows, prepared.map, [*prepared.faults, *plan.faults, *differences])
+        faults = [*prepared.faults, *plan.faults, *differences]
+        outcome = ConversionResult(plan.rows, prepared.map, faults)
         outcome.remarks += prepared.remarks
         if models and order.check and not outcome.faults:
             outcome.agreement = models.compare(prepared.tensors, state.tensors)
@@ -177,7 +184,7 @@ def verify(order: Order, pair: Pair | None = None, given: WeightMap | None = Non
 
 
 @contextmanager
-def _work_with(pair: Pair | None) -> Iterator[Models | None]:
+def _work_with(pair: ModelPair | None) -> Iterator[Models | None]:
     with ExitStack() as stack:
         yield stack.enter_context(work_with(pair)) if pair is not None else None
 
@@ -242,11 +249,11 @@ def find_framework(source: Checkpoint, told: str, target: Path) -> str:
 
 
 def _write(
-    order: Order,
+    order: Conversion,
     plan: Plan,
     models: Models | None,
     tensors: Mapping[str, Stored],
-    outcome: Outcome,
+    outcome: ConversionResult,
 ) -> None:
     """Write the file; it gets its name once the outputs of both models agree."""
     load, bar = Loader(plan), iter(track(plan.entries, "converting"))

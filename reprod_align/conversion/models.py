@@ -23,7 +23,7 @@ _SEED = 20213
 
 
 @dataclass(frozen=True)
-class Saved:
+class ModelState:
     """One side's state dict."""
 
     info: ModelInfo
@@ -58,7 +58,7 @@ class Saved:
         return self.first.get(self.info.tensors[own].tie, "")
 
 
-def describe_state(side: Side) -> Saved:
+def describe_state(side: Side) -> ModelState:
     """Return what a side's state dict holds."""
     info, own = side.describe(), side.saved_names()
     first: dict[str, str] = {}
@@ -67,13 +67,13 @@ def describe_state(side: Side) -> Saved:
     for name in sorted(ties, key=lambda name: own[name] != ties[name]):  # the tie's own name first
         if first.setdefault(ties[name], name) != name:
             tied[name] = first[ties[name]]
-    return Saved(info, own, first, tied)
+    return ModelState(info, own, first, tied)
 
 
 def derive_map(
     pairing: Pairing,
-    torch: Saved,
-    paddle: Saved,
+    torch: ModelState,
+    paddle: ModelState,
     idle: tuple[Collection[str], Collection[str]] = ((), ()),
 ) -> tuple[WeightMap, dict[str, str]]:
     """Return the map, and what it lacks: the tensors of the state dicts without a counterpart, in words.
@@ -93,24 +93,18 @@ def derive_map(
     return found, dict(lacking)
 
 
-def _pair_rules(pairing: Pairing, torch: Saved, paddle: Saved) -> Iterator[Rule]:
+def _pair_rules(pairing: Pairing, torch: ModelState, paddle: ModelState) -> Iterator[Rule]:
     for pair in pairing.match.pairs:
-        ours, theirs = map(torch.find, pair.torch), map(paddle.find, pair.paddle)
-        names = tuple(ours), tuple(theirs)
-        if all(names[0]) and all(names[1]):
-            shapes = ([torch.shapes[name] for name in names[0]],
-                      [paddle.shapes[name] for name in names[1]])  # fmt: skip
-            made = make_rule(pair, *shapes)
-            yield Rule(*names, made.transposed, made.parts, made.turned, made.groups,
-                       made.torch_shapes, made.paddle_shapes)  # fmt: skip
-            continue
-        for name in filter(None, names[0]):
-            yield Rule((name,), ())
-        for name in filter(None, names[1]):
-            yield Rule((), (name,))
+        ours, theirs = tuple(map(torch.find, pair.torch)), tuple(map(paddle.find, pair.paddle))
+        if all(ours) and all(theirs):
+            shapes = [torch.shapes[name] for name in ours], [paddle.shapes[name] for name in theirs]
+            yield make_rule(replace(pair, torch=ours, paddle=theirs), *shapes)
+        else:
+            yield from (Rule((name,), ()) for name in ours if name)
+            yield from (Rule((), (name,)) for name in theirs if name)
 
 
-def _is_dispensable(side: Saved, name: str) -> bool:
+def _is_dispensable(side: ModelState, name: str) -> bool:
     """Tell whether a tensor needs no counterpart: integers that a model makes itself, and counters."""
     tensor = side.info.tensors.get(side.own[name])
     if tensor is None:
@@ -118,7 +112,7 @@ def _is_dispensable(side: Saved, name: str) -> bool:
     return tensor.role == _COUNTER or not (tensor.is_float or tensor.is_parameter)
 
 
-def _list_lacking(found: WeightMap, side: Saved, framework: str) -> Iterator[tuple[str, str]]:
+def _list_lacking(found: WeightMap, side: ModelState, framework: str) -> Iterator[tuple[str, str]]:
     known = {name for rule in found.rules for name in getattr(rule, framework)}
     title = {"torch": "PyTorch", "paddle": "Paddle"}[framework]
     for name in side.names:
@@ -128,7 +122,7 @@ def _list_lacking(found: WeightMap, side: Saved, framework: str) -> Iterator[tup
 
 
 @dataclass(frozen=True)
-class Pair:
+class ModelPair:
     """Two sides, inputs for both, and what the user says of their names."""
 
     torch: Side
@@ -164,7 +158,7 @@ class Agreement:
 class Models:
     """A pair in float64. Made by `work_with`, which gives both models back as they came."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: ModelPair) -> None:
         """Note what the two state dicts hold, before anything is changed."""
         self.pair = pair
         self.saved = {name: describe_state(pair.side(name)) for name in ("torch", "paddle")}
@@ -240,7 +234,7 @@ class Models:
 
 
 @contextmanager
-def work_with(pair: Pair) -> Iterator[Models]:
+def work_with(pair: ModelPair) -> Iterator[Models]:
     """Bring both models to float64, also where they ask for float32; afterwards they are as before."""
     models = Models(pair)
     with ExitStack() as stack:

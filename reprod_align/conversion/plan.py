@@ -18,7 +18,7 @@ Expected = Mapping[str, tuple[Shape, bool]]
 
 
 @dataclass(frozen=True)
-class Row:
+class PlannedTensor:
     """One tensor of the result, or one that is left out."""
 
     torch: str
@@ -49,7 +49,7 @@ class Plan:
     to: str
     """"torch" or "paddle": whose layout is written"""
     entries: list[Entry] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
+    rows: list[PlannedTensor] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """what is missing, left over or misshapen; nothing is written while there is any"""
     made: dict[str, tuple[Rule, tuple[Stored, ...], int]] = field(default_factory=dict)
@@ -188,7 +188,7 @@ class _Planner:
         """Add a row."""
         names = " + ".join(rule.torch), " + ".join(rule.paddle)
         shapes = ours if rule.torch else "", theirs if rule.paddle else ""
-        self.plan.rows.append(Row(*names, dtype, *shapes, words))
+        self.plan.rows.append(PlannedTensor(*names, dtype, *shapes, words))
 
     def add_ties(self) -> None:
         """Plan the second names of what is written."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 from reprod_align.base.blocks import transpose
 from reprod_align.base.files import read_json, write_text
 from reprod_align.errors import WeightsError
-from reprod_align.model.tensor_pair import TensorPair, cut, join
+from reprod_align.model.tensor_pair import Lay, TensorPair, cut, join, matrix_shape
 from reprod_align.weights.stored import Array
 
 import numpy as np
@@ -79,7 +79,7 @@ class Rule:
     def to_paddle(self, arrays: Sequence[Array]) -> list[Array]:
         """Return what Paddle's tensors hold, given PyTorch's. Raises WeightsError if they don't fit."""
         self._check(arrays, self.torch, self.torch_shapes)
-        whole = self._join([_turn(array, self.turned) for array in arrays])
+        whole = self._join([array.T if self.turned else array for array in arrays])
         parts = self._cut(whole, len(self.paddle))
         shapes = self.paddle_shapes or (None,) * len(parts)
         return [
@@ -165,16 +165,11 @@ def _hangs_on_shapes(pair: TensorPair, ours: Sequence[Shape], theirs: Sequence[S
     return not pair.sizes and tuple(ours) != tuple(theirs)
 
 
-def _turn(array: Array, turned: bool) -> Array:
-    return array.T if turned else array
-
-
 def _lay(array: Array, turned: bool, shape: Shape | None) -> Array:
-    """Return the array as Paddle keeps it; a transposed matrix is a view, laid when it is written."""
+    """Return the array as Paddle keeps it; where the rule has no shapes, a view that is laid when written."""
     if shape is None:
         return array.T if turned else array
-    laid = transpose(_as_matrix(array)) if turned else np.ascontiguousarray(array)
-    return laid.reshape(shape)
+    return Lay(turned, shape)(array)
 
 
 def _unlay(array: Array, turned: bool, shape: Shape | None, is_part: bool) -> Array:
@@ -183,17 +178,7 @@ def _unlay(array: Array, turned: bool, shape: Shape | None, is_part: bool) -> Ar
         return array if shape is None else array.reshape(shape)
     if shape is None:
         return transpose(array) if is_part else array.T
-    return transpose(array.reshape(prod(_matrix(shape)[1:]), -1)).reshape(shape)
-
-
-def _as_matrix(array: Array) -> Array:
-    return array if array.ndim == 2 else array.reshape(_matrix(array.shape))
-
-
-def _matrix(shape: Shape) -> Shape:
-    """Return the shape with all axes but the first longer one as one."""
-    slim = tuple(length for length in shape if length != 1) or (1,)
-    return slim[0], prod(slim[1:])
+    return transpose(array.reshape(prod(matrix_shape(shape)[1:]), -1)).reshape(shape)
 
 
 def find_shapes(rule: Rule, shapes: Sequence[Shape], to: str) -> list[Shape]:

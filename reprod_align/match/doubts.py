@@ -18,7 +18,7 @@ _GROUPINGS = 8  # ways of dealing out rows to heads that are offered
 _COMBINED = 24  # ways of turning some weights that are offered
 _MOST = 4  # look-alikes whose orders are offered
 
-Change = dict[TensorPair, TensorPair]
+Relayout = dict[TensorPair, TensorPair]
 
 
 def note_doubts(
@@ -49,7 +49,7 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
             yield named, other
 
 
-def _combine(layouts: Sequence[Change]) -> Iterator[Change]:
+def _combine(layouts: Sequence[Relayout]) -> Iterator[Relayout]:
     """Yield ways to lay pairs out otherwise: all that can be turned together, each alone, then some.
 
     What one author wrote lies in one way: often all such weights of a model are turned, or none.
@@ -126,7 +126,7 @@ def _head_counts(side: Evidence) -> set[int]:
     }
 
 
-def _layouts(found: Match, heads: set[int]) -> Iterator[Change]:
+def _layouts(found: Match, heads: set[int]) -> Iterator[Relayout]:
     """Yield the other ways to lie of the pairs that have some, all pairs of a pattern alike."""
     alike: dict[object, list[TensorPair]] = defaultdict(list)
     for pair in found.pairs:
@@ -135,14 +135,13 @@ def _layouts(found: Match, heads: set[int]) -> Iterator[Change]:
         elif pair.choices:
             alike[pattern(pair.torch[0]), pattern(pair.paddle[0])].append(pair)
     for pairs in alike.values():
-        yield from _regroup(pairs, heads) if pairs[0].is_fused else _lay_otherwise(pairs)
+        if pairs[0].is_fused:
+            yield from _regroup(pairs, heads)
+        else:
+            yield {pair: replace(pair, lay=pair.choices[0], choices=(pair.lay,)) for pair in pairs}
 
 
-def _lay_otherwise(pairs: Sequence[TensorPair]) -> Iterator[Change]:
-    yield {pair: replace(pair, lay=pair.choices[0], choices=(pair.lay,)) for pair in pairs}
-
-
-def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Change]:
+def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Relayout]:
     """Yield fused tensors with their rows stored head by head, for every likely count of heads."""
     common = gcd(*(size for pair in pairs for size in pair.sizes))
     counts = [count for count in range(2, common) if common % count == 0]
@@ -151,7 +150,7 @@ def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Change]:
         yield {pair: replace(pair, groups=count) for pair in pairs}
 
 
-def _is_held(change: Change, torch: Evidence, paddle: Evidence) -> bool:
+def _is_held(change: Relayout, torch: Evidence, paddle: Evidence) -> bool:
     """Tell whether the port holds the reference's weights laid out so, and not as the pairs have it."""
     return all(
         _holds(new, torch, paddle) and not _holds(old, torch, paddle)

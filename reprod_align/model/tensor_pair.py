@@ -27,7 +27,7 @@ class Lay:
 
     def __call__(self, array: Array) -> Array:
         """Return the array as Paddle keeps it."""
-        turned = transpose(array.reshape(_matrix(array.shape))) if self.transposed else array
+        turned = transpose(array.reshape(matrix_shape(array.shape))) if self.transposed else array
         return np.ascontiguousarray(turned).reshape(self.shape)
 
     @property
@@ -47,7 +47,7 @@ def find_lays(torch: Shape, paddle: Shape, torch_axes: str, paddle_axes: str) ->
     straight = [Lay(False, paddle)] if _is_merged(slim, wanted) else []
     if min(len(slim), len(wanted)) < 2 or not (torch_axes or paddle_axes):
         return straight
-    turned = [Lay(True, paddle)] if _is_merged(_matrix(slim)[::-1], wanted) else []
+    turned = [Lay(True, paddle)] if _is_merged(matrix_shape(slim)[::-1], wanted) else []
     if not (torch_axes and paddle_axes):
         return straight + turned
     alike = torch_axes[:2] == paddle_axes[:2]
@@ -74,7 +74,7 @@ def _slim(shape: Shape) -> Shape:
     return tuple(length for length in shape if length != 1)
 
 
-def _matrix(shape: Shape) -> Shape:
+def matrix_shape(shape: Shape) -> Shape:
     """Return the shape with all axes but the first as one, so that a kernel fits a Linear."""
     slim = _slim(shape) or (1,)
     return slim[0], math.prod(slim[1:])

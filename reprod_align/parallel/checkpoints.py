@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from reprod_align.conversion.convert import Order, Outcome, convert
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import Conversion, ConversionResult, convert
+from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.model.trace import Array
@@ -36,12 +36,12 @@ def name_rank_file(part: int) -> str:
 
 
 def convert_parallel(
-    order: Order,
+    order: Conversion,
     file: Path,
     parallel: str,
     given: WeightMap | None = None,
     time_limit: float = TIME_LIMIT,
-) -> Outcome:
+) -> ConversionResult:
     """Convert PyTorch's checkpoint to a folder of rank files, or such a folder to PyTorch's checkpoint.
 
     order: source and target; the folder is the one that is no name of a checkpoint. file: the pair. The
@@ -66,7 +66,7 @@ def convert_parallel(
         port.describe()
         lies = {saved: port.placement(own) for saved, own in names.items() if own in port.names}
         inputs, settings = pair_file.inputs(), pair_file.settings()
-        pair = Pair(reference, port, inputs, settings.get("name_map"))
+        pair = ModelPair(reference, port, inputs, settings.get("name_map"))
         # beside the target: the whole checkpoint may not fit elsewhere
         order.target.parent.mkdir(parents=True, exist_ok=True)
         folder = Path(stack.enter_context(TemporaryDirectory(dir=order.target.parent)))

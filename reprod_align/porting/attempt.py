@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any, Final, Literal
 
 from reprod_align.alignment import compare_pair
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.trace import Array
@@ -109,7 +109,7 @@ def attempt(folder: Path, port: str) -> Report:
 
 
 @contextmanager
-def open_pair(folder: Path, port: str) -> Iterator[Pair]:
+def open_pair(folder: Path, port: str) -> Iterator[ModelPair]:
     """Yield both sides of the pair file in a folder, the port's module imported anew."""
     path = folder / f"{port}.py"
     with _forget_afterwards(port, "paddle_utils"), open_file(folder / PAIR, PairFile) as file:
@@ -118,7 +118,7 @@ def open_pair(folder: Path, port: str) -> Iterator[Pair]:
             __import__(port)
         with _name_stage("build", path):
             paddle = file.side("paddle")
-        yield Pair(torch, paddle, file.inputs())
+        yield ModelPair(torch, paddle, file.inputs())
 
 
 def _run_port(port: Side, inputs: Inputs) -> None:

@@ -14,8 +14,8 @@ from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import require_new, whole_folder
 from reprod_align.base.text import shorten, shorten_lines
-from reprod_align.conversion.convert import Order, convert
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import Conversion, convert
+from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted
 from reprod_align.model.side import Inputs, check_inputs
@@ -40,7 +40,7 @@ from reprod_align.randomness import KeyedDraws
 from reprod_align.report import PORT_RUNS, Check, Finding, Report
 
 
-def convert_weights(pair: Pair, folder: Path, proven: bool) -> str:
+def convert_weights(pair: ModelPair, folder: Path, proven: bool) -> str:
     """Write the port's weights to a folder; return what was done, or why not, in a sentence.
 
     proven: whether the outputs must agree for the file to be written.
@@ -53,7 +53,7 @@ def convert_weights(pair: Pair, folder: Path, proven: bool) -> str:
         source = Path(passing, "weights.pth")
         import_module("torch").save(state, source)
         try:
-            done = convert(Order(source, folder / WEIGHTS, check=proven), pair)
+            done = convert(Conversion(source, folder / WEIGHTS, check=proven), pair)
         except ReprodError as error:
             return f"the weights were not converted: {error}"
     if done.written is None:

@@ -14,7 +14,7 @@ from reprod_align.page import Case, Diagnostic, Figures, Layer, Page, SourceLine
 from reprod_align.page.environment import describe_run
 from reprod_align.report import DIFFERENT, Check, Details, Finding, ModuleShare, Report, say_result
 from reprod_align.report.finding import describe_finding
-from reprod_align.traces.diff import Row, TraceDiff
+from reprod_align.traces.diff import TensorDifference, TraceDiff
 
 _WHOLE: Final = "the model"
 _AROUND: Final = 3  # lines of source before and behind one
@@ -188,15 +188,15 @@ def _list_rows(result: TraceDiff) -> Table:
     return Table("Pairs of tensors", headers, rows, failed)
 
 
-def _show_case(row: Row) -> Case:
+def _show_case(row: TensorDifference) -> Case:
     return Case(row.phase, row.place, row.passed, row.amount)
 
 
-def _judge(row: Row) -> str:
+def _judge(row: TensorDifference) -> str:
     return "ok" if row.passed else "DIFFERENT"
 
 
-def _show_first(result: TraceDiff, first: Row) -> Diagnostic:
+def _show_first(result: TraceDiff, first: TensorDifference) -> Diagnostic:
     stage = "backward" if first.phase in _BACKWARD else "forward"
     return Diagnostic(stage, first.place, result.headline, module=first.module)
 

@@ -22,7 +22,7 @@ Measure = Callable[[TraceTensor, TraceTensor, Floors], Measured]
 
 
 @dataclass(frozen=True)
-class Row:
+class TensorDifference:
     """One pair of tensors."""
 
     phase: str
@@ -61,7 +61,7 @@ class Row:
 class TraceDiff:
     """The result of `compare_traces`."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[TensorDifference, ...]
     """inputs, outputs and buffers in call order, then gradients in backward order"""
     only_expected: tuple[str, ...]
     only_actual: tuple[str, ...]
@@ -69,7 +69,7 @@ class TraceDiff:
     allow_unpaired: bool
 
     @property
-    def first(self) -> Row | None:
+    def first(self) -> TensorDifference | None:
         """Where the two diverge: the first output that differs, else the first gradient, ..."""
         order = ("output", "gradient", "parameter gradient", "buffer", "input")
         differ = [row for row in self.rows if not row.passed]
@@ -123,7 +123,7 @@ class TraceDiff:
             f"{first.amount}{self._judge_inputs(first)}"
         )
 
-    def _judge_inputs(self, first: Row) -> str:
+    def _judge_inputs(self, first: TensorDifference) -> str:
         call = (first.module, first.call)
         inputs = [
             row for row in self.rows if row.phase == "input" and (row.module, row.call) == call
@@ -150,7 +150,7 @@ def compare_traces(
     """
     ours, theirs = _group(expected, names or {}), _group(actual, {})
     floors = Floors(expected.tensors)
-    rows: list[Row] = []
+    rows: list[TensorDifference] = []
     left: list[tuple[_Key, TraceTensor]] = []
     right: list[tuple[_Key, TraceTensor]] = []
     for key in (*ours, *(key for key in theirs if key not in ours)):
@@ -220,9 +220,9 @@ def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> 
     return tuple(words)
 
 
-def _make_row(tensor: TraceTensor, found: Measured) -> Row:
+def _make_row(tensor: TraceTensor, found: Measured) -> TensorDifference:
     where = (tensor.phase, tensor.module, tensor.call, tensor.leaf)
-    return Row(
+    return TensorDifference(
         *where, found.relative, found.limit, found.estimated, found.passed, found.words, found.nans
     )
 
@@ -230,7 +230,7 @@ def _make_row(tensor: TraceTensor, found: Measured) -> Row:
 # ---------------------------------------------------------------------- words
 
 
-def _line(row: Row) -> str:
+def _line(row: TensorDifference) -> str:
     about, end = "~" if row.estimated else " ", "" if row.passed else "DIFFERENT"
     words = "  ".join(filter(None, [end, row.words]))
     return f"  {row.phase:<18}  {about}{row.relative:7.1e}  {row.place}  {words}".rstrip()

@@ -62,7 +62,7 @@ def check_names_and_shapes(
 
 
 @dataclass(frozen=True)
-class Row:
+class ConvertedTensor:
     """One converted tensor: how it is called, shaped and distributed on both sides."""
 
     torch_name: str
@@ -88,7 +88,7 @@ def convert(
     torch_layout: Layout,
     paddle_layout: Layout,
     paddle_name: Callable[[str], str] = lambda name: name,
-) -> list[Row]:
+) -> list[ConvertedTensor]:
     """Convert a PyTorch state dict for a Paddle model, one row a tensor, in the state dict's order.
 
     `paddle_name` gives the Paddle name of a PyTorch name. Raises WeightsError naming every tensor
@@ -108,7 +108,7 @@ def convert(
 
 def _row(
     name: str, paddle_name: str, array: Array, torch_layout: Layout, paddle_layout: Layout
-) -> Row:
+) -> ConvertedTensor:
     transposed = name in torch_layout.linears and paddle_name in paddle_layout.linears
     converted = np.ascontiguousarray(array.T) if transposed else array
-    return Row(name, paddle_name, array, converted, transposed)
+    return ConvertedTensor(name, paddle_name, array, converted, transposed)

@@ -36,10 +36,10 @@ from reprod_align.weights.stored import (
     DTYPES,
     TENSOR,
     Entry,
-    Held,
+    FileSpan,
     Joined,
     Load,
-    Span,
+    MemoryBytes,
     Stored,
     dense_chunks,
     find_fault,
@@ -80,20 +80,22 @@ class _LazyBuilder(Builder):
             raise Refused("is damaged: an array in it has no data")
         self.pay(TENSOR)
         source = self.locate(data)
-        strides = _columns_first(shape) if order == "F" and len(shape) > 1 else ()
+        strides: tuple[int, ...] = ()
+        if order == "F" and len(shape) > 1:  # columns first
+            strides = tuple(prod(shape[:axis]) for axis in range(len(shape)))
         tensor = Stored(_TYPES[dtype.to_numpy()], shape, source, strides=strides)
         fault = find_fault(tensor)
         if fault or tensor.nbytes != len(data):
             raise Refused(f"is damaged: an array in it of shape {shape} has not the data for it")
         return tensor
 
-    def locate(self, data: memoryview) -> Span | Held:
+    def locate(self, data: memoryview) -> FileSpan | MemoryBytes:
         """Return where the bytes lie; those that a text stood for are kept."""
         offset = _address(data) - self.base if len(data) else 0
         if 0 <= offset <= self.length - len(data):
-            return Span(self.path, offset, len(data))
+            return FileSpan(self.path, offset, len(data))
         self.spend(len(data))
-        return Held(bytes(data))
+        return MemoryBytes(bytes(data))
 
 
 def read_paddle_file(path: Path) -> object:
@@ -170,10 +172,6 @@ def _take_slice(what: str, name: object, left: dict[Any, Any]) -> Stored:
             f"{what} needs the slice {name}"[:400] + ", which is taken, missing or no row"
         )
     return part
-
-
-def _columns_first(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(prod(shape[:axis]) for axis in range(len(shape)))
 
 
 def _address(data: memoryview) -> int:

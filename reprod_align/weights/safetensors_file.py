@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 from reprod_align.base.files import parse_json
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Refused
-from reprod_align.weights.stored import Entry, Load, Span, Stored, dense_chunks, find_fault
+from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, dense_chunks, find_fault
 
 CODES: Final[Mapping[str, str]] = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
@@ -63,7 +63,7 @@ def _require_covered(tensors: Mapping[str, Stored], begin: int, length: int) -> 
 
 def _list_spans(tensors: Mapping[str, Stored]) -> Iterator[tuple[int, int, str]]:
     for name, tensor in tensors.items():
-        assert isinstance(tensor.source, Span)
+        assert isinstance(tensor.source, FileSpan)
         yield tensor.source.offset, tensor.source.size, name
 
 
@@ -77,7 +77,7 @@ def _entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:
         raise Refused(f"holds {name} as {code}, a dtype that is not known here"[:200])
     if not 0 <= first <= end <= length - begin:
         raise Refused(f"is truncated: {name} ends behind the file"[:200])
-    tensor = Stored(CODES[code], tuple(shape), Span(path, begin + first, end - first))
+    tensor = Stored(CODES[code], tuple(shape), FileSpan(path, begin + first, end - first))
     if find_fault(tensor) or math.prod(shape) * tensor.bits.itemsize != end - first:
         raise Refused(f"is damaged: {name} has not the size of its shape {tuple(shape)}"[:200])
     return tensor

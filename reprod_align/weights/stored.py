@@ -34,7 +34,7 @@ Load = Callable[[str], Array]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FileSpan:
     """Bytes of a file."""
 
     path: Path
@@ -64,7 +64,7 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class MemoryBytes:
     """Bytes in memory, where a file holds them in another form."""
 
     data: bytes
@@ -85,7 +85,7 @@ class Held:
 class Joined:
     """Bytes that lie in several places, one after the other."""
 
-    parts: tuple[Span | Held, ...]
+    parts: tuple[FileSpan | MemoryBytes, ...]
 
     @property
     def size(self) -> int:
@@ -113,7 +113,7 @@ class Stored:
     dtype: str
     """a key of DTYPES"""
     shape: tuple[int, ...]
-    source: Span | Held | Joined
+    source: FileSpan | MemoryBytes | Joined
     start: int = 0
     """its first element in the source, in elements"""
     strides: tuple[int, ...] = ()

@@ -36,8 +36,8 @@ from reprod_align.weights.stored import (
     DTYPES,
     TENSOR,
     Entry,
+    FileSpan,
     Load,
-    Span,
     Stored,
     dense_chunks,
     find_fault,
@@ -58,7 +58,7 @@ STORAGES: Final[Mapping[str, str]] = {
 _MAGIC: Final = 0x1950A86A20F9469CFC6C  # of the format before 1.6
 _LONGEST_KEY: Final = 100  # letters of a storage's name
 _HEAD: Final = 30  # bytes of a zip entry's own header, before its name
-Find = Callable[[str, str, int], Span]
+Find = Callable[[str, str, int], FileSpan]
 """key, dtype, number of elements -> where the storage lies"""
 _STORAGE: Final = {dtype: kind for kind, dtype in STORAGES.items() if kind != "UntypedStorage"}
 _ALIGNMENT: Final = 64  # bytes: where PyTorch itself begins a storage
@@ -179,7 +179,7 @@ class _Storage:
     """What several tensors may share."""
 
     dtype: str
-    source: Span
+    source: FileSpan
 
 
 class _TorchMachine(CheckpointMachine):
@@ -261,7 +261,7 @@ def read_torch_zip(path: Path) -> object:
             raise Refused("was written on a big-endian machine")
         content = _read_plain(archive, entries["data.pkl"])
 
-        def find(key: str, dtype: str, count: int) -> Span:
+        def find(key: str, dtype: str, count: int) -> FileSpan:
             if len(key) > _LONGEST_KEY:
                 raise Refused(f"is damaged: it names a storage with {len(key)} letters")
             entry = entries.get(f"data/{key}")
@@ -270,7 +270,7 @@ def read_torch_zip(path: Path) -> object:
             handle.seek(entry.header_offset)
             head = handle.read(_HEAD)
             names = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
-            span = Span(path, entry.header_offset + _HEAD + names, entry.file_size)
+            span = FileSpan(path, entry.header_offset + _HEAD + names, entry.file_size)
             if span.offset + span.size > path.stat().st_size:
                 raise Refused("is truncated: a tensor in it ends behind the file")
             if count * np.dtype(DTYPES[dtype]).itemsize != span.size:
@@ -296,9 +296,9 @@ def read_torch_legacy(path: Path) -> object:
     """
     counted: dict[str, tuple[str, int]] = {}
 
-    def count(key: str, dtype: str, length: int) -> Span:
+    def count(key: str, dtype: str, length: int) -> FileSpan:
         counted[key] = dtype, length
-        return Span(path, 0, length * np.dtype(DTYPES[dtype]).itemsize)
+        return FileSpan(path, 0, length * np.dtype(DTYPES[dtype]).itemsize)
 
     view = map_file(path)
     _, keys, end = _run_legacy(view, count)
@@ -322,7 +322,7 @@ def _run_legacy(data: memoryview, find: Find) -> tuple[object, object, int]:
 
 def _place_storages(
     path: Path, data: memoryview, counted: Mapping[str, tuple[str, int]], keys: object, end: int
-) -> dict[str, Span]:
+) -> dict[str, FileSpan]:
     if not isinstance(keys, list) or set(keys) != set(counted):
         raise Refused("is damaged: its storages are not those that its tensors name")
     spans = {}
@@ -331,7 +331,7 @@ def _place_storages(
         size = length * np.dtype(DTYPES[dtype]).itemsize
         if int.from_bytes(data[end : end + 8], "little") != length or end + 8 + size > len(data):
             raise Refused("is truncated: a tensor in it ends behind the file")
-        spans[key] = Span(path, end + 8, size)
+        spans[key] = FileSpan(path, end + 8, size)
         end += 8 + size
     return spans
 

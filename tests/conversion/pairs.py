@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.models import ModelPair
 from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
@@ -178,11 +178,11 @@ KINDS: dict[str, tuple[Maker, Maker, Any]] = {
 }  # fmt: skip
 
 
-def make_pair(kind: str) -> Pair:
+def make_pair(kind: str) -> ModelPair:
     """Return a pair of models with random weights; both are new."""
     torch.manual_seed(3)
     make_torch, make_paddle, inputs = KINDS[kind]
-    return Pair(torch_side(make_torch()), paddle_side(make_paddle()), (inputs,))
+    return ModelPair(torch_side(make_torch()), paddle_side(make_paddle()), (inputs,))
 
 
 def make_state(kind: str, dtype: torch.dtype, seed: int = 0) -> dict[str, torch.Tensor]:

@@ -2,7 +2,7 @@
 
 from reprod_align.conversion.choose import choose_state
 from reprod_align.errors import WeightsError
-from reprod_align.weights.stored import Held, Stored
+from reprod_align.weights.stored import MemoryBytes, Stored
 from reprod_align.weights.torch_file import Opaque
 
 import pytest
@@ -11,7 +11,7 @@ WANTED = ["fc.weight", "fc.bias"]
 
 
 def tensor(length: int = 1) -> Stored:
-    return Stored("uint8", (length,), Held(b"\0" * length))
+    return Stored("uint8", (length,), MemoryBytes(b"\0" * length))
 
 
 def state(prefix: str = "") -> dict[str, object]:
@@ -68,12 +68,12 @@ def test_a_tensor_of_another_kind_is_refused():
 
 def test_booleans_that_are_neither_0_nor_1_are_refused_by_name() -> None:
     held = {
-        "mask": Stored("bool", (3,), Held(b"\x00\x01\x07")),
-        "other": Stored("bool", (1,), Held(b"\x02")),
+        "mask": Stored("bool", (3,), MemoryBytes(b"\x00\x01\x07")),
+        "other": Stored("bool", (1,), MemoryBytes(b"\x02")),
     }
     with pytest.raises(
         WeightsError, match="mask: a boolean is stored as the byte 7: expected 0 or 1"
     ):
         choose_state(held, ["mask"])
     del held["mask"]
-    choose_state(held | {"mask": Stored("bool", (2,), Held(b"\x00\x01"))}, ["mask"])
+    choose_state(held | {"mask": Stored("bool", (2,), MemoryBytes(b"\x00\x01"))}, ["mask"])

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from reprod_align.conversion.convert import Order, convert, verify
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import Conversion, convert, verify
+from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.pair.sides import paddle_side, torch_side
@@ -45,7 +45,7 @@ def test_a_fault_in_the_source_is_listed_and_nothing_is_written(tmp_path: Path, 
     state = make_state(kind, torch.float32)
     plant(state)
     torch.save(state, tmp_path / "a.bin")
-    done = convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"), make_pair(kind))
+    done = convert(Conversion(tmp_path / "a.bin", tmp_path / "b.pdparams"), make_pair(kind))
     assert len(done.faults) == 1
     with pytest.raises(AssertionError, match=message):
         raise AssertionError(done.faults[0])
@@ -80,27 +80,27 @@ def test_a_fault_in_what_was_converted_before_is_named(tmp_path: Path, fault: st
     kind, plant, message = IN_RESULT[fault]
     source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
     torch.save(make_state(kind, torch.float32), source)
-    found = convert(Order(source, there), make_pair(kind)).map
-    order = Order(source, there, check=False)
+    found = convert(Conversion(source, there), make_pair(kind)).map
+    order = Conversion(source, there, check=False)
     assert verify(order, None, found).faults == []
-    assert verify(Order(source, there), make_pair(kind)).passed
+    assert verify(Conversion(source, there), make_pair(kind)).passed
     state = paddle.load(str(there), return_numpy=True)
     plant(state)
     paddle.save({name: paddle.to_tensor(array) for name, array in state.items()}, str(there))
     faults = verify(order, None, found).faults
     with pytest.raises(AssertionError, match=message):
         raise AssertionError(faults[0] if faults else "nothing was found")
-    back = Order(there, source, check=False)  # the same, the other way round
+    back = Conversion(there, source, check=False)  # the same, the other way round
     assert verify(back, None, found).faults == faults
 
 
 def test_a_truncated_result_is_named(tmp_path: Path):
     source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
     torch.save(make_state("Linear", torch.float32), source)
-    found = convert(Order(source, there), make_pair("Linear")).map
+    found = convert(Conversion(source, there), make_pair("Linear")).map
     there.write_bytes(there.read_bytes()[:-20])
     with pytest.raises(WeightsError, match="b.pdparams is truncated"):
-        verify(Order(source, there), None, found)
+        verify(Conversion(source, there), None, found)
 
 
 def change_map(path: Path, found: WeightMap, *changes: tuple[str, str]) -> WeightMap:
@@ -117,14 +117,14 @@ def test_a_map_that_swaps_or_does_not_transpose_is_caught_by_the_forward_pass(tm
     source, there = tmp_path / "a.bin", tmp_path / "b.pdparams"
     torch.save(make_state("qkv to three", torch.float32), source)
     pair = make_pair("qkv to three")
-    found = convert(Order(source, there), pair).map
+    found = convert(Conversion(source, there), pair).map
     assert found is not None
     there.unlink()
     swapped = change_map(tmp_path / "m", found, ('"q_proj.weight", "k_proj.weight"',
                                                  '"k_proj.weight", "q_proj.weight"'))  # fmt: skip
     plain = change_map(tmp_path / "m", found, (', "transposed": true', ""))
     for wrong in (swapped, plain):
-        done = convert(Order(source, there), pair, wrong)
+        done = convert(Conversion(source, there), pair, wrong)
         assert not done.passed and done.agreement is not None and not there.exists()
         assert "the outputs of the models differ" in done.summary()
         assert len(done.faults) == 1 and "the map says qkv_proj.weight ->" in done.faults[0]
@@ -134,7 +134,7 @@ def test_a_port_with_a_fault_gets_no_file(tmp_path: Path):
     torch.save(make_state("GRU", torch.float32), tmp_path / "a.bin")
     pair = make_pair("GRU")
     pair.paddle.model.net.time_major = True  # type: ignore[attr-defined]
-    done = convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"), pair)
+    done = convert(Conversion(tmp_path / "a.bin", tmp_path / "b.pdparams"), pair)
     assert not done.passed and not (tmp_path / "b.pdparams").exists()
 
 
@@ -167,15 +167,15 @@ def test_a_layer_without_a_counterpart_is_left_out_only_if_the_outputs_do_not_de
         model = Pooled(used)
         torch.nn.init.ones_(model.pooler.bias)
         torch.save(model.state_dict(), source)
-        pair = Pair(torch_side(model), paddle_side(Plain()), (np.ones((2, 8)),))
-        done = convert(Order(source, there), pair)
+        pair = ModelPair(torch_side(model), paddle_side(Plain()), (np.ones((2, 8)),))
+        done = convert(Conversion(source, there), pair)
         assert done.passed is not used and there.exists() is not used
         if used:
             assert done.faults == ["without a counterpart: PyTorch's pooler.weight (3, 8)",
                                    "without a counterpart: PyTorch's pooler.bias (3,)"]  # fmt: skip
         else:
             assert "left out, since the outputs do not depend on it" in done.remarks[0]
-    back = convert(Order(there, tmp_path / "c.bin"), pair)
+    back = convert(Conversion(there, tmp_path / "c.bin"), pair)
     assert back.passed
     read = torch.load(tmp_path / "c.bin", weights_only=True)
     for name, tensor in model.pooler.state_dict().items():  # the model's own
@@ -187,13 +187,13 @@ def test_what_cannot_be_done_is_said(tmp_path: Path):
     torch.save(make_state("Linear", torch.float32), tmp_path / "a.bin")
     pair = make_pair("Linear")
     with pytest.raises(WeightsError, match="PyTorch weights, and b.pth is a PyTorch file too"):
-        convert(Order(tmp_path / "a.bin", tmp_path / "b.pth"), pair)
+        convert(Conversion(tmp_path / "a.bin", tmp_path / "b.pth"), pair)
     with pytest.raises(WeightsError, match=r"expected a name that ends with \.bin"):
-        convert(Order(tmp_path / "a.bin", tmp_path / "b.npz"), pair)
+        convert(Conversion(tmp_path / "a.bin", tmp_path / "b.npz"), pair)
     with pytest.raises(ReprodError, match="--map FILE with --no-check"):
-        convert(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"))
+        convert(Conversion(tmp_path / "a.bin", tmp_path / "b.pdparams"))
     with pytest.raises(ReprodError, match="give --pair FILE.py or --map FILE"):
-        verify(Order(tmp_path / "a.bin", tmp_path / "b.pdparams"))
+        verify(Conversion(tmp_path / "a.bin", tmp_path / "b.pdparams"))
 
 
 @pytest.mark.parametrize("target", ["a.safetensors", "linked.safetensors"])
@@ -202,7 +202,7 @@ def test_the_source_is_never_written_over(tmp_path: Path, target: str) -> None:
     save_file(make_state("Linear", torch.float32), source)
     (tmp_path / "linked.safetensors").symlink_to(source)
     before = source.read_bytes()
-    order = Order(source, tmp_path / target, source_framework="torch")
+    order = Conversion(source, tmp_path / target, source_framework="torch")
     with pytest.raises(ReprodError, match="is the source"):
         convert(order, make_pair("Linear"))
     assert source.read_bytes() == before

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Order, convert
+from reprod_align.conversion.convert import Conversion, convert
 from reprod_align.conversion.weight_map import Rule, WeightMap
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.stored import Entry
@@ -35,7 +35,7 @@ def test_a_tensor_of_more_than_4_gib(tmp_path: Path) -> None:
         ((".pdparams", "torch"), (".bin", "paddle"), (".safetensors", "torch"))
     ):
         target = tmp_path / f"{number + 1}{suffix}"
-        convert(Order(source, target, source_framework=before, check=False), None, MAP)
+        convert(Conversion(source, target, source_framework=before, check=False), None, MAP)
         source.unlink()
         tensors = open_checkpoint(target).tensors
         held = tensors["w"].map()

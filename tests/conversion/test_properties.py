@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reprod_align.conversion.convert import Order, convert, verify
+from reprod_align.conversion.convert import Conversion, convert, verify
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.weights.reading import open_checkpoint
 from tests.conversion.pairs import KINDS, make_pair, make_state
@@ -32,7 +32,7 @@ def find_map(kind: str) -> WeightMap:
     with TemporaryDirectory() as folder:
         source, target = Path(folder, "a.bin"), Path(folder, "b.pdparams")
         torch.save(make_state(kind, torch.float32), source)
-        done = convert(Order(source, target), make_pair(kind))
+        done = convert(Conversion(source, target), make_pair(kind))
     assert done.passed and done.map is not None, done.summary()
     return done.map
 
@@ -65,7 +65,7 @@ def test_any_bits_come_back(kind: str) -> None:
             a, b, c = (Path(folder, name) for name in ("a.bin", "b.pdparams", "c.bin"))
             torch.save(state, a)
             for source, target in ((a, b), (b, c)):
-                done = convert(Order(source, target, check=False), None, found)
+                done = convert(Conversion(source, target, check=False), None, found)
                 assert done.passed and done.written == target, done.summary()
             before, after = read_bits(a), read_bits(c)
             assert {name: before[name] for name in after} == after
@@ -120,11 +120,11 @@ def test_any_fault_is_named_with_its_tensor(kind: str) -> None:
         with TemporaryDirectory() as folder:
             a, b = Path(folder, "a.bin"), Path(folder, "b.pdparams")
             torch.save(make_state(kind, torch.float32, seed), a)
-            convert(Order(a, b, check=False), None, found)
+            convert(Conversion(a, b, check=False), None, found)
             state = dict(paddle.load(str(b), return_numpy=True))
             name = plant(state, data, tied)
             paddle.save({key: paddle.to_tensor(held) for key, held in state.items()}, str(b))
-            done = verify(Order(a, b, check=False), None, found)
+            done = verify(Conversion(a, b, check=False), None, found)
             assert any(name in text for text in done.faults), done.summary()
 
     check()

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Order, Outcome, convert
-from reprod_align.conversion.models import Pair
+from reprod_align.conversion.convert import Conversion, ConversionResult, convert
+from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import read_map, write_map
 from reprod_align.weights.reading import open_checkpoint
 from tests.conversion.pairs import KINDS, make_pair, make_state
@@ -17,9 +17,9 @@ TARGETS = ("w.pdparams", "w.safetensors", "w.pdparams.index.json", "w.safetensor
 SOURCES = ("w.bin", "w.safetensors", "w.bin.index.json", "w.pth")
 
 
-def run(source: Path, target: Path, pair: Pair | None, **settings: object) -> Outcome:
+def run(source: Path, target: Path, pair: ModelPair | None, **settings: object) -> ConversionResult:
     """Convert; every fault fails the test."""
-    done = convert(Order(source, target, **settings), pair)  # type: ignore[arg-type]
+    done = convert(Conversion(source, target, **settings), pair)  # type: ignore[arg-type]
     assert done.passed and done.faults == [] and done.written == target, done.summary()
     return done
 
@@ -45,8 +45,8 @@ def test_every_kind_of_layer_in_every_dtype(tmp_path: Path, kind: str):
             assert found == done.map
             run(there, back, pair)  # the way back finds the map by itself
         else:  # a map holds for every dtype
-            convert(Order(source, there, check=False), None, found)
-        assert convert(Order(there, back, check=False), pair, found).passed
+            convert(Conversion(source, there, check=False), None, found)
+        assert convert(Conversion(there, back, check=False), pair, found).passed
         read = torch.load(back, weights_only=True)
         assert read.keys() == state.keys()
         for name in state:
@@ -58,7 +58,7 @@ def test_counters_come_back_by_the_map(tmp_path: Path):
     state, pair = make_state("BatchNorm", torch.float32), make_pair("BatchNorm")
     torch.save(state, tmp_path / "a.bin")
     done = run(tmp_path / "a.bin", tmp_path / "b.pdparams", pair)
-    back = convert(Order(tmp_path / "b.pdparams", tmp_path / "c.bin"), pair, done.map)
+    back = convert(Conversion(tmp_path / "b.pdparams", tmp_path / "c.bin"), pair, done.map)
     assert back.passed
     read = torch.load(tmp_path / "c.bin", weights_only=True)
     assert all(torch.equal(read[name], state[name]) for name in state)
@@ -74,13 +74,13 @@ def test_every_file_format(tmp_path: Path, kind: str):
     for target, source in zip(TARGETS, SOURCES, strict=True):
         there, back = tmp_path / "there" / target, tmp_path / "back" / source
         settings = {"check": False, "shard_size": 200}
-        done = convert(Order(tmp_path / "a.bin", there, **settings), None, found)  # type: ignore[arg-type]
+        done = convert(Conversion(tmp_path / "a.bin", there, **settings), None, found)  # type: ignore[arg-type]
         assert done.written == there
         got = bits(there)
         assert all(got[name] == expected[name] for name in got)
         missing = expected.keys() - got.keys()
         assert missing == (set(found.paddle_tied) if "safetensors" in target else set())
-        convert(Order(there, back, source_framework="paddle", **settings), None, found)  # type: ignore[arg-type]
+        convert(Conversion(there, back, source_framework="paddle", **settings), None, found)  # type: ignore[arg-type]
         read = {name: held.read().tobytes() for name, held in open_checkpoint(back).tensors.items()}
         ours = {name: held.read().tobytes()
                 for name, held in open_checkpoint(tmp_path / "a.bin").tensors.items()}  # fmt: skip

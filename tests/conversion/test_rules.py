@@ -2,12 +2,14 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 from reprod_align.conversion.models import derive_map, describe_state, work_with
 from reprod_align.conversion.plan import Loader, list_departures, make_plan
 from reprod_align.conversion.weight_map import (
     Rule,
     WeightMap,
+    find_contradiction,
     find_shapes,
     keep_counters,
     make_rule,
@@ -16,7 +18,7 @@ from reprod_align.conversion.weight_map import (
 )
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.model.tensor_pair import Lay, TensorPair, find_lays
-from reprod_align.weights.stored import Held, Stored
+from reprod_align.weights.stored import MemoryBytes, Stored
 from tests.conversion.pairs import make_pair
 
 import numpy as np
@@ -146,7 +148,7 @@ def test_counters_and_departures():
 
 
 def test_a_plan_reads_one_rule_at_a_time():
-    held = Stored("float32", (2, 3), Held(np.arange(6, dtype="f4").tobytes()))
+    held = Stored("float32", (2, 3), MemoryBytes(np.arange(6, dtype="f4").tobytes()))
     found = WeightMap((Rule(("a",), ("b",), (True,)), Rule((), ("own",))), {}, {"b2": "b"})
     plan = make_plan(found, {"a": held}, "paddle", own={"own": np.array([1, 2])})
     assert [(e.name, e.shape, e.tied_to) for e in plan.entries] == [
@@ -167,7 +169,7 @@ def test_what_a_pair_yields():
 
 
 def keep(numbers: list[float]) -> Stored:
-    return Stored("float32", (len(numbers),), Held(np.array(numbers, "f4").tobytes()))
+    return Stored("float32", (len(numbers),), MemoryBytes(np.array(numbers, "f4").tobytes()))
 
 
 @pytest.mark.parametrize(
@@ -197,3 +199,51 @@ def test_a_rule_that_does_not_fit_is_a_fault():
     rule = Rule(("a",), ("b",), (False,), torch_shapes=((6,),), paddle_shapes=((2, 2),))
     plan = make_plan(WeightMap((rule,)), {"a": keep([1] * 6)}, "paddle")
     assert plan.faults == ["misshapen: a: the map's rule does not fit (6,)"]
+
+
+A: dict[str, Any] = {"torch": "a", "paddle": "a"}
+B: dict[str, Any] = {"torch": "b", "paddle": "b"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ([A, B, A], "rules 1 and 3 are both for a -> a: keep one"),
+        ([A, A | {"transposed": True}], "rules 1 and 2 are both for a -> a: keep one"),
+        ([A, {"torch": "a", "paddle": []}], "rule 2 says that a has no counterpart, and rule 1"),
+        ([{"torch": [], "paddle": "a"}, A], "rule 1 says that a has no counterpart, and rule 2"),
+        ([{"torch": [], "paddle": ["a", "b"], "parts": [1, 1]}], "has a rule of its own"),
+        ([{"torch": ["a", "b"], "paddle": []}], "has a rule of its own"),
+        ([A | {"torch_shapes": [[6, 4]], "paddle_shapes": [[5, 5]]}], "hold 24 elements in PyTorch and 25"),
+        ([A | {"torch_shapes": [[6, 4]], "paddle_shapes": [[-1, 4]]}], "lists of whole numbers"),
+        ([A | {"torch_shapes": [[6, 4]], "paddle_shapes": [[10**30]]}], "lists of whole numbers"),
+    ],
+)  # fmt: skip
+def test_rules_that_contradict_each_other(tmp_path: Path, rules: list[Any], message: str) -> None:
+    (tmp_path / "map").write_text(json.dumps({"format": 1, "rules": rules}))
+    with pytest.raises(WeightsError, match=message):
+        read_map(tmp_path / "map")
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"tide": {}}, "'tide' is unknown; known: format, rules, tied"),
+        ({"tied": {"pytorch": {"x": "a"}}}, '"tied" must be'),
+        ({"tied": {"torch": {"x": "z"}}}, "x is the second name of z, which no rule has"),
+        ({"tied": {"paddle": {"b": "a"}}}, "b is the second name of a, and a rule has it too"),
+        ({"tied": {"paddle": {"a": "a"}}}, "a is the second name of a, and a rule has it too"),
+        ({"tied": {"paddle": {"x": "a", "y": "x"}}}, "y is the second name of x, which no rule has"),
+    ],
+)  # fmt: skip
+def test_second_names_that_stand_for_nothing(
+    tmp_path: Path, more: dict[str, Any], message: str
+) -> None:
+    (tmp_path / "map").write_text(json.dumps({"format": 1, "rules": [A, B]} | more))
+    with pytest.raises(WeightsError, match=message):
+        read_map(tmp_path / "map")
+
+
+def test_two_rules_may_share_a_tensor() -> None:
+    rules = [Rule(("a",), ("x",)), Rule(("b",), ("x",)), Rule(("a",), ("y",)), Rule(("n",), ())]
+    assert find_contradiction(rules, {"torch": {"second": "a"}}) == ""

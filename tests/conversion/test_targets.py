@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Order, convert, require_free
+from reprod_align.conversion.convert import Conversion, convert, require_free
 from reprod_align.conversion.weight_map import Rule, WeightMap
 from reprod_align.errors import ReprodError
 from reprod_align.weights.reading import open_checkpoint
@@ -17,7 +17,7 @@ STATE = {name: torch.ones(5) for name in "abc"}
 
 
 def run(source: Path, target: Path, shard_size: int) -> None:
-    order = Order(source, target, source_framework="torch", check=False, shard_size=shard_size)
+    order = Conversion(source, target, source_framework="torch", check=False, shard_size=shard_size)
     assert convert(order, None, MAP).written == target
 
 

@@ -15,11 +15,15 @@ from reprod_align.backends.torch import init as torch_init
 from reprod_align.errors import ReprodError
 from reprod_align.initialisation import (
     InitialisationReport,
+    ParameterResult,
+    adjust_by_holm,
     check_initialisation,
     compare_initialisation,
+    compare_spreads,
+    compute_p_values,
 )
 from reprod_align.initialisation.facts import as_text, read_facts
-from reprod_align.initialisation.sample import Collector, ParameterSample
+from reprod_align.initialisation.sample import Collector, Moments, ParameterSample
 from tests.conftest import one_line_error, run_script
 from tests.initialisation.draws import (
     Draw,
@@ -353,3 +357,98 @@ def test_the_scripts(tmp_path: Path) -> None:
     )
     finished = run_script(check, tmp_path, "--table")
     assert finished.returncode == 0 and finished.stdout.strip() == as_text(read_facts())
+
+
+ZEROS = Moments(0, 0.0, 0.0, 0.0)
+CONSTANT = ParameterResult(
+    "b", "b", (4,), (4,), ZEROS, ZEROS, {}, None, 0.0, (), ("zeros", "zeros"), ""
+)
+DRAWN = ParameterResult(
+    torch_name="w",
+    paddle_name="w",
+    torch_shape=(4, 3),
+    paddle_shape=(3, 4),
+    torch=Moments(96, 0.0, 0.02, 3.0),
+    paddle=Moments(96, 0.0, 0.04, 3.0),
+    p_values={"mean": 0.5, "spread": 1e-9},
+    std_ratio=(2.0, 1.5, 2.5),
+    seen=0.25,
+    problems=("spread differs, p 1.0e-09",),
+    words=("normal, std 0.02", "normal, std 0.04"),
+    remedy="weight_attr=...",
+)
+
+
+def test_a_difference_is_shown_with_its_remedy() -> None:
+    report = InitialisationReport((CONSTANT, DRAWN), 1e-3)
+    lines = report.text().splitlines()
+    assert lines[1].split() == ["b", "4", "4", "zeros", "zeros", "ok"]
+    assert lines[2].split()[-3:] == ["1e-09", "25%", "DIFFERENT"] and lines[2].split()[1:3] == [
+        "4x3",
+        "3x4",
+    ]
+    assert lines[4:8] == [
+        "  w: spread differs, p 1.0e-09",
+        "    normal, std 0.04 in Paddle, normal, std 0.02 in PyTorch",
+        "    std in Paddle 2 times PyTorch's, between 1.5 and 2.5",
+        "    set weight_attr=...",
+    ]
+    assert lines[-1] == "initialisation: DIFFERENT: 1 of 2 parameters (family-wise level 0.001)"
+    found = json.loads(json.dumps(report.to_json(), allow_nan=False))
+    assert not found["passed"] and [each["passed"] for each in found["parameters"]] == [True, False]
+
+
+def test_constants_alone() -> None:
+    headline = InitialisationReport((CONSTANT,), 1e-3).headline
+    assert headline == "initialisation: all 1 parameters are constant and equal"
+
+
+def p_values(ours: Draw, theirs: Draw) -> dict[str, float]:
+    return compute_p_values(sampled(1, w=ours)["w"], sampled(2, w=theirs)["w"])
+
+
+def test_holm_by_hand() -> None:
+    raw = {("a", "x"): 0.01, ("a", "y"): 0.03, ("b", "x"): 0.02, ("b", "y"): 0.9}
+    found = adjust_by_holm(raw)
+    assert found == pytest.approx(
+        {("a", "x"): 0.04, ("b", "x"): 0.06, ("a", "y"): 0.06, ("b", "y"): 0.9}
+    )
+
+
+@pytest.mark.parametrize(
+    ("theirs", "test"),
+    [
+        (normal(0.02, 40, 50, mean=0.002), "mean"),
+        (normal(0.023, 40, 50), "spread"),
+        (uniform(0.02 * math.sqrt(3), 40, 50), "distribution"),
+        (truncated(0.02, 40, 50), "support"),
+    ],
+)
+def test_each_test_sees_its_fault(theirs: Draw, test: str) -> None:
+    ours = normal(0.02, 40, 50)
+    assert min(p_values(ours, normal(0.02, 40, 50)).values()) > 1e-3
+    assert p_values(ours, theirs)[test] < 1e-6
+
+
+def test_constants_are_not_tested() -> None:
+    assert p_values(constant(1.0, 9), normal(1.0, 9)) == {}
+
+
+def test_values_beyond_the_others_by_hand() -> None:
+    """Of 4 and 4 values in random order, the 4 of one side come last in 1 of 70 cases."""
+    ours, theirs = Moments(4, 0.0, 1.0, 3.0), Moments(4, 0.0, 1.0, 3.0)
+    sample = sampled(1, 4, w=lambda draw: draw.uniform(0, 1, 1))["w"]
+    other = sampled(2, 4, w=lambda draw: draw.uniform(2, 3, 1))["w"]
+    assert compute_p_values(sample, other)["support"] == pytest.approx(4 / 70)
+    assert compare_spreads(ours, theirs, 0.05)[0] is not None
+
+
+def test_the_ratio_has_its_interval() -> None:
+    ratio, seen = compare_spreads(Moments(1001, 0, 1.0, 3.0), Moments(1001, 0, 1.1, 3.0), 0.05)
+    assert ratio is not None
+    estimate, low, high = ratio
+    assert estimate == pytest.approx(1.1) and low * high == pytest.approx(1.1**2)
+    error = math.sqrt(2 / (2 * 1000))
+    assert math.log(high / estimate) == pytest.approx(1.959964 * error, rel=1e-6)
+    assert seen == pytest.approx(math.expm1((1.959964 + 1.644854) * error), rel=1e-6)
+    assert compare_spreads(Moments(9, 0, 0.0, 0.0), Moments(9, 0, 1.0, 3.0), 0.05)[0] is None

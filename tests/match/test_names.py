@@ -1,10 +1,22 @@
 """Pairing by the user's map and by equal names."""
 
 from reprod_align.errors import ReprodError
-from reprod_align.match.names import map_name, pair_by_map, pair_by_name
-from reprod_align.model.tensor_pair import Match
-from tests.match.made import linear, make_both, numbers
+from reprod_align.match.evidence import Evidence, Owner
+from reprod_align.match.names import (
+    fit_owners,
+    map_name,
+    pair_by_map,
+    pair_by_name,
+    pair_owners,
+    pair_single_tensors,
+    pair_tensors,
+    rate_owners,
+    same_family,
+)
+from reprod_align.model.tensor_pair import Lay, Match, TensorPair
+from tests.match.made import Module, linear, make_both, make_evidence, numbers
 
+import numpy as np
 import pytest
 
 
@@ -63,3 +75,124 @@ def test_names_numbered_from_another_start_are_left_to_the_order() -> None:
     found = Match()
     pair_by_name(found, *make_both(ours, theirs))
     assert found.owners == {"fc": "fc"}
+
+
+def own(side: Evidence) -> Owner:
+    """Return the only owner."""
+    (owner,) = side.owners.values()
+    return owner
+
+
+def test_linear_layers_fit_transposed_and_nothing_else() -> None:
+    ours, theirs = make_both({"fc": linear(4, 3, bias=4)}, {"fc": linear(3, 4, bias=4)})
+    fit = fit_owners(own(ours), own(theirs))
+    assert fit == {"weight": ("weight", [Lay(True, (3, 4))]), "bias": ("bias", [Lay(False, (4,))])}
+    not_transposed = make_evidence("Paddle", {"fc": linear(4, 3, bias=4)})
+    assert fit_owners(own(ours), own(not_transposed)) is None
+
+
+def test_one_tensor_that_does_not_fit_keeps_owners_apart() -> None:
+    ours, theirs = make_both({"fc": linear(4, 3, bias=4)}, {"fc": linear(3, 4, bias=5)})
+    found = Match()
+    pair_owners(found, own(ours), own(theirs))
+    assert found == Match()
+
+
+def test_lone_tensors_of_other_names_are_the_same() -> None:
+    scale = {"norm": ("", {"scale": numbers(4)})}
+    ours, theirs = make_both({"norm": ("", {"weight": numbers(4)})}, scale)
+    assert fit_owners(own(ours), own(theirs)) == {"weight": ("scale", [Lay(False, (4,))])}
+    nothing_shared = {"norm": ("", {"scale": numbers(4), "shift": numbers(4)})}
+    assert fit_owners(own(ours), own(make_evidence("Paddle", nothing_shared))) is None
+
+
+def test_paired_owners_hold_paired_tensors() -> None:
+    ours, theirs = make_both({"a": linear(4, 3, bias=4)}, {"b": linear(3, 4, bias=4)})
+    found = Match()
+    pair_owners(found, own(ours), own(theirs))
+    assert found.owners == {"a": "b"}
+    assert [(pair.torch, pair.paddle) for pair in found.pairs] == [
+        (("a.weight",), ("b.weight",)),
+        (("a.bias",), ("b.bias",)),
+    ]
+
+
+def test_the_first_way_to_lie_is_taken_and_the_others_are_choices() -> None:
+    side = make_evidence("PyTorch", {"fc": linear(3, 3)})
+    tensor = side.info.tensors["fc.weight"]
+    ways = [Lay(False, (3, 3)), Lay(True, (3, 3))]
+    found = Match()
+    pair_tensors(found, tensor, tensor, ways)
+    assert (found.pairs[0].lay, found.pairs[0].choices) == ((ways[0],), ((ways[1],),))
+
+
+def test_equal_values_rate_higher_than_equal_names() -> None:
+    weight = numbers(4, 4)
+    ours = make_evidence("PyTorch", {"fc": ("Linear", {"weight": weight})})
+    same = make_evidence("Paddle", {"other": ("Linear", {"weight": weight.T})})
+    named = make_evidence("Paddle", {"fc": ("Linear", {"weight": np.square(weight.T)})})
+    scores = [rate_owners(own(ours), own(side), ours, side) for side in (same, named)]
+    assert scores[0] > scores[1] > 0
+
+
+def test_layers_of_another_family_rate_below_zero() -> None:
+    norm = {"fc": ("LayerNorm", {"weight": numbers(4)})}
+    ours, theirs = make_both(norm, {"fc": ("Embedding", {"weight": numbers(4)})})
+    assert rate_owners(own(ours), own(theirs), ours, theirs) < 0
+    assert rate_owners(own(ours), own(ours), ours, ours) > 0
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        ("Linear", "Conv2d", True),
+        ("Conv1d", "Conv2d", True),
+        ("", "Linear", True),
+        ("LayerNorm", "RMSNorm", True),
+        ("LayerNorm", "BatchNorm1d", False),
+        ("Linear", "Embedding", False),
+    ],
+)
+def test_kinds_that_can_hold_the_same_weights(first: str, second: str, same: bool) -> None:
+    assert same_family(first, second) is same is same_family(second, first)
+
+
+def pair(ours: dict[str, Module], theirs: dict[str, Module], found: Match | None = None) -> Match:
+    found = found or Match()
+    pair_single_tensors(found, *make_both(ours, theirs))
+    return found
+
+
+def partners(found: Match) -> dict[str, str]:
+    return {pair.torch[0]: pair.paddle[0] for pair in found.pairs}
+
+
+def test_a_layers_weight_may_be_a_bare_parameter_of_its_name() -> None:
+    found = pair({"head_proj": linear(4, 3)}, {"": ("", {"head_proj": numbers(3, 4)})})
+    assert partners(found) == {"head_proj.weight": "head_proj"}
+    assert found.owners == {"head_proj": ""}
+    assert [lay.transposed for lay in found.pairs[0].lay] == [True]
+
+
+def test_the_most_alike_name_is_taken_first() -> None:
+    theirs = {"": ("", {"up_bias": numbers(4), "down_bias": numbers(4)})}
+    found = pair({"up": linear(4, 3, bias=4), "down": linear(4, 3, bias=4)}, theirs)
+    assert partners(found) == {"up.bias": "up_bias", "down.bias": "down_bias"}
+
+
+def test_names_that_say_nothing_are_not_guessed() -> None:
+    assert pair({"alpha": linear(4, 3)}, {"": ("", {"omega": numbers(3, 4)})}) == Match()
+
+
+def test_a_shape_or_a_buffer_that_does_not_fit_is_left_over() -> None:
+    head = {"head": linear(4, 3)}
+    assert pair(head, {"": ("", {"head": numbers(3, 5)})}) == Match()
+    parameter, buffer = ({"norm": ("", {role: numbers(4)})} for role in ("mean", "_mean"))
+    assert pair(parameter, buffer) == Match()
+    assert partners(pair(parameter, parameter)) == {"norm.mean": "norm.mean"}
+
+
+def test_a_tensor_with_a_partner_is_left_alone() -> None:
+    ours, theirs = {"head": linear(4, 3)}, {"": ("", {"head": numbers(3, 4)})}
+    taken = TensorPair(("other",), ("head",), ())
+    assert pair(ours, theirs, Match([taken])).pairs == [taken]

@@ -4,9 +4,12 @@ import json
 import logging
 import math
 import os
+import platform
 import re
 import sys
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from reprod_align import (
     official_rule,
     save_record,
 )
-from reprod_align.records.gate import digest
+from reprod_align.records.gate import describe_making, digest, list_versions
 
 import numpy as np
 import pytest
@@ -577,3 +580,22 @@ def test_an_explanation_that_fails_is_a_line(
     printed = capsys.readouterr()
     assert printed.out.splitlines()[-1] == f"  where and why could not be found: {said}"
     assert printed.err == ""
+
+
+def test_digests_and_versions(tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    weights, record = tmp_path / "weights" / "x.bin", tmp_path / "loss_torch.npy"
+    weights.write_bytes(b"1")
+    record.write_bytes(b"2")
+    made = describe_making(
+        {"loss_torch.npy": record}, {"torch": [weights, tmp_path / "none"], "paddle": []}
+    )
+    assert made["records"] == {"loss_torch.npy": digest(record)}
+    assert made["sources"] == {"torch": {"weights/x.bin": digest(weights)}, "paddle": {}}
+    assert made["versions"] == list_versions()
+    written = datetime.strptime(made["date"], "%Y-%m-%dT%H:%M:%S%z")
+    assert abs(datetime.now(UTC) - written) < timedelta(days=1)
+    for package in ("numpy", "reprod_log"):
+        assert list_versions()[package] == version(package)
+    assert list_versions()["python"] == platform.python_version()
+    assert digest(weights) == "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b"

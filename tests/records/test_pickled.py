@@ -1,6 +1,9 @@
 """What a pickled record may hold: arrays are built, everything else is refused."""
 
 import pickle
+import struct
+import tracemalloc
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -8,13 +11,18 @@ from reprod_align.errors import RecordError
 from reprod_align.records.pickled import (
     KNOWN_NAMES,
     REDUCERS,
+    Account,
     Builder,
     Dtype,
     Name,
     Pending,
     Refused,
 )
-from reprod_align.records.safe_pickle import restricted_loads
+from reprod_align.records.safe_pickle import Machine, restricted_loads
+from reprod_align.weights.stored import FileSpan
+from reprod_align.weights.torch_file import _TorchMachine
+from tests.records.npy import boxed
+from tests.records.steps import count_steps
 
 import numpy as np
 import pytest
@@ -188,3 +196,225 @@ def test_arguments_are_what_a_writer_gives() -> None:
     for name in ("latin1", "latin-1"):
         assert bytes(REDUCERS["encode"](Builder(9), "é", name)) == b"\xe9"
     assert REDUCERS["tuple"](Builder(0), (1, 2)) == (1, 2)
+
+
+START = b"\x80\x04"
+
+
+def text(length: int) -> bytes:
+    return b"X" + struct.pack("<I", length) + b"a" * length + b"\x94"
+
+
+def wide(length: int) -> bytes:
+    """A tuple of `length` values, memoized; further uses of it take two bytes."""
+    return b"(" + b"N" * length + b"t\x94"
+
+
+RAW_TUPLE = b"(C\x01a" + b"N" * 2000 + b"t\x94"  # it is finished anew where it is used
+HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "a wide tuple wrapped again and again": lambda n: b"](" + wide(n) + b"h\x00\x85" * n + b"e.",
+    "a wide tuple appended again and again": lambda n: b"](" + wide(n) + b"e" + b"h\x00a" * n + b".",
+    "a raw tuple appended again and again": lambda n: b"](" + RAW_TUPLE + b"e" + b"h\x00a" * n + b".",
+    "a wide tuple as arguments": lambda n: wide(n) + b"ccollections\nOrderedDict\n\x94"
+    + b"h\x01h\x00R" * n + b".",
+    "tuples of one": lambda n: b"N" + b"N\x85" * n + b".",
+    "lists": lambda n: b"]" * n + b".",
+    "dicts": lambda n: b"}" * n + b".",
+    "groups": lambda n: b"(" * n + b".",
+    "memos": lambda n: b"N" + b"\x94" * n + b".",
+    "views": lambda n: b"C\x00" * n + b".",
+    "a long text as key": lambda n: text(n) + text(n) + b"](" + b"}h\x00Nsh\x01\x94" * n + b"e.",
+    "arrays of one list": lambda n: b"](" + b"N" * n + b"e\x94" + b"h\x00" * n + b".",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_steps_and_memory_are_linear_in_the_file(name: str) -> None:
+    few, many = (START + HOSTILE[name](n) for n in (2_000, 8_000))
+    steps = [count_steps(Machine(memoryview(body)).run) for body in (few, many)]
+    assert steps[1] <= 1.1 * len(many) / len(few) * steps[0] + 1000
+    tracemalloc.start()
+    with pytest.raises(RecordError) if name != "memos" else tracemalloc_only():
+        restricted_loads(START + HOSTILE[name](60_000), where="x")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * len(START + HOSTILE[name](60_000)) + 2**22
+
+
+def tracemalloc_only() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"}\x8a\x09" + b"\x7f" * 9 + b"Ns.", "an integer key of 71 bits"),
+        (b"}(K\x01NK\x01Nu.", "the same key twice: 1"),
+        (b"}K\x01NsK\x01Ns.", "the same key twice: 1"),
+        (text(300) + text(300) + b"\x93.", "names a function with 600 letters"),
+        (b"Nq\x01.", "numbers its values out of order"),
+        (b"cnumpy\ndtype\n)" + b"".join(b"\x94h" + bytes([k]) + b"\x86" for k in range(40))
+         + b"\x89\x88\x87R.", "repeats its containers more often"),
+        (b"cnumpy\ndtype\n]\x89\x88\x87R.", "holds the dtype of type list"),
+    ],
+)  # fmt: skip
+def test_what_would_take_long_is_refused(body: bytes, said: str) -> None:
+    with pytest.raises(RecordError, match=said):
+        restricted_loads(START + body, where="x")
+
+
+@pytest.mark.parametrize("depth", [63, 66])
+def test_a_finished_tuple_keeps_its_depth(depth: int) -> None:
+    body = START + b"C\x00\x85" + b"C\x00\x86" * depth + b"."
+    if depth < 64:
+        restricted_loads(body, where="x")
+    else:
+        with pytest.raises(RecordError, match="more than 64 deep"):
+            restricted_loads(body, where="x")
+
+
+SMALL: dict[str, Any] = {
+    "0-d arrays": {f"loss_{i}": np.array(1.5 * i) for i in range(8_000)},
+    "numbers": {f"loss_{i}": np.float64(i) for i in range(8_000)},
+    "texts": {f"t{i}": np.array("ab") for i in range(8_000)},
+    "a vocabulary": {"words": [{"id": i, "word": f"w{i}"} for i in range(8_000)]},
+    "pairs": {"x": [[i, (i, i)] for i in range(8_000)]},
+    "small dicts": {"x": [{"id": i % 200} for i in range(12_000)]},
+    "tensors in a list": {"x": [(f"a{i}", np.zeros(1, np.float32)) for i in range(8_000)]},
+}
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+@pytest.mark.parametrize("name", SMALL)
+def test_many_small_values_are_read(name: str, protocol: int) -> None:
+    loaded: Any = restricted_loads(boxed(SMALL[name], protocol), where="x")
+    assert loaded[()].keys() == SMALL[name].keys()
+
+
+def test_what_is_paid_counts_the_bytes() -> None:
+    account = Account(1000)
+    account.pay(100)
+    assert account.paid == 100
+    with pytest.raises(Refused, match="more memory"):
+        account.pay(2**20 + 40 * 1000)
+    with pytest.raises(Refused, match="more memory"):
+        Account(10).spend(21)
+
+
+# ------------------------------------------------------------------ checkpoints: names, views, views of views
+
+
+def find(key: str, dtype: str, count: int) -> FileSpan:
+    raise Refused("finds nothing")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda n: b"(" + b"N" * n + b"\x8f" + b"Na" * n + b"t.",
+        lambda n: b"(" + wide(n) + b"ctorch\ndevice\n\x94" + b"h\x01h\x00R" * n + b"t.",
+        lambda n: b"(" + wide(n) + b"cmine\nClass\n\x94" + b"h\x01h\x00R" * n + b"t.",
+        lambda n: b"(" + wide(n) + b"ctorch\nSize\n\x94" + b"h\x01h\x00R" * n + b"t.",
+    ],
+)
+def test_opaque_things_take_linear_memory(make: Callable[[int], bytes]) -> None:
+    def run(n: int) -> None:
+        _TorchMachine(memoryview(START + make(n)), find).run()
+
+    few, many = count_steps(lambda: run(2000)), count_steps(lambda: run(8000))
+    assert many <= 4.4 * few + 1000
+
+
+def test_a_stack_is_not_copied_for_what_is_dropped() -> None:
+    """Each of these appends to an opaque object: the values below it stay where they are."""
+    machine = _TorchMachine(memoryview(START + b"(" + b"N" * 9 + b"\x8f" + b"Na" * 9 + b"t."), find)
+    seen: set[int] = set()
+    handlers = dict(machine.handlers)
+    append = handlers[b"a"]
+
+    def hear(own: Any) -> None:
+        append(own)
+        seen.add(id(own.stack))
+
+    machine.handlers = handlers | {b"a": hear}
+    machine.run()
+    assert len(seen) == 1
+
+
+def test_pickles_are_as_before() -> None:
+    content = {"x": [1, 2.5, "é", b"ab", (1, (2, 3)), {"y": None}, True, 10**18, -(2**70)]}
+    for protocol in (2, 3, 4, 5):
+        assert restricted_loads(pickle.dumps(content, protocol), where="x") == content
+
+
+def test_what_is_allowed_may_be_spent_to_the_last_byte() -> None:
+    account = Account(10)
+    account.spend(20)
+    account.pay(2**20 + 400)
+    with pytest.raises(Refused, match="^asks for more memory"):
+        account.spend(1)
+    with pytest.raises(Refused, match="^asks for more memory"):
+        account.pay(1)
+
+
+def nested(depth: int, inner: Any) -> None:
+    account = Account(10**6)
+    for _ in range(depth):
+        outer = [inner]
+        account.place(outer, [inner])
+        inner = outer
+
+
+@pytest.mark.parametrize("inner", [[1], (1,), {1: 1}, np.array([1, "a"], object)])
+def test_each_container_counts_for_the_depth(inner: Any) -> None:
+    nested(63, inner)
+    with pytest.raises(Refused, match="^nests containers more than 64 deep"):
+        nested(64, inner)
+
+
+@pytest.mark.parametrize(
+    "first", [list(range(1000)), tuple(range(1000)), np.arange(1000).astype(object)]
+)
+def test_values_are_counted_as_often_as_they_are_reached(first: Any) -> None:
+    """1000 values, twice in each list: 2**11 lists deep are 2 million, above 2**20 and a little."""
+    account, inner = Account(0), first
+    account.pay(-(2**30))  # the price is another test's
+    doubled = 0
+    with pytest.raises(Refused, match="^repeats its containers"):
+        for _ in range(12):
+            outer: list[Any] = [0]
+            account.place(outer, [0])
+            for _ in range(2):  # one by one, as APPEND does
+                outer.append(inner)
+                account.place(outer, [inner])
+            inner = outer
+            doubled += 1
+    assert doubled == 10  # 1000 * 2**10 and the lists themselves are allowed, twice that is not
+
+
+def test_looks_are_paid_for() -> None:
+    account = Account(100)
+    account.place([1] * 50, [1] * 50)
+    assert account.paid == 400
+    account.place([()], [()])  # an empty tuple is no container
+    assert account.paid == 408
+    inner = [1]
+    account.place([inner], [inner])
+    assert account.paid == 408 + 8 + 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"]\x94]\x94h\x00ah\x00h\x01a.",  # a = []; b = [a]; a.append(b)
+        b"]\x94}\x94K\x00h\x00sh\x00h\x01a.",
+        b"}\x94]\x94h\x00ah\x00K\x00h\x01s.",
+        b"}\x94h\x00\x85\x94h\x00K\x00h\x01s.",
+        b"]\x94h\x00h\x00a.",
+    ],
+)  # fmt: skip
+def test_what_was_empty_when_it_was_placed_stays_empty(body: bytes) -> None:
+    with pytest.raises(RecordError, match="holds a container that contains itself"):
+        restricted_loads(START + body, where="x")

@@ -4,14 +4,14 @@ from reprod_align.page.html import render_page
 from reprod_align.page.markdown import render_markdown
 from reprod_align.page.outputs import render_junit
 from reprod_align.report.pages import make_trace_page
-from reprod_align.traces.diff import Row, TraceDiff
+from reprod_align.traces.diff import TensorDifference, TraceDiff
 
 ROWS = (
-    Row("input", "fc", 0, "", 0.0, 1e-9, False, True, ""),
-    Row("output", "fc", 0, "", 1e-12, 1e-9, False, True, ""),
-    Row("output", "fc", 1, "", 0.5, 1e-9, False, False, "sign"),
-    Row("output", "", 0, "", 0.25, 1e-9, False, False, ""),
-    Row("parameter gradient", "fc", 0, "weight", 0.125, 1e-9, False, False, ""),
+    TensorDifference("input", "fc", 0, "", 0.0, 1e-9, False, True, ""),
+    TensorDifference("output", "fc", 0, "", 1e-12, 1e-9, False, True, ""),
+    TensorDifference("output", "fc", 1, "", 0.5, 1e-9, False, False, "sign"),
+    TensorDifference("output", "", 0, "", 0.25, 1e-9, False, False, ""),
+    TensorDifference("parameter gradient", "fc", 0, "weight", 0.125, 1e-9, False, False, ""),
 )
 
 

@@ -11,16 +11,22 @@ from reprod_align.backends.torch import sketch as torch_sketch
 from reprod_align.traces.diff import compare_traces
 from reprod_align.traces.sketch import (
     BINS,
+    KINDS,
     LENGTH,
     LONG_LENGTH,
     ROWS,
     SLAB,
     STATISTICS,
     WHOLE,
+    add_hashes,
     count_nan,
+    digest_integers,
     distance,
     distance_of_runs,
+    find_kinds,
     find_other_places,
+    hash_numbers,
+    hash_places,
     largest_share,
     relative_distance_of_constants,
     sketch,
@@ -328,3 +334,30 @@ def test_an_exchange_within_one_sum_is_reported() -> None:
         found.append(compare_traces(recorded(values, False), recorded(other, False)))
     assert not any(one.passed for one in found)
     assert any("some elements stand in other places" in one.summary() for one in found)
+
+
+def test_every_kind_is_found_where_it_is() -> None:
+    values = np.array([1.0, np.nan, np.inf, -np.inf, 2e9, -2e9, 1e8])
+    found = [np.flatnonzero(there).tolist() for there in find_kinds(values, 1e9)]
+    assert found == [[1], [2], [3], [4], [5]] and len(KINDS) == 5
+
+
+def test_places_are_those_of_the_whole_tensor() -> None:
+    whole = hash_places(np.array([3, 70]), 0)
+    assert whole == (hash_places(np.array([3]), 0) + hash_places(np.array([6]), 64)) % 2**53
+    assert 0 < whole < 2**53 and float(whole) == whole
+    assert hash_places(np.array([], np.int64), 5) == 0
+
+
+def test_hashes_are_added_without_loss() -> None:
+    hashes = hash_numbers(np.arange(100_000, dtype=np.uint64))
+    assert add_hashes(hashes, 17) == (sum(int(one) for one in hashes) + 17) % 2**53
+    assert hashes[0] == 0xE220A8397B1DCDAF  # splitmix64 of 0
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.int8, np.bool_])
+def test_a_digest_tells_integers_and_their_order_apart(dtype: type) -> None:
+    values = np.array([[1, 0, 0], [1, 1, 0]]).astype(dtype)
+    assert digest_integers(values) == digest_integers(values.astype(np.int64))
+    assert digest_integers(values) != digest_integers(values[::-1])
+    assert digest_integers(values) != digest_integers(np.zeros_like(values))

@@ -1,6 +1,15 @@
-"""A draw depends on where in the model it is asked for, not on how many came before."""
+"""A draw depends on where it is asked for, not on how many came before; generators are given back."""
 
-from reprod_align.randomness import CallKey, KeyedDraws
+import random
+
+from reprod_align.randomness import (
+    NUMPY,
+    PYTHON,
+    CallKey,
+    KeyedDraws,
+    preserve_generators,
+    seed_generators,
+)
 
 import numpy as np
 
@@ -50,3 +59,31 @@ def test_a_draw_in_another_layout_is_the_reference_draw_turned() -> None:
 def test_integers_and_permutations() -> None:
     assert set(draws_at(("drop", 0)).integers(2, 4, (100,)).tolist()) == {2, 3}
     assert sorted(draws_at(("drop", 0)).permutation(9).tolist()) == list(range(9))
+
+
+def test_what_was_drawn_is_told_from_what_was_not() -> None:
+    with preserve_generators():
+        assert seed_generators(5)() == {}
+        read = seed_generators(5)
+        random.random()
+        once = read()
+        assert once.keys() == {PYTHON}
+        read = seed_generators(5)
+        np.random.normal()
+        assert read().keys() == {NUMPY}
+        read = seed_generators(5)
+        random.random()
+        assert read() == once
+        random.random()
+        read = seed_generators(5)
+        random.random()
+        random.random()
+        assert read() != once
+
+
+def test_the_users_states_come_back() -> None:
+    before = random.getstate(), np.random.get_state()[1].tobytes()
+    with preserve_generators():
+        seed_generators(5)
+        random.random()
+    assert before == (random.getstate(), np.random.get_state()[1].tobytes())
