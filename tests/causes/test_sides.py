@@ -7,6 +7,7 @@ from reprod_align.causes.losses import (
     LossSides,
     agree,
     are_constant,
+    differentiate,
     is_near,
     name_reductions,
 )
@@ -50,3 +51,13 @@ def test_gradients_of_any_kind_raise_nothing(shape: tuple[int, ...]) -> None:
         for values in ((1.0, 2.0), (0.0, 1.0), (-1.0, 0.0)):
             words = explain_loss_sides(LossSides(scores, *values, one, other))
             assert not words or one.size >= 6
+
+
+def test_slopes_are_exact() -> None:
+    x = np.array([-2.0, 0.5, 3.0])
+    for function, slopes in (
+        (np.square, 2 * x),
+        (np.tanh, 1 / np.cosh(x) ** 2),
+        (lambda z: z * np.sign(z.real), np.sign(x)),
+    ):
+        assert np.abs(differentiate(function, x) - slopes).max() < 1e-15
