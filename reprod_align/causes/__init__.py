@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reprod_align.causes.cross_entropy import explain_cross_entropy
+from reprod_align.causes.cross_entropy import explain_cross_entropy, explain_ctc
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
 from reprod_align.causes.inputs import explain_pooling, explain_sum
 from reprod_align.causes.layout import explain_layout
@@ -90,6 +90,7 @@ LOSSES: Final[Sequence[Callable[[LossSides], str]]] = (
     explain_cross_entropy,
     explain_binary,
     explain_distance,
+    explain_ctc,
 )
 
 

@@ -1,4 +1,4 @@
-"""Two cross-entropies of the same scores: labels, smoothing, weights, axis, a softmax too many.
+"""Two cross-entropies of the same scores: labels, smoothing, weights, axis, a softmax too many; blanks of CTC.
 
 A row of scores z with probabilities p = softmax(z), target t and weight w has the gradient
     w (p - t),      and with focal gamma      w (p - t) ((1 - q)^gamma - gamma q (1 - q)^(gamma - 1) log q)
@@ -22,12 +22,13 @@ from reprod_align.causes.losses import (
     is_near,
     name_reductions,
 )
-from reprod_align.causes.mismatch import Bools, Floats
+from reprod_align.causes.mismatch import Bools, Floats, cite
 
 import numpy as np
 from numpy.typing import NDArray
 
 _ZERO = 1e-13  # of the largest gradient
+_SEEN = 1e-9  # a share above
 
 Labels = NDArray[np.int64]
 
@@ -404,3 +405,39 @@ def _compare_scales(sides: LossSides, ours: CrossEntropy, theirs: CrossEntropy) 
         return ""
     return (f"Paddle's sum over the weighted rows is divided by {ours.scale / theirs.scale:.6g} times "
             "PyTorch's divisor: by their count on one side, by their weights on the other")  # fmt: skip
+
+
+# ------------------------------------------------------------- CTC
+
+
+def explain_ctc(sides: LossSides) -> str:
+    """Explain the two losses of scores (T, N, C), or (N, T, C), as CTC losses with different blanks."""
+    for axes in ((0, 1, 2), (1, 0, 2)) if sides.scores.ndim == 3 else ():
+        p = softmax(sides.scores.transpose(axes), -1)
+        ours, theirs = (_find_blank(p, it.transpose(axes)) for it in (sides.ours, sides.theirs))
+        if ours is not None and theirs is not None and ours != theirs:
+            words = f"the blank is class {theirs} in Paddle and class {ours} in PyTorch"
+            return cite(f"{words}: set blank= on both sides", "ctc-loss")
+    return ""
+
+
+def _find_blank(p: Floats, gradient: Floats) -> int | None:
+    """Return the blank of the CTC loss whose gradient this is; None if it is another loss.
+
+    A frame's gradient is its probabilities less the shares of the ways through each class, so it shows
+    which classes take part: the blank and a label in the first frame and in the last, more in between.
+    """
+    ends, most = [], 0
+    for number in range(p.shape[1]):
+        used = np.abs(gradient[:, number]).max(axis=1) > 0
+        scale = (gradient[used, number] / p[used, number]).max(initial=0.0)
+        if not scale > 0:
+            return None
+        shares = p[used, number] - gradient[used, number] / scale
+        counts = (shares > _SEEN).sum(axis=1)
+        if shares.min() < -_SEEN or max(counts[0], counts[-1]) > 2:
+            return None
+        ends += [shares[0] > _SEEN, shares[-1] > _SEEN]
+        most = max(most, int(counts.max()))
+    blanks = np.flatnonzero(np.all(ends, axis=0))
+    return int(blanks[0]) if blanks.size == 1 and most > 2 else None
