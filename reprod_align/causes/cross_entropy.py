@@ -1,4 +1,4 @@
-"""Two cross-entropies of the same scores: labels, smoothing, weights, axis, a softmax too many; blanks of CTC.
+"""Two cross-entropies of the same scores: labels, smoothing, weights, axis, softmax; two blanks of CTC.
 
 A row of scores z with probabilities p = softmax(z), target t and weight w has the gradient
     w (p - t),      and with focal gamma      w (p - t) ((1 - q)^gamma - gamma q (1 - q)^(gamma - 1) log q)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol, Self
 
+from reprod_align.base.difference import gap
 from reprod_align.causes.functions import sigmoid
-from reprod_align.causes.mismatch import Bools, Floats, cite, same
+from reprod_align.causes.mismatch import Bools, Floats, cite
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -89,7 +90,7 @@ def is_near(number: float, other: float) -> bool:
 
 def agree(expected: Floats, made: Floats) -> bool:
     """Tell whether a hypothesis explains a whole gradient."""
-    return same(expected, made, relative=NEAR)
+    return gap(expected, made, relative=NEAR).ok
 
 
 def are_constant(values: Floats) -> bool:

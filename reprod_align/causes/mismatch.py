@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from reprod_align.api.table import refer_to
-from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
+from reprod_align.base.difference import gap
 from reprod_align.model.trace import Array
 
 import numpy as np
@@ -97,16 +97,16 @@ def as_floats(array: Array) -> Floats:
 # ------------------------------------------------------------- when a cause is proven
 
 
-def same(expected: Array, made: Array, relative: float = RELATIVE_TOLERANCE) -> bool:
+def same(expected: Array, made: Array) -> bool:
     """Tell whether a hypothesis explains the whole tensor."""
     if expected.shape != made.shape:
         return False
     step = expected.size // _SAMPLE
     if step > 1:
         ours, theirs = (it.reshape(-1)[::step] for it in (expected, made))
-        if not gap(ours, theirs, relative=max(_ROUGHLY, relative)).ok:
+        if not gap(ours, theirs, relative=_ROUGHLY).ok:
             return False
-    return gap(expected, made, relative=relative).ok
+    return gap(expected, made).ok
 
 
 def fits(expected: Array, function: Callable[..., Array], *arrays: Array) -> bool:

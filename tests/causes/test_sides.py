@@ -28,6 +28,8 @@ def test_what_counts_as_equal() -> None:
     assert is_near(1.0, 1 + 1e-9) and not is_near(1.0, 1.00001)
     assert are_constant(np.array([2.0, 2.0])) and not are_constant(np.array([2.0, 2.1]))
     assert agree(np.ones(3), np.ones(3)) and not agree(np.ones(3), np.ones(2))
+    sparse = np.where(np.arange(512) == 1, 1.0, 1e-12) * np.ones((1024, 1))
+    assert agree(sparse, sparse + 1e-12)  # small elements are judged by the largest of all
 
 
 def test_a_reduction_has_one_name() -> None:
