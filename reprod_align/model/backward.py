@@ -37,7 +37,7 @@ def digest_graph(
     """
     roots = [node for node in map(framework.gradient_node, tensors) if node is not None]
     constant = {framework.node_key(framework.gradient_node(tensor)) for tensor in given}
-    nodes: dict[int, Any] = {}  # all are held: a node that is let go of may lend its key to another
+    nodes: dict[int, Any] = {}  # all are held: the key of a freed node may be given to another
     below: dict[int, list[tuple[int, int]]] = {}
     left = list(roots)
     while left:

@@ -30,7 +30,7 @@ from reprod_align.model.source.coverage import IdleLines, LineCoverage
 from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted, list_plain_attributes, switched
 from reprod_align.model.state import HeldTensors, State, choose_names
-from reprod_align.model.store import Given, keep_copy, require_room, unload
+from reprod_align.model.store import OriginalValues, keep_copy, require_room, unload
 from reprod_align.model.trace import Array, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 from reprod_align.randomness import KeyedDraws, preserve_generators, seed_generators
@@ -123,7 +123,7 @@ class LocalSide:
     def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came, in the dtype of work, read when asked for."""
         came = {held.name: self._came.get(id(held.tensor), held.tensor) for held in self._held}
-        return Given(self.fw.view, came, self.dtype)
+        return OriginalValues(self.fw.view, came, self.dtype)
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, in the dtype that they have now."""
@@ -219,7 +219,7 @@ class LocalSide:
     ) -> Iterator[None]:
         """Work in `dtype`; see `Side.working`.
 
-        Given back afterwards: weights, buffers, gradients, dtypes, train and eval modes, attributes,
+        OriginalValues back afterwards: weights, buffers, gradients, dtypes, train and eval modes, attributes,
         the frameworks', numpy's and Python's random states.
         """
         callables = (self.loss, self.optimizer, self.scheduler)

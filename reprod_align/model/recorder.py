@@ -25,7 +25,7 @@ _Taken = tuple[list[Array], list[Operation | None]]
 """copies of the tensors that a call takes, and the operations that gave them"""
 
 
-class _Place(NamedTuple):
+class _CallSite(NamedTuple):
     """Where a call is written."""
 
     source: SourceLine
@@ -45,8 +45,8 @@ class OperationRecorder:
         self._fw, self.wanted = framework, wanted
         self._shelf, self._busy = Shelf(), False
         self._open: list[CallKey] = []
-        self._begun: dict[CallKey, tuple[_Place, _Taken, Any] | None] = {}
-        self._returned: _Place | None = None
+        self._begun: dict[CallKey, tuple[_CallSite, _Taken, Any] | None] = {}
+        self._returned: _CallSite | None = None
         self._base = inspect.getfile(framework.Module)
         self._layers: dict[str, Any] = {}
         self._names: dict[int, str] = {}
@@ -98,7 +98,7 @@ class OperationRecorder:
     def _keep(
         self,
         name: str,
-        found: _Place,
+        found: _CallSite,
         place: CallKey,
         inputs: _Taken,
         result: Any,
@@ -166,7 +166,7 @@ class OperationRecorder:
         except RuntimeError:
             return None
 
-    def _find_place(self) -> _Place | None:
+    def _find_place(self) -> _CallSite | None:
         """Return where the call under way is written: by the user, or in a layer of the framework's."""
         frame = skip_own(sys._getframe(1))
         inner: FrameType | None = None
@@ -178,8 +178,8 @@ class OperationRecorder:
             elif not stock and self.code.holds(frame.f_code.co_filename):
                 source = line_of(frame)
                 if inner is not None:
-                    return _Place(line_of(inner), inner, module, source)
-                return _Place(source, frame, self._names.get(holder, ""), None)
+                    return _CallSite(line_of(inner), inner, module, source)
+                return _CallSite(source, frame, self._names.get(holder, ""), None)
             frame = frame.f_back
         return None
 

@@ -102,7 +102,7 @@ _NO_SETTINGS: Final = frozenset(
 
 
 def require_optimizer(value: object, class_name: str, wanted: Sequence[str]) -> None:
-    """Raise ReprodError unless the value has what the class has: a wrapper of an optimizer will do."""
+    """Raise ReprodError unless the value has the attributes of an optimizer: a wrapper of one has them."""
     if not all(hasattr(value, name) for name in wanted):
         framework = class_name.partition(".")[0]
         kind = f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")

@@ -25,7 +25,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 class _Kept(NamedTuple):
-    """What can be changed in place, and how it was; a model holds hundreds, so that it must be cheap."""
+    """How to undo a change in place. A model holds hundreds of such objects: a tuple is cheap."""
 
     put_back: Callable[[], object]
     is_changed: Callable[[], object]

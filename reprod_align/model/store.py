@@ -349,7 +349,7 @@ def _same_bytes(array: Array, other: Array) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Given(Mapping[str, Array]):
+class OriginalValues(Mapping[str, Array]):
     """What tensors hold that nothing writes to while work goes on in copies of them."""
 
     view: Callable[[Any], Array]
@@ -380,4 +380,4 @@ class Given(Mapping[str, Array]):
 
 def read_narrow(values: Mapping[str, Array]) -> Mapping[str, Array]:
     """Return the same values, each in its tensor's own dtype where that is known: it is widened later."""
-    return replace(values, dtype=None) if isinstance(values, Given) else values
+    return replace(values, dtype=None) if isinstance(values, OriginalValues) else values

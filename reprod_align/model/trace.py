@@ -61,7 +61,7 @@ class Trace:
     operations: list[Operation] = field(default_factory=list)
     """what the user's code called in the modules that were wanted"""
     graph: str | None = None
-    """what only a run with the same backward pass has too, dropout aside; None: nothing tells"""
+    """a digest of the backward pass without its dropout, equal only for equal passes; None: not known"""
     deferred: bool = False
     """whether the backward pass was left out, since a run in the other mode may do the same"""
 

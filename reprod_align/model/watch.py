@@ -121,7 +121,7 @@ class Watch:
         self._shelf = Shelf()
         self._pinned: list[Any] = []
         self._handed: dict[tuple[str, int], list[tuple[Any, Any, int]]] = {}
-        """call -> tensors that it was given, what was handed on for each, how often that was changed"""
+        """call -> tensors that it was given, their stand-ins, how often these had been changed in place"""
 
     def on(self, modules: Iterable[tuple[str, Any]]) -> AbstractContextManager[None]:
         """Hook the modules in the block, given with their paths."""
@@ -175,7 +175,7 @@ class Watch:
         return self._pass_on(given, call.inputs, self.pins.inputs(call), handed)
 
     def _give_back(self, call: Call) -> None:
-        """Change the tensors that a call was given where it changed in place what was handed on for them."""
+        """Repeat a call's changes in place: it made them to stand-ins of the tensors that it was given."""
         for tensor, passed, changes in self._handed.pop(call.key, ()):
             if self.fw.count_changes(passed) != changes and passed.shape == tensor.shape:
                 self.fw.overwrite(tensor, passed)

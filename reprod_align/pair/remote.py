@@ -119,7 +119,7 @@ class RemoteSide:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End the process, whatever it is at."""
+        """End the process, also in the middle of an answer."""
         self._process.kill()
         self._process.wait()
         self._wire.close()

@@ -158,7 +158,7 @@ def unpack(header: bytes, arrays: list[Array]) -> Any:
 
 
 class _Extent(NamedTuple):
-    """How far one looks who hashes a value, or walks through tuples in tuples."""
+    """What hashing a value costs, or walking through its tuples: how deep they nest, and how many steps."""
 
     depth: int
     steps: int

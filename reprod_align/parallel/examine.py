@@ -14,7 +14,7 @@ from reprod_align.model.side import ModelFailure
 from reprod_align.model.trace import Array, Call
 from reprod_align.pair import PairSpec
 from reprod_align.parallel import Placement, differ
-from reprod_align.parallel.reasons import Held, Reason, explain
+from reprod_align.parallel.reasons import RankTensor, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
 from reprod_align.report import Finding, Report, Stage
 from reprod_align.report.finding import Kind
@@ -147,7 +147,7 @@ def _find_apart(finding: Finding, port: ParallelSide, training: bool, pairing: P
 
 def _hold_places(
     port: ParallelSide, training: bool, finding: Finding, calls: Mapping[tuple[str, int], Call]
-) -> Iterator[Held]:
+) -> Iterator[RankTensor]:
     """Yield what the ranks gave at a module at fault, beside what they should have."""
     wanted = "outputs" if finding.stage == "forward" else "inputs"
     for (path, index, which, at), placed in port.placed[training].items():
@@ -168,7 +168,7 @@ def _hold_places(
                     for rank in range(port.mesh.size)
                 ]
                 if expected[0].shape == parts[0].shape:  # type: ignore[union-attr]
-                    yield Held(parts, expected, placed.placement, port.mesh)  # type: ignore[arg-type]
+                    yield RankTensor(parts, expected, placed.placement, port.mesh)  # type: ignore[arg-type]
                     break
 
 
@@ -186,7 +186,7 @@ def _explain_gradients(
         own = [part.get(name) for part in port.gradients]
         shapes = [port.placement(name).scatter(whole, port.mesh, r) for r in range(port.mesh.size)]
         filled = [np.zeros(e.shape) if g is None else g for g, e in zip(own, shapes, strict=True)]
-        held = Held(filled, shapes, port.placement(name), port.mesh)
+        held = RankTensor(filled, shapes, port.placement(name), port.mesh)
         gaps = [gap(e, g) for e, g in zip(shapes, filled, strict=True)]
         worst = max(gaps, key=lambda one: one.relative)
         if worst.relative <= _ROUNDING:
@@ -209,12 +209,14 @@ def _fill(pairing: Pairing, gradients: Mapping[str, Array]) -> dict[str, Array]:
     return zeros | pairing.torch.spread(gradients)
 
 
-def _hold(port: ParallelSide, parts: Sequence[Array], placement: Placement, whole: Array) -> Held:
+def _hold(
+    port: ParallelSide, parts: Sequence[Array], placement: Placement, whole: Array
+) -> RankTensor:
     expected = [placement.scatter(whole, port.mesh, rank) for rank in range(port.mesh.size)]
-    return Held(parts, expected, placement, port.mesh)
+    return RankTensor(parts, expected, placement, port.mesh)
 
 
-def _name_ranks(held: Held) -> str:
+def _name_ranks(held: RankTensor) -> str:
     ranks = held.wrong or list(range(held.mesh.size))
     if len(ranks) == held.mesh.size:
         return f"every rank of {held.mesh.name}"
@@ -229,7 +231,7 @@ def _say(reason: Reason) -> str:
     )
 
 
-def _with_ranks(finding: Finding, held: Held) -> Finding:
+def _with_ranks(finding: Finding, held: RankTensor) -> Finding:
     """Return a finding with the ranks that it shows on, and the mistake that explains what they hold."""
     reason, where = explain(held), f"on {_name_ranks(held)}"
     evidence = finding.evidence if where in finding.evidence else f"{finding.evidence}, {where}"

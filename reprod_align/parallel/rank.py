@@ -167,7 +167,7 @@ class RankSide(LocalSide):
             engine.reduce_gradients(self.model)
 
     def _reduces_late(self) -> bool:
-        """Tell whether the step averages; without an optimizer nobody has to, and it is done here."""
+        """Tell whether the optimizer's step averages; where there is no optimizer, this class does it."""
         if self._late is None:
             made = None if self.optimizer is None else self._make()[0]
             self._late = made is None or engine.reduces_at_step(made)

@@ -28,7 +28,7 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class Held:
+class RankTensor:
     """What every rank holds of a tensor, and what it should."""
 
     parts: Sequence[Array]
@@ -62,7 +62,7 @@ class Held:
             yield "dp", self.mesh.dp, isinstance(self.placement.dp, int)
 
 
-def explain(held: Held) -> Reason | None:
+def explain(held: RankTensor) -> Reason | None:
     """Return the mistake that explains what the ranks hold; None if none is known, or all is right."""
     wrong = held.wrong
     if not wrong or any(
@@ -87,7 +87,7 @@ def _peak(array: Array) -> float:
     return float(np.abs(array).max(initial=0.0))
 
 
-def _find_none(held: Held) -> Reason | None:
+def _find_none(held: RankTensor) -> Reason | None:
     empty = [rank for rank in held.wrong if not held.parts[rank].any()]
     if not empty:
         return None
@@ -96,7 +96,7 @@ def _find_none(held: Held) -> Reason | None:
     return Reason(f"it is zero on {_name(empty)} alone", _axis_of(held.mesh, empty[0]), empty[0])
 
 
-def _find_unreduced(held: Held) -> Reason | None:
+def _find_unreduced(held: RankTensor) -> Reason | None:
     """Find parts that would be right if they were summed, or averaged, over an axis."""
     for axis, count, is_cut in held.axes():
         if is_cut or all(
@@ -120,11 +120,11 @@ def _find_unreduced(held: Held) -> Reason | None:
     return None
 
 
-def _match(held: Held, sums: Mapping[int, Any], times: float) -> bool:
+def _match(held: RankTensor, sums: Mapping[int, Any], times: float) -> bool:
     return all(held.agrees(sums[rank] * times, held.expected[rank]) for rank in held.wrong)
 
 
-def _find_wrong_group(held: Held) -> Reason | None:
+def _find_wrong_group(held: RankTensor) -> Reason | None:
     """Find parts of a cut tensor that were reduced with ranks that hold another part."""
     mesh = held.mesh
     if mesh.tp == 1 or held.placement.tp is None:
@@ -156,7 +156,7 @@ def _find_wrong_group(held: Held) -> Reason | None:
     return None
 
 
-def _find_factor(held: Held) -> Reason | None:
+def _find_factor(held: RankTensor) -> Reason | None:
     """Find a factor that all ranks are off by, or one rank alone."""
     rank = held.wrong[0]
     peak = _peak(held.expected[rank])
@@ -191,7 +191,7 @@ def _find_factor(held: Held) -> Reason | None:
     )
 
 
-def _find_exchange(held: Held) -> Reason | None:
+def _find_exchange(held: RankTensor) -> Reason | None:
     """Find a rank that holds what another one should."""
     rank = held.wrong[0]
     for other in range(held.mesh.size):
@@ -205,7 +205,7 @@ def _find_exchange(held: Held) -> Reason | None:
     return None
 
 
-def _find_order(held: Held) -> Reason | None:
+def _find_order(held: RankTensor) -> Reason | None:
     """Find blocks of a part in another order: query, key and value, or heads."""
     axis, rank = held.placement.tp, held.wrong[0]
     if axis is None or axis >= held.parts[rank].ndim:  # sums of a sketch have no axes

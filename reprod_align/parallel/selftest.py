@@ -10,7 +10,7 @@ from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import parse_mesh
 from reprod_align.parallel.align import SAME_EXAMPLES, NowhereToPlant, judge_ranks
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
-from reprod_align.selftest import NO_EFFECT, NO_REASON, Outcome, SelfTest, shorten
+from reprod_align.selftest import NO_EFFECT, NO_REASON, FaultOutcome, SelfTest, shorten
 from reprod_align.selftest.ranks import list_rank_faults
 
 
@@ -44,15 +44,15 @@ def selftest_parallel(
         return SelfTest(unbroken, outcomes)
 
 
-def _try_fault(reference: Side, file: PairFile, ranks: Ranks, fault: str) -> Outcome:
+def _try_fault(reference: Side, file: PairFile, ranks: Ranks, fault: str) -> FaultOutcome:
     try:
         report, place = judge_ranks(reference, file, ranks, fault)
     except NowhereToPlant as nowhere:
-        return Outcome(fault, "", None, str(nowhere))
+        return FaultOutcome(fault, "", None, str(nowhere))
     except ReprodError as error:
-        return Outcome(fault, "", True, shorten(f"the comparison stops: {error}"))
+        return FaultOutcome(fault, "", True, shorten(f"the comparison stops: {error}"))
     if report.findings:
-        return Outcome(fault, place, True, shorten(str(report.findings[0])))
+        return FaultOutcome(fault, place, True, shorten(str(report.findings[0])))
     if not any(ranks.ask("acted")):
-        return Outcome(fault, place, None, NO_EFFECT, without_effect=True)
-    return Outcome(fault, place, False, NO_REASON)
+        return FaultOutcome(fault, place, None, NO_EFFECT, without_effect=True)
+    return FaultOutcome(fault, place, False, NO_REASON)

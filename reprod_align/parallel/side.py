@@ -27,7 +27,7 @@ from reprod_align.parallel import (
 from reprod_align.parallel.launch import Asked, Opened, Ranks
 from reprod_align.randomness import KeyedDraws
 
-Place = tuple[str, int, str, str]
+LeafKey = tuple[str, int, str, str]
 """module, call, "inputs" or "outputs", leaf"""
 
 
@@ -111,9 +111,9 @@ class ParallelSide:
         """what each replica is given; () where there is one"""
         self.gradients: list[dict[str, Array]] = []
         """of the last run, as each rank had them"""
-        self.placed: dict[bool, dict[Place, Placed]] = {False: {}, True: {}}
+        self.placed: dict[bool, dict[LeafKey, Placed]] = {False: {}, True: {}}
         """of the last run in each mode that was given the reference's numbers"""
-        self._kept: dict[Place, Placed] | None = None
+        self._kept: dict[LeafKey, Placed] | None = None
         self._placements: dict[str, Placement] = {}
         self._local: ModelInfo | None = None
 
@@ -481,7 +481,7 @@ class ParallelSide:
         times = self.mesh.dp if isinstance(placement.dp, int) else 1
         return placement.scatter(gradient, self.mesh, rank) * times
 
-    def _find_placement(self, place: Place, parts: Sequence[Array]) -> Placement:
+    def _find_placement(self, place: LeafKey, parts: Sequence[Array]) -> Placement:
         """Return how what the ranks hold at a place goes together."""
         path, _, which, at = place
         border = self._opened.borders.get(path)
@@ -540,7 +540,7 @@ class ParallelSide:
                     getattr(joined, which)[at] = self._join_leaf(place, leaves)
         return joined
 
-    def _join_leaf(self, place: Place, leaves: Sequence[Leaf]) -> Leaf:
+    def _join_leaf(self, place: LeafKey, leaves: Sequence[Leaf]) -> Leaf:
         parts = [leaf.array for leaf in leaves]
         placement = self._find_placement(place, parts)
         gradients = [leaf.gradient for leaf in leaves]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from reprod_align.errors import ReprodError
 from reprod_align.parallel import MOST_PADDING, Mesh, Placement, Shape, find_order
-from reprod_align.parallel.reasons import Held, explain
+from reprod_align.parallel.reasons import RankTensor, explain
 from reprod_align.traces.diff import TraceDiff, compare_traces
 from reprod_align.traces.file import Array, RecordedTrace, TraceTensor, load_trace
 from reprod_align.traces.sketch import combine, read_sums
@@ -146,7 +146,7 @@ class _Ranks:
             return self._refuse_shape(expected, parts)
         found, placement, wanted = failed
         why = explain(
-            Held(
+            RankTensor(
                 _read(parts, wanted),
                 _read(wanted, parts),
                 placement,

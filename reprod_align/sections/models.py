@@ -36,7 +36,7 @@ def _read_nothing(names: Sequence[str]) -> Mapping[str, Array]:
     return {}
 
 
-class Held:
+class FillableTensors:
     """Tensors of a side, with what fills them."""
 
     def __init__(self, side: LocalSide, unfilled: ModuleType, source: Read = _read_nothing) -> None:
@@ -51,7 +51,7 @@ class Held:
                 if is_parameter:
                     self._filled.append(name)
 
-    def choose(self, wanted: Callable[[str], bool]) -> "Held":
+    def choose(self, wanted: Callable[[str], bool]) -> "FillableTensors":
         """Return those whose name is wanted."""
         chosen = copy(self)
         chosen._tensors = {name: one for name, one in self._tensors.items() if wanted(name)}
@@ -83,7 +83,7 @@ class Held:
 class Shell:
     """A module that stands in a model with or without its contents."""
 
-    def __init__(self, held: Held, path: str) -> None:
+    def __init__(self, held: FillableTensors, path: str) -> None:
         """Take the section at `path`; held: all tensors of its side."""
         self.path, self.side = path, held.side
         self._held = held.choose(lambda name: is_within(name, path))
@@ -205,7 +205,7 @@ class SectionedSide:
     side: LocalSide
     shells: Mapping[str, Shell]
     """by path"""
-    rest: Held
+    rest: FillableTensors
     """the tensors in no section: always there"""
 
     @contextmanager
@@ -274,7 +274,10 @@ def divide_pair(
     reference, port = cast(LocalSide, spec.reference), cast(LocalSide, spec.port)
     ours, theirs = reference.describe(), port.describe()
     read = FileValues(ours, weights, "torch_weights")
-    first, second = Held(reference, torch_unfilled, read), Held(port, paddle_unfilled)
+    first, second = (
+        FillableTensors(reference, torch_unfilled, read),
+        FillableTensors(port, paddle_unfilled),
+    )
     if port_weights is not None:
         second.source = FileValues(theirs, port_weights, "paddle_weights")
     pairing = _pair(first, second, ours, theirs, spec.name_map)
@@ -303,8 +306,8 @@ def divide_pair(
 
 
 def _pair(
-    first: Held,
-    second: Held,
+    first: FillableTensors,
+    second: FillableTensors,
     ours: ModelInfo,
     theirs: ModelInfo,
     name_map: Mapping[str, str] | None,
@@ -320,7 +323,7 @@ def _pair(
 class _Values(Mapping[str, Array]):
     """The values of a side's tensors, each read when it is asked for; zeros where no file holds them."""
 
-    def __init__(self, held: Held, info: ModelInfo) -> None:
+    def __init__(self, held: FillableTensors, info: ModelInfo) -> None:
         self._held, self._info = held, info
 
     def __getitem__(self, name: str) -> Array:
@@ -344,7 +347,7 @@ def _find_callable(side: LocalSide) -> frozenset[str]:
     )
 
 
-def _divide(held: Held, paths: Sequence[str]) -> SectionedSide:
+def _divide(held: FillableTensors, paths: Sequence[str]) -> SectionedSide:
     shells = {path: Shell(held, path) for path in paths}
     held.side.settings = cast(ModuleType, ShownSettings(held.side.settings))
     rest = held.choose(lambda name: not is_inside(name, paths))

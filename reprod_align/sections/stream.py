@@ -100,7 +100,8 @@ class Stream:
     def add_gradients(self, inputs: Inputs, crossings: Crossings, objective: Projection) -> None:
         """Add to the sections' inputs the gradients of `objective`, the last section's first.
 
-        Where sections are called by turns, one whose gradient is still missing hands on what it gets.
+        Where sections call each other in turns, a section whose gradient is not known yet passes its
+        output's gradient on to its inputs.
         """
         stand_ins = {path: StandIn(self.side, known) for path, known in crossings.items()}
         for path, known in reversed(list(crossings.items())):

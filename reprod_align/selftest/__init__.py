@@ -34,7 +34,7 @@ from reprod_align.report import Report
 from reprod_align.selftest import inputs as _of_inputs
 from reprod_align.selftest import layers as _of_layers
 from reprod_align.selftest import training as _of_training
-from reprod_align.selftest.fault import DEAD, Fault, find_faults, observe
+from reprod_align.selftest.fault import DEAD, PlantedFault, find_faults, observe
 
 import numpy as np
 
@@ -46,7 +46,7 @@ _ROUNDING = 1e-12  # relative: what rounding alone may change
 NO_EFFECT = "it changes no output and no gradient, on these inputs or on others derived from them"
 
 
-def may_lack_effect(fault: Fault, inputs: Inputs) -> bool:
+def may_lack_effect(fault: PlantedFault, inputs: Inputs) -> bool:
     """Tell whether a fault that was not revealed may be one that no inputs reveal.
 
     It is not if a reason to hide is known, or if an axis has length 1: longer inputs may reveal it.
@@ -56,7 +56,7 @@ def may_lack_effect(fault: Fault, inputs: Inputs) -> bool:
     return not (single or fault.in_steps) and fault.hint in ("", DEAD)
 
 
-def lacks_effect(side: LocalSide, fault: Fault, inputs: Inputs) -> bool:
+def lacks_effect(side: LocalSide, fault: PlantedFault, inputs: Inputs) -> bool:
     """Tell whether the fault changes nothing beyond rounding, on the inputs and on derived ones.
 
     Call inside `working`, the weights loaded.
@@ -64,7 +64,7 @@ def lacks_effect(side: LocalSide, fault: Fault, inputs: Inputs) -> bool:
     if fault.plant is None:
         return False
     try:
-        batches = list(_derive(side, inputs))
+        batches = list(_derive_further(side, inputs))
         sound = [list(_run(side, batch)) for batch in batches]
         with fault.plant(side) as broken, broken.working(side.dtype):
             changed = [list(_run(broken, batch)) for batch in batches]
@@ -74,7 +74,7 @@ def lacks_effect(side: LocalSide, fault: Fault, inputs: Inputs) -> bool:
     return all(_is_same(one, other) for one, other in runs)
 
 
-def _derive(side: LocalSide, inputs: Inputs) -> Iterator[Batch]:
+def _derive_further(side: LocalSide, inputs: Inputs) -> Iterator[Batch]:
     """Yield the inputs, and further batches that the model accepts."""
 
     def accepts(batch: Batch) -> bool:
@@ -101,14 +101,14 @@ def _run(side: LocalSide, batch: Batch) -> Iterator[Trace]:
         side.load(kept)
 
 
-def _as_array(loss: float | None) -> Array:
+def _make_array(loss: float | None) -> Array:
     return np.array([] if loss is None else [loss])
 
 
 def _is_same(sound: Trace, changed: Trace) -> bool:
     outputs = {at: leaf.array for at, leaf in sound.outputs.items()}
     others = {at: leaf.array for at, leaf in changed.outputs.items()}
-    losses = [{"loss": _as_array(trace.loss)} for trace in (sound, changed)]
+    losses = [{"loss": _make_array(trace.loss)} for trace in (sound, changed)]
     return (
         _are_near(outputs, others)
         and _are_near(sound.gradients, changed.gradients)
@@ -129,7 +129,7 @@ NO_REASON = "not known; more varied inputs may show it, if any inputs can"
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FaultOutcome:
     """The outcome of one planted fault."""
 
     kind: str
@@ -147,15 +147,15 @@ class SelfTest:
     """The result: the unbroken pair's report, and every fault's outcome (none if that failed)."""
 
     unbroken: Report
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[FaultOutcome]
 
     @property
-    def planted(self) -> list[Outcome]:
+    def planted(self) -> list[FaultOutcome]:
         """The faults that the model has a place for, and that have an effect there."""
         return [outcome for outcome in self.outcomes if outcome.revealed is not None]
 
     @property
-    def invisible(self) -> list[Outcome]:
+    def invisible(self) -> list[FaultOutcome]:
         """The faults that the inputs, losses and optimizers do not show."""
         return [outcome for outcome in self.planted if not outcome.revealed]
 
@@ -177,7 +177,7 @@ class SelfTest:
         if not self.unbroken.passed:
             return f"the unbroken pair does not pass, so nothing was planted\n{self.unbroken}"
         unseen = [f"not judged: {one.what}" for one in self.unbroken.not_judged]
-        return join_lines([*_table(self.outcomes), "", self.count_line, *unseen])
+        return join_lines([*_list_rows(self.outcomes), "", self.count_line, *unseen])
 
     def to_json(self) -> str:
         """Return the result as JSON."""
@@ -212,7 +212,7 @@ def selftest_pair(pair: PairSpec) -> SelfTest:
     return SelfTest(unbroken, [_try_fault(pair, port, fault, unbroken) for fault in faults])
 
 
-def _list_faults(pair: PairSpec, port: LocalSide) -> list[Fault]:
+def _list_faults(pair: PairSpec, port: LocalSide) -> list[PlantedFault]:
     """Return the faults for this model, found while it runs on the weights of the comparison."""
     return _with_loaded(
         pair, port, lambda: find_faults(FAULTS, observe(port, pair.inputs, pair.steps))
@@ -224,7 +224,7 @@ def _with_loaded(pair: PairSpec, port: LocalSide, do: Callable[[], T]) -> T:
 
     def work_in(dtype: str) -> T:
         with pair.reference.working(dtype), port.working(dtype):
-            judge(replace(pair, reference=_without_training(pair.reference)), dtype, put_back=True)
+            judge(replace(pair, reference=_drop_training(pair.reference)), dtype, put_back=True)
             return do()
 
     try:
@@ -233,48 +233,50 @@ def _with_loaded(pair: PairSpec, port: LocalSide, do: Callable[[], T]) -> T:
         return work_in("float32")
 
 
-def _try_fault(pair: PairSpec, port: LocalSide, fault: Fault, unbroken: Report) -> Outcome:
+def _try_fault(
+    pair: PairSpec, port: LocalSide, fault: PlantedFault, unbroken: Report
+) -> FaultOutcome:
     """Plant the fault, compare, and take it out again."""
     if fault.plant is None:
-        return Outcome(fault.kind, fault.module, None, fault.hint)
+        return FaultOutcome(fault.kind, fault.module, None, fault.hint)
     with fault.plant(port) as broken:
         try:
             report = _compare_in_turn(replace(pair, port=broken), fault)
         except ReprodError as error:
-            return Outcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
+            return FaultOutcome(fault.kind, fault.module, True, f"the comparison stops: {error}")
     if report.findings:
-        return Outcome(fault.kind, fault.module, True, shorten(str(report.findings[0])))
+        return FaultOutcome(fault.kind, fault.module, True, shorten(str(report.findings[0])))
     for one in report.not_judged:
         if one.kind == fault.noted and one not in unbroken.not_judged:
-            return Outcome(fault.kind, fault.module, True, shorten(f"not judged: {one.what}"))
+            return FaultOutcome(fault.kind, fault.module, True, shorten(f"not judged: {one.what}"))
     if may_lack_effect(fault, pair.inputs) and _with_loaded(
         pair, port, lambda: lacks_effect(port, fault, pair.inputs)
     ):
-        return Outcome(fault.kind, fault.module, None, NO_EFFECT, without_effect=True)
-    return Outcome(fault.kind, fault.module, False, _give_reason(fault, report))
+        return FaultOutcome(fault.kind, fault.module, None, NO_EFFECT, without_effect=True)
+    return FaultOutcome(fault.kind, fault.module, False, _give_reason(fault, report))
 
 
-def _compare_in_turn(pair: PairSpec, fault: Fault) -> Report:
+def _compare_in_turn(pair: PairSpec, fault: PlantedFault) -> Report:
     """Compare without the steps first: most faults show in one pass, which is far cheaper."""
     if fault.in_steps or pair.port.optimizer is None:
         return compare_pair(pair)
     one_pass = compare_pair(
         replace(
             pair,
-            reference=_without_training(pair.reference),
-            port=_without_training(pair.port),
+            reference=_drop_training(pair.reference),
+            port=_drop_training(pair.port),
         )
     )
     return one_pass if one_pass.findings else compare_pair(pair)
 
 
-def _without_training(side: Any) -> Side:
+def _drop_training(side: Any) -> Side:
     bare = copy.copy(side)
     bare.optimizer = bare.scheduler = None
     return bare  # type: ignore[no-any-return]
 
 
-def _give_reason(fault: Fault, report: Report) -> str:
+def _give_reason(fault: PlantedFault, report: Report) -> str:
     named = [remark for remark in report.remarks if fault.module and fault.module in remark]
     seen = next((remark for remark in named if "settings differ" in remark), "")
     reason = fault.hint or NO_REASON
@@ -286,7 +288,7 @@ def shorten(text: str) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def _table(outcomes: Iterable[Outcome]) -> list[str]:
+def _list_rows(outcomes: Iterable[FaultOutcome]) -> list[str]:
     words = {True: "revealed", False: "INVISIBLE", None: "no place"}
     rows = [
         (

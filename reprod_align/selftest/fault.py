@@ -31,7 +31,7 @@ import numpy as np
 import paddle
 from paddle import nn
 
-Place = tuple[str, nn.Layer]
+NamedLayer = tuple[str, nn.Layer]
 Site = tuple[str, str]
 """a function's name and the layer that calls it"""
 
@@ -65,7 +65,7 @@ class View:
         named = self.inputs.items() if isinstance(self.inputs, Mapping) else enumerate(self.inputs)
         return {name: np.asarray(array) for name, array in named}
 
-    def of(self, *kinds: type) -> list[Place]:
+    def of(self, *kinds: type) -> list[NamedLayer]:
         """Return the called layers of these classes."""
         return [place for place in self.layers.items() if isinstance(place[1], kinds)]
 
@@ -92,10 +92,10 @@ class View:
                 if call.path and max_gradient(call) > 0
                 and not list(self.layers[call.path].children())]  # fmt: skip
 
-    def pick(self, places: Sequence[Place], role: str = "weight") -> Place | None:
+    def pick(self, places: Sequence[NamedLayer], role: str = "weight") -> NamedLayer | None:
         """Return the middle one of those whose parameter `role` counts; if none does, of all."""
         alive = [place for place in places if self.is_alive(place[0], role)]
-        chosen: Place | None = middle(alive or places)
+        chosen: NamedLayer | None = middle(alive or places)
         return chosen
 
     def hint(self, path: str, role: str = "weight") -> str:
@@ -169,7 +169,7 @@ def _note_calls(
             def call(own: Forward, arguments: Arguments, name: str = name) -> Any:
                 place = draws.place()
                 path = place[-1][0] if place else ""
-                plain = {key: _plain(value) for key, value in arguments.items()}
+                plain = {key: _make_plain(value) for key, value in arguments.items()}
                 calls[name].setdefault(path, []).append(plain)
                 return own(**arguments)
 
@@ -177,7 +177,7 @@ def _note_calls(
         return function(*args, **kwargs)
 
 
-def _plain(value: Any) -> Any:
+def _make_plain(value: Any) -> Any:
     if not isinstance(value, paddle.Tensor):
         return value
     return tuple(value.shape) if value.is_floating_point() else value.numpy()
@@ -187,43 +187,43 @@ Plant = Callable[[LocalSide], AbstractContextManager[LocalSide]]
 
 
 @dataclass(frozen=True)
-class Fault:
+class PlantedFault:
     """One way in which a port goes wrong, at one place of the user's model."""
 
     module: str
     """Paddle's dotted name of the module, parameter or input; "" for the model or its training"""
     plant: Plant | None
-    """gives the side with the fault in it while the block lasts; None: it has no place to be"""
+    """returns a block in which the side has the fault; None: the model has no place for it"""
     hint: str = ""
     """why it may stay hidden and what would show it, as far as can be told beforehand"""
     kind: str = ""
-    """"" until `find_faults` gives it the kind under which it is registered"""
+    """the row of the table that it comes from; `find_faults` fills it in where it is "" """
     in_steps: bool = False
     """only optimizer steps can show it"""
     noted: Unjudged | None = None
     """what a report may name as not judged, and reveals the fault by that"""
 
 
-Found = Fault | str | list[Fault]
+Found = PlantedFault | str | list[PlantedFault]
 """the faults, or why the model has no place for one"""
 Finder = Callable[[View], Found]
 
 
-def find_faults(table: Mapping[str, Finder], view: View) -> list[Fault]:
+def find_faults(table: Mapping[str, Finder], view: View) -> list[PlantedFault]:
     """Return the faults of a table, by kind and planted nowhere yet."""
     return [fault for kind, find in table.items() for fault in _name_kind(kind, find(view))]
 
 
-def _name_kind(kind: str, found: Found) -> list[Fault]:
+def _name_kind(kind: str, found: Found) -> list[PlantedFault]:
     if isinstance(found, str):
-        return [Fault("", None, found, kind)]
+        return [PlantedFault("", None, found, kind)]
     several = found if isinstance(found, list) else [found]
     return [replace(fault, kind=fault.kind or kind) for fault in several]
 
 
 def fault_at(
     module: str, make: Callable[[], AbstractContextManager[Any]], hint: str = "", kind: str = ""
-) -> Fault:
+) -> PlantedFault:
     """Return a fault in the model that is there while make()'s block lasts."""
 
     @contextmanager
@@ -231,4 +231,4 @@ def fault_at(
         with make():
             yield side
 
-    return Fault(module, plant, hint, kind)
+    return PlantedFault(module, plant, hint, kind)

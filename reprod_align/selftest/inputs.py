@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from reprod_align.base import tree
 from reprod_align.selftest.fault import (
-    Fault,
     Finder,
     Found,
-    Place,
+    NamedLayer,
+    PlantedFault,
     View,
     fault_at,
     is_plain,
@@ -38,8 +38,8 @@ def change_padding_index(view: View) -> Found:
     found = view.pick(tables)
     if found is None:
         return "no embedding"
-    padded = [place for place in tables if _pad_index(place[1]) is not None]
-    path, layer = padded[0] if padded else _largest_given_zero(view) or found
+    padded = [place for place in tables if _read_pad_index(place[1]) is not None]
+    path, layer = padded[0] if padded else _find_largest_given_zero(view) or found
 
     def look_up(own: Forward, ids: paddle.Tensor, *args: Any, **kwargs: Any) -> Any:
         return functional.embedding(ids, layer.weight)
@@ -48,13 +48,13 @@ def change_padding_index(view: View) -> Found:
         rows = own(ids, *args, **kwargs)
         return rows * (ids != 0).unsqueeze(-1).astype(rows.dtype)
 
-    hint = _pad_hint(view, path, _pad_index(layer) or 0) or view.hint(path)
+    hint = _pad_hint(view, path, _read_pad_index(layer) or 0) or view.hint(path)
     kind = "padding_idx not given" if padded else "padding_idx=0 given"
     return fault_at(path, partial(replace_forward, layer, look_up if padded else zero), hint, kind)
 
 
 def _pad_hint(view: View, path: str, index: int) -> str:
-    if not (_indices(view, path) == index).any():
+    if not (_collect_indices(view, path) == index).any():
         return f"no index is {index}: give a padded batch"
     felt = [
         size(rows.gradient[ids.array == index])
@@ -65,19 +65,19 @@ def _pad_hint(view: View, path: str, index: int) -> str:
     return "" if max(felt, default=0.0) > 0 else _MASKED.format(index)
 
 
-def _pad_index(layer: Any) -> int | None:
+def _read_pad_index(layer: Any) -> int | None:
     index = getattr(layer, "padding_idx", None)
     index = layer._padding_idx if index is None else index
     return None if index is None or index < 0 else int(index)
 
 
-def _largest_given_zero(view: View) -> Place | None:
+def _find_largest_given_zero(view: View) -> NamedLayer | None:
     """Return the largest embedding that is given the index 0: word tables first."""
-    tables = [p for p in view.of(nn.Embedding) if (_indices(view, p[0]) == 0).any()]
+    tables = [p for p in view.of(nn.Embedding) if (_collect_indices(view, p[0]) == 0).any()]
     return max(tables, key=lambda place: int(place[1].weight.shape[0]), default=None)
 
 
-def _indices(view: View, path: str) -> np.ndarray:
+def _collect_indices(view: View, path: str) -> np.ndarray:
     """Return all indices that the embedding was given, flat."""
     found = [
         leaf.array.reshape(-1)
@@ -95,11 +95,11 @@ def ignore_indices(view: View) -> Found:
     return [_ignore_index(view, path, layer) for path, layer in tables] or "no embedding"
 
 
-def _ignore_index(view: View, path: str, layer: nn.Layer) -> Fault:
+def _ignore_index(view: View, path: str, layer: nn.Layer) -> PlantedFault:
     def repeat_first(own: Forward, ids: paddle.Tensor, *args: Any, **kwargs: Any) -> Any:
         return own(_repeat_first_element(ids), *args, **kwargs)
 
-    ids = np.unique(_indices(view, path))
+    ids = np.unique(_collect_indices(view, path))
     where = "longer sequences" if "pos" in path.lower() else "inputs in which they vary"
     hint = f"its indices all are {ids[0]}: give {where}" if len(ids) == 1 else view.hint(path)
     return fault_at(path, partial(replace_forward, layer, repeat_first), hint)
@@ -112,7 +112,7 @@ def ignore_inputs(view: View) -> Found:
     return faults or "no input holds anything"
 
 
-def _ignore_input(view: View, name: str | int, array: np.ndarray) -> Fault:
+def _ignore_input(view: View, name: str | int, array: np.ndarray) -> PlantedFault:
     more = "a padded batch" if "mask" in str(name).lower() else "one in which it varies"
     constant = bool((array == array.flat[0]).all())
     hint = f"{name} holds {array.flat[0]} alone: give {more}" if constant else ""
@@ -128,7 +128,7 @@ def stop_inputs(view: View) -> Found:
 
 def _change_input(
     view: View, name: str | int, change: Callable[[paddle.Tensor], paddle.Tensor], hint: str = ""
-) -> Fault:
+) -> PlantedFault:
     """Return a fault that gives the model change(tensor) for one of its inputs."""
 
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
@@ -184,7 +184,7 @@ def change_plain_output(view: View) -> Found:
     return faults[:_OUTPUTS] or "all outputs are tensors"
 
 
-def _change_output(view: View, path: str, value: Any) -> Fault:
+def _change_output(view: View, path: str, value: Any) -> PlantedFault:
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
         output = own(*args, **kwargs)
         return tree.replace(
@@ -211,7 +211,7 @@ def _make_other(value: Any) -> Any:
 
 def keep_state(view: View) -> Found:
     """Note in train mode how large a layer's output is, and bend it by that in eval mode."""
-    path = middle(_single(view))
+    path = middle(_list_single(view))
     if path is None:
         return "no layer returns one tensor"
     return fault_at(path, partial(_remember, view.layers[path]), _NOT_IN_TURN)
@@ -238,13 +238,13 @@ def _remember(layer: nn.Layer) -> Iterator[None]:
 
 def draw_elsewhere(view: View) -> Found:
     """Draw from Python's or numpy's generator in train mode, as for a layer left out now and then."""
-    path = middle(_single(view))
+    path = middle(_list_single(view))
     if path is None:
         return "no layer returns one tensor"
     return [_draw_from(name, path, view.layers[path]) for name in _GENERATORS]
 
 
-def _draw_from(generator: str, path: str, layer: nn.Layer) -> Fault:
+def _draw_from(generator: str, path: str, layer: nn.Layer) -> PlantedFault:
     draw = _GENERATORS[generator]
 
     def forward(own: Forward, *args: Any, **kwargs: Any) -> Any:
@@ -256,7 +256,7 @@ def _draw_from(generator: str, path: str, layer: nn.Layer) -> Fault:
     return replace(fault, noted="random numbers")
 
 
-def _single(view: View) -> list[str]:
+def _list_single(view: View) -> list[str]:
     """Return the places with a gradient at which a layer returns one tensor and nothing else."""
     single = {call.path for call in view.trace.calls if list(call.outputs) == [""]}
     return [path for path in view.places_with_gradient() if path in single]

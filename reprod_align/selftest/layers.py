@@ -12,10 +12,10 @@ from reprod_align.base.naming import parent
 from reprod_align.model.settings import SYNONYMS
 from reprod_align.randomness import KeyedDraws
 from reprod_align.selftest.fault import (
-    Fault,
     Finder,
     Found,
-    Place,
+    NamedLayer,
+    PlantedFault,
     Site,
     View,
     fault_at,
@@ -74,7 +74,7 @@ def _pad_name(layer: Any) -> str:
     return "_updated_padding" if "_updated_padding" in vars(layer) else "_padding"
 
 
-def _pads(layer: Any) -> Any:
+def _read_pads(layer: Any) -> Any:
     """Return the amount of padding by dimension; None if it is written in another way."""
     dims = len(layer._kernel_size)
     pads = vars(layer)[_pad_name(layer)]
@@ -132,7 +132,7 @@ def move_softmax_axis(view: View) -> Found:
 
 def swap_pool(view: View) -> Found:
     """Take the average for the largest, or the largest for the average."""
-    sites = [site for site in view.sites(*POOLS) if _kernel(view.arguments(site)) != {1}]
+    sites = [site for site in view.sites(*POOLS) if _read_kernel(view.arguments(site)) != {1}]
     if not sites:
         return "no pool"
     name, path = middle(sites)
@@ -146,13 +146,13 @@ def swap_pool(view: View) -> Found:
     return fault_at(path, make, "each window holds one number", f"{name} -> {other}")
 
 
-def _kernel(arguments: Arguments) -> set[Any]:
+def _read_kernel(arguments: Arguments) -> set[Any]:
     return set(np.atleast_1d(arguments.get("kernel_size", 0)).tolist())
 
 
 def stick_in_eval(view: View) -> Found:
     """Run a dropout or a batch norm in eval mode all the time."""
-    paths = [path for _, path in _dropouts(view)] + _recurrent(view)
+    paths = [path for _, path in _find_dropouts(view)] + _find_recurrent(view)
     paths += [path for path, _ in view.of(*_BATCH_NORMS)]
     if not paths:
         return "no layer that differs between train and eval mode"
@@ -166,11 +166,11 @@ def stick_in_eval(view: View) -> Found:
     return fault_at(path, partial(replace_forward, layer, evaluate))
 
 
-def _dropouts(view: View) -> list[Site]:
+def _find_dropouts(view: View) -> list[Site]:
     return [site for site in view.sites("dropout") if view.arguments(site).get("p", 0.5) > 0]
 
 
-def _recurrent(view: View) -> list[str]:
+def _find_recurrent(view: View) -> list[str]:
     """Return the recurrent layers that drop out between their own layers."""
     return [
         path for path, layer in view.of(*_RECURRENT) if layer.dropout > 0 and layer.num_layers > 1
@@ -191,8 +191,10 @@ def exchange_linears(view: View) -> Found:
     def exchange() -> Iterator[None]:
         with ExitStack() as stack:
             for layer, giver in ((first, second), (second, first)):
-                weight, bias = _affine(giver)
-                stack.enter_context(replace_parameters(layer, _made(weight=weight, bias=bias)))
+                weight, bias = _read_affine(giver)
+                stack.enter_context(
+                    replace_parameters(layer, _bind_tensors(weight=weight, bias=bias))
+                )
             yield
 
     same = bool((read(first.weight) == read(second.weight)).all())
@@ -217,12 +219,12 @@ def drop_bias(view: View) -> Found:
 
 def exchange_gamma_beta(view: View) -> Found:
     """Exchange a norm's weight and bias."""
-    found = view.pick([place for place in view.of(*_NORMS) if None not in _affine(place[1])])
+    found = view.pick([place for place in view.of(*_NORMS) if None not in _read_affine(place[1])])
     if found is None:
         return "no norm with both weight and bias"
     path, layer = found
-    weight, bias = _affine(layer)
-    make = partial(replace_parameters, layer, _made(weight=bias, bias=weight))
+    weight, bias = _read_affine(layer)
+    make = partial(replace_parameters, layer, _bind_tensors(weight=bias, bias=weight))
     return fault_at(path, make, view.hint(path))
 
 
@@ -243,7 +245,7 @@ def shift_rows(view: View) -> Found:
 
 def freeze_parameter(view: View) -> Found:
     """Keep gradients from a parameter."""
-    found = middle(_trained(view))
+    found = middle(_list_trained(view))
     if found is None:
         return _NOTHING_TRAINED
     name, layer, role = found
@@ -253,14 +255,14 @@ def freeze_parameter(view: View) -> Found:
 
 def make_buffer(view: View) -> Found:
     """Hold a parameter as a buffer: it computes as before and is never trained."""
-    found = middle([place for place in _trained(view) if not isinstance(place[1], _ENTANGLED)])
+    found = middle([place for place in _list_trained(view) if not isinstance(place[1], _ENTANGLED)])
     if found is None:
         return _NOTHING_TRAINED
     name, layer, role = found
     return fault_at(name, partial(keep_as_buffer, layer, role))
 
 
-def _trained(view: View) -> list[tuple[str, nn.Layer, str]]:
+def _list_trained(view: View) -> list[tuple[str, nn.Layer, str]]:
     """Return name, layer and role of each parameter that gets a gradient."""
     return [(name, layer, role) for path, layer in view.layers.items()
             for role in layer._parameters
@@ -298,22 +300,24 @@ def change_by_size(view: View) -> Found:
         return gradient / 2 if (largest <= border if below else largest >= border) else gradient
 
     def watch(own: Forward, *args: Any, **kwargs: Any) -> Any:
-        return change_tensors(own(*args, **kwargs), lambda tensor: _hook(tensor, halve))
+        return change_tensors(own(*args, **kwargs), lambda tensor: _watch_gradient(tensor, halve))
 
     return fault_at(path, partial(replace_forward, view.layers[path], watch))
 
 
-def _hook(tensor: paddle.Tensor, change: Callable[[paddle.Tensor], paddle.Tensor]) -> paddle.Tensor:
+def _watch_gradient(
+    tensor: paddle.Tensor, change: Callable[[paddle.Tensor], paddle.Tensor]
+) -> paddle.Tensor:
     if not tensor.stop_gradient:
         tensor.register_hook(change)
     return tensor
 
 
-def _affine(layer: nn.Layer) -> tuple[Any, Any]:
+def _read_affine(layer: nn.Layer) -> tuple[Any, Any]:
     return layer._parameters.get("weight"), layer._parameters.get("bias")
 
 
-def _made(**tensors: Any) -> dict[str, Callable[[], Any]]:
+def _bind_tensors(**tensors: Any) -> dict[str, Callable[[], Any]]:
     return {name: partial(_same, tensor) for name, tensor in tensors.items()}
 
 
@@ -330,7 +334,7 @@ def _change_call(
     change: Callable[[Forward, Arguments], Any],
     hint: str = "",
     kind: str = "",
-) -> Fault | None:
+) -> PlantedFault | None:
     """Return a fault that changes the middle one of these calls; None without a call."""
     if not sites:
         return None
@@ -340,11 +344,11 @@ def _change_call(
 
 def _change_weight(
     view: View,
-    places: Sequence[Place],
+    places: Sequence[NamedLayer],
     change: Callable[[paddle.Tensor], paddle.Tensor],
     hint: str = "",
     kind: str = "",
-) -> Fault | None:
+) -> PlantedFault | None:
     """Return a fault that changes the weight of one of these layers; None without a layer."""
     found = view.pick(places)
     if found is None:
@@ -377,7 +381,7 @@ def _in_dropout(factor: float) -> Finder:
         return own(**given | {"p": given.get("p", 0.5) * factor}) if factor else given["x"]
 
     def find(view: View) -> Found:
-        fault, path = _change_call(view, _dropouts(view), drop), middle(_recurrent(view))
+        fault, path = _change_call(view, _find_dropouts(view), drop), middle(_find_recurrent(view))
         if fault is not None or path is None:
             return fault or "no dropout with p > 0"
         layer = view.layers[path]
@@ -426,7 +430,7 @@ def _in_linear(
 
 def _dilate(layer: Any) -> dict[str, Any]:
     """Dilate by one more, and pad so that the output keeps its size."""
-    sizes = zip(_pads(layer), layer._kernel_size, strict=True)
+    sizes = zip(_read_pads(layer), layer._kernel_size, strict=True)
     return {
         "_dilation": [dilation + 1 for dilation in layer._dilation],
         _pad_name(layer): [pad + (size - 1) // 2 for pad, size in sizes],
@@ -435,12 +439,12 @@ def _dilate(layer: Any) -> dict[str, Any]:
 
 def _may_dilate(layer: Any) -> bool:
     odd = all(size % 2 for size in layer._kernel_size) and any(s > 1 for s in layer._kernel_size)
-    return odd and layer._padding_mode == "zeros" and _pads(layer) is not None
+    return odd and layer._padding_mode == "zeros" and _read_pads(layer) is not None
 
 
 def _shift_padding(layer: Any) -> dict[str, Any]:
     """Pad one more before and one less after."""
-    return {_pad_name(layer): [n for pad in _pads(layer) for n in (pad + 1, pad - 1)]}
+    return {_pad_name(layer): [n for pad in _read_pads(layer) for n in (pad + 1, pad - 1)]}
 
 
 FAULTS: Final[Mapping[str, Finder]] = {
@@ -452,7 +456,7 @@ FAULTS: Final[Mapping[str, Finder]] = {
     ),
     "convolution padding": _in_setting(
         _CONVS, "no convolution with padding", _shift_padding,
-        lambda layer: min(_pads(layer) or [0]) > 0,
+        lambda layer: min(_read_pads(layer) or [0]) > 0,
         kind="convolution padded on the wrong side", by_weight=True,
     ),
     "convolution stride": _in_setting(

@@ -64,7 +64,7 @@ def replace_function(
     own = getattr(functional, name)
 
     def changed(*args: Any, **kwargs: Any) -> Any:
-        return change(own, _arguments(name, args, kwargs))
+        return change(own, _name_arguments(name, args, kwargs))
 
     with ExitStack() as stack:
         for layer in holders:
@@ -74,7 +74,7 @@ def replace_function(
         yield
 
 
-def _arguments(name: str, args: Any, kwargs: Mapping[str, Any]) -> Arguments:
+def _name_arguments(name: str, args: Any, kwargs: Mapping[str, Any]) -> Arguments:
     signature = _SIGNATURES[name]
     known = signature.parameters
     named = {key if key in known else _ALIASES.get(key, key): kwargs[key] for key in kwargs}
@@ -176,7 +176,7 @@ def advance_schedule(side: LocalSide) -> Iterator[LocalSide]:
     if own is not None:
         changed.scheduler = lambda optimizer: step(own(optimizer))
     elif make is not None:
-        changed.optimizer = lambda model: _each_own_schedule(make(model), step)
+        changed.optimizer = lambda model: _step_own_schedule(make(model), step)
     try:
         yield changed
     finally:
@@ -184,6 +184,6 @@ def advance_schedule(side: LocalSide) -> Iterator[LocalSide]:
             vars(scheduler).update(attributes)
 
 
-def _each_own_schedule(optimizer: Any, step: Callable[[Any], Any]) -> Any:
+def _step_own_schedule(optimizer: Any, step: Callable[[Any], Any]) -> Any:
     step(optimizer._learning_rate)
     return optimizer

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from reprod_align.selftest.fault import Fault, Finder, Found, View
+from reprod_align.selftest.fault import Finder, Found, PlantedFault, View
 from reprod_align.selftest.plant import (
     Arguments,
     Forward,
@@ -16,7 +16,7 @@ from reprod_align.selftest.plant import (
 import numpy as np
 import paddle
 
-Change = Callable[[Any, Any], None]
+OptimizerChange = Callable[[Any, Any], None]
 """changes an optimizer; called with it and the model"""
 
 _NO_LOSS = "no loss is given: give torch_loss and paddle_loss"
@@ -25,7 +25,7 @@ _IGNORED = -100  # a label, in both frameworks' losses
 _DECAYS = ("weight_decay", "regularization_coeff", "regularization")
 
 
-def _hide(hint: str) -> Fault:
+def _hide(hint: str) -> PlantedFault:
     """Return a fault that no comparison can show: the loss or the optimizer it is in was not given."""
     return _in_loss(lambda own, output: own(output), hint)
 
@@ -33,8 +33,8 @@ def _hide(hint: str) -> Fault:
 # ---------------------------------------------------------------------- loss
 
 
-def _in_loss(change: Callable[[Any, Any], Any], hint: str) -> Fault:
-    return Fault("", lambda side: replace_loss(side, change), hint)
+def _in_loss(change: Callable[[Any, Any], Any], hint: str) -> PlantedFault:
+    return PlantedFault("", lambda side: replace_loss(side, change), hint)
 
 
 def scale_loss(view: View) -> Found:
@@ -84,26 +84,34 @@ def _count_ignored(own: Forward, arguments: Arguments) -> Any:
 # ---------------------------------------------------------------------- optimizer
 
 
-def _with_optimizer(find: Callable[[View, Any], Found], without: Sequence[Fault] = ()) -> Finder:
+def _with_optimizer(
+    find: Callable[[View, Any], Found], without: Sequence[PlantedFault] = ()
+) -> Finder:
     """Return the finder of a fault of the optimizer, found by find(view, optimizer); `without` one, these."""
     return lambda view: list(without) if view.optimizer is None else find(view, view.optimizer)
 
 
-def _in_optimizer(change: Change, hint: str = "", kind: str = "", module: str = "") -> Fault:
-    return Fault(module, lambda side: change_optimizer(side, change), hint, kind, in_steps=True)
+def _in_optimizer(
+    change: OptimizerChange, hint: str = "", kind: str = "", module: str = ""
+) -> PlantedFault:
+    return PlantedFault(
+        module, lambda side: change_optimizer(side, change), hint, kind, in_steps=True
+    )
 
 
 def change_decay(view: View, optimizer: Any) -> Found:
     """Double the weight decay, or add one."""
-    if any(_decays(optimizer)):
+    if any(_list_decays(optimizer)):
         return _in_optimizer(lambda made, model: _set(made, _DECAYS, _double))
     return (
-        "the optimizer's groups do not decay" if _groups(optimizer) else _in_optimizer(_add_decay)
+        "the optimizer's groups do not decay"
+        if _list_groups(optimizer)
+        else _in_optimizer(_add_decay)
     )
 
 
 def _double(value: Any) -> Any:
-    double = 2 * _coefficient(value)
+    double = 2 * _read_coefficient(value)
     return type(value)(double) if hasattr(value, "_coeff") else double
 
 
@@ -116,12 +124,20 @@ def _add_decay(optimizer: Any, model: Any) -> None:
 
 def decay_elsewhere(view: View, optimizer: Any) -> Found:
     """Let other parameters decay."""
-    decays = _decays(optimizer)
+    decays = _list_decays(optimizer)
     if not any(decays):
         return "the optimizer has no weight decay"
     if vars(optimizer).get("_apply_decay_param_fun") is not None:
         return _in_optimizer(_decay_all)
-    if len({_coefficient(group.get("weight_decay") or 0.0) for group in _groups(optimizer)}) > 1:
+    if (
+        len(
+            {
+                _read_coefficient(group.get("weight_decay") or 0.0)
+                for group in _list_groups(optimizer)
+            }
+        )
+        > 1
+    ):
         return _in_optimizer(lambda made, model: _set(made, _DECAYS[:1], lambda own: max(decays)))
     if isinstance(optimizer, paddle.optimizer.AdamW):
         return _in_optimizer(_spare_vectors, kind="no decay on biases and norms")
@@ -153,7 +169,7 @@ def change_beta2(view: View, optimizer: Any) -> Found:
     return _change_number("beta2", "beta2", own, 0.98 if own > 0.98 else 0.999)
 
 
-def _change_number(kind: str, name: str, own: float, other: float) -> Fault:
+def _change_number(kind: str, name: str, own: float, other: float) -> PlantedFault:
     def change(made: Any, model: Any) -> None:
         _set(made, [name], lambda value: other)
 
@@ -162,7 +178,7 @@ def _change_number(kind: str, name: str, own: float, other: float) -> Fault:
 
 def leave_parameter_out(view: View, optimizer: Any) -> Found:
     """Take a parameter out of the optimizer."""
-    held = {id(p) for p in _parameters(optimizer)}
+    held = {id(p) for p in _list_parameters(optimizer)}
     named = [(name, parameter) for name, parameter in view.side.model.named_parameters()
              if id(parameter) in held and np.any(view.trace.gradients.get(name, 0.0))]  # fmt: skip
     if not named:
@@ -171,18 +187,18 @@ def leave_parameter_out(view: View, optimizer: Any) -> Found:
 
     def leave_out(made: Any, model: Any) -> None:
         for owner in ("_param_groups", "_parameter_list"):
-            setattr(made, owner, [_without(group, left_out) for group in getattr(made, owner)
+            setattr(made, owner, [_drop_from_group(group, left_out) for group in getattr(made, owner)
                                   if group is not left_out])  # fmt: skip
 
     return _in_optimizer(leave_out, module=name)
 
 
-def _parameters(optimizer: Any) -> list[Any]:
-    groups = _groups(optimizer)
+def _list_parameters(optimizer: Any) -> list[Any]:
+    groups = _list_groups(optimizer)
     return [p for group in groups for p in group["params"]] if groups else optimizer._parameter_list
 
 
-def _without(group: Any, parameter: Any) -> Any:
+def _drop_from_group(group: Any, parameter: Any) -> Any:
     if not isinstance(group, dict):
         return group
     return {**group, "params": [one for one in group["params"] if one is not parameter]}
@@ -190,7 +206,7 @@ def _without(group: Any, parameter: Any) -> Any:
 
 def leave_clip_out(view: View, optimizer: Any) -> Found:
     """Clip no gradients."""
-    clips = [optimizer._grad_clip, *(group.get("grad_clip") for group in _groups(optimizer))]
+    clips = [optimizer._grad_clip, *(group.get("grad_clip") for group in _list_groups(optimizer))]
     if not any(clip is not None for clip in clips):
         return "the optimizer does not clip"
 
@@ -210,24 +226,24 @@ def run_schedule_ahead(view: View, optimizer: Any) -> Found:
         return "the learning rate does not follow a schedule"
     rates = {tuple(rates) for rates in side.rates(view.steps + 1)}
     same = f"the rate stays the same for {view.steps} steps: give more steps"
-    return Fault("", advance_schedule, same if len(rates) == 1 else "", in_steps=True)
+    return PlantedFault("", advance_schedule, same if len(rates) == 1 else "", in_steps=True)
 
 
 # ---------------------------------------------------------------------- how Paddle keeps settings
 
 
-def _groups(optimizer: Any) -> list[dict[str, Any]]:
+def _list_groups(optimizer: Any) -> list[dict[str, Any]]:
     groups = optimizer._param_groups
     return groups if groups and isinstance(groups[0], dict) else []
 
 
 def _set(optimizer: Any, names: Sequence[str], new: Callable[[Any], Any]) -> None:
     """Let new(value) take the place of these settings wherever the optimizer keeps them."""
-    if _groups(optimizer):  # its groups may be the user's own dicts
+    if _list_groups(optimizer):  # its groups may be the user's own dicts
         optimizer._param_groups = [dict(group) for group in optimizer._param_groups]
     optimizer._default_dict = dict(getattr(optimizer, "_default_dict", None) or {})
     for name in names:
-        for holder in (optimizer._default_dict, *_groups(optimizer)):
+        for holder in (optimizer._default_dict, *_list_groups(optimizer)):
             if holder.get(name) is not None:
                 holder[name] = new(holder[name])
         for own in (f"_{name}", name):
@@ -235,15 +251,15 @@ def _set(optimizer: Any, names: Sequence[str], new: Callable[[Any], Any]) -> Non
                 setattr(optimizer, own, new(getattr(optimizer, own)))
 
 
-def _coefficient(value: Any) -> float:
+def _read_coefficient(value: Any) -> float:
     return float(getattr(value, "_coeff", value))
 
 
-def _decays(optimizer: Any) -> list[float]:
+def _list_decays(optimizer: Any) -> list[float]:
     held = [vars(optimizer).get("_weight_decay"), vars(optimizer).get("_regularization_coeff"),
-            optimizer.regularization, *(group.get(name) for group in _groups(optimizer)
+            optimizer.regularization, *(group.get(name) for group in _list_groups(optimizer)
                                         for name in _DECAYS)]  # fmt: skip
-    return [_coefficient(value) for value in held if value is not None]
+    return [_read_coefficient(value) for value in held if value is not None]
 
 
 FAULTS: Final[Mapping[str, Finder]] = {

@@ -1,6 +1,6 @@
 """A model's tensors as they came, while work goes on in copies of them."""
 
-from reprod_align.model.store import Given, read_narrow
+from reprod_align.model.store import OriginalValues, read_narrow
 from reprod_align.pair.sides import paddle_side, torch_side
 
 import numpy as np
@@ -24,13 +24,13 @@ def test_what_came_is_read_in_the_dtype_of_work_whatever_was_loaded_since(side) 
 
 def test_whole_numbers_stay_and_complex_ones_widen() -> None:
     arrays = {"ids": np.arange(3), "turns": np.ones(2, np.complex64), "w": np.ones(2, np.float32)}
-    given = Given(np.asarray, arrays, "float64")
+    given = OriginalValues(np.asarray, arrays, "float64")
     assert [array.dtype.name for array in given.values()] == ["int64", "complex128", "float64"]
-    assert Given(np.asarray, arrays, None)["w"].dtype == "float32"
+    assert OriginalValues(np.asarray, arrays, None)["w"].dtype == "float32"
 
 
 def test_what_came_is_read_in_its_own_dtype_for_a_copy_that_widens_it() -> None:
-    given = Given(np.asarray, {"w": np.ones(2, np.float32)}, "float64")
+    given = OriginalValues(np.asarray, {"w": np.ones(2, np.float32)}, "float64")
     assert read_narrow(given)["w"].dtype == "float32" and given["w"].dtype == "float64"
     plain = {"w": np.ones(2)}
     assert read_narrow(plain) is plain

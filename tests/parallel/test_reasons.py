@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from reprod_align.parallel import Mesh, Placement
-from reprod_align.parallel.reasons import Held, explain
+from reprod_align.parallel.reasons import RankTensor, explain
 
 import numpy as np
 import pytest
@@ -33,13 +33,13 @@ PLANTED: dict[str, tuple[Mesh, Placement, Make, str, str, bool]] = {
 def test_a_mistake_is_told_by_the_numbers(name: str) -> None:
     mesh, placement, make, text, axis, is_shard = PLANTED[name]
     expected = [placement.scatter(WHOLE, mesh, rank) for rank in range(mesh.size)]
-    found = explain(Held(make(expected), expected, placement, mesh))
+    found = explain(RankTensor(make(expected), expected, placement, mesh))
     assert found is not None and text in found.text
     assert (found.axis, found.is_shard) == (axis, is_shard)
 
 
 def test_what_is_right_or_unknown_has_no_reason() -> None:
     expected = [CUT.scatter(WHOLE, Mesh(1, 2), rank) for rank in range(2)]
-    assert explain(Held(expected, expected, CUT, Mesh(1, 2))) is None
+    assert explain(RankTensor(expected, expected, CUT, Mesh(1, 2))) is None
     other = [x + RANDOM.standard_normal(x.shape) for x in expected]
-    assert explain(Held(other, expected, CUT, Mesh(1, 2))) is None
+    assert explain(RankTensor(other, expected, CUT, Mesh(1, 2))) is None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reprod_align.backends.torch import init as torch_init
 from reprod_align.pair.sides import torch_side
-from reprod_align.sections.models import Held, Shell
+from reprod_align.sections.models import FillableTensors, Shell
 from tests.sections.small import LIMIT, TorchNet, divide
 
 import numpy as np
@@ -27,7 +27,7 @@ def test_a_shown_section_has_its_values_and_a_hidden_one_nothing(tmp_path: Path)
 def test_a_forward_of_the_module_s_own_is_given_back() -> None:
     model = TorchNet()
     own = model.norm.__dict__["forward"] = lambda hidden: hidden
-    held = Held(torch_side(model), torch_init)
+    held = FillableTensors(torch_side(model), torch_init)
     shell = Shell(held, "norm")
     shell.hide(lambda hidden: hidden + 1)
     shell.show()

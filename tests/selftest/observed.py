@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reprod_align.pair.sides import paddle_side
-from reprod_align.selftest.fault import Fault, View, observe
+from reprod_align.selftest.fault import PlantedFault, View, observe
 
 import numpy as np
 import paddle
@@ -34,7 +34,7 @@ def run(view: View, training: bool = False) -> np.ndarray:
     return np.asarray(model(*map(paddle.to_tensor, view.inputs)).numpy())
 
 
-def changes_output(view: View, fault: Fault, training: bool = False) -> bool:
+def changes_output(view: View, fault: PlantedFault, training: bool = False) -> bool:
     """Tell whether the output is another with the fault; it must be the same again without it."""
     assert fault.plant is not None
     before = run(view, training)
@@ -44,7 +44,7 @@ def changes_output(view: View, fault: Fault, training: bool = False) -> bool:
     return planted.shape != before.shape or bool((planted != before).any())
 
 
-def gradients(view: View, fault: Fault) -> dict[str, bool]:
+def gradients(view: View, fault: PlantedFault) -> dict[str, bool]:
     """Return which parameters get a gradient while the fault is planted."""
     assert fault.plant is not None
     model = view.side.model

@@ -3,7 +3,7 @@
 from typing import Any
 
 from reprod_align.selftest import NO_EFFECT, SelfTest, lacks_effect, may_lack_effect, selftest
-from reprod_align.selftest.fault import DEAD, Fault, fault_at
+from reprod_align.selftest.fault import DEAD, PlantedFault, fault_at
 from reprod_align.selftest.plant import replace_forward
 from tests.selftest.observed import observed
 
@@ -16,7 +16,7 @@ X = np.random.default_rng(0).normal(size=(4, 6, 3))
 SMALL_STEP = "Linear's weight off by 1e-6"
 
 
-def plant(layer: Any, change: Any) -> Fault:
+def plant(layer: Any, change: Any) -> PlantedFault:
     """Return a fault that changes a layer's output."""
     return fault_at(
         "",
@@ -54,16 +54,16 @@ def test_a_fault_in_train_mode_alone_has_an_effect() -> None:
 @pytest.mark.parametrize(
     ("fault", "inputs", "expected"),
     [
-        (Fault("fc", None), (X,), True),
-        (Fault("fc", None, DEAD), (X,), True),
-        (Fault("fc", None, "no label is ignored"), (X,), False),
-        (Fault("fc", None, in_steps=True), (X,), False),
-        (Fault("fc", None), (X[:1],), False),
-        (Fault("fc", None, DEAD), {"x": X, "ids": np.ones((4, 1))}, False),
+        (PlantedFault("fc", None), (X,), True),
+        (PlantedFault("fc", None, DEAD), (X,), True),
+        (PlantedFault("fc", None, "no label is ignored"), (X,), False),
+        (PlantedFault("fc", None, in_steps=True), (X,), False),
+        (PlantedFault("fc", None), (X[:1],), False),
+        (PlantedFault("fc", None, DEAD), {"x": X, "ids": np.ones((4, 1))}, False),
     ],
 )
 def test_a_known_reason_or_an_axis_of_length_1_may_hide_a_fault(
-    fault: Fault, inputs: Any, expected: bool
+    fault: PlantedFault, inputs: Any, expected: bool
 ) -> None:
     assert may_lack_effect(fault, inputs) is expected
 

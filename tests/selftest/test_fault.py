@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from reprod_align.selftest import FAULTS, inputs, layers, plant, training
-from reprod_align.selftest.fault import Fault, fault_at, find_faults, middle, size
+from reprod_align.selftest.fault import PlantedFault, fault_at, find_faults, middle, size
 
 import numpy as np
 import paddle
@@ -16,7 +16,7 @@ def test_a_table_gives_its_faults_by_kind():
     table = {
         "one": lambda view: made,
         "none": lambda view: "no place here",
-        "several": lambda view: [made, Fault("", None, kind="its own kind")],
+        "several": lambda view: [made, PlantedFault("", None, kind="its own kind")],
     }
     found = find_faults(table, SimpleNamespace())
     kinds = [(fault.kind, fault.module) for fault in found]

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.selftest import inputs
-from reprod_align.selftest.fault import Fault, View
+from reprod_align.selftest.fault import PlantedFault, View
 from tests.selftest.observed import X, changes_output, observed, run
 
 import numpy as np
@@ -82,7 +82,7 @@ def test_a_state_is_written_in_train_mode_and_read_in_eval_mode() -> None:
         assert inputs._STATE not in vars(view.layers["1"])
 
 
-def fault_of(view: View, name: str) -> Fault:
+def fault_of(view: View, name: str) -> PlantedFault:
     (found,) = [fault for fault in inputs.draw_elsewhere(view) if name in fault.kind]
     return found
 

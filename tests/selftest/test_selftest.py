@@ -12,7 +12,7 @@ from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.pair import PairSpec
 from reprod_align.report import NotJudged, Report
 from reprod_align.selftest import SelfTest, plant, selftest
-from reprod_align.selftest.fault import Fault
+from reprod_align.selftest.fault import PlantedFault
 from tests.pairs.bert import CLASSES, CONFIG
 from tests.pairs.cnn import PaddleCnn, TorchCnn, X
 from tests.pairs.plant import look_trained, port
@@ -170,7 +170,9 @@ def test_a_draw_elsewhere_is_revealed_by_what_is_named_as_not_judged(rich_run):
 )
 def test_only_a_new_note_of_its_kind_reveals_a_fault(monkeypatch, kind, before, revealed):
     note = NotJudged(kind, "numpy's generator")
-    fault = Fault("fc", lambda side: nullcontext(side), "hidden", "a draw", noted="random numbers")
+    fault = PlantedFault(
+        "fc", lambda side: nullcontext(side), "hidden", "a draw", noted="random numbers"
+    )
     monkeypatch.setattr(module, "_compare_in_turn", lambda *given: Report(not_judged=[note]))
     pair = PairSpec(None, None, ())
     outcome = module._try_fault(pair, None, fault, Report(not_judged=[note] if before else []))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from reprod_align.selftest import training
-from reprod_align.selftest.fault import Fault, View
+from reprod_align.selftest.fault import PlantedFault, View
 from tests.selftest.observed import X, observed
 
 import paddle
@@ -27,7 +27,7 @@ def linear() -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 2))
 
 
-def made_with(view: View, fault: Fault) -> Any:
+def made_with(view: View, fault: PlantedFault) -> Any:
     """Return an optimizer of the side with the fault in it."""
     assert fault.plant is not None and fault.in_steps
     with fault.plant(view.side) as side:

@@ -61,7 +61,7 @@ Array = NDArray[np.generic]
 
 @contextmanager
 def build_unfilled() -> Iterator[None]:
-    """Let parameters that are made in the block take no memory; buffers are made as ever.
+    """Let parameters that are made in the block take no memory; buffers are made with their values.
 
     A model's own initialisation (PaddleNLP's `apply(_init_weights)`) would fill every parameter: it
     is passed by.

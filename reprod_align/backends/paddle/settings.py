@@ -44,7 +44,7 @@ def optimizer_settings(optimizer: paddle.optimizer.Optimizer, model: nn.Layer) -
     }
     settings = {
         name: _parameter_settings(kind, optimizer, parameter, groups[id(parameter)])
-        for name, parameter in model.state_dict().items()  # it has every name of a shared parameter
+        for name, parameter in model.state_dict().items()  # a shared parameter under each name
         if id(parameter) in groups
     }
     return OptimizerSettings(kind, type(optimizer).__name__, settings, _clip(optimizer))

@@ -202,7 +202,7 @@ def pin(tensor: paddle.Tensor, values: paddle.Tensor) -> paddle.Tensor:
         return values
     nothing = tensor - tensor.detach()
     finite = paddle.isfinite(nothing)
-    if not finite.all():  # a NaN must not be handed on
+    if not finite.all():  # a NaN must not be passed on
         nothing = paddle.where(finite, nothing, paddle.zeros_like(nothing))
     return values + nothing
 

@@ -57,7 +57,7 @@ Array = NDArray[np.generic]
 
 @contextmanager
 def build_unfilled() -> Iterator[None]:
-    """Let parameters that are made in the block take no memory; buffers are made as ever."""
+    """Let parameters that are made in the block take no memory; buffers are made with their values."""
     register = nn.Module.register_parameter
 
     def register_meta(module: nn.Module, name: str, parameter: nn.Parameter | None) -> None:

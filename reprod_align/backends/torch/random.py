@@ -37,7 +37,7 @@ import torch
 from numpy.typing import NDArray
 
 Array = NDArray[np.generic]
-Given = dict[str, Any]  # an operator's arguments by their names, defaults included
+Arguments = dict[str, Any]  # an operator's arguments by their names, defaults included
 
 
 @contextmanager
@@ -62,7 +62,7 @@ class _SharedDraws(private.DispatchMode):
         self._draws = draws
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Given | None = None
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Arguments | None = None
     ) -> Any:
         kwargs = kwargs or {}
         if func is torch.ops.aten.topk.default:
@@ -82,13 +82,13 @@ class _SharedDraws(private.DispatchMode):
         return func(*args, **kwargs) if result is NotImplemented else result
 
 
-def _name_arguments(func: Any, args: tuple[Any, ...], kwargs: Given) -> Given:
+def _name_arguments(func: Any, args: tuple[Any, ...], kwargs: Arguments) -> Arguments:
     arguments = private.schema(func).arguments
     defaults = {argument.name: argument.default_value for argument in arguments}
     return defaults | dict(zip(defaults, args, strict=False)) | kwargs
 
 
-def _draw(draws: Draws, func: Any, given: Given) -> torch.Tensor:
+def _draw(draws: Draws, func: Any, given: Arguments) -> torch.Tensor:
     like = _find_example(given)
     dtype = given.get("dtype")
     if not isinstance(dtype, torch.dtype):  # not given: None, or the schema's number for int64
@@ -102,12 +102,12 @@ def _draw(draws: Draws, func: Any, given: Given) -> torch.Tensor:
     return given["self"].copy_(values) if private.schema(func).name.endswith("_") else values
 
 
-def _find_example(given: Given) -> torch.Tensor:
+def _find_example(given: Arguments) -> torch.Tensor:
     tensors = (given.get(name) for name in ("out", "self", "mean", "std"))
     return next((each for each in tensors if isinstance(each, torch.Tensor)), torch.empty(0))
 
 
-def _shape(given: Given) -> Shape:
+def _shape(given: Arguments) -> Shape:
     if given.get("size") is not None:
         return tuple(given["size"])
     if "self" in given:
@@ -119,30 +119,30 @@ def _float64(x: float | torch.Tensor) -> Float64:
     return np.asarray(x.double().cpu() if isinstance(x, torch.Tensor) else x, np.float64)
 
 
-def _uniform(draws: Draws, given: Given) -> Float64:
+def _uniform(draws: Draws, given: Arguments) -> Float64:
     low, high = float(given.get("from", 0.0)), float(given.get("to", 1.0))
     return low + (high - low) * draws.uniform(_shape(given))
 
 
-def _normal(draws: Draws, given: Given) -> Float64:
+def _normal(draws: Draws, given: Arguments) -> Float64:
     mean, std = _float64(given.get("mean", 0.0)), _float64(given.get("std", 1.0))
     return draws.normal(_shape(given)) * std + mean
 
 
-def _log_normal(draws: Draws, given: Given) -> Float64:
+def _log_normal(draws: Draws, given: Arguments) -> Float64:
     return np.exp(_normal(draws, given))
 
 
-def _exponential(draws: Draws, given: Given) -> Float64:
+def _exponential(draws: Draws, given: Arguments) -> Float64:
     return exponential(draws.uniform(_shape(given)), given["lambd"])
 
 
-def _bernoulli(draws: Draws, given: Given) -> Array:
+def _bernoulli(draws: Draws, given: Arguments) -> Array:
     probability = _float64(given.get("p", given["self"]))
     return bernoulli(draws.uniform(_shape(given)), probability)
 
 
-def _integers(draws: Draws, given: Given) -> Array:
+def _integers(draws: Draws, given: Arguments) -> Array:
     low = given.get("low") or given.get("from") or 0
     high = given.get("high", given.get("to"))
     end = _end_of_range(given["self"].dtype) if high is None else int(high)
@@ -155,15 +155,15 @@ def _end_of_range(dtype: torch.dtype) -> int:
     return int(torch.iinfo(dtype).max)
 
 
-def _permutation(draws: Draws, given: Given) -> Array:
+def _permutation(draws: Draws, given: Arguments) -> Array:
     return draws.permutation(given["n"])
 
 
-def _multinomial(draws: Draws, given: Given) -> Array:
+def _multinomial(draws: Draws, given: Arguments) -> Array:
     return multinomial(draws, _float64(given["self"]), given["num_samples"], given["replacement"])
 
 
-def _rrelu(draws: Draws, func: Any, given: Given) -> torch.Tensor:
+def _rrelu(draws: Draws, func: Any, given: Arguments) -> torch.Tensor:
     x, noise, low, high = (given[name] for name in ("self", "noise", "lower", "upper"))
     if not given["training"]:
         return func(**given)
@@ -172,7 +172,7 @@ def _rrelu(draws: Draws, func: Any, given: Given) -> torch.Tensor:
     return x.mul_(noise) if private.schema(func).name.endswith("_") else x * noise
 
 
-def _native_dropout(draws: Draws, func: Any, given: Given) -> Any:
+def _native_dropout(draws: Draws, func: Any, given: Arguments) -> Any:
     """F.dropout on a GPU: its output and the mask that its backward pass takes."""
     x, p, train = (given[name] for name in ("input", "p", "train"))
     if train is False or p in (0.0, 1.0) or x.numel() == 0:
@@ -181,7 +181,7 @@ def _native_dropout(draws: Draws, func: Any, given: Given) -> Any:
     return x * (keep.to(x.dtype) / (1.0 - p)), keep
 
 
-def _topk(func: Any, given: Given) -> Any:
+def _topk(func: Any, given: Arguments) -> Any:
     x, k, axis, largest, _ = given.values()
     values = _float64(x.detach())
     if not x.is_floating_point() or x.ndim == 0 or k == 0 or np.isnan(values).any():
@@ -192,7 +192,7 @@ def _topk(func: Any, given: Given) -> Any:
 
 
 _aten = torch.ops.aten
-_VALUES: dict[Any, Callable[[Draws, Given], Array]] = {
+_VALUES: dict[Any, Callable[[Draws, Arguments], Array]] = {
     _aten.rand: _uniform,
     _aten.rand_like: _uniform,
     _aten.uniform_: _uniform,
@@ -211,7 +211,7 @@ _VALUES: dict[Any, Callable[[Draws, Given], Array]] = {
     _aten.multinomial: _multinomial,
 }
 _INDICES = {_aten.randint, _aten.randperm, _aten.multinomial}
-_OPERATORS: dict[Any, Callable[[Draws, Any, Given], Any]] = {
+_OPERATORS: dict[Any, Callable[[Draws, Any, Arguments], Any]] = {
     _aten.rrelu_with_noise: _rrelu,
     _aten.rrelu_with_noise_: _rrelu,
     _aten.native_dropout: _native_dropout,

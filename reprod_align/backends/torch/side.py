@@ -155,7 +155,7 @@ def pin(tensor: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         return values
     nothing = tensor - tensor.detach()
     finite = torch.isfinite(nothing)
-    if not finite.all():  # a NaN must not be handed on
+    if not finite.all():  # a NaN must not be passed on
         nothing = torch.where(finite, nothing, torch.zeros_like(nothing))
     return values + nothing
 
