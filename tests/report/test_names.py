@@ -8,7 +8,7 @@ from reprod_align.commands.arguments import print_result
 from reprod_align.errors import join_lines
 from reprod_align.records.compare import compare_records
 from reprod_align.report import Check, Finding, ModuleShare, NotJudged, Report
-from reprod_align.selftest import Outcome, SelfTest
+from reprod_align.selftest import FaultOutcome, SelfTest
 from reprod_align.traces.diff import compare_traces
 from reprod_align.traces.file import RecordedTrace
 from tests.traces.made import tensor
@@ -34,7 +34,9 @@ def report(name: str) -> Report:
 
 def selftest(name: str) -> SelfTest:
     faithful = Report(checks=[Check("forward", "outputs", 0.0, True)])
-    return SelfTest(faithful, [Outcome(name, name, False, name), Outcome("b", "c", True, name)])
+    return SelfTest(
+        faithful, [FaultOutcome(name, name, False, name), FaultOutcome("b", "c", True, name)]
+    )
 
 
 def diff(name: str) -> str:
