@@ -1,7 +1,7 @@
 """Run the whole pipeline: weights, then the five steps, both sides at once, and a table at the end.
 
 `make align` runs this. Every script runs in a process of its own, as a user would run it by hand; on Linux
-the processes of a side start with its libraries imported (`pipeline/run/side.py`).
+the processes of a side start with its libraries imported (`pipeline/side.py`).
 
 exit    0 every step passed, 1 a step failed or could not run, 2 nothing could be run
 """
@@ -20,11 +20,9 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile, TemporaryFile
 from typing import IO
 
-from pipeline.checks.gate import build_gate
-from pipeline.checks.outputs import collect_page, found_file
-from pipeline.run import Run, start
-from pipeline.run.command_line import REPOSITORY
-from pipeline.run.side import Server
+from pipeline.checks import build_gate, collect_page, found_file
+from pipeline.run import REPOSITORY, Run, start
+from pipeline.side import Server
 from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError
 from reprod_align.page.markdown import render_markdown

@@ -12,8 +12,7 @@ from pathlib import Path
 from pipeline import settings
 from pipeline.bert.exported import find_exported_run
 from pipeline.bert.fake_batch import FakeBatch, load_fake_batch
-from pipeline.run import Run
-from pipeline.run.command_line import REPOSITORY
+from pipeline.run import REPOSITORY, Run
 from pipeline.settings import STRICT_DTYPE
 
 home = Path(os.environ.get("PIPELINE_HOME", REPOSITORY))

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.bert.exported import find_exported_run
-from pipeline.run import Run
-from pipeline.run.command_line import REPOSITORY
+from pipeline.run import REPOSITORY, Run
 from pipeline.training.options import TrainingOptions
 from pipeline.training.session import describe_training
 from pipeline.training.state import (

@@ -8,8 +8,7 @@ writes  weights/torch_weight.bin    state dict of BertModel, Hugging Face's name
 
 from models.pt_bert import BertModel
 from pipeline import settings
-from pipeline.bert.exported import weight_files
-from pipeline.bert.hf_checkpoint import select_bert_weights, write_description
+from pipeline.bert.exported import select_bert_weights, weight_files, write_description
 from pipeline.profiles import check_minilm, find_source, find_weights_file, read_source_config
 from pipeline.run import Run, start
 from reprod_align.backends.torch import load_weights, read_weights, weights_of, write_weights

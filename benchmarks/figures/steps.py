@@ -40,7 +40,7 @@ CURVES: tuple[Curve, ...] = ()
 def prepare(folder: Path) -> None:
     """Make weights, fake data and sentences, which both sides read."""
     from pipeline.align import PREPARATION
-    from pipeline.data.corpus import DEMO_FOLDER
+    from pipeline.corpus import DEMO_FOLDER
 
     for name, count in SENTENCES.items():
         with (DEMO_FOLDER / name).open(encoding="utf-8") as lines:

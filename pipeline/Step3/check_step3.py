@@ -5,8 +5,7 @@ writes  log_reprod/loss_diff.log
 exit    0 aligned, 1 different, 2 cannot be compared
 """
 
-from pipeline.checks.gate import build_gate
-from pipeline.checks.outputs import add_options, judge
+from pipeline.checks import add_options, build_gate, judge
 from pipeline.run import Run, start
 
 

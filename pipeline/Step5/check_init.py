@@ -9,8 +9,7 @@ exit    0 no difference seen, 1 different, 2 cannot be compared
 
 import argparse
 
-from pipeline.run import Run, start
-from pipeline.run.command_line import REPOSITORY
+from pipeline.run import REPOSITORY, Run, start
 from reprod_align.errors import MissingInputError
 from reprod_align.initialisation import ALPHA, check_initialisation
 from reprod_align.initialisation.facts import as_text, read_facts

@@ -9,8 +9,8 @@ import argparse
 from pathlib import Path
 
 from pipeline.run import Run, start
-from pipeline.training.native import NATIVE
-from pipeline.training.native_runs import judge_runs, list_remarks, read_runs
+from pipeline.training.native import judge_runs, list_remarks, read_runs
+from pipeline.training.options import NATIVE
 from reprod_align.base.files import write_json, write_text
 from reprod_align.page.outputs import PAGE_OR_PICTURE, require_report, write_report
 from reprod_align.significance import ALPHA, EXIT_CODES, MARGINS

@@ -8,7 +8,7 @@ exit    0 measured, 1 slower than --at-least, 2 could not be measured
 import argparse
 
 from pipeline.run import Run, start
-from pipeline.timing.rounds import FAST, time_in_turns
+from pipeline.timing.compare import FAST, time_in_turns
 from pipeline.timing.workload import add_workload, speed_file
 from reprod_align.base.files import write_json, write_text
 

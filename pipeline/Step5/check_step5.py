@@ -13,11 +13,10 @@ from dataclasses import replace
 from math import isfinite
 
 from pipeline import settings
-from pipeline.checks.gate import build_gate
-from pipeline.checks.outputs import add_options as add_output_options
-from pipeline.checks.outputs import judge
+from pipeline.checks import add_options as add_output_options
+from pipeline.checks import build_gate, judge
 from pipeline.run import Run, start
-from pipeline.training.measures import official
+from pipeline.training.record import official
 from reprod_align import Gate, official_rule, save_record
 
 

@@ -22,12 +22,10 @@ from pipeline.pd.optimizer import clip_gradients
 from pipeline.pd.processes import join_processes
 from pipeline.pd.sentences import Sentences, load_sentences
 from pipeline.run import Run, start
-from pipeline.training.measures import Measured
-from pipeline.training.native import remove_training_records
 from pipeline.training.options import TrainingOptions, add_options, read_options
 from pipeline.training.processes import Processes
-from pipeline.training.record import save_training
-from pipeline.training.session import Session
+from pipeline.training.record import Measured, remove_training_records
+from pipeline.training.session import Session, save_training
 from pipeline.training.shards import restore_order
 
 import paddle

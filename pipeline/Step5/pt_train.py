@@ -19,10 +19,9 @@ from pipeline.pt import SIDE
 from pipeline.pt.loader import data_loader, load_examples, load_tokenizer
 from pipeline.pt.model import criterion, load_bert
 from pipeline.pt.optimizer import build_optimizer, faster_training
-from pipeline.run import Run
+from pipeline.run import Run, start_plain
 from pipeline.training.log import JsonLines
 from pipeline.training.options import check_length
-from pipeline.training.plain import start_plain
 from reprod_align import Recorder
 from reprod_align.backends.torch.random import shared_random
 from reprod_align.randomness import SharedRandom, epoch_order

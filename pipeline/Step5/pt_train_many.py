@@ -21,12 +21,10 @@ from pipeline.pt.optimizer import clip_gradients
 from pipeline.pt.processes import join_processes
 from pipeline.pt.sentences import Sentences, load_sentences
 from pipeline.run import Run, start
-from pipeline.training.measures import Measured
-from pipeline.training.native import remove_training_records
 from pipeline.training.options import TrainingOptions, add_options, read_options
 from pipeline.training.processes import Processes
-from pipeline.training.record import save_training
-from pipeline.training.session import Session
+from pipeline.training.record import Measured, remove_training_records
+from pipeline.training.session import Session, save_training
 from pipeline.training.shards import restore_order
 
 import torch

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pipeline.pd.fast_layers import faster
 from pipeline.pd.model import use_device
 from pipeline.pd.optimizer import build_optimizer
-from pipeline.training.native import NATIVE
-from pipeline.training.options import TrainingOptions
+from pipeline.training.options import NATIVE, TrainingOptions
 from pipeline.training.processes import ALONE, Processes
 from pipeline.training.shards import Part
 from pipeline.training.state import Array, Arrays, Facts, model_weights, select

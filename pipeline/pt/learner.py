@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from pipeline.pt.model import use_device
 from pipeline.pt.optimizer import build_optimizer, fuse_updates
-from pipeline.training.native import NATIVE
-from pipeline.training.options import TrainingOptions
+from pipeline.training.options import NATIVE, TrainingOptions
 from pipeline.training.processes import ALONE, Processes
 from pipeline.training.shards import Part
 from pipeline.training.state import Array, Arrays, Facts, model_weights, select

@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline import settings
 from pipeline.bert.exported import find_vocabulary, reads_lower_case
-from pipeline.data.corpus import as_task_file
+from pipeline.corpus import as_task_file
 from pipeline.run import Run
 
 import torch

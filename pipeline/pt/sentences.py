@@ -7,11 +7,10 @@ from pipeline import settings
 from pipeline.pt.loader import data_loader, draw_native_order, load_examples, load_tokenizer
 from pipeline.pt.model import use_device
 from pipeline.run import Run
-from pipeline.training.measures import list_dev_files
-from pipeline.training.native import NATIVE, native_seed
-from pipeline.training.options import TrainingOptions
+from pipeline.training.options import NATIVE, TrainingOptions
 from pipeline.training.processes import ALONE, Processes, run_first_alone
-from pipeline.training.shards import Shards
+from pipeline.training.record import list_dev_files
+from pipeline.training.shards import Shards, native_seed
 from reprod_align.randomness import epoch_order
 
 from datasets import Dataset

@@ -1,12 +1,17 @@
-"""Two sides' speeds from alternating runs: the ratio with its interval, and which phase makes it."""
+"""Both sides of Step 5 timed in turns: the ratio with its interval, and which phase makes it."""
 
 import math
+import os
+import shlex
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
-from pipeline.timing.workload import PHASES, Phase, Speed
+from pipeline.run import REPOSITORY, Run
+from pipeline.timing.workload import PHASES, Phase, Speed, list_options, load_speed, read_workload
 from reprod_align.base.files import to_plain
 from reprod_align.errors import ReprodError
 from reprod_align.significance import Interval, student_interval
@@ -118,3 +123,32 @@ def of_ratios(values: Sequence[float]) -> Estimate:
     """Return the geometric mean of positive numbers with Student's interval of their logarithms."""
     logs = of_differences([math.log(value) for value in values])
     return Estimate(math.exp(logs.low), math.exp(logs.high), math.exp(logs.value))
+
+
+FAST = {"torch": ("torch", "fused"), "paddle": ("paddle", "layers"), "native": ("paddle", "native")}
+SCRIPTS = {"torch": "pipeline/Step5/pt_perf.py", "paddle": "pipeline/Step5/pd_perf.py"}
+
+
+def time_in_turns(run: Run) -> SpeedComparison:
+    """Return the speeds of --rounds rounds; who begins changes with each. ReprodError if a run fails."""
+    speeds: dict[str, list[Speed]] = {side: [] for side in SCRIPTS}
+    for number in range(run.options.rounds):
+        for side in sorted(SCRIPTS, reverse=number % 2 == 0):
+            speeds[side].append(time_side(run, side))
+    return SpeedComparison(tuple(speeds["torch"]), tuple(speeds["paddle"]))
+
+
+def time_side(run: Run, side: str) -> Speed:
+    """Run one side's script; ReprodError with its last line if it fails."""
+    script = SCRIPTS[side]
+    _, _, *options = shlex.split(run.command(script))
+    ways = [way for of, way in map(FAST.__getitem__, run.options.fast) if of == side]
+    fast = ["--fast", ways[-1]] if ways else []
+    work = [*list_options(read_workload(run)), "--device", run.options.device]
+    words = [str(REPOSITORY / script), *options, *work, *fast]
+    environment = os.environ | {"OMP_NUM_THREADS": str(run.options.threads)}
+    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+        raise ReprodError(f"{script} ended with {done.returncode}: {last}")
+    return load_speed(run, f"perf_{side}")

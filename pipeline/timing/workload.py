@@ -15,8 +15,7 @@ from typing import Any, Literal, TypeVar
 
 from models.bert_config import BertConfig
 from pipeline import settings
-from pipeline.run import Run
-from pipeline.run.command_line import positive
+from pipeline.run import Run, positive
 from pipeline.training.options import DEVICES
 from reprod_align.base.files import write_json
 from reprod_align.errors import ReprodError

@@ -9,15 +9,14 @@ from typing import Any
 
 from pipeline import settings
 from pipeline.bert.exported import read_config
-from pipeline.run import Run
-from pipeline.run.command_line import positive
-from pipeline.training.native import NATIVE
+from pipeline.run import Run, positive
 from pipeline.training.processes import quieten_unless_first
 from reprod_align.errors import ReprodError
 
 SCHEDULERS = ("linear", "constant", "cosine", "polynomial")
 DEVICES = ("cpu", "gpu")
 PRECISIONS = ("off", "bf16", "fp16")  # of --amp
+NATIVE = "native"  # each framework's own dropout and shuffling, for runs over several seeds
 RANDOMNESS = ("shared", NATIVE)
 
 

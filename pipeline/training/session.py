@@ -8,19 +8,19 @@ epoch and step. Of several processes, the first one alone writes and reads.
 import math
 import signal
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from pipeline.bert.exported import description_file, find_vocabulary, weight_files
 from pipeline.run import Run
+from pipeline.settings import STRICT_DTYPE
 from pipeline.tasks import SST2
 from pipeline.training.log import JsonLines, Log, open_boards
-from pipeline.training.measures import Measured, list_dev_files, official
-from pipeline.training.native import NATIVE
-from pipeline.training.options import TrainingOptions
+from pipeline.training.options import NATIVE, TrainingOptions
 from pipeline.training.processes import ALONE, Processes
+from pipeline.training.record import Measured, list_dev_files, native_record, official
 from pipeline.training.shards import Part, Shard
 from pipeline.training.state import (
     PROCESSES,
@@ -35,6 +35,7 @@ from pipeline.training.state import (
     select,
     write_state,
 )
+from reprod_align import Recorder
 from reprod_align.errors import ReprodError
 from reprod_align.records.gate import digest
 
@@ -264,3 +265,25 @@ def describe_training(
     if processes.world > 1:  # other numbers of processes add up in another order
         chosen[PROCESSES] = processes.world
     return {"side": side, **chosen, **{path.name: digest(path) for path in inputs}}
+
+
+def save_training(session: Session, dev: Mapping[str, Iterable[Any]]) -> None:
+    """Record the best epoch's result and print it, in the first process.
+
+    In float64 and native mode the record also holds every loss, metric and logit.
+    """
+    if session.processes.rank:
+        return
+    run, (side, dtype) = session.run, session.name.parts
+    native = session.options.randomness == NATIVE
+    record = Recorder(
+        native_record(run, side) if native else run.output(f"train_align_{side}", dtype)
+    )
+    if native:
+        for name, examples in dev.items():
+            record.add(f"{name}labels", [example["labels"] for example in examples])
+    if native or dtype == STRICT_DTYPE:
+        record.add_all(session.curves)
+    record.add_all(session.best())
+    record.save()
+    print(f"{side} {dtype}: best {run.task.main_metric} {max(session.results):.4f}")

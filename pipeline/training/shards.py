@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pipeline.training.native import NATIVE, native_seed
-from pipeline.training.options import TrainingOptions
+from pipeline.training.options import NATIVE, TrainingOptions
 from pipeline.training.processes import Processes
 from reprod_align.randomness import (
     Draws,
@@ -19,6 +18,8 @@ from reprod_align.randomness import (
     SharedRandom,
     UnsharedDrawError,
 )
+
+import numpy as np
 
 Item = TypeVar("Item")
 
@@ -77,6 +78,15 @@ class Shard:
                 seed=native_seed(*place, self.rows.start) if seeds else None,
                 is_last=rows.stop == len(labels),
             )
+
+
+def native_seed(*place: int) -> int:
+    """Return the seed below 2**32 of a place: the run's seed, the epoch, and perhaps step and row.
+
+    In native mode every step seeds the framework's generator anew, so a run can go on at any step
+    without the generator's state.
+    """
+    return int(np.random.SeedSequence(place).generate_state(1)[0])
 
 
 def take_shard(examples: int, processes: Processes) -> Shard:

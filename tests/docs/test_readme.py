@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.run.command_line import make_parser
+from pipeline.run import make_parser
 from reprod_align.commands import parse
 from tests.conftest import ENVIRONMENT, REPOSITORY, Finished, run_python, run_warm_python
 from tests.docs.pages import (

@@ -5,7 +5,7 @@ import re
 import shlex
 from pathlib import Path
 
-from pipeline.run.command_line import make_parser
+from pipeline.run import make_parser
 from pipeline.training.options import add_options
 from pipeline.training.prediction import add_options as add_prediction_options
 from tests.conftest import REPOSITORY

@@ -4,10 +4,9 @@ import gc
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.data.corpus import DEMO_FOLDER
+from pipeline.corpus import DEMO_FOLDER
 from pipeline.profiles import PROFILES
-from pipeline.run import Run
-from pipeline.run.command_line import make_parser
+from pipeline.run import Run, make_parser
 from pipeline.training.options import add_options
 
 import pytest

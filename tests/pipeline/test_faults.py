@@ -239,7 +239,7 @@ pd_bert.BertIntermediate.forward = lambda self, x: forward(self, x.detach())
 def test_trained_on_the_wrong_sentences(home: Path) -> None:
     """Accuracy is measured on the training sentences, and happens to be the same."""
     fault = """
-from pipeline.data import corpus
+from pipeline import corpus
 find = corpus.find_corpus
 from pipeline import run
 run.find_corpus = lambda d: corpus.Corpus(find(d).demo, find(d).train, find(d).train)

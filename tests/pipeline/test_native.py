@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.Step5 import check_native
-from pipeline.training.native_runs import read_run
+from pipeline.training.native import read_run
 from reprod_align.errors import MissingInputError, ReprodError
 from reprod_align.records.record import load_record, save_record
 from tests.conftest import one_line_error, run_script

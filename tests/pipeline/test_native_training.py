@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 from pipeline.bert.fake_batch import load_fake_batch
-from pipeline.training.native_runs import read_run
+from pipeline.training.native import read_run
 from pipeline.training.options import read_options
 from pipeline.training.session import Session
 from pipeline.training.shards import Shard

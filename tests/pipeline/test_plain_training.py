@@ -6,7 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from pipeline.training import plain
+from pipeline import run
 from reprod_align import load_record
 from tests.conftest import REPOSITORY
 from tests.pipeline.runs import files_closed, tiny_run  # noqa: F401
@@ -66,10 +66,10 @@ def test_who_trains(words: str, variable: str, many: bool, monkeypatch: pytest.M
     def start(main: object, about: object, writes: str) -> None:
         started.append(writes)
 
-    monkeypatch.setattr(plain.runpy, "run_path", run_path)
-    monkeypatch.setattr(plain, "start", start)
+    monkeypatch.setattr(run.runpy, "run_path", run_path)
+    monkeypatch.setattr(run, "start", start)
     try:
-        plain.start_plain(lambda run: None, None, writes="train_align_paddle")
+        run.start_plain(lambda run: None, None, writes="train_align_paddle")
     except SystemExit as ended:
         assert ended.code == 0
     assert started == (["pd_train_many.py"] if many else ["train_align_paddle"])

@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pipeline.training.measures import Measured
 from pipeline.training.options import read_options
+from pipeline.training.record import Measured
 from pipeline.training.session import Session
 from pipeline.training.state import Arrays, Facts, read_state, write_state
 from reprod_align.errors import ReprodError

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from pipeline.align import PREPARATION, STEPS
-from pipeline.data.corpus import find_corpus
+from pipeline.corpus import find_corpus
 from reprod_align import EXACT, ReprodError, compare_records, load_record
 from tests.conftest import ENVIRONMENT, REPOSITORY, one_line_error, run_script, run_warm_python
 

@@ -8,14 +8,13 @@ from argparse import ArgumentParser
 from pathlib import Path
 
 from pipeline.profiles import PROFILES
-from pipeline.run import Run, make_run
-from pipeline.run.command_line import make_parser
+from pipeline.run import Run, make_parser, make_run
 from pipeline.Step5 import check_step5
 from pipeline.tasks import TASKS
-from pipeline.training import measures
-from pipeline.training.measures import Measured, list_dev_files
+from pipeline.training import record
 from pipeline.training.prediction import add_options as add_prediction_options
 from pipeline.training.prediction import answer, read_trained_weights
+from pipeline.training.record import Measured, list_dev_files
 from reprod_align import save_record
 from reprod_align.errors import ReprodError
 from reprod_align.records.record import load_record
@@ -172,7 +171,7 @@ def test_mismatched_is_measured_where_it_is_there(tmp_path: Path, monkeypatch) -
     with pytest.raises(ReprodError, match="dev_mismatched.tsv, line 1: the header"):
         list_dev_files(run)
     fetched = []
-    monkeypatch.setattr(measures, "fetch_corpus", lambda task, home: fetched.append(task) or home)
+    monkeypatch.setattr(record, "fetch_corpus", lambda task, home: fetched.append(task) or home)
     path.unlink()
     list_dev_files(make_run(task="mnli", data_dir=tmp_path, from_hub=False, home=tmp_path))
     assert fetched == []

@@ -13,9 +13,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from models import pd_bert
-from pipeline import pair_bert
-from pipeline.checks import explain
-from pipeline.run.command_line import REPOSITORY
+from pipeline import explain, pair_bert
+from pipeline.run import REPOSITORY
 from reprod_align import load_record, save_record
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend

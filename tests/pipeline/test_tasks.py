@@ -7,10 +7,9 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 
+from pipeline import corpus
 from pipeline.bert.fake_batch import load_fake_batch
-from pipeline.data import hub as hub_module
-from pipeline.data.corpus import TaskFile, check_tsv, find_task_corpus, find_test
-from pipeline.data.hub import fetch_corpus
+from pipeline.corpus import TaskFile, check_tsv, fetch_corpus, find_task_corpus, find_test
 from pipeline.run import Run, make_run
 from pipeline.tasks import SST2, TASKS, Layout, Task
 from reprod_align import EXACT, ReprodError, compare_records, load_record
@@ -752,7 +751,7 @@ def test_a_test_file_has_no_labels(tasks_home: Path) -> None:
     code = """
 import sys
 from pathlib import Path
-from pipeline.data.corpus import find_test
+from pipeline.corpus import find_test
 from pipeline.run import make_run
 from pipeline.tasks import TASKS
 from pipeline.{side}.loader import data_loader, load_examples, load_tokenizer
@@ -887,7 +886,7 @@ def test_nothing_is_left_of_a_broken_download(
         yield "half a file"
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(hub_module, "_lines", interrupted)
+    monkeypatch.setattr(corpus, "_lines", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch_corpus(task, tmp_path)
     assert list((tmp_path / "data").glob("mrpc/*")) == []

@@ -11,8 +11,7 @@ from typing import Any
 
 from pipeline.bert.fake_batch import load_fake_batch
 from pipeline.profiles import PROFILES
-from pipeline.run import Run
-from pipeline.run.command_line import make_parser
+from pipeline.run import Run, make_parser
 from pipeline.training.options import SCHEDULERS, read_options
 from pipeline.training.shards import Shard, draw_rows
 from pipeline.training.state import model_weights, read_state

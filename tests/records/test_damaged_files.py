@@ -10,15 +10,13 @@ from types import ModuleType
 from typing import Any
 
 from models.bert_config import BertConfig
-from pipeline.bert.exported import read_config
+from pipeline.bert.exported import read_config, write_description
 from pipeline.bert.fake_batch import load_fake_batch
-from pipeline.bert.hf_checkpoint import write_description
-from pipeline.data.corpus import find_corpus
+from pipeline.corpus import find_corpus
 from pipeline.profiles import PROFILES
-from pipeline.run import Run, make_run
-from pipeline.run.command_line import folder, whole_path
+from pipeline.run import Run, folder, make_run, whole_path
 from pipeline.timing.workload import PHASES, Speed, Workload, require_counted
-from pipeline.training.native_runs import read_run
+from pipeline.training.native import read_run
 from pipeline.training.state import read_state, require_resumable, write_state
 from reprod_align import Gate, ReprodError, check, load_record, save_record
 from reprod_align.backends.torch import read_weights

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-CORPUS = Path(__file__).resolve().parents[3] / "pipeline" / "Step2" / "demo_sst2_sentence"
+CORPUS = Path(__file__).resolve().parents[2] / "pipeline" / "Step2" / "demo_sst2_sentence"
 SIZES = {"demo.tsv": 32, "train.tsv": 330, "dev.tsv": 110}
 HEADER = "sentence\tlabel"
 MIN_WORDS, MAX_WORDS = 4, 28

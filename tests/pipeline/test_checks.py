@@ -4,8 +4,8 @@ import os
 import shutil
 from pathlib import Path
 
+from pipeline import checks
 from pipeline.bert.exported import weight_files
-from pipeline.checks import gate
 from pipeline.run import Run, make_run
 from reprod_align import check, save_record
 from tests.conftest import REPOSITORY
@@ -25,7 +25,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     for name in ("pipeline", "models"):
         ignored = shutil.ignore_patterns("__pycache__", "*.md", "*.tsv")
         shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=ignored)
-    monkeypatch.setattr(gate, "REPOSITORY", tmp_path)
+    monkeypatch.setattr(checks, "REPOSITORY", tmp_path)
     run = make_run(home=tmp_path, profile="tiny", no_explain=True)
     for path in (*weight_files(run, "torch"), *weight_files(run, "paddle")):
         path.parent.mkdir(exist_ok=True)
@@ -40,7 +40,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def judge(run: Run, name: str, scripts: tuple[str, str], exact: bool = False) -> int:
-    return check(gate.build_gate(run, name, scripts, exact=exact))
+    return check(checks.build_gate(run, name, scripts, exact=exact))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_file_that_makes_the_record_changed(
 
 
 @pytest.mark.parametrize(
-    "changed", ["pipeline/align.py", "pipeline/checks/gate.py", "pipeline/training/session.py"]
+    "changed", ["pipeline/align.py", "pipeline/checks.py", "pipeline/training/session.py"]
 )
 def test_another_file_changed(run: Run, changed: str) -> None:
     os.utime(run.home / changed, (LATER, LATER))
@@ -96,7 +96,7 @@ def test_each_record_has_its_own_sources(run: Run) -> None:
 
 
 def test_sources_of_one_side_are_its_own(run: Run) -> None:
-    sources = gate.list_sources(run, "pd", FORWARD, exact=False)
+    sources = checks.list_sources(run, "pd", FORWARD, exact=False)
     names = {str(path.relative_to(run.home)) for path in sources}
     assert "models/pd_bert.py" in names and "pipeline/pd/model.py" in names
     assert not [name for name in names if "pt_" in name or "/pt/" in name or "torch" in name]

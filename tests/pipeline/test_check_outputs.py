@@ -5,7 +5,7 @@ import json
 from argparse import ArgumentParser
 from pathlib import Path
 
-from pipeline.checks.outputs import add_options, collect_page, found_file, judge
+from pipeline.checks import add_options, collect_page, found_file, judge
 from pipeline.run import Run, make_run
 from reprod_align import Gate
 from reprod_align.base.files import write_json

@@ -1,6 +1,6 @@
 """A side's scripts without the seconds of imports: imports its libraries once, and forks for each script.
 
-`pipeline.align` runs it as `python -m pipeline.run.side pt`, on Linux. A line of stdin asks for a script,
+`pipeline.align` runs it as `python -m pipeline.side pt`, on Linux. A line of stdin asks for a script,
 [words, file for its output]; the answer is [exit code, kilobytes]. Each script still has a process of its
 own, and what it imports itself, it finds imported.
 """
@@ -21,7 +21,7 @@ from subprocess import PIPE
 
 SHARED = ("loader", "metrics", "model", "optimizer", "learner", "sentences")
 MODULES = {side: [f"pipeline.{side}.{name}" for name in SHARED] for side in ("pt", "pd")}
-MODULES["checks"] = ["pipeline.checks.gate", "pipeline.checks.outputs", "reprod_log"]
+MODULES["checks"] = ["pipeline.checks", "reprod_log"]
 """what takes most of the time of importing, for the scripts of each side and for the checks"""
 
 
@@ -33,7 +33,7 @@ class Server:
         self.prefix, self.environment = prefix, environment
         self._process: subprocess.Popen[str] | None = None
         if sys.platform == "linux":
-            words = [sys.executable, "-m", "pipeline.run.side", prefix]
+            words = [sys.executable, "-m", "pipeline.side", prefix]
             self._process = subprocess.Popen(
                 words, stdin=PIPE, stdout=PIPE, text=True, env=os.environ | environment
             )

@@ -1,6 +1,8 @@
-"""One script's run: what the command line chose, where its files lie, and how it ends."""
+"""One script's run: its command line, what it chose, where its files lie, and how it ends."""
 
 import argparse
+import os
+import runpy
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -9,17 +11,102 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from pipeline.data.corpus import Corpus, find_corpus, find_task_corpus
-from pipeline.data.hub import fetch_corpus
+from pipeline.corpus import Corpus, fetch_corpus, find_corpus, find_task_corpus
 from pipeline.profiles import PROFILES, Profile
-from pipeline.run.command_line import DEFAULTS, make_parser
 from pipeline.settings import DTYPES, STRICT_DTYPE
 from pipeline.tasks import SST2, TASKS, Task
 from reprod_align.base.console import run_command
 from reprod_align.base.files import require_writable
 from reprod_align.base.text import shorten_path
-from reprod_align.errors import MissingInputError, RefusedError
+from reprod_align.errors import MissingInputError, RefusedError, one_line
 from reprod_align.page.terminal import show_output
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+DEFAULTS = {
+    "profile": "minilm",
+    "weights": None,
+    "task": SST2.name,
+    "data_dir": None,
+    "from_hub": False,
+    "epochs": None,
+    "dtype": "both",
+    "home": REPOSITORY,
+}
+
+
+def make_parser(about: str | None) -> argparse.ArgumentParser:
+    """Return the parser of the options that every script has; `about` is the script's docstring."""
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = "; ".join(f"{profile.name}: {profile.about}" for profile in PROFILES.values())
+    parser.add_argument("--profile", choices=PROFILES, help=names)
+    parser.add_argument(
+        "--weights",
+        type=folder,
+        metavar="DIR",
+        help="a Hugging Face BERT checkpoint to export instead of the profile's own",
+    )
+    parser.add_argument(
+        "--task", choices=TASKS, help="what Steps 2 and 5 read and measure (default: sst2)"
+    )
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument(
+        "--data-dir",
+        type=folder,
+        metavar="DIR",
+        help="the task's train.tsv and dev.tsv, instead of SST-2's built-in sentences",
+    )
+    source.add_argument(
+        "--from-hub",
+        action="store_true",
+        help="the task's files from the Hugging Face hub, kept in data/ under --home",
+    )
+    parser.add_argument("--epochs", type=positive, metavar="N", help="epochs of Step 5")
+    parser.add_argument("--dtype", choices=(*DTYPES, "both"),
+                        help="float32: official records alone (default: both)")  # fmt: skip
+    parser.add_argument(
+        "--home",
+        type=whole_path,
+        metavar="DIR",
+        help="where inputs and results lie (default: the repository)",
+    )
+    parser.add_argument(
+        "--no-explain",
+        action="store_true",
+        help="a check that fails does not go on to look for the place",
+    )
+    parser.add_argument("--quiet", action="store_true", help="do not say what was written")
+    parser.set_defaults(**DEFAULTS)
+    return parser
+
+
+def folder(word: str) -> Path:
+    """Return a folder's whole path; a type of argument, which argparse refuses in a line."""
+    path = whole_path(word)
+    if not path.is_dir():
+        raise argparse.ArgumentTypeError(f"{one_line(word)} is not a folder")
+    return path
+
+
+def whole_path(word: str) -> Path:
+    """Return a path from the root on, no links in it; a type of argument."""
+    try:
+        path = Path(word).resolve()
+        path.exists()  # raises if the name is too long
+    except (OSError, RuntimeError) as error:  # links in a ring
+        raise argparse.ArgumentTypeError(
+            f"{one_line(word)[:100]}: expected a path: {error}"
+        ) from error
+    return path
+
+
+def positive(word: str) -> int:
+    """Return a whole number above 0; a type of argument."""
+    if not word.isdecimal() or int(word) < 1:
+        raise argparse.ArgumentTypeError(f"{word} is not a whole number above 0")
+    return int(word)
 
 
 @dataclass(frozen=True)
@@ -156,3 +243,24 @@ def start(
             return _write(main, run, writes) if writes else main(run)
 
     sys.exit(run_command(Path(sys.argv[0]).name, work))
+
+
+_COUNTS = (
+    "WORLD_SIZE",
+    "PADDLE_TRAINERS_NUM",
+)  # how many processes torchrun or Paddle's launcher started
+
+
+def start_plain(main: Callable[[Run], None], about: str | None, *, writes: str) -> None:
+    """Run a script's `main` as `pipeline.run.start` does, or in its place the one beside it, NAME_many.py.
+
+    That one runs if the command line has options that `make_parser` does not know, for another task than
+    SST-2, and if a launcher started several processes.
+    """
+    options, more = make_parser(about).parse_known_args()
+    several = any(os.environ.get(name, "1") != "1" for name in _COUNTS)
+    if more or several or options.task != SST2.name:
+        script = Path(sys.argv[0])
+        sys.argv[0] = str(script.with_name(f"{script.stem}_many.py"))
+        runpy.run_path(sys.argv[0], run_name="__main__")  # it exits
+    start(main, about, writes=writes)

@@ -1,4 +1,4 @@
-"""pipeline/run/side.py: each script has a process of its own and ends as it would alone; servers may fail."""
+"""pipeline/side.py: each script has a process of its own and ends as it would alone; servers may fail."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipeline.run.side import Server
+from pipeline.side import Server
 
 import pytest
 

@@ -8,18 +8,19 @@ import sys
 from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pipeline import pair_bert
-from pipeline.checks import Stage
-from pipeline.run import Run
-from pipeline.run.command_line import REPOSITORY
+from pipeline.run import REPOSITORY, Run
 from reprod_align import Report, align
 from reprod_align.base.console import tell, without_warnings
 from reprod_align.base.files import write_json
 from reprod_align.base.text import and_more
 from reprod_align.errors import describe_error, one_line
 from reprod_align.report.finding import list_finding
+
+Stage = Literal["forward", "loss", "training"]
+"""how far `align` follows the models; each holds those before"""
 
 PACKAGES = ("torch", "transformers", "paddle", "paddlenlp")
 SHOWN = 3  # findings; the first is where the two begin to differ
