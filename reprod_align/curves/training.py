@@ -157,7 +157,7 @@ class TrainingFile(PairFile):
         """Return one side's training, its model made."""
         optimizer = "(model) that returns the optimizer"
         functions = Functions(
-            self._find_loss(f"{framework}_find_loss"),
+            self._find_loss(f"{framework}_loss"),
             self._require(f"{framework}_optimizer", 1, optimizer),
             self.find_function(f"{framework}_scheduler", 1),
             self.find_function(f"{framework}_restore", 3),
@@ -191,14 +191,14 @@ class TrainingFile(PairFile):
         return StepDraws(SharedRandom(SEED, 0, step) if function is None else function(step))
 
     def _find_batch(self, framework: Framework) -> Callable[[int], Batch]:
-        own = self.find_function(f"{framework}_find_batch", 1)
+        own = self.find_function(f"{framework}_batch", 1)
         found = own or self.find_function("batch", 1)
         if found is None:
             raise ReprodError(
                 f"{self.path} defines no function batch(step), which returns (inputs, targets), and no "
-                f"{framework}_find_batch(step): --explain needs what the steps trained on"
+                f"{framework}_batch(step): --explain needs what the steps trained on"
             )
-        return partial(self._read, f"{framework}_find_batch" if own else "batch", found)
+        return partial(self._read, f"{framework}_batch" if own else "batch", found)
 
     def _read(self, name: str, function: Callable[[int], Any], step: int) -> Batch:
         made = function(step)  # what it raises comes as it is

@@ -1,11 +1,12 @@
-"""A user's file with two trainings: what is taken from it, and what it lacks."""
+"""A user's file with two trainings: what is taken from it, what it lacks, how their data differ."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pipeline  # noqa: F401  (quietens what follows)
-from reprod_align.curves.training import StepDraws, TrainingFile
+from reprod_align.curves.training import StepDraws, TrainingFile, describe_difference
 from reprod_align.errors import ReprodError
 from reprod_align.pair.file import open_file
 from reprod_align.randomness import SharedRandom
@@ -97,3 +98,46 @@ def test_a_steps_draws_are_the_streams_own() -> None:
         np.testing.assert_array_equal(getattr(ours, name)((2, 3)), getattr(theirs, name)((2, 3)))
     np.testing.assert_array_equal(ours.integers(0, 9, (4,)), theirs.integers(0, 9, (4,)))
     np.testing.assert_array_equal(ours.permutation(7), theirs.permutation(7))
+
+
+DRAW = np.random.default_rng(0)
+X, Y = DRAW.standard_normal((6, 8, 5)), DRAW.integers(0, 3, (6, 8))
+
+
+def read(step: int) -> Any:
+    return (X[step - 1],), Y[step - 1]
+
+
+def changed(step: int) -> Any:
+    inputs = X[step - 1].copy()
+    inputs[0, 0] += step == 3
+    return (inputs,), Y[step - 1]
+
+
+def reordered(step: int) -> Any:
+    order = np.roll(np.arange(8), 1)
+    return (X[step - 1][order],), Y[step - 1][order]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        (read, ""),
+        (changed, "step 3: input 0 differs: 1 of 40 elements"),
+        (lambda step: read(step + 1), "step 1: Paddle reads what PyTorch reads at step 2"),
+        (reordered, "step 1: the same examples in another order within the batch"),
+        (lambda step: ((X[step - 1][:4],), Y[step - 1]), "step 1: input 0 differs: shape (8, 5)"),
+        (
+            lambda step: (read(step)[0], Y[step - 1] + 1.0),
+            "targets differs: int64 in PyTorch, float64",
+        ),
+        (
+            lambda step: ({"x": X[step - 1]}, Y[step - 1]),
+            "PyTorch reads input 0, targets, Paddle input x",
+        ),
+        (lambda step: (read(step)[0], {"y": Y[step - 1]}), "Paddle input 0, targets[y]"),
+    ],
+)
+def test_the_difference_is_described(theirs: Any, words: str) -> None:
+    found = describe_difference(read, theirs, range(1, 5))
+    assert words in found and bool(words) == bool(found)

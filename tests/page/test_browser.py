@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.page.pages import HOSTILE, make_layers, make_page, open_page
-from tests.page.test_render import hostile_page
+from tests.page.test_html import hostile_page
 
 import pytest
 

@@ -22,7 +22,7 @@ Runs = Iterable[Sequence[Path]]
 _HEAD_BYTES: Final = 1 << 16  # bytes that show the format
 STEP_NAMES: Final = (
     "step global_step globalstep trainer/global_step global_step/max_steps train_step steps "
-    "current_steps iter iters iteration iterations it _parse_step batch"
+    "current_steps iter iters iteration iterations it _step batch"
 ).split()
 """Names of a step column, the best first."""
 EPOCH_NAMES: Final = ("epoch", "epochs", "progress_or_epoch", "train/epoch")

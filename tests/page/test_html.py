@@ -1,4 +1,4 @@
-"""The page: every part in it, every text escaped, nothing fetched, and small for a large model."""
+"""The page in HTML: every part, every text escaped, nothing fetched, small for a large model, bilingual."""
 
 import json
 import math
@@ -19,10 +19,14 @@ from reprod_align.page import (
     SourceLine,
     StepResult,
     Table,
+    html,
 )
-from reprod_align.page.html import encode_data, render_page
+from reprod_align.page.html import CHINESE, encode_data, flatten_tree, render_page, translate
 from reprod_align.page.outputs import write_report
-from tests.page.pages import HOSTILE, make_layers, make_page
+from reprod_align.report import STAGES
+from tests.page.pages import APART, EXACT, HOSTILE, make_layers, make_page
+
+import pytest
 
 VOID = {"meta", "br", "input", "img", "path", "rect", "use", "link"}
 
@@ -191,3 +195,57 @@ def test_a_line_stands_among_its_neighbours_and_opens_an_editor() -> None:
     assert '<a href="vscode://file/net.py:7"><code>net.py:7</code></a>' in text
     assert "return <mark>one(x, 2)</mark>" in text and "&lt;i&gt;" in text
     assert text.count('class="near"') == 2 and text.count('class="meant"') == 1
+
+
+def test_modules_stand_in_call_order_under_their_parents() -> None:
+    layers = [Layer("", ""), Layer("b", "b"), Layer("a.0", "x.0"), Layer("b.c", "b.c")]
+    rows = flatten_tree(layers, 1e-9)
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        (0, "", ""), (1, "b", ""), (2, "b.c", ""), (1, "a", ""), (2, "a.0", "x.0"),
+    ]  # fmt: skip
+
+
+def test_what_differs_inside_shows_outside() -> None:
+    layers = [
+        Layer("", "", forward=EXACT),
+        Layer("a.0", "a.0", forward=APART),
+        Layer("b", "b", forward=EXACT),
+    ]
+    assert [row[-1] for row in flatten_tree(layers, 1e-9)] == [1, 1, 1, 0]
+    layers[1].failed = True
+    assert [row[-1] for row in flatten_tree(layers, 1e-9)] == [1, 1, 2, 0]
+
+
+def test_nan_differs_and_is_told_as_text() -> None:
+    (row,) = flatten_tree([Layer("", "", forward=Figures(math.nan, math.nan, math.nan))], 1e-9)
+    assert row[8] == "nan" and row[-1] == 1
+
+
+def test_nothing_is_marked_without_a_limit() -> None:
+    assert flatten_tree([Layer("", "", forward=APART)], math.inf)[0][-1] == 0
+
+
+def test_names_are_printable() -> None:
+    rows = flatten_tree([Layer("a\x1b", "b\u202e")], 1e-9)
+    assert rows[1][1:4] == ["a\\x1b", "a\\x1b", "b\\u202e"]
+
+
+@pytest.mark.parametrize(
+    "word", [*STAGES, "faithful", "diverges", "agrees to float32", "passed", "failed"]
+)
+def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
+    assert translate(word) != word
+
+
+def test_a_sentence_is_translated_where_it_is_known() -> None:
+    said = translate(
+        "its inputs agree and its output does not; its output: at (0, 1) expected 1, got 2"
+    )
+    assert said.startswith("其输入一致而输出不一致") and "在 (0, 1) 处期望 1，得到 2" in said
+    assert translate("3 of 8 predictions flip") == "8 个预测中有 3 个翻转"
+    assert translate("out: no prediction can flip, 1, 2") == "out：没有预测会翻转，1, 2"
+    assert translate("a module of the user's") == "a module of the user's"
+
+
+def test_what_does_the_translation_is_no_word_of_the_users() -> None:
+    assert html.CHINESE is CHINESE and all(key and value for key, value in CHINESE.items())

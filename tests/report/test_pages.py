@@ -1,4 +1,4 @@
-"""The page of a report: its findings, its layers with their shares, and its tables."""
+"""The pages of a report and of two traces: findings, layers with their shares, and tables."""
 
 import json
 import re
@@ -8,8 +8,11 @@ from pathlib import Path
 from reprod_align.errors import ReprodError
 from reprod_align.page import Figures, Layer
 from reprod_align.page.html import render_page
+from reprod_align.page.markdown import render_markdown
+from reprod_align.page.outputs import render_junit
 from reprod_align.report import Check, Details, Finding, ModuleShare, Report, Setting, Weight
-from reprod_align.report.pages import collect_layers, make_page, say_verdict
+from reprod_align.report.pages import collect_layers, make_page, make_trace_page, say_verdict
+from reprod_align.traces.diff import Row, TraceDiff
 
 import pytest
 
@@ -120,3 +123,30 @@ def test_the_lines_around_are_read_where_the_file_still_holds_the_line(tmp_path:
         one.lines for one in make_page(Report("diverges", [changed]), "x", "vscode").diagnostics
     )
     assert line.link == "" and not line.around
+
+
+ROWS = (
+    Row("input", "fc", 0, "", 0.0, 1e-9, False, True, ""),
+    Row("output", "fc", 0, "", 1e-12, 1e-9, False, True, ""),
+    Row("output", "fc", 1, "", 0.5, 1e-9, False, False, "sign"),
+    Row("output", "", 0, "", 0.25, 1e-9, False, False, ""),
+    Row("parameter gradient", "fc", 0, "weight", 0.125, 1e-9, False, False, ""),
+)
+
+
+def test_a_module_has_the_worst_of_its_calls() -> None:
+    page = make_trace_page(TraceDiff(ROWS, ("output of x",), (), False), "a | b")
+    layers = {layer.torch_name: layer for layer in page.layers}
+    assert layers["fc"].forward is not None and layers["fc"].forward.relative == 0.5
+    assert layers["fc"].backward is not None and layers["fc"].backward.relative == 0.125
+    assert layers["fc"].failed and not layers[""].failed and layers["fc"].calls == 2
+    assert page.diagnostics[0].module == "fc" and "first the output of fc" in page.sentence
+    assert page.tables[0].failed == {2, 3, 4} and page.tables[1].failed == {0}
+    assert not page.passed and "fc" in render_page(page) and "fc" in render_markdown(page)
+    assert 'failures="4"' in render_junit(page)
+
+
+def test_traces_that_agree() -> None:
+    page = make_trace_page(TraceDiff(ROWS[:2], (), ("output of y",), True), "a | b")
+    assert page.passed and not page.diagnostics and page.verdict == "aligned"
+    assert not page.tables[1].failed and 'failures="0"' in render_junit(page)

@@ -1,4 +1,4 @@
-"""JSON of someone else's: what it may grow to is known before it is parsed."""
+"""What a verification reads: JSON of someone else's, whose size is known before it is parsed."""
 
 import tracemalloc
 from pathlib import Path
