@@ -14,7 +14,6 @@ from reprod_align.model.source.parsing import (
     find_measure,
     find_single_renaming,
     is_plain_assignment,
-    names_are_crossed,
 )
 
 import _pytest.mark
@@ -112,15 +111,6 @@ def test_a_file_that_cannot_be_read_gives_nothing() -> None:
 
 def test_what_is_wanted_is_plain_data() -> None:
     assert LOSS in Wanted(frozenset({LOSS}), frozenset()).calls
-
-
-def test_two_arguments_by_each_others_names_are_crossed(tmp_path: Path) -> None:
-    file = tmp_path / "x.py"
-    file.write_text("def attend(self, q, k, v):\n    return q @ k\n")
-    inside = SourceLine(str(file), 2)
-    for text, crossed in (("f(k, q, v)", True), ("f(q, k, v)", False), ("f(k, k, v)", False)):
-        assert names_are_crossed(SourceLine("y.py", 9, text), inside) is crossed
-    assert not names_are_crossed(SourceLine("y.py", 9, ""), inside)
 
 
 @pytest.mark.parametrize(

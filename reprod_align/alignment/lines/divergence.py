@@ -146,12 +146,7 @@ class _Search:
         if due is not None and not self._is_made(due, self._made_before(consumers[1])):
             lacking = self._taken_by(due).knows(wrong)
             how: How = "lacking" if lacking else "value"
-            taker = self._find_taker(wrong, at, consumers[1])
-            # the value goes through another file
-            if taker is not consumers[1] and taker is not None:
-                earlier = self._maker(wrong, self._theirs.index(taker))
-                made = made if earlier is None else self._theirs[earlier]
-                place = _position(taker, wrong)
+            taker = consumers[1]
             return Difference(how, due, taker, lacking, taker, made, place)
         if made is not None and self._gives_only(made, expected):
             return Difference("extra", consumers[0], made, True)
@@ -160,17 +155,6 @@ class _Search:
             made = None if at is None else self._theirs[at]
             consumers, place = (consumers[0], taker), _position(taker, wrong)
         return Difference("value", *consumers, True, consumers[1], made, place)
-
-    def _find_taker(
-        self, wrong: Array, at: int | None, consumer: Operation | None
-    ) -> Operation | None:
-        """Return the call that takes a wrong value in the file that made it, else its consumer."""
-        made = None if at is None else self._theirs[at]
-        if made is None or consumer is None or made.source.file == consumer.source.file:
-            return consumer
-        found = (one for one in self._theirs if one.source.file == made.source.file
-                 and any(is_same(wrong, value) for value in one.inputs))  # fmt: skip
-        return next(found, consumer)
 
     def _gives_only(self, made: Operation, expected: Sequence[Array]) -> bool:
         """Tell whether a call of the port's makes the wrong value of the one that is due."""

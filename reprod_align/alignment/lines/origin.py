@@ -9,23 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from reprod_align.alignment.lines.divergence import Difference
-from reprod_align.alignment.lines.words import are_exchanged
-from reprod_align.causes.functions import FUNCTIONS
-from reprod_align.causes.mismatch import fits
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.source.parsing import (
     find_assignment,
-    find_branch,
     find_condition,
     find_constant,
-    find_handed,
     find_single_renaming,
     is_parameter,
-    is_plain_assignment,
     is_same_function,
-    list_names,
-    names_are_crossed,
 )
 
 Lines = tuple[SourceLine | None, SourceLine | None]
@@ -35,37 +27,15 @@ def find_origin(found: Difference) -> Lines:
     """Return both lines: of the calls, or of what is behind them."""
     ours, theirs = found.ours, found.theirs
     lines = _source(ours), _source(theirs)
-    if found.how == "mask" and theirs is not None:
-        return lines[0], _find_buffer(theirs) or lines[1]
     if found.how in ("lacking", "value") and found.used is not None:
         return lines[0], _find_passing(found, found.used) or lines[1]
     if found.how not in ("call", "layout") or ours is None or theirs is None:
         return lines
-    if are_exchanged(ours, theirs):
-        return lines[0], _find_exchange(theirs) or lines[1]
-    chosen_there = found.take_the_same and not _is_set_otherwise(ours, theirs)
     chosen = [
-        (chosen_there and _find_maker(one)) or _find_constant(one, other) or one.source
+        (found.take_the_same and _find_maker(one)) or _find_constant(one, other) or one.source
         for one, other in ((ours, theirs), (theirs, ours))
     ]
     return chosen[0], chosen[1]
-
-
-def _is_set_otherwise(ours: Operation, theirs: Operation) -> bool:
-    """Tell whether Paddle's function is the right one with other arguments, by what it would give."""
-    if len(theirs.inputs) != 1 or len(ours.outputs) != 1 or ours.outputs[0].dtype.kind != "f":
-        return False
-    name = theirs.name.replace("_", "")
-    alike = [one for word, one in FUNCTIONS.items() if word.lower().startswith(f"{name} ")]
-    return any(fits(ours.outputs[0], one, theirs.inputs[0]) for one in alike)
-
-
-def _find_exchange(operation: Operation) -> SourceLine | None:
-    """Return the call around that exchanges two arguments: names of two parameters, crosswise."""
-    caller = operation.caller
-    if caller is None or not names_are_crossed(caller, operation.source):
-        return None
-    return caller
 
 
 def _source(operation: Operation | None) -> SourceLine | None:
@@ -107,16 +77,8 @@ def _find_constant(operation: Operation, other: Operation) -> SourceLine | None:
             place = find_assignment(source.file, source.line, name)
             if place is not None:
                 return replace(place, expression=source.expression)
-        return find_handed(operation.caller, source, names)
+        return None
     return None
-
-
-def _find_buffer(operation: Operation) -> SourceLine | None:
-    """Return where a mask that a module holds was made."""
-    source = operation.source
-    held = [name for name in operation.tensors if name.startswith("self.")]
-    lines = (find_assignment(source.file, source.line, name) for name in held)
-    return next((line for line in lines if line is not None), None)
 
 
 def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
@@ -124,40 +86,19 @@ def _find_passing(found: Difference, used: Operation) -> SourceLine | None:
     made, place = found.made, used.source
     held = [name for name, position in used.tensors.items() if position == found.position]
     if used.user is not None:
-        renamed = _find_renamed(made, used.user)
-        return renamed or find_condition(place.file, place.line, held)
+        return find_condition(place.file, place.line, held)
     if found.how != "lacking":
-        return _find_handing(found, used, held) if made is None else _find_choice(made, place, held)
+        return _find_handing(found, used, held) if made is None else None
     if made is not None and not held and not is_same_function(made.source, place):
         return made.source  # what a function of the user's returned
     inside = made is not None and made.source.file == place.file and made.source.line <= place.line
     after = made.source.line if made is not None and inside else 0
-    words = [] if found.ours is None else [found.ours.name.rpartition(".")[2], found.ours.called]
-    branch = find_branch(place.file, after, place.line, words)
-    if branch is not None:
-        return branch
     lines = [find_assignment(place.file, place.line, name) for name in held]
     first = after - (used.name == RETURN and bool(used.called))  # such as `return Output(x=x)`
     named = next((line for line in lines if line is not None and line.line > first), None)
-    if named is None and made is not None and _is_made_beside(found.ours):
-        return made.source
     if named is None and not inside and used.caller is not None and is_parameter(place, held):
         return find_single_renaming(used.caller, place, held) or used.caller
     return named
-
-
-def _is_made_beside(lacking: Operation | None) -> bool:
-    """Tell whether PyTorch's call takes what another call inside the same expression gives."""
-    if lacking is None:
-        return False
-    source = lacking.source
-    return any(
-        maker is not None
-        and maker.source.file == source.file
-        and source.line <= maker.source.line <= max(source.line, source.last_line)
-        and maker.source.expression in source.expression
-        for maker in lacking.makers
-    )
 
 
 def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> SourceLine | None:
@@ -168,24 +109,6 @@ def _find_handing(found: Difference, used: Operation, held: Sequence[str]) -> So
     alike = [name for name in held if name in ours.tensors]
     known = is_parameter(used.source, alike) and is_parameter(ours.source, alike)
     return caller if known else None
-
-
-def _find_renamed(made: Operation | None, user: SourceLine) -> SourceLine | None:
-    """Return the statement by which a wrong value gets the name that a layer is called with."""
-    if made is None or not is_same_function(made.source, user):
-        return None
-    lines = [find_assignment(user.file, user.line, name) for name in list_names(user)]
-    found = [line for line in lines if line is not None and line.line > made.source.line]
-    return next((line for line in found if is_plain_assignment(line)), None)
-
-
-def _find_choice(made: Operation, place: SourceLine, held: Sequence[str]) -> SourceLine | None:
-    """Return the statement that only chooses or renames a value: `x = outputs[0]`, `x = y`."""
-    if made.source.file != place.file:
-        return None
-    lines = [find_assignment(place.file, place.line, name) for name in held]
-    found = (line for line in lines if line is not None and line.line > made.source.line)
-    return next((line for line in found if is_plain_assignment(line)), None)
 
 
 def _is_in(value: object, other: Operation) -> bool:

@@ -118,21 +118,7 @@ def _find_only_call(made: Any, file: str, owner: ast.ClassDef, class_name: str) 
         calls = [call for value in values if value for call in find_calls(value, class_name)]
         if calls:
             return calls[0]
-    return _find_on_one_line(find_calls(owner, class_name)) or _find_in_function(
-        made, file, class_name
-    )
-
-
-def _find_in_function(made: Any, file: str, class_name: str) -> ast.Call | None:
-    """Return the call in the one function of this file that `made` calls and that makes the layer."""
-    tree = parse(file)
-    called = {name_called(node) for node in ast.walk(made) if isinstance(node, ast.Call)}
-    functions = [
-        node
-        for node in (tree.body if tree is not None else ())
-        if isinstance(node, FUNCTIONS) and node.name in called
-    ]
-    return _find_on_one_line([c for node in functions for c in find_calls(node, class_name)])
+    return _find_on_one_line(find_calls(owner, class_name))
 
 
 def _find_on_one_line(calls: Sequence[ast.Call]) -> ast.Call | None:

@@ -180,19 +180,6 @@ def find_measure(function: SourceLine, named: str = "") -> SourceLine:
     return place_of(function.file, last) or function
 
 
-def find_branch(file: str, after: int, before: int, words: Sequence[str]) -> SourceLine | None:
-    """Return an `if` between two lines of a function whose body holds one of the words: a name called."""
-    function = find_innermost(file, before, FUNCTIONS)
-    for node in ast.walk(function) if function is not None else ():
-        if isinstance(node, ast.If) and after < node.lineno < before:
-            calls = [
-                one for part in node.body for one in ast.walk(part) if isinstance(one, ast.Call)
-            ]
-            if any(name_called(one) in words or ast.unparse(one.func) in words for one in calls):
-                return place_of(file, node.test)
-    return None
-
-
 def find_condition(file: str, line: int, names: Sequence[str]) -> SourceLine | None:
     """Return the last `if self.x` by which a line runs, or by which a name was assigned before it."""
     function = find_innermost(file, line, FUNCTIONS)
@@ -212,39 +199,11 @@ def is_same_function(one: SourceLine, other: SourceLine) -> bool:
     return one.file == other.file and places[0] is places[1]
 
 
-def list_names(source: SourceLine) -> list[str]:
-    """Return the variables that an expression reads."""
-    tree = parse_text(source.expression)
-    return [] if tree is None else [one.id for one in ast.walk(tree) if isinstance(one, ast.Name)]
-
-
 def is_parameter(place: SourceLine, names: Sequence[str]) -> bool:
     """Tell whether one of the names is a parameter of the function around a line, and no more."""
     function = find_innermost(place.file, place.line, FUNCTIONS)
     known = [] if function is None else [one.arg for one in function.args.args]
     return any(name in known for name in names)
-
-
-def find_handed(
-    caller: SourceLine | None, inside: SourceLine, names: Sequence[str]
-) -> SourceLine | None:
-    """Return where a parameter of a function got its value: the call of the function, or the default.
-
-    inside: a line in the function. names: that it reads. None if no name is a parameter.
-    """
-    function = find_innermost(inside.file, inside.line, FUNCTIONS)
-    if function is None or not is_parameter(inside, names):
-        return None
-    call = None if caller is None else _parse_expression(caller)
-    known = [arg.arg for arg in function.args.args]
-    at = next(at for at, name in enumerate(known) if name in names)
-    position = at - (known[:1] == ["self"])
-    given = call.args if isinstance(call, ast.Call) else []
-    keywords = [one.arg for one in call.keywords] if isinstance(call, ast.Call) else []
-    if position < len(given) or known[at] in keywords or None in keywords:
-        return caller
-    defaults = dict(zip(known[::-1], function.args.defaults[::-1], strict=False))
-    return place_of(inside.file, defaults.get(known[at]))
 
 
 def find_single_renaming(
@@ -281,21 +240,6 @@ def _count_reads(function: ast.AST, name: str, after: int, caller: SourceLine) -
     end = None if end is None else max(end, last)
     reads = [one.lineno for one in uses if isinstance(one.ctx, ast.Load) and one.lineno > after]
     return len([line for line in reads if end is None or line <= end])
-
-
-def names_are_crossed(caller: SourceLine, inside: SourceLine) -> bool:
-    """Tell whether a call hands over two variables by the names of each other's parameter.
-
-    inside: a line in the function that is called.
-    """
-    function, call = find_innermost(inside.file, inside.line, FUNCTIONS), _parse_expression(caller)
-    if function is None or not isinstance(call, ast.Call):
-        return False
-    given = [arg.id if isinstance(arg, ast.Name) else "" for arg in call.args]
-    names = [arg.arg for arg in function.args.args]
-    names = names[1:] if names[:1] == ["self"] else names
-    handed = {(name, other) for name, other in zip(names, given, strict=False) if name != other}
-    return any((other, name) in handed for name, other in handed)
 
 
 def is_plain_assignment(source: SourceLine) -> bool:
