@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from reprod_align.alignment.lines.graph import LARGEST
 from reprod_align.model.source.operation import Operation
 from reprod_align.model.trace import Array
 
 import numpy as np
 
-_LARGEST: Final = 2_000_000  # elements of a step
 Step = tuple[str, Sequence[Array], Array]
 """what is done, with what, and what comes of it"""
 
@@ -36,7 +36,7 @@ def write_out(operations: Sequence[Operation]) -> list[Operation]:
 def _attention(operation: Operation) -> Iterator[Step]:
     """softmax(q kᵀ scale + mask) v, the scale on the scores or on the query before."""
     query, key, value, *masks = operation.inputs
-    if query.ndim < 3 or query.size * key.shape[-2] > _LARGEST * query.shape[-1]:
+    if query.ndim < 3 or query.size * key.shape[-2] > LARGEST * query.shape[-1]:
         return
     scale = operation.keywords.get("scale") or 1 / math.sqrt(query.shape[-1])
     turned = key.swapaxes(-1, -2)

@@ -14,7 +14,8 @@ from reprod_align.model.trace import Array
 
 import numpy as np
 
-_LARGEST = 4_000_000  # elements that are sorted to tell an order apart from other numbers
+LARGEST = 4_000_000
+"""elements of an array that is sorted, or worked out, to be held against others"""
 
 
 class KnownValues:
@@ -90,7 +91,7 @@ def are_alike(expected: Array, actual: Array, relative: float) -> bool:
     ours, theirs = _plain(expected).reshape(-1), _plain(actual).reshape(-1)
     if gap(ours, theirs, relative).ok:
         return True
-    if expected.size > _LARGEST or ours.dtype.kind == "c":
+    if expected.size > LARGEST or ours.dtype.kind == "c":
         return False
     return gap(np.sort(ours), np.sort(theirs), relative).ok
 

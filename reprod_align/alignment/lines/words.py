@@ -89,22 +89,16 @@ def _normalise(array: Array) -> Array:
 
 def _explain_index(ours: Operation, made: Operation, found: Difference) -> str:
     """Explain two of the values that one call returns, taken for each other."""
-    wrong = (
-        found.used.inputs[found.position]
-        if found.used is not None and found.position >= 0
-        else None
-    )
-    theirs = [at for at, one in enumerate(made.outputs) if one is wrong or _is_equal(one, wrong)]
+    if found.used is None or found.position < 0:
+        return ""
+    wrong, met = found.used.inputs[found.position], (*ours.inputs, *ours.outputs)
+    theirs = [at for at, one in enumerate(made.outputs) if are_equal(one, wrong, _CLOSE)]
     due = [at for at, one in enumerate(made.outputs)
-           if any(_is_equal(one, other) for other in (*ours.inputs, *ours.outputs))]  # fmt: skip
+           if any(are_equal(one, other, _CLOSE) for other in met)]  # fmt: skip
     if len(made.outputs) < 2 or not theirs or not due or set(theirs) & set(due):
         return ""
     name = made.called or made.name
     return f"Paddle takes index {theirs[0]} of what {name} returns, PyTorch index {due[0]}"
-
-
-def _is_equal(one: Array, other: Array | None) -> bool:
-    return other is not None and are_equal(one, other, _CLOSE)
 
 
 def _pair_unequal(

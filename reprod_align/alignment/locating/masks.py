@@ -165,7 +165,8 @@ def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
     A fault stays where it is if the module is set otherwise than its counterpart, which is reason
     enough, or if it shows before the mask is used.
     """
-    calls = _calls_at(fault, run)
+    shown_there = fault.place == fault.calls.paths
+    calls = fault.calls if shown_there else run.parents(fault.calls)
     if calls is None or not run.are_counterparts(calls):
         return fault
     if calls.theirs.path in run.counterparts.altered:
@@ -229,11 +230,6 @@ def _blame_user_code(fault: Fault, calls: CallPair, run: PinnedRun) -> Fault:
     return fault
 
 
-def _calls_at(fault: Fault, run: PinnedRun) -> CallPair | None:
-    """Return the calls of the module at fault: those at which it showed, or those around them."""
-    return fault.calls if fault.place == fault.calls.paths else run.parents(fault.calls)
-
-
 def _shows_before_mask(fault: Fault) -> bool:
     """Tell whether the fault is in what goes to a module that has yet to use the mask it is given."""
     call = fault.calls.theirs
@@ -264,19 +260,25 @@ def _hides_where(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
 
     What it hides nothing of, an example or a query, must agree.
     """
-    paired = {pair.expected for pair in run.pair_leaves(calls, "inputs")}
-    lacking = [leaf.array for at, leaf in constants_of(calls.ours).items() if at not in paired]
+    lacking, _ = _list_unpaired(calls, run)
     masks = [mask for mask in lacking if len(np.unique(mask)) == 2 or (mask <= -HIDDEN).any()]
     return any(may_explain(mask, fault.expected, fault.actual) for mask in masks)
 
 
 def _hide_otherwise(calls: CallPair, run: PinnedRun) -> bool:
     """Tell whether two calls were given masks that could not be paired and hide different places."""
-    pairs = run.pair_leaves(calls, "inputs")
-    paired = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
-    ours = [leaf.array for at, leaf in constants_of(calls.ours).items() if at not in paired[0]]
-    theirs = [leaf.array for at, leaf in constants_of(calls.theirs).items() if at not in paired[1]]
+    ours, theirs = _list_unpaired(calls, run)
     return any(hide_different_places(mask, other) for mask in ours for other in theirs)
+
+
+def _list_unpaired(calls: CallPair, run: PinnedRun) -> tuple[list[Array], list[Array]]:
+    """Return the masks and indices of two calls that no shape or name pairs: PyTorch's and Paddle's."""
+    pairs = run.pair_leaves(calls, "inputs")
+    ours, theirs = {pair.expected for pair in pairs}, {pair.actual for pair in pairs}
+    return (
+        [leaf.array for at, leaf in constants_of(calls.ours).items() if at not in ours],
+        [leaf.array for at, leaf in constants_of(calls.theirs).items() if at not in theirs],
+    )
 
 
 def _differ_by_convention(expected: Array, actual: Array) -> bool:
