@@ -39,7 +39,7 @@ class MappedFile(mmap.mmap):
 
     path: str
     _descriptor: int
-    _stamp: tuple[int, int]
+    _read_stamp: tuple[int, int]
 
     def find_offset(self, array: Array) -> int:
         """Return where in the file the first element of an array of it lies."""
@@ -54,15 +54,15 @@ class MappedFile(mmap.mmap):
             left = buffer.view(np.uint8).data[count:]
             more = os.preadv(self._descriptor, [left], offset + count)
             if not more:
-                raise self._changed()
+                raise self._make_error()
             count += more
 
     def require_unchanged(self) -> None:
         """Raise ReprodError if the file was written to since it was mapped."""
-        if _stamp(self._descriptor) != self._stamp:
-            raise self._changed()
+        if _read_stamp(self._descriptor) != self._read_stamp:
+            raise self._make_error()
 
-    def _changed(self) -> ReprodError:
+    def _make_error(self) -> ReprodError:
         return ReprodError(
             f"{self.path} was written to while it was in use: load it again when that is done"
         )
@@ -80,11 +80,15 @@ def map_file(path: str | os.PathLike[str]) -> MappedFile:
         os.close(descriptor)
         raise
     weakref.finalize(mapped, os.close, descriptor)
-    mapped.path, mapped._descriptor, mapped._stamp = str(path), descriptor, _stamp(descriptor)
+    mapped.path, mapped._descriptor, mapped._read_stamp = (
+        str(path),
+        descriptor,
+        _read_stamp(descriptor),
+    )
     return mapped
 
 
-def _stamp(descriptor: int) -> tuple[int, int]:
+def _read_stamp(descriptor: int) -> tuple[int, int]:
     status = os.fstat(descriptor)
     return status.st_size, status.st_mtime_ns
 
@@ -253,11 +257,11 @@ def read_blocks(
     file, spans = find_file(array), cut(span or (0, array.size), most)
     if file is None:
         for start, stop in spans:
-            yield start, _slice(array, start, stop)
+            yield start, _take_slice(array, start, stop)
         return
     file.require_unchanged()
     with borrow(min(array.size, most), array.dtype) as buffer:
-        read = _reader(file, array)
+        read = _make_reader(file, array)
         for start, stop in spans:
             part = buffer[: stop - start]
             read(part, start)
@@ -269,15 +273,15 @@ def read_span(array: Array, start: int, stop: int) -> Array:
     """Return elements number `start` to `stop`, in C order, 1-D; a view where that can be."""
     file = find_file(array)
     if file is None:
-        return _slice(array, start, stop)
+        return _take_slice(array, start, stop)
     part: Array = np.empty(stop - start, array.dtype)
     file.require_unchanged()
-    _reader(file, array)(part, start)
+    _make_reader(file, array)(part, start)
     file.require_unchanged()
     return part
 
 
-def _reader(file: MappedFile, array: Array) -> Callable[[Array, int], None]:
+def _make_reader(file: MappedFile, array: Array) -> Callable[[Array, int], None]:
     """Return what fills its argument with elements of an array of the file, from a number on."""
     if array.flags.c_contiguous:
         first = file.find_offset(array)
@@ -285,12 +289,12 @@ def _reader(file: MappedFile, array: Array) -> Callable[[Array, int], None]:
 
     def gather(part: Array, start: int) -> None:
         file.require_unchanged()
-        part[:] = _slice(array, start, start + part.size)
+        part[:] = _take_slice(array, start, start + part.size)
 
     return gather
 
 
-def _slice(array: Array, start: int, stop: int) -> Array:
+def _take_slice(array: Array, start: int, stop: int) -> Array:
     if array.flags.c_contiguous or array.ndim < 2:
         return array.reshape(-1)[start:stop]
     row = array.size // len(array)
@@ -298,7 +302,7 @@ def _slice(array: Array, start: int, stop: int) -> Array:
     if row <= _count_block(array):
         return array[first:last].reshape(-1)[start - first * row : stop - first * row]
     pieces = [
-        _slice(array[at], max(start - at * row, 0), min(stop - at * row, row))
+        _take_slice(array[at], max(start - at * row, 0), min(stop - at * row, row))
         for at in range(first, last)
     ]
     return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)

@@ -137,7 +137,7 @@ def _measure_groups(array: Array, edges: Sequence[float]) -> list[_Group]:
     """Return what lies between the edges, smallest first; the first group is there even if empty."""
     lows, highs = [math.inf] * (len(edges) + 1), [0.0] * (len(edges) + 1)
     counts = [0] * (len(edges) + 1)
-    for sizes in _sizes(array):
+    for sizes in _read_sizes(array):
         group = np.searchsorted(edges, sizes)
         for number in np.unique(group):
             part = sizes[group == number]
@@ -148,7 +148,7 @@ def _measure_groups(array: Array, edges: Sequence[float]) -> list[_Group]:
     return [group for number, group in enumerate(groups) if group.count or not number]
 
 
-def _sizes(array: Array) -> Iterator[Array]:
+def _read_sizes(array: Array) -> Iterator[Array]:
     """Yield the magnitudes of finite elements that are not zero, block by block."""
     for _, part in read_blocks(array):
         sizes = np.abs(part).astype(np.float64)
@@ -176,7 +176,7 @@ def _find_constants(array: Array, group: _Group, reach: float) -> tuple[list[flo
     """Return the few magnitudes near which a group's elements are, and how near; () if they are more."""
     constants: list[float] = []
     furthest = 0.0
-    for sizes in _sizes(array):
+    for sizes in _read_sizes(array):
         left = sizes[(sizes >= group.low) & (sizes <= group.high)]
         for constant in constants:
             left, furthest = _leave_out(left, constant, reach, furthest)
@@ -341,7 +341,7 @@ class _Places:
     def _rows(self) -> Array:
         """The largest ordinary magnitude in each row."""
         row, rows = self._row, np.zeros(self.expected.size // self._row)
-        for start, sizes in self._ordinary_sizes():
+        for start, sizes in self._read_ordinary_sizes():
             first, last = start // row, (start + sizes.size - 1) // row
             begins = np.maximum(np.arange(first, last + 1) * row - start, 0)
             here = rows[first : last + 1]
@@ -352,14 +352,14 @@ class _Places:
     def _channels(self) -> Array:
         """The largest ordinary magnitude in each channel."""
         row, channels = self._row, np.zeros(self._row)
-        for start, sizes in self._ordinary_sizes():
+        for start, sizes in self._read_ordinary_sizes():
             before = start % row
             padded = np.zeros(-(-(before + sizes.size) // row) * row)
             padded[before : before + sizes.size] = sizes
             np.maximum(channels, padded.reshape(-1, row).max(axis=0), out=channels)
         return channels
 
-    def _ordinary_sizes(self) -> Iterator[tuple[int, Array]]:
+    def _read_ordinary_sizes(self) -> Iterator[tuple[int, Array]]:
         """Yield the magnitudes block by block, 0 for what stands apart, with the number of the first."""
         lowest = min((group.low for group in self.sizes.apart), default=np.inf)
         for start, part in read_blocks(self.expected):

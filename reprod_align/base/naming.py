@@ -38,7 +38,7 @@ def similarity(first: str, second: str) -> float:
     """Return how alike two names are, 0 to 1; later words, which say more, weigh more."""
     if first == second:
         return 1.0
-    ours, theirs = _weights(tokens(first)), _weights(tokens(second))
+    ours, theirs = _weigh_words(tokens(first)), _weigh_words(tokens(second))
     every = sorted(ours.keys() | theirs.keys())  # sums of floats depend on their order
     if not every:
         return 1.0
@@ -47,7 +47,7 @@ def similarity(first: str, second: str) -> float:
     return shared / total
 
 
-def _weights(words: tuple[str, ...]) -> dict[str, float]:
+def _weigh_words(words: tuple[str, ...]) -> dict[str, float]:
     weights: dict[str, float] = {}
     for place, word in enumerate(reversed(words)):
         weights[word] = weights.get(word, 0.0) + 1.0 / (1 + place)

@@ -38,8 +38,8 @@ def choose_state(
     select: where it stands, a prefix included ("ema.module"). Copies, such as an EMA's, are taken only
     if they are selected. Raises WeightsError if none fits, or several do.
     """
-    groups = list(_groups(content, ""))
-    states = [state for group in groups for state in _prefixed(group, wanted)]
+    groups = list(_list_groups(content, ""))
+    states = [state for group in groups for state in _list_prefixed(group, wanted)]
     if select:
         chosen = [s for s in states if s.label == select and _count(s, wanted)]
         chosen = chosen or [s for s in states if s.label.startswith(f"{select}.")]
@@ -62,7 +62,7 @@ def choose_state(
     return fitting[0]
 
 
-def _groups(content: Mapping[str, object], label: str) -> Iterator[CheckpointState]:
+def _list_groups(content: Mapping[str, object], label: str) -> Iterator[CheckpointState]:
     """Yield the dicts in dicts that hold something other than dicts."""
     named = name_all(content, label or "the checkpoint")
     yield CheckpointState(
@@ -70,10 +70,10 @@ def _groups(content: Mapping[str, object], label: str) -> Iterator[CheckpointSta
     )
     for name, held in named.items():
         if isinstance(held, Mapping):
-            yield from _groups(held, f"{label}.{name}".lstrip("."))
+            yield from _list_groups(held, f"{label}.{name}".lstrip("."))
 
 
-def _prefixed(group: CheckpointState, wanted: Collection[str]) -> Iterator[CheckpointState]:
+def _list_prefixed(group: CheckpointState, wanted: Collection[str]) -> Iterator[CheckpointState]:
     """Yield the state as it is, and under each prefix that leaves a wanted name."""
     yield group
     prefixes: Counter[str] = Counter()
@@ -92,18 +92,18 @@ def _prefixed(group: CheckpointState, wanted: Collection[str]) -> Iterator[Check
                 if name.startswith(f"{prefix}.")
             }
             beside = [name for name in group.tensors
-                      if not name.startswith(f"{prefix}.") and not _names_copy(name)]  # fmt: skip
+                      if not name.startswith(f"{prefix}.") and not _is_named_as_copy(name)]  # fmt: skip
             yield CheckpointState(f"{group.label}.{prefix}".lstrip("."), inner, tuple(beside))
 
 
 def _is_copy(label: str, states: Collection[CheckpointState]) -> bool:
     """Tell whether a state dict is named as a copy, and another is not."""
-    return _names_copy(label) and any(
-        not _names_copy(other.label) for other in states if other.tensors
+    return _is_named_as_copy(label) and any(
+        not _is_named_as_copy(other.label) for other in states if other.tensors
     )
 
 
-def _names_copy(label: str) -> bool:
+def _is_named_as_copy(label: str) -> bool:
     words = label.lower().replace("_", ".").replace("-", ".").split(".")
     return any(word in _COPIES for word in words)
 

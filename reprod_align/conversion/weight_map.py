@@ -90,7 +90,7 @@ class Rule:
     def to_torch(self, arrays: Sequence[Array]) -> list[Array]:
         """Return what PyTorch's tensors hold, given Paddle's: the inverse, bit for bit."""
         self._check(arrays, self.paddle, self.paddle_shapes)
-        shapes = self._inner_shapes()
+        shapes = self._find_inner_shapes()
         straight = [
             _unlay(array, turned, shape, bool(self.parts))
             for array, turned, shape in zip(arrays, self.transposed, shapes, strict=True)
@@ -98,7 +98,7 @@ class Rule:
         parts = self._cut(self._join(straight), len(self.torch))
         return [transpose(part) if self.turned else part for part in parts]
 
-    def _inner_shapes(self) -> tuple[Shape | None, ...]:
+    def _find_inner_shapes(self) -> tuple[Shape | None, ...]:
         """Return the shapes, outputs first, of what lies behind each Paddle tensor."""
         if not self.torch_shapes:
             return (None,) * len(self.paddle)
@@ -150,14 +150,14 @@ def make_rule(
     """Return the rule of a pair of tensors with these shapes."""
     transposed = tuple(lay.transposed for lay in pair.lay)
     shapes = tuple(torch_shapes), tuple(paddle_shapes)
-    if _hangs_on_shapes(pair, *shapes):
+    if _depends_on_shapes(pair, *shapes):
         parts, kept = tuple(pair.sizes), shapes
     else:
         parts, kept = (1,) * len(pair.sizes), ((), ())
     return Rule(pair.torch, pair.paddle, transposed, parts, pair.turned, pair.groups, *kept)
 
 
-def _hangs_on_shapes(pair: TensorPair, ours: Sequence[Shape], theirs: Sequence[Shape]) -> bool:
+def _depends_on_shapes(pair: TensorPair, ours: Sequence[Shape], theirs: Sequence[Shape]) -> bool:
     if pair.groups > 1 or len(set(pair.sizes)) > 1:
         return True
     if any(lay.transposed for lay in pair.lay):
@@ -319,7 +319,7 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
     unknown = sorted(made.keys() - _KEYS)
     if unknown:
         raise refuse(f"{unknown[0]!r} is unknown; known: {', '.join(sorted(_KEYS))}")
-    torch, paddle = (_names(made[side]) for side in _SIDES)
+    torch, paddle = (_read_names(made[side]) for side in _SIDES)
     transposed = made.get("transposed", False)
     turns = [transposed] * len(paddle or ()) if isinstance(transposed, bool) else transposed
     parts, groups, turned = made.get("parts", []), made.get("groups", 1), made.get("turned", False)
@@ -363,7 +363,7 @@ def _find_misshapen(shapes: list[Any], counts: list[int]) -> str:
     return ""
 
 
-def _names(value: Any) -> tuple[str, ...] | None:
+def _read_names(value: Any) -> tuple[str, ...] | None:
     names = [value] if isinstance(value, str) else value
     return tuple(names) if _are(names, str) else None
 

@@ -100,8 +100,8 @@ class InitialisationReport:
 
     def text(self) -> str:
         """Return the table, the findings with their remedies, and the verdict."""
-        rows = table([_HEADERS, *map(_row, self.results)])
-        findings = [line for result in self.results for line in _finding_lines(result)]
+        rows = table([_HEADERS, *map(_describe_row, self.results)])
+        findings = [line for result in self.results for line in _list_finding_lines(result)]
         return join_lines([*rows, "", *findings, self.headline])
 
     def to_json(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class InitialisationReport:
         return summary | {"parameters": parameters}
 
 
-def _finding_lines(result: ParameterResult) -> list[str]:
+def _list_finding_lines(result: ParameterResult) -> list[str]:
     if result.passed:
         return []
     ours, theirs = result.words
@@ -125,7 +125,7 @@ def _finding_lines(result: ParameterResult) -> list[str]:
     return [*lines, f"    set {result.remedy}"]
 
 
-def _row(result: ParameterResult) -> tuple[str, ...]:
+def _describe_row(result: ParameterResult) -> tuple[str, ...]:
     verdict = "ok" if result.passed else "DIFFERENT"
     shapes = ("x".join(map(str, s)) or "()" for s in (result.torch_shape, result.paddle_shape))
     start = (one_line(result.paddle_name), *shapes)
@@ -149,9 +149,9 @@ def compute_p_values(torch: ParameterSample, paddle: ParameterSample) -> dict[st
         return {}
     return {
         "distribution": float(stats.ks_2samp(torch.values, paddle.values).pvalue),
-        "mean": _mean_p(torch.moments, paddle.moments),
-        "spread": _spread_p(torch.moments, paddle.moments),
-        "support": _support_p(torch.values, paddle.values),
+        "mean": _test_means(torch.moments, paddle.moments),
+        "spread": _test_spreads(torch.moments, paddle.moments),
+        "support": _test_support(torch.values, paddle.values),
     }
 
 
@@ -171,7 +171,9 @@ def compare_spreads(
 
     None in place of the ratio where a side has no spread.
     """
-    error = math.sqrt(sum(1 / (2 * _freedom(side)) for side in (ours, theirs)))  # of log(ratio)
+    error = math.sqrt(
+        sum(1 / (2 * _count_freedom(side)) for side in (ours, theirs))
+    )  # of log(ratio)
     reach = float(stats.norm.isf(level / 2))
     seen = math.expm1((reach + float(stats.norm.ppf(POWER))) * error)
     if min(ours.std, theirs.std) == 0:
@@ -180,35 +182,35 @@ def compare_spreads(
     return (ratio, ratio / factor, ratio * factor), seen
 
 
-def _mean_p(ours: Moments, theirs: Moments) -> float:
+def _test_means(ours: Moments, theirs: Moments) -> float:
     """Return the p value of Welch's test."""
     sides = (ours.mean, ours.std, ours.count, theirs.mean, theirs.std, theirs.count)
     return float(stats.ttest_ind_from_stats(*sides, equal_var=False).pvalue)
 
 
-def _spread_p(ours: Moments, theirs: Moments) -> float:
+def _test_spreads(ours: Moments, theirs: Moments) -> float:
     """Return the p value of an F test of the variances, its degrees of freedom set by the kurtoses."""
     if min(ours.std, theirs.std) == 0:
         return 1.0 if ours.std == theirs.std else 0.0
-    ratio = stats.f(_freedom(theirs), _freedom(ours))
+    ratio = stats.f(_count_freedom(theirs), _count_freedom(ours))
     observed = (theirs.std / ours.std) ** 2
     return float(min(1.0, 2 * min(ratio.sf(observed), ratio.cdf(observed))))
 
 
-def _freedom(moments: Moments) -> float:
+def _count_freedom(moments: Moments) -> float:
     """Return a variance's degrees of freedom: count - 1 for normal values, more for uniform ones."""
     few = moments.count < _FEW
     kurtosis = max(moments.kurtosis, 3.0) if few else moments.kurtosis
     return 2 * (moments.count - 1) / max(kurtosis - 1, 0.1)
 
 
-def _support_p(ours: Array, theirs: Array) -> float:
+def _test_support(ours: Array, theirs: Array) -> float:
     """Return the p value of how many values of one side lie beyond all of the other's, at either end."""
     ends = ((ours, theirs), (theirs, ours), (-ours, -theirs), (-theirs, -ours))
-    return min(1.0, 4 * min(_beyond_p(first, second) for first, second in ends))
+    return min(1.0, 4 * min(_test_beyond(first, second) for first, second in ends))
 
 
-def _beyond_p(ours: Array, theirs: Array) -> float:
+def _test_beyond(ours: Array, theirs: Array) -> float:
     """Return the chance that, of values in random order, so many of `ours` come last."""
     beyond = int((ours > theirs.max()).sum())
     return float(stats.hypergeom.pmf(beyond, len(ours) + len(theirs), len(ours), beyond))
@@ -238,7 +240,7 @@ def compare_initialisation(
     results = []
     for name, other in pairs.items():
         p_values = {test: adjusted[key, test] for key, test in raw if key == name}
-        problems = _exact_problems(torch[name], paddle[other])
+        problems = _list_exact_problems(torch[name], paddle[other])
         problems += [f"{test} differs, p {p:.1e}" for test, p in p_values.items() if not p > alpha]
         problems += copies[name]
         results.append(_describe_pair(torch, paddle, (name, other), p_values, problems, level))
@@ -262,7 +264,7 @@ def check_initialisation(torch: Samples, paddle: Samples, log: Path, alpha: floa
 
 def _pair_names(torch: Samples, paddle: Samples, name_map: Mapping[str, str]) -> dict[str, str]:
     """Return {PyTorch name: Paddle name}; ReprodError if a name or a shape has no partner."""
-    by_role = {_as_torch_name(name): name for name in paddle}
+    by_role = {_find_torch_name(name): name for name in paddle}
     pairs = {name: name_map.get(name, by_role.get(name, name)) for name in torch}
     missing = sorted(set(pairs.values()) - set(paddle))
     extra = sorted(set(paddle) - set(pairs.values()))
@@ -278,7 +280,7 @@ def _pair_names(torch: Samples, paddle: Samples, name_map: Mapping[str, str]) ->
     return pairs
 
 
-def _as_torch_name(name: str) -> str:
+def _find_torch_name(name: str) -> str:
     owner, dot, role = name.rpartition(".")
     return f"{owner}{dot}{_RENAMED.get(role, role)}"
 
@@ -293,7 +295,7 @@ def _require_random(samples: Samples, side: str) -> None:
         )
 
 
-def _exact_problems(torch: ParameterSample, paddle: ParameterSample) -> list[str]:
+def _list_exact_problems(torch: ParameterSample, paddle: ParameterSample) -> list[str]:
     """Return what differs in the fixed elements, and in being orthogonal."""
     problems = []
     if not np.array_equal(torch.fixed_at, paddle.fixed_at):
@@ -311,8 +313,8 @@ def _exact_problems(torch: ParameterSample, paddle: ParameterSample) -> list[str
 
 def _find_copies(torch: Samples, paddle: Samples, pairs: Mapping[str, str]) -> dict[str, list[str]]:
     """Return, by PyTorch name, what starts as a copy of an earlier parameter on one side alone."""
-    ours = _first_alike({name: torch[name] for name in pairs})
-    theirs = _first_alike({name: paddle[other] for name, other in pairs.items()})
+    ours = _find_first_alike({name: torch[name] for name in pairs})
+    theirs = _find_first_alike({name: paddle[other] for name, other in pairs.items()})
     problems: dict[str, list[str]] = {name: [] for name in pairs}
     for name, found in problems.items():
         if ours[name] not in (name, theirs[name]):
@@ -322,7 +324,7 @@ def _find_copies(torch: Samples, paddle: Samples, pairs: Mapping[str, str]) -> d
     return problems
 
 
-def _first_alike(samples: Samples) -> dict[str, str]:
+def _find_first_alike(samples: Samples) -> dict[str, str]:
     """Return, for each name, the first one with the same random values with the same seed."""
     first: dict[tuple[str, str], str] = {}
     return {

@@ -104,13 +104,13 @@ def guess_family(sample: ParameterSample, weight: ParameterSample | None = None)
         return Family("orthogonal", _round_to(moments.std * math.sqrt(longer), 1e-4), "")
     error = moments.std / math.sqrt(max(moments.count, 1))
     centre = 0.0 if abs(moments.mean) < _NEAR * error else _round_to(moments.mean, error)
-    kind = _likeliest_kind(values, moments, centre)
+    kind = _choose_kind(values, moments, centre)
     if kind == "uniform":
         return _fit_uniform(values, centre, formulas["uniform"])
     shrunk = float(stats.truncnorm.std(-_CUT, _CUT)) if kind == "truncated normal" else 1.0
     relative = math.sqrt(max(moments.kurtosis - 1, 0.1) / (4 * max(moments.count, 1)))
     known = formulas["normal"] if kind != "unknown" else {}
-    return Family(kind, *_nearest(moments.std / shrunk, _NEAR * relative, known), centre)
+    return Family(kind, *_find_nearest(moments.std / shrunk, _NEAR * relative, known), centre)
 
 
 def _fit_uniform(values: Array, centre: float, formulas: Mapping[str, float]) -> Family:
@@ -120,10 +120,10 @@ def _fit_uniform(values: Array, centre: float, formulas: Mapping[str, float]) ->
         middle, half = float(values[-1] + values[0]) / 2, gap * (len(values) + 2) / 2
         return Family("uniform", _round_to(half, _NEAR * gap), "", _round_to(middle, _NEAR * gap))
     half = float(max(-values[0], values[-1])) + gap / 2
-    return Family("uniform", *_nearest(half, _NEAR * gap / half, formulas))
+    return Family("uniform", *_find_nearest(half, _NEAR * gap / half, formulas))
 
 
-def _likeliest_kind(values: Array, moments: Moments, centre: float) -> Kind:
+def _choose_kind(values: Array, moments: Moments, centre: float) -> Kind:
     """Return the likeliest family of the sorted values."""
     half = float(max(abs(values[0] - centre), abs(values[-1] - centre)))
     if not half or not moments.std:
@@ -139,7 +139,7 @@ def _likeliest_kind(values: Array, moments: Moments, centre: float) -> Kind:
     return "unknown" if distance * math.sqrt(len(values)) > _WELL else best
 
 
-def _nearest(scale: float, limit: float, formulas: Mapping[str, float]) -> tuple[float, str]:
+def _find_nearest(scale: float, limit: float, formulas: Mapping[str, float]) -> tuple[float, str]:
     """Return the number of the nearest formula within `limit` (relative), and the formula in words."""
     known = {f"{number:g}": number for number in _ROUND} | dict(formulas)
     best = min(known, key=lambda words: abs(math.log(scale / known[words])))

@@ -122,14 +122,14 @@ class _Running:
         self.taken += 1
         self.fixed &= flat == self.first
         self.kept.append(flat[self.at].astype(np.float64))
-        self.sums += _power_sums(flat)
+        self.sums += _sum_powers(flat)
         self.orthogonal = self.orthogonal and _is_orthogonal(array)
 
     def sample(self) -> ParameterSample:
         fixed = self.first[self.fixed].astype(np.float64)
         count = self.taken * (self.first.size - fixed.size)
         random = np.stack(self.kept)[:, ~self.fixed[self.at]].ravel()
-        moments = _compute_moments(count, self.sums - self.taken * _power_sums(fixed))
+        moments = _compute_moments(count, self.sums - self.taken * _sum_powers(fixed))
         at = np.flatnonzero(self.fixed)
         digest = sha256(self.first.tobytes()).hexdigest()[:16]
         return ParameterSample(
@@ -197,7 +197,7 @@ def _require_sound(sample: ParameterSample) -> None:
         raise ValueError("its moments are negative")
 
 
-def _power_sums(flat: Array) -> Array:
+def _sum_powers(flat: Array) -> Array:
     """Return the sums of the first four powers, in float64: (4,)."""
     values = flat.astype(np.float64)
     squares = values * values

@@ -25,12 +25,12 @@ def note_doubts(
     found: Match, torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]
 ) -> None:
     """Note what could be paired or laid out otherwise; take it where the present weights say so."""
-    found.doubts += _look_alikes(found, torch, name_map)
-    heads = _head_counts(torch) | _head_counts(paddle)
-    for change in _layouts(found, heads):
+    found.doubts += _list_look_alikes(found, torch, name_map)
+    heads = _find_head_counts(torch) | _find_head_counts(paddle)
+    for change in _list_layouts(found, heads):
         if _is_held(change, torch, paddle):
             found.pairs = [change.get(pair, pair) for pair in found.pairs]
-    found.layouts = list(_layouts(found, heads))
+    found.layouts = list(_list_layouts(found, heads))
 
 
 def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
@@ -41,7 +41,7 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
         yield f"laid out another way: {named}", replace(found, pairs=pairs)
     known = {name for pair in found.pairs for name in pair.paddle} | {*found.paddle_left}
     for groups in found.doubts:
-        for order in other_orders(len(groups[0])):
+        for order in list_other_orders(len(groups[0])):
             other = exchange(found, groups, order)
             if not known.issuperset(name for pair in other.pairs for name in pair.paddle):
                 continue  # one of the look-alikes lacks a tensor, such as a bias
@@ -78,7 +78,7 @@ def exchange(found: Match, groups: Sequence[Sequence[str]], order: Sequence[int]
     return replace(found, pairs=pairs, owners={**found.owners, **target})
 
 
-def other_orders(size: int) -> Iterator[tuple[int, ...]]:
+def list_other_orders(size: int) -> Iterator[tuple[int, ...]]:
     """Yield every order of `size` things but the present one."""
     yield from (order for order in permutations(range(size)) if order != tuple(range(size)))
 
@@ -88,7 +88,7 @@ def _move(pair: TensorPair, owner: str, target: str) -> TensorPair:
     return replace(pair, paddle=names)
 
 
-def _look_alikes(
+def _list_look_alikes(
     found: Match, torch: Evidence, name_map: Mapping[str, str]
 ) -> Iterator[tuple[tuple[str, ...], ...]]:
     """Yield groups of look-alikes whose names say nothing about which is which."""
@@ -116,7 +116,7 @@ def _names_tell(paths: Sequence[str], owners: Mapping[str, str]) -> bool:
     )
 
 
-def _head_counts(side: Evidence) -> set[int]:
+def _find_head_counts(side: Evidence) -> set[int]:
     """Return the whole numbers that the model's own modules keep under a name with "head" in it."""
     return {
         value
@@ -126,7 +126,7 @@ def _head_counts(side: Evidence) -> set[int]:
     }
 
 
-def _layouts(found: Match, heads: set[int]) -> Iterator[Relayout]:
+def _list_layouts(found: Match, heads: set[int]) -> Iterator[Relayout]:
     """Yield the other ways to lie of the pairs that have some, all pairs of a pattern alike."""
     alike: dict[object, list[TensorPair]] = defaultdict(list)
     for pair in found.pairs:

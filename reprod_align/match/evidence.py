@@ -78,12 +78,12 @@ class Evidence:
 
     def axes(self, tensor: TensorInfo) -> str:
         """Return the axes of a tensor that an owner holds."""
-        path, role = _home(self.info, tensor)
+        path, role = _find_home(self.info, tensor)
         return self.owners[path].axes[role]
 
     def in_order(self, children: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         """Return each module's children in calling order."""
-        places = _places(self.info, self.order)
+        places = _find_places(self.info, self.order)
         return {path: sorted(own, key=lambda p: places[p]) for path, own in children.items()}
 
 
@@ -94,16 +94,18 @@ def collect_evidence(
     grouped: dict[str, dict[str, TensorInfo]] = defaultdict(dict)
     for tensor in info.tensors.values():
         if tensor.role != _COUNTER:
-            path, role = _home(info, tensor)
+            path, role = _find_home(info, tensor)
             grouped[path][role] = tensor
-    owners = {path: _owner(info, path, tensors, framework) for path, tensors in grouped.items()}
+    owners = {
+        path: _make_owner(info, path, tensors, framework) for path, tensors in grouped.items()
+    }
     return Evidence(info, order, values, _sort_owners(info, order, owners))
 
 
 def _sort_owners(
     info: ModelInfo, order: Sequence[str], owners: Mapping[str, Owner]
 ) -> dict[str, Owner]:
-    places = _places(info, order)
+    places = _find_places(info, order)
     return dict(sorted(owners.items(), key=lambda item: places[item[0]]))
 
 
@@ -117,7 +119,7 @@ def open_containers(side: Evidence, other: Evidence) -> Evidence:
     return replace(side, owners={part.path: part for part in parts})
 
 
-def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
+def _find_home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
     """Return the layer that a tensor belongs to, and its role there in PyTorch's words.
 
     weight_norm's and spectral_norm's parts go by the names of Paddle and of torch's older functions:
@@ -132,21 +134,25 @@ def _home(info: ModelInfo, tensor: TensorInfo) -> tuple[str, str]:
     return tensor.owner, _ROLES.get(tensor.role, tensor.role)
 
 
-def _owner(info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework: str) -> Owner:
+def _make_owner(
+    info: ModelInfo, path: str, tensors: dict[str, TensorInfo], framework: str
+) -> Owner:
     settings = info.modules[path]
     convention = settings.convention or framework
     laid = matrix_axes(settings.kind, settings.class_name, convention, path in info.stock)
     axes = {role: laid if role in _MATRICES else "" for role in tensors}
-    axes |= {role: matrix_axes("Linear", "", convention) for role in tensors if _projects(role)}
+    axes |= {
+        role: matrix_axes("Linear", "", convention) for role in tensors if _is_projection(role)
+    }
     return Owner(path, settings.kind, tensors, axes)
 
 
-def _projects(role: str) -> bool:
+def _is_projection(role: str) -> bool:
     """Tell whether a tensor projects an LSTM's state: Paddle keeps it as a Linear's weight."""
     return role.startswith("weight_hr")
 
 
-def _places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]:
+def _find_places(info: ModelInfo, order: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Return where each module stands: by first call; one never called stands by its parent."""
     called = {path: number for number, path in enumerate(order)}
     places: dict[str, tuple[int, int]] = {}
@@ -185,7 +191,7 @@ def _open_projections(owner: Owner) -> list[Owner]:
         name, _, kind = role.rpartition("_")
         return (name if kind in ("weight", "bias") else role), kind
 
-    return [_linear(owner, name, tensors) for name, tensors in _regroup(owner, split).items()]
+    return [_make_linear(owner, name, tensors) for name, tensors in _regroup(owner, split).items()]
 
 
 def _open_cells(owner: Owner) -> list[Owner]:
@@ -209,7 +215,7 @@ def _open_gates(cell: Owner) -> list[Owner]:
         kind, _, name = role.partition("_")
         return name, kind
 
-    return [_linear(cell, name, tensors) for name, tensors in _regroup(cell, split).items()]
+    return [_make_linear(cell, name, tensors) for name, tensors in _regroup(cell, split).items()]
 
 
 def _regroup(
@@ -223,7 +229,7 @@ def _regroup(
     return parts
 
 
-def _linear(owner: Owner, name: str, tensors: dict[str, TensorInfo]) -> Owner:
+def _make_linear(owner: Owner, name: str, tensors: dict[str, TensorInfo]) -> Owner:
     axes = {role: "oi" if role == "weight" else "" for role in tensors}
     return Owner(f"{owner.path}.{name}", "Linear", tensors, axes)
 

@@ -37,7 +37,7 @@ class _Piecing:
     @property
     def is_qkv(self) -> bool:
         """Whether the parts are named q, k and v."""
-        return _letters(self.parts) == set(_ORDER)
+        return _find_letters(self.parts) == set(_ORDER)
 
     @property
     def is_named(self) -> bool:
@@ -51,7 +51,7 @@ class _Piecing:
     @property
     def likely(self) -> tuple[bool, int, float]:
         """The larger, the likelier."""
-        return self.is_named, len(_letters(self.parts)), self.alike
+        return self.is_named, len(_find_letters(self.parts)), self.alike
 
 
 class _Fusing:
@@ -81,7 +81,7 @@ class _Fusing:
                 wanted = {1: "bias", 2: "weight"}.get(len(tensor.shape), "")
                 if not wanted or not tensor.is_parameter or tensor.name in paired:
                     continue
-                for run in _runs(free[wanted], wanted, _outputs_first(whole, role)):
+                for run in _list_runs(free[wanted], wanted, _outputs_first(whole, role)):
                     if all(same_family(whole.kind, part.kind) for part in run):
                         yield _Piecing(whole, role, run, wanted)
 
@@ -117,7 +117,7 @@ class _Fusing:
 
     def join(self, piecing: _Piecing) -> None:
         """Pair the whole with its parts, and its bias with theirs."""
-        ordered = replace(piecing, parts=_in_order(piecing.parts))
+        ordered = replace(piecing, parts=_put_in_order(piecing.parts))
         self.found.pairs.append(self.make_pair(ordered))
         biases = replace(ordered, role="bias", part_role="bias")
         have_biases = all("bias" in owner.tensors for owner in (piecing.whole, *piecing.parts))
@@ -154,7 +154,7 @@ def _shapes(owners: Sequence[Owner], role: str) -> Counter[Shape]:
     return Counter(_outputs_first(owner, role) for owner in owners)
 
 
-def _runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Owner]]:
+def _list_runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Owner]]:
     """Yield two or three owners in a row whose outputs add up to the whole's."""
     for size in (3, 2):
         for start in range(len(owners) - size + 1):
@@ -165,13 +165,13 @@ def _runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Own
                 yield run
 
 
-def _letters(run: Sequence[Owner]) -> set[str]:
+def _find_letters(run: Sequence[Owner]) -> set[str]:
     """Return which of q, k and v the owners are named."""
     words = [[w for w in tokens(owner.path) if w in _ORDER][-1:] for owner in run]
     return {word[0] for word in words if word}
 
 
-def _in_order(run: Sequence[Owner]) -> list[Owner]:
+def _put_in_order(run: Sequence[Owner]) -> list[Owner]:
     """Return q, k, v in that order where the names say which is which."""
     known = {word: owner for owner in run for word in tokens(owner.path) if word in _ORDER}
     ordered = [known[word] for word in _ORDER if word in known]

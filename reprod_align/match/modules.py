@@ -37,17 +37,17 @@ Draws = Mapping[Any, tuple[int, ...]]
 
 def pair_modules(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, str]:
     """Return every module that has a counterpart: PyTorch's name -> Paddle's, each named once."""
-    owners, above = _owners(found, torch, paddle), _children(torch.info)
+    owners, above = _list_owners(found, torch, paddle), _list_children(torch.info)
     leaves = {path: target for path, target in owners if path not in above}
     pairs = {"": "", **leaves, **found.modules}
-    _by_content(pairs, torch, paddle)
+    _pair_by_content(pairs, torch, paddle)
     taken = set(pairs.values())
     for path, target in owners:  # what holds other modules too
         if path not in pairs and target not in taken:
             pairs[path] = target
             taken.add(target)
-    _by_same_name(pairs, torch.info, paddle.info)
-    _by_place(pairs, torch, paddle, found.paired_names())
+    _pair_by_same_name(pairs, torch.info, paddle.info)
+    _pair_by_place(pairs, torch, paddle, found.paired_names())
     return pairs
 
 
@@ -64,9 +64,9 @@ def leaves_without_tensors(info: ModelInfo) -> set[str]:
     return {path for path in info.modules if path and path not in parents and path not in owners}
 
 
-def _owners(found: Match, torch: Evidence, paddle: Evidence) -> list[tuple[str, str]]:
+def _list_owners(found: Match, torch: Evidence, paddle: Evidence) -> list[tuple[str, str]]:
     """Return the pairs of owners that are modules, and alike in whether they hold others."""
-    above, beside = _children(torch.info), _children(paddle.info)
+    above, beside = _list_children(torch.info), _list_children(paddle.info)
     return [
         (ours, theirs)
         for ours, theirs in found.owners.items()
@@ -76,30 +76,30 @@ def _owners(found: Match, torch: Evidence, paddle: Evidence) -> list[tuple[str, 
     ]
 
 
-def _by_content(pairs: dict[str, str], torch: Evidence, paddle: Evidence) -> None:
+def _pair_by_content(pairs: dict[str, str], torch: Evidence, paddle: Evidence) -> None:
     """Pair composites that hold the same paired modules, outer ones with outer ones.
 
     What is called goes with what is called, and a list of modules with a list.
     """
-    ours = _contents(torch.info, pairs, {path: path for path in pairs})
+    ours = _group_by_content(torch.info, pairs, {path: path for path in pairs})
     names = {target: path for path, target in pairs.items()}
-    theirs = _contents(paddle.info, names, names)
-    called = _called(torch), _called(paddle)
+    theirs = _group_by_content(paddle.info, names, names)
+    called = _list_called(torch), _list_called(paddle)
     for content, paths in ours.items():
         others = theirs.get(content, [])
         for kinds in (True, True), (False, False), (True, False), (False, True):
             taken = set(pairs.values())
             free = [p for p in paths if p not in pairs and (p in called[0]) == kinds[0]]
             left = [p for p in others if p not in taken and (p in called[1]) == kinds[1]]
-            pairs.update(_chained(free, left))
+            pairs.update(_pair_nested(free, left))
 
 
-def _called(side: Evidence) -> set[str]:
+def _list_called(side: Evidence) -> set[str]:
     """Return the modules that were called; all, if it is not known."""
     return set(side.order or side.info.modules)
 
 
-def _contents(
+def _group_by_content(
     info: ModelInfo, known: Iterable[str], names: Mapping[str, str]
 ) -> dict[frozenset[str], list[str]]:
     """Return the composites by the set of paired modules they hold, under PyTorch's names."""
@@ -114,7 +114,7 @@ def _contents(
     return contents
 
 
-def _chained(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
+def _pair_nested(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     """Pair nested composites of equal content: by their own name if they share it, else outer first."""
     if len(ours) == len(theirs):
         return dict(zip(ours, theirs, strict=True))
@@ -124,7 +124,7 @@ def _chained(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     chosen: dict[str, str] = {}
     rest = list(many)
     for path in few:
-        best = max(rest, key=lambda other: _last_words(path) == _last_words(other))
+        best = max(rest, key=lambda other: _split_last_part(path) == _split_last_part(other))
         chosen[path] = best
         rest = rest[rest.index(best) + 1 :]
         if not rest:
@@ -132,27 +132,29 @@ def _chained(ours: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     return chosen if few is ours else {theirs: ours for ours, theirs in chosen.items()}
 
 
-def _last_words(path: str) -> tuple[str, ...]:
+def _split_last_part(path: str) -> tuple[str, ...]:
     return tokens(last_part(path))
 
 
-def _by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) -> None:
+def _pair_by_same_name(pairs: dict[str, str], torch: ModelInfo, paddle: ModelInfo) -> None:
     """Pair modules of one name under parents that are paired, unless their kinds forbid it."""
     taken = set(pairs.values())
-    ours, theirs = _children(torch), _children(paddle)
+    ours, theirs = _list_children(torch), _list_children(paddle)
     for path in torch.modules:
         above = parent(path)
         if path in pairs or above not in pairs:
             continue
         name = last_part(path)
         target = f"{pairs[above]}.{name}" if pairs[above] else name
-        numbered = is_number(path) and _last(ours[above]) != _last(theirs[pairs[above]])
+        numbered = is_number(path) and _list_last_parts(ours[above]) != _list_last_parts(
+            theirs[pairs[above]]
+        )
         if target in paddle.modules and target not in taken and not numbered:
             pairs[path] = target
             taken.add(target)
 
 
-def _children(info: ModelInfo) -> dict[str, list[str]]:
+def _list_children(info: ModelInfo) -> dict[str, list[str]]:
     """Return the modules right in each module; what torch parametrizes counts as holding none."""
     children: dict[str, list[str]] = defaultdict(list)
     for path in info.modules:
@@ -161,14 +163,16 @@ def _children(info: ModelInfo) -> dict[str, list[str]]:
     return children
 
 
-def _last(paths: Iterable[str]) -> set[str]:
+def _list_last_parts(paths: Iterable[str]) -> set[str]:
     return {last_part(path) for path in paths}
 
 
-def _by_place(pairs: dict[str, str], torch: Evidence, paddle: Evidence, paired: set[str]) -> None:
+def _pair_by_place(
+    pairs: dict[str, str], torch: Evidence, paddle: Evidence, paired: set[str]
+) -> None:
     """Pair what holds no paired tensors by kind and order among the children of paired modules."""
     taken = set(pairs.values())
-    below = [side.in_order(_children(side.info)) for side in (torch, paddle)]
+    below = [side.in_order(_list_children(side.info)) for side in (torch, paddle)]
     settled = [{p for p, owner in side.owners.items() if is_taken(owner, paired)}
                for side in (torch, paddle)]  # fmt: skip
     for above, partner in list(pairs.items()):
@@ -176,13 +180,15 @@ def _by_place(pairs: dict[str, str], torch: Evidence, paddle: Evidence, paired: 
         theirs = [p for p in below[1].get(partner, ()) if p not in taken and p not in settled[1]]
         if not ours or not theirs:
             continue
-        scores = np.array([[_alike(torch.info, paddle.info, p, q) for q in theirs] for p in ours])
+        scores = np.array(
+            [[_rate_kinds(torch.info, paddle.info, p, q) for q in theirs] for p in ours]
+        )
         for row, column in align_sequences(scores):
             pairs[ours[row]] = theirs[column]
             taken.add(theirs[column])
 
 
-def _alike(torch: ModelInfo, paddle: ModelInfo, path: str, other: str) -> float:
+def _rate_kinds(torch: ModelInfo, paddle: ModelInfo, path: str, other: str) -> float:
     return 1.0 + similarity(path, other) if same_kind(torch, path, paddle, other) else -1.0
 
 
@@ -209,7 +215,7 @@ def pair_by_value(
     the one with equal outputs is the counterpart. Within one pair of parents, modules of one kind
     whose outputs are equal are the same, in whatever order they stand.
     """
-    outputs = _Outputs(_first_outputs(expected), _first_outputs(actual))
+    outputs = _Outputs(_find_first_outputs(expected), _find_first_outputs(actual))
     _correct_composites(pairs, outputs, torch.owners)
     ours, theirs = leaves_without_tensors(torch.info), leaves_without_tensors(paddle.info)
     for above, beside in list(pairs.items()):
@@ -224,7 +230,7 @@ def pair_by_value(
             _pair_unambiguous(pairs, fitting)
 
 
-def _first_outputs(trace: Trace) -> dict[str, Array]:
+def _find_first_outputs(trace: Trace) -> dict[str, Array]:
     first_calls = (call for call in trace.calls if call.index == 0 and call.outputs)
     return {call.path: next(iter(call.outputs.values())).array for call in first_calls}
 
@@ -252,13 +258,15 @@ def _find_nested(
     path: str, other: str, pairs: Mapping[str, str], outputs: _Outputs
 ) -> tuple[str, str] | None:
     """Return the pair with equal outputs that has another module on one of the sides, near the old."""
-    ours = _unpaired_near(path, pairs.keys(), outputs.torch)
-    theirs = _unpaired_near(other, pairs.values(), outputs.paddle)
+    ours = _list_unpaired_near(path, pairs.keys(), outputs.torch)
+    theirs = _list_unpaired_near(other, pairs.values(), outputs.paddle)
     candidates = [*((near, other) for near in ours), *((path, near) for near in theirs)]
     return next((pair for pair in candidates if outputs.agree(*pair)), None)
 
 
-def _unpaired_near(path: str, paired: Collection[str], known: Mapping[str, Array]) -> list[str]:
+def _list_unpaired_near(
+    path: str, paired: Collection[str], known: Mapping[str, Array]
+) -> list[str]:
     """Return the unpaired modules around a module, up to the first paired one, and right in it.
 
     known: the modules with an output; a list of modules, which is never called, has none.
@@ -353,7 +361,7 @@ def find_certain_places(
         for side in (torch, paddle)
     )
     certain = {}
-    names, other_names = _by_parent(ours), _by_parent(theirs)
+    names, other_names = _group_by_parent(ours), _group_by_parent(theirs)
     for path, other in pairs.items():
         above, beside = parent(path), parent(other)
         same_names = names[above] == other_names[beside]
@@ -362,7 +370,7 @@ def find_certain_places(
     return certain
 
 
-def _by_parent(paths: Iterable[str]) -> defaultdict[str, set[str]]:
+def _group_by_parent(paths: Iterable[str]) -> defaultdict[str, set[str]]:
     """Return the last parts of the paths by what stands above them."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for path in paths:

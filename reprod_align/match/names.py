@@ -24,7 +24,7 @@ _ALIKE = 0.4  # names less alike than that are a guess
 def fit_owners(torch: Owner, paddle: Owner) -> Fit | None:
     """Return how the shared tensors of two owners fit; None if one does not, or none is shared."""
     shared: dict[str, tuple[str, list[Lay]]] = {}
-    for role, other in _same_roles(torch, paddle).items():
+    for role, other in _find_same_roles(torch, paddle).items():
         ours, theirs = torch.tensors[role], paddle.tensors[other]
         ways = find_lays(ours.shape, theirs.shape, torch.axes[role], paddle.axes[other])
         if not ways:
@@ -56,7 +56,7 @@ def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -
         return -1.0
     missing = len(torch.tensors.keys() ^ paddle.tensors.keys())
     alike = similarity(torch.path, paddle.path)
-    value = 4.0 if _equal_values(torch, paddle, shared, ours, theirs) else 0.0
+    value = 4.0 if _are_values_equal(torch, paddle, shared, ours, theirs) else 0.0
     return 2.0 + alike + value - 0.2 * min(missing, 4)
 
 
@@ -68,7 +68,7 @@ def same_family(torch: str, paddle: str) -> bool:
     return first == second or any({first, second} <= family for family in _MIXABLE)
 
 
-def _same_roles(torch: Owner, paddle: Owner) -> dict[str, str]:
+def _find_same_roles(torch: Owner, paddle: Owner) -> dict[str, str]:
     """Return which tensor of one owner is which of the other's: by role, lone ones by themselves."""
     names = {role: role for role in torch.tensors if role in paddle.tensors}
     ours = [role for role in torch.tensors if role not in names]
@@ -78,7 +78,7 @@ def _same_roles(torch: Owner, paddle: Owner) -> dict[str, str]:
     return names
 
 
-def _equal_values(
+def _are_values_equal(
     torch: Owner, paddle: Owner, shared: Fit, ours: Evidence, theirs: Evidence
 ) -> bool:
     """Tell whether the weights are the same numbers already, and not constant ones."""
@@ -128,7 +128,7 @@ def pair_by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
     taken = set(found.owners.values())
     ours = {path for path in torch.owners if path not in found.owners}
     theirs = {path for path in paddle.owners if path not in taken}
-    doubtful = _renumbered(ours, theirs)
+    doubtful = _find_renumbered(ours, theirs)
     for path in torch.owners:
         if path in ours and path in theirs and not any(is_within(path, d) for d in doubtful):
             pair_owners(found, torch.owners[path], paddle.owners[path])
@@ -160,7 +160,7 @@ def _check_map(torch: Evidence, paddle: Evidence, name_map: Mapping[str, str]) -
                 )
 
 
-def _renumbered(ours: set[str], theirs: set[str]) -> set[str]:
+def _find_renumbered(ours: set[str], theirs: set[str]) -> set[str]:
     """Return the numbered modules that are numbered differently on each side: conv1, conv2; conv0, conv1."""
     sets: list[dict[str, set[str]]] = [defaultdict(set), defaultdict(set)]
     for side, paths in zip(sets, (ours, theirs), strict=True):
@@ -186,22 +186,22 @@ def pair_single_tensors(found: Match, torch: Evidence, paddle: Evidence) -> None
     a tensor of its own there.
     """
     while True:
-        ways = dict(_candidates(found, torch, paddle))
-        best = max(ways, key=_alike, default=None)
-        if best is None or _alike(best) < _ALIKE:
+        ways = dict(_list_candidates(found, torch, paddle))
+        best = max(ways, key=_rate_names, default=None)
+        if best is None or _rate_names(best) < _ALIKE:
             return
         ours, theirs = best
         pair_tensors(found, ours, theirs, ways[best])
         found.owners.setdefault(ours.owner, theirs.owner)
 
 
-def _alike(pair: tuple[TensorInfo, TensorInfo]) -> float:
+def _rate_names(pair: tuple[TensorInfo, TensorInfo]) -> float:
     """Return how alike two tensors' names are; a module's weight may go by the module's name."""
     names = [tensor.name for tensor in pair]
     return max(similarity(*names), similarity(*(name.removesuffix(".weight") for name in names)))
 
 
-def _candidates(
+def _list_candidates(
     found: Match, torch: Evidence, paddle: Evidence
 ) -> Iterator[tuple[tuple[TensorInfo, TensorInfo], Sequence[Lay]]]:
     paired = found.paired_names()

@@ -28,7 +28,7 @@ def pair_by_order(found: Match, torch: Evidence, paddle: Evidence) -> None:
     ours, theirs = ([o for o in s if o.is_own and not is_taken(o, names)] for s in (ours, theirs))
     if not ours or not theirs:
         return
-    defined = _in_definition_order(ours, torch), _in_definition_order(theirs, paddle)
+    defined = _sort_by_definition(ours, torch), _sort_by_definition(theirs, paddle)
     tries = [_pair_sequences(*both, torch, paddle, both is defined)
              for both in ((ours, theirs), defined)]  # fmt: skip
     best = max(tries, key=lambda pairs: sum(score for *_, score in pairs))
@@ -83,7 +83,7 @@ def group_look_alikes(
     return list(patterns.values())
 
 
-def _in_definition_order(owners: Sequence[Owner], side: Evidence) -> list[Owner]:
+def _sort_by_definition(owners: Sequence[Owner], side: Evidence) -> list[Owner]:
     places = {path: at for at, path in enumerate(side.info.modules)}
 
     def place(owner: Owner) -> int:
@@ -159,7 +159,7 @@ def _sort_left_over(
         shapes = tuple(sorted(tensor.shape for tensor in ours[row].tensors.values()))
         block = _find_block(ours[row].path), _find_block(theirs[column].path)
         groups[(*block, ours[row].kind, shapes)].append(row)
-    places = [[owner.path for owner in _in_definition_order(owners, side)]
+    places = [[owner.path for owner in _sort_by_definition(owners, side)]
               for owners, side in ((ours, torch), (theirs, paddle))]  # fmt: skip
     for rows in groups.values():
         if not in_order.issuperset(rows):
@@ -177,16 +177,16 @@ def _exchange_look_alikes(
     partners = {ours[row].path: theirs[column].path for row, column in paired.items()}
     for look_alikes in group_look_alikes(partners, {owner.path: owner for owner in ours}, _MOST):
         groups = [[rows[path] for path in paths] for paths in look_alikes]
-        fair = scores - _misleading_names(groups, paired, ours, theirs)
+        fair = scores - _measure_misleading_names(groups, paired, ours, theirs)
         present = tuple(range(len(groups[0])))
-        worth = {order: _worth(order, groups, paired, fair) for order in permutations(present)}
+        worth = {order: _rate_order(order, groups, paired, fair) for order in permutations(present)}
         best = max(worth, key=lambda order: worth[order])
         if worth[best] > worth[present] + _EQUAL:
             for group in groups:
                 paired.update(zip(group, [paired[group[at]] for at in best], strict=True))
 
 
-def _worth(
+def _rate_order(
     order: Sequence[int],
     groups: Sequence[Sequence[int]],
     paired: Mapping[int, int],
@@ -200,7 +200,7 @@ def _worth(
     return total
 
 
-def _misleading_names(
+def _measure_misleading_names(
     groups: Sequence[Sequence[int]],
     paired: Mapping[int, int],
     ours: Sequence[Owner],
@@ -210,15 +210,15 @@ def _misleading_names(
     share = np.zeros((len(ours), len(theirs)))
     for rows in groups:
         columns = [paired[row] for row in rows]
-        first = _numbers_of_one_stem([ours[row].path for row in rows])
-        second = _numbers_of_one_stem([theirs[column].path for column in columns])
+        first = _find_numbers_of_one_stem([ours[row].path for row in rows])
+        second = _find_numbers_of_one_stem([theirs[column].path for column in columns])
         if first and second and first != second:
             for row, column in product(rows, columns):
                 share[row, column] = similarity(ours[row].path, theirs[column].path)
     return share
 
 
-def _numbers_of_one_stem(paths: Sequence[str]) -> set[int]:
+def _find_numbers_of_one_stem(paths: Sequence[str]) -> set[int]:
     """Return the numbers at the ends of names that are alike but for them; none if there are others."""
     names = [numbered(path) for path in paths]
     stems = {name and name[0] for name in names}

@@ -159,7 +159,7 @@ def check(gate: Gate) -> int:
         _write_results(gate, verdict)
     except ReprodError as error:
         return _refuse(gate, str(error), made)
-    print(join_lines(_summary(gate, verdict)), flush=True)
+    print(join_lines(_summarize(gate, verdict)), flush=True)
     if not verdict.reason:
         return ALIGNED
     print("".join(f"  {one_line(line)}\n" for line in _explain(gate)), end="")
@@ -336,7 +336,7 @@ def _refuse(gate: Gate, reason: str, made: Making) -> int:
     return NOT_COMPARABLE
 
 
-def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
+def _summarize(gate: Gate, verdict: _Verdict) -> list[str]:
     lines = [f"{gate.name}: {'DIFFERENT' if verdict.reason else 'aligned'}"]
     lines.append(f"  official  {verdict.official.headline}")
     lines.append(f"  strict    {verdict.strict.headline if gate.is_strict else 'not judged'}")
@@ -347,11 +347,11 @@ def _summary(gate: Gate, verdict: _Verdict) -> list[str]:
 
 def strict_lines(strict: Comparison) -> list[str]:
     """Return the lines of the log about the strict comparison: one for each key, and the verdict."""
-    lines = [_strict_line(result) for result in strict.results]
+    lines = [_describe_strict(result) for result in strict.results]
     return [*lines, f"strict check {strict.word}"]
 
 
-def _strict_line(result: KeyResult) -> str:
+def _describe_strict(result: KeyResult) -> str:
     """Return the line of the log about one key: "strict NAME: passed True, max relative ..."."""
     start = f"strict {one_line(result.key)}: passed {result.passed}"
     if result.difference is None:

@@ -41,10 +41,10 @@ def write_log(
     passed: False, value: inf". Nothing is printed, and the file appears whole or not at all.
     Raises ReprodError if reprod_log cannot be imported or the file cannot be written.
     """
-    helper = _new_helper()
+    helper = _make_helper()
     helper.diff_dict = {}
     for result in comparison.results:
-        statistics = _statistics(result, expected, actual, threshold)
+        statistics = _make_statistics(result, expected, actual, threshold)
         helper.diff_dict[one_line(result.key)] = statistics
     if not comparison.results:  # reprod_log calls two empty records aligned
         helper.diff_dict["(no keys)"] = _repeat(_HIDDEN)
@@ -70,7 +70,7 @@ def closing_line(reason: str) -> str:
     return f"reprod_align: FAILED: {one_line(reason)}" if reason else "reprod_align: passed"
 
 
-def _new_helper() -> Any:
+def _make_helper() -> Any:
     try:
         with warnings.catch_warnings():  # Paddle's, at import
             warnings.simplefilter("ignore")
@@ -83,7 +83,7 @@ def _new_helper() -> Any:
     return ReprodDiffHelper()
 
 
-def _statistics(
+def _make_statistics(
     result: KeyResult,
     expected: Mapping[str, Array],
     actual: Mapping[str, Array],

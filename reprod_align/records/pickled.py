@@ -193,11 +193,11 @@ class Builder(Account):
             raise Refused(f"is damaged: an array in it of shape {shape} has not the data for it")
         self.spend(size)
         if isinstance(data, list):
-            return self._object_array(shape, data)
+            return self._make_object_array(shape, data)
         leave = kind.kind in "iufc" and len(data) >= self._leave_from
-        return _array(shape, kind, data, order, leave)
+        return _make_array(shape, kind, data, order, leave)
 
-    def _object_array(self, shape: tuple[int, ...], items: list[Any]) -> npt.NDArray[Any]:
+    def _make_object_array(self, shape: tuple[int, ...], items: list[Any]) -> npt.NDArray[Any]:
         flat = np.empty(len(items), dtype=object)
         for index, item in enumerate(items):
             flat[index] = item
@@ -212,7 +212,7 @@ def _is_shape(shape: Any) -> bool:
     return all(isinstance(axis, int) and 0 <= axis < 2**63 for axis in shape)
 
 
-def _array(
+def _make_array(
     shape: tuple[int, ...], dtype: np.dtype[Any], data: memoryview, order: str, leave: bool
 ) -> npt.NDArray[Any]:
     fortran = order == "F"

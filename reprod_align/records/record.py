@@ -33,7 +33,7 @@ def save_record(path: str | os.PathLike[str], record: Mapping[str, object]) -> P
     Raises RecordError for a value that cannot be recorded, ReprodError if writing fails.
     """
     wrapped = np.empty((), dtype=object)
-    wrapped[()] = {_check_key(key): _as_array(key, value) for key, value in record.items()}
+    wrapped[()] = {_check_key(key): _copy_as_array(key, value) for key, value in record.items()}
     target = Path(path)
     if target.suffix != ".npy":
         target = target.with_name(target.name + ".npy")
@@ -52,7 +52,7 @@ def load_record(path: str | os.PathLike[str]) -> dict[str, Array]:
     """
     from reprod_align.records.safe_pickle import restricted_loads  # a Recorder never reads
 
-    body = _body(_read(Path(path)), str(path))
+    body = _find_body(_read(Path(path)), str(path))
     wrapped = restricted_loads(body, where=str(path), leave_from=_LARGE)
     if not isinstance(wrapped, np.ndarray) or wrapped.dtype != object or wrapped.shape != ():
         raise RecordError(f"{path} is damaged: its content does not match its header")
@@ -148,7 +148,7 @@ def _read(path: Path) -> memoryview:
         raise RecordError(f"{path} has {size} bytes, more than fit into memory") from error
 
 
-def _body(data: memoryview, where: str) -> memoryview:
+def _find_body(data: memoryview, where: str) -> memoryview:
     """Return what follows the header of a .npy file, if that announces a single object."""
     start = len(_MAGIC) + 2
     begins = bytes(data[: start + 4])
@@ -208,7 +208,7 @@ def _check_key(key: object) -> str:
     return str(key)  # numpy's own text type would be pickled as such
 
 
-def _as_array(key: object, value: object) -> Array:
+def _copy_as_array(key: object, value: object) -> Array:
     """Return a copy of `value` as an array in C order: nothing done to `value` later changes it."""
     try:
         array = np.array(on_host(value), order="C", copy=True)
@@ -260,7 +260,7 @@ class Recorder:
         tensor of torch or Paddle on any device (bfloat16 and float8 are widened to float32).
         Raises RecordError for anything else.
         """
-        self._data[_check_key(key)] = _as_array(key, val)
+        self._data[_check_key(key)] = _copy_as_array(key, val)
 
     def add_all(self, values: Mapping[str, object]) -> None:
         """Record each of `values`, as `add` does."""

@@ -98,7 +98,7 @@ class TraceDiff:
         """Return the result as text: every output and gradient, what is unpaired, the verdict."""
         shown = [row for row in self.rows if row.phase != "input" or not row.passed]
         lines = ["relative L2 difference (~ estimated from sketches, within 20%)"]
-        lines += [_line(row) for row in shown]
+        lines += [_describe_line(row) for row in shown]
         lines += _list("only in the expected trace", self.only_expected)
         lines += _list("only in the actual trace", self.only_actual)
         lines += _list("NaN on both sides, not compared", self._nans)
@@ -230,7 +230,7 @@ def _make_row(tensor: TraceTensor, found: Measured) -> TensorDifference:
 # ---------------------------------------------------------------------- words
 
 
-def _line(row: TensorDifference) -> str:
+def _describe_line(row: TensorDifference) -> str:
     about, end = "~" if row.estimated else " ", "" if row.passed else "DIFFERENT"
     words = "  ".join(filter(None, [end, row.words]))
     return f"  {row.phase:<18}  {about}{row.relative:7.1e}  {row.place}  {words}".rstrip()

@@ -206,9 +206,9 @@ class _Recorder:
         """Return what was seen, the parameters' gradients and the buffers as they are now."""
         if not self._listener.calls:
             raise ReprodError("nothing was recorded: call the model inside the block")
-        passes = self._forward_tensors() if self.forward else []
+        passes = self._list_forward_tensors() if self.forward else []
         if self.backward:
-            passes += self._backward_tensors(model)
+            passes += self._list_backward_tensors(model)
         tensors = enumerate(passes + self._buffers(model))
         ordered = tuple(replace(tensor, order=number) for number, tensor in tensors)
         return RecordedTrace(self.fw.NAME, self.mode, ordered)
@@ -260,7 +260,7 @@ class _Recorder:
 
     # ------------------------------------------------------------------ afterwards
 
-    def _forward_tensors(self) -> list[TraceTensor]:
+    def _list_forward_tensors(self) -> list[TraceTensor]:
         """Return inputs and outputs in the order of time."""
         found: list[tuple[int, TraceTensor]] = []
         for call in self._listener.calls:
@@ -274,7 +274,7 @@ class _Recorder:
                     found.append((tick, replace(tensor, passed_on=again)))
         return [tensor for _, tensor in sorted(found, key=lambda timed: timed[0])]
 
-    def _backward_tensors(self, model: Any) -> list[TraceTensor]:
+    def _list_backward_tensors(self, model: Any) -> list[TraceTensor]:
         """Return gradients as they came; a parameter's after those of its module's outputs."""
         arrived: dict[str, int] = {}
         timed: list[tuple[tuple[float, int, int], TraceTensor]] = []
@@ -285,7 +285,7 @@ class _Recorder:
                 arrived[call.path] = max(seen.arrived, arrived.get(call.path, 0))
                 tensor = _place(seen.gradient, *call.key, at, "gradient")
                 timed.append(((seen.arrived, 0, -call.finished), tensor))
-        for number, tensor in enumerate(self._parameter_gradients(model)):
+        for number, tensor in enumerate(self._list_parameter_gradients(model)):
             timed.append(((arrived.get(tensor.module, math.inf), 1, -number), tensor))
         if not timed:
             raise ReprodError(
@@ -294,7 +294,7 @@ class _Recorder:
             )
         return [tensor for _, tensor in sorted(timed, key=lambda pair: pair[0])]
 
-    def _parameter_gradients(self, model: Any) -> Iterator[TraceTensor]:
+    def _list_parameter_gradients(self, model: Any) -> Iterator[TraceTensor]:
         turned = self.ops.transposed_parameters(model)
         for module, role, parameter in self._own_tensors(model, parameters=True):
             gradient = self.ops.gradient(parameter)

@@ -86,8 +86,8 @@ class Floors:
         self._arriving: dict[str, float] = defaultdict(float)
         for tensor in tensors:
             size = math.prod(tensor.shape)
-            if size and _precision(tensor.dtype):
-                norm = self._norms[id(tensor)] = _norm(tensor)
+            if size and _find_precision(tensor.dtype):
+                norm = self._norms[id(tensor)] = _measure_norm(tensor)
                 spread[tensor.phase].append(norm / math.sqrt(size))
                 if tensor.phase == "gradient":
                     self._arriving[tensor.module] = max(norm, self._arriving[tensor.module])
@@ -96,7 +96,7 @@ class Floors:
     def norm(self, tensor: TraceTensor) -> float:
         """Return the L2 norm of a tensor of the expected trace."""
         known = self._norms.get(id(tensor))
-        return _norm(tensor) if known is None else known
+        return _measure_norm(tensor) if known is None else known
 
     def of(self, tensor: TraceTensor) -> float:
         """Return the norm of the usual tensor of this size; for a parameter, what its sum is over.
@@ -118,7 +118,7 @@ class Floors:
 
 def measure(expected: TraceTensor, actual: TraceTensor, floors: Floors) -> Measured:
     """Compare two tensors; those of another shape or kind of dtype are infinitely far apart."""
-    coarser = _coarser(expected, actual)
+    coarser = _find_coarser(expected, actual)
     limit, eps = (LIMITS[coarser], _EPS[coarser]) if coarser else (0.0, 0.0)
     estimated = not (expected.whole and actual.whole)
     words = _describe_other_kind(expected, actual)
@@ -225,23 +225,23 @@ def _describe_other_kind(expected: TraceTensor, actual: TraceTensor) -> str:
     shape, theirs = read_shape(expected), read_shape(actual)
     if shape != theirs:
         return f"shape {shape} expected, got {theirs}"
-    if bool(_precision(expected.dtype)) != bool(_precision(actual.dtype)):
+    if bool(_find_precision(expected.dtype)) != bool(_find_precision(actual.dtype)):
         return f"{expected.dtype} expected, got {actual.dtype}"
     return ""
 
 
-def _coarser(expected: TraceTensor, actual: TraceTensor) -> str:
+def _find_coarser(expected: TraceTensor, actual: TraceTensor) -> str:
     """Return the coarser of the two precisions; "" if neither is inexact."""
-    both = [_precision(tensor.dtype) for tensor in (expected, actual)]
+    both = [_find_precision(tensor.dtype) for tensor in (expected, actual)]
     return max(filter(None, both), key=lambda name: LIMITS[name], default="")
 
 
-def _precision(dtype: str) -> str:
+def _find_precision(dtype: str) -> str:
     name = _WORKS_IN.get(dtype, dtype)
     return name if name in LIMITS else ""
 
 
-def _norm(tensor: TraceTensor) -> float:
+def _measure_norm(tensor: TraceTensor) -> float:
     """Return the L2 norm of the elements that are finite and do not stand apart as constants."""
     if not tensor.whole:
         return statistics(read_sketch(tensor))["norm"]

@@ -96,7 +96,7 @@ def convert(
     """
     check_names_and_shapes(torch_layout.shapes, weights)
     rows = [
-        _row(name, paddle_name(name), array, torch_layout, paddle_layout)
+        _convert_tensor(name, paddle_name(name), array, torch_layout, paddle_layout)
         for name, array in weights.items()
     ]
     converted = {row.paddle_name: row.paddle for row in rows}
@@ -106,7 +106,7 @@ def convert(
     return rows
 
 
-def _row(
+def _convert_tensor(
     name: str, paddle_name: str, array: Array, torch_layout: Layout, paddle_layout: Layout
 ) -> ConvertedTensor:
     transposed = name in torch_layout.linears and paddle_name in paddle_layout.linears

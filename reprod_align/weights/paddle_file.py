@@ -69,7 +69,7 @@ class _LazyBuilder(Builder):
 
     def __init__(self, path: Path, data: memoryview) -> None:
         super().__init__(len(data))
-        self.path, self.base = path, _address(data)
+        self.path, self.base = path, _find_address(data)
         self.length = len(data)
 
     def array(self, dtype: Any, shape: Any, data: Any, order: str = "C") -> Any:
@@ -91,7 +91,7 @@ class _LazyBuilder(Builder):
 
     def locate(self, data: memoryview) -> FileSpan | MemoryBytes:
         """Return where the bytes lie; those that a text stood for are kept."""
-        offset = _address(data) - self.base if len(data) else 0
+        offset = _find_address(data) - self.base if len(data) else 0
         if 0 <= offset <= self.length - len(data):
             return FileSpan(self.path, offset, len(data))
         self.spend(len(data))
@@ -174,7 +174,7 @@ def _take_slice(what: str, name: object, left: dict[Any, Any]) -> Stored:
     return part
 
 
-def _address(data: memoryview) -> int:
+def _find_address(data: memoryview) -> int:
     return int(np.frombuffer(data, np.uint8).ctypes.data) if len(data) else 0
 
 
@@ -197,13 +197,13 @@ def write_paddle_file(handle: BinaryIO, entries: Sequence[Entry], load: Load) ->
 
 def _write_array(handle: BinaryIO, entry: Entry, load: Load) -> None:
     """Write an array as numpy pickles it: made empty, then given version, shape, dtype, order, data."""
-    state = MARK + push_number(1) + push_numbers(entry.shape) + _dtype(entry.dtype) + FALSE
+    state = MARK + push_number(1) + push_numbers(entry.shape) + _push_dtype(entry.dtype) + FALSE
     handle.write(_EMPTY + state + push_bytes(entry.nbytes))
     handle.writelines(dense_chunks(load(entry.name)))
     handle.write(TUPLE + BUILD)
 
 
-def _dtype(dtype: str) -> bytes:
+def _push_dtype(dtype: str) -> bytes:
     """Return the instructions that push numpy's dtype."""
     bits = np.dtype(DTYPES[dtype])
     order = "|" if bits.itemsize == 1 else "<"

@@ -45,7 +45,7 @@ def read_safetensors(path: Path) -> tuple[dict[str, Stored], dict[str, str]]:
     if not isinstance(metadata, dict) or not all(isinstance(t, str) for t in metadata.values()):
         raise Refused("is damaged: its metadata are not texts")
     begin = 8 + size
-    tensors = {name: _entry(name, made, path, begin, length) for name, made in header.items()}
+    tensors = {name: _read_entry(name, made, path, begin, length) for name, made in header.items()}
     _require_covered(tensors, begin, length)
     return tensors, metadata
 
@@ -67,7 +67,7 @@ def _list_spans(tensors: Mapping[str, Stored]) -> Iterator[tuple[int, int, str]]
         yield tensor.source.offset, tensor.source.size, name
 
 
-def _entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:
+def _read_entry(name: str, made: Any, path: Path, begin: int, length: int) -> Stored:
     match made:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(first), int(end)]}:
             pass
@@ -88,13 +88,13 @@ def write_safetensors(
 ) -> None:
     """Write the file. Raises WeightsError for complex128, which the format lacks."""
     stored = [entry for entry in entries if not entry.tied_to]
-    header = _header(stored, metadata)
+    header = _make_header(stored, metadata)
     handle.write(len(header).to_bytes(8, "little") + header)
     for entry in stored:
         handle.writelines(dense_chunks(load(entry.name)))
 
 
-def _header(entries: Iterable[Entry], metadata: dict[str, str]) -> bytes:
+def _make_header(entries: Iterable[Entry], metadata: dict[str, str]) -> bytes:
     """Return the format's JSON header, padded so that the tensors start at a multiple of 8 bytes."""
     header: dict[str, Any] = {"__metadata__": metadata}
     end = 0

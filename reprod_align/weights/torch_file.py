@@ -125,7 +125,7 @@ def _unless_opaque(handler: Callable[[Any], None], is_group: bool) -> Callable[[
     return run
 
 
-def _persistent(machine: CheckpointMachine) -> None:
+def _push_persistent(machine: CheckpointMachine) -> None:
     machine.stack.append(machine.find_persistent(machine.pop()))
 
 
@@ -156,7 +156,7 @@ _HANDLERS: Mapping[bytes, Callable[[Any], None]] = {
     b"e": _unless_opaque(HANDLERS[b"e"], True),  # APPENDS
     b"s": _unless_opaque(HANDLERS[b"s"], False),  # SETITEM
     b"u": _unless_opaque(HANDLERS[b"u"], True),  # SETITEMS
-    b"Q": _persistent,  # BINPERSID
+    b"Q": _push_persistent,  # BINPERSID
     b"\x81": _new,  # NEWOBJ
     b"\x92": _new_with_keywords,  # NEWOBJ_EX
     b"\x8f": lambda machine: machine.stack.append(Opaque("set")),  # EMPTY_SET
@@ -364,11 +364,11 @@ def _write(archive: zipfile.ZipFile, inside: str, content: Iterable[bytes | memo
 def _pickle(entries: Sequence[Entry], keys: dict[str, str]) -> bytes:
     parts = [begin(2), EMPTY_DICT, MARK]
     for entry in entries:
-        parts += [push_text(entry.name), _tensor(entry, keys[entry.tied_to or entry.name])]
+        parts += [push_text(entry.name), _push_tensor(entry, keys[entry.tied_to or entry.name])]
     return b"".join([*parts, SET_ITEMS, STOP])
 
 
-def _tensor(entry: Entry, key: str) -> bytes:
+def _push_tensor(entry: Entry, key: str) -> bytes:
     """Return the instructions that rebuild a tensor on its storage.
 
     A dtype without a storage class goes as bytes, and names itself at the end.

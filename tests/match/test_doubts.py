@@ -1,6 +1,6 @@
 """Other pairings that names and shapes allow just as well."""
 
-from reprod_align.match.doubts import exchange, find_alternatives, note_doubts, other_orders
+from reprod_align.match.doubts import exchange, find_alternatives, note_doubts, list_other_orders
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import pair_owners
 from reprod_align.model.tensor_pair import Lay, Match, TensorPair, join
@@ -17,9 +17,9 @@ def match_owners(torch: Evidence, paddle: Evidence, partners: dict[str, str]) ->
 
 
 def test_every_other_order_is_offered() -> None:
-    assert list(other_orders(1)) == []
-    assert list(other_orders(2)) == [(1, 0)]
-    assert len(set(other_orders(3))) == 5 and (0, 1, 2) not in other_orders(3)
+    assert list(list_other_orders(1)) == []
+    assert list(list_other_orders(2)) == [(1, 0)]
+    assert len(set(list_other_orders(3))) == 5 and (0, 1, 2) not in list_other_orders(3)
 
 
 def test_exchanged_owners_take_their_tensors_along() -> None:
