@@ -47,7 +47,7 @@ class Gap:
     worst: tuple[int, tuple[int, ...], Any, Any] | None = None
     """number of the worst element in C order, the shape, the two values there"""
     local: bool = False
-    """within the tolerance of the whole tensor, but not within that of the element's own place"""
+    """within the tolerance of the whole tensor, but beyond that of its own place (`base/local.py`)"""
     mean: float = math.nan
     """mean |actual - expected|; NaN where nobody asked for it"""
 

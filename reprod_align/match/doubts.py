@@ -50,7 +50,7 @@ def find_alternatives(found: Match) -> Iterator[tuple[str, Match]]:
 
 
 def _combine(layouts: Sequence[Relayout]) -> Iterator[Relayout]:
-    """Yield ways to lay pairs out otherwise: all that can be turned together, each alone, then some.
+    """Yield combinations of other layouts: all transpositions at once, each alone, then several of them.
 
     What one author wrote lies in one way: often all such weights of a model are turned, or none.
     """
@@ -117,7 +117,7 @@ def _names_tell(paths: Sequence[str], owners: Mapping[str, str]) -> bool:
 
 
 def _find_head_counts(side: Evidence) -> set[int]:
-    """Return the whole numbers that the model's own modules keep under a name with "head" in it."""
+    """Return the numbers of heads that a model may have: integer settings with "head" in their name."""
     return {
         value
         for settings in side.info.modules.values()
@@ -151,7 +151,7 @@ def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Relayout]
 
 
 def _is_held(change: Relayout, torch: Evidence, paddle: Evidence) -> bool:
-    """Tell whether the port holds the reference's weights laid out so, and not as the pairs have it."""
+    """Tell whether the port's present weights are the reference's in the new layout, not in the old."""
     return all(
         _holds(new, torch, paddle) and not _holds(old, torch, paddle)
         for old, new in change.items()

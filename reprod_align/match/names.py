@@ -180,7 +180,7 @@ def _find_renumbered(ours: set[str], theirs: set[str]) -> set[str]:
 
 
 def pair_single_tensors(found: Match, torch: Evidence, paddle: Evidence) -> None:
-    """Pair tensors without a partner that fit each other and no others, or whose names are alike.
+    """Pair the remaining tensors that fit each other, those with the most similar names first.
 
     A bare parameter here may be a Linear's weight there; one that is tied to another here may be
     a tensor of its own there.

@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 _SHOWN_LETTERS = 40  # of a text that differs
 _SHOWN_NAMES = 4  # of the tensors that a remark is about
-_TIE = 1e-2  # of a tolerance: scores so near are a tie
+_TIE = 1e-2  # of a tolerance: scores so near are a tie; faithful pairs leave up to 4e-12 (docs/tolerances.md)
 _FEW = 3  # so many identical float tensors can be chance
 
 

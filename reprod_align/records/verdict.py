@@ -67,7 +67,7 @@ class KeyResult:
     rule: Rule
     """the rule it was held to: EXACT for integers, booleans and texts"""
     tolerance: float = math.nan
-    """the largest difference allowed: anywhere, or where `local` (NaN if nothing was measured)"""
+    """the largest difference allowed: at the place of `local`, else anywhere; NaN if nothing was measured"""
     exceed: float = math.inf
     """how many times the tolerance the difference is; at most 1 if passed"""
     expected_dtype: str | None
@@ -75,7 +75,7 @@ class KeyResult:
     actual_dtype: str | None
     actual_shape: tuple[int, ...] | None
     local: Gap | None = None
-    """the element that its own place does not allow, where the whole tensor would"""
+    """the element that exceeds the tolerance of its own place, though not that of the whole tensor"""
 
     @property
     def numbers(self) -> str:

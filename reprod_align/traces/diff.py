@@ -206,10 +206,10 @@ def _pair_leaves(
 
 
 def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> tuple[str, ...]:
-    """Return what lacks a partner, in words.
+    """Return in words what lacks a partner and needs one.
 
-    Inputs and buffers may: the frameworks pass and keep them as they like. So may the gradient of
-    an output that the other side's module only passed on: it is the gradient of its input there.
+    Inputs and buffers need none: the frameworks pass and keep them as they like. Nor does the gradient of an
+    output that the other side's module returns unchanged from its input: there it is the input's gradient.
     """
     words = []
     for (phase, name, call), tensor in left:

@@ -108,7 +108,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A dense tensor in a checkpoint. Equal ones are the same numbers of the same file: tied."""
+    """A dense tensor in a checkpoint. Two that are equal are the same bytes of one file: tied tensors."""
 
     dtype: str
     """a key of DTYPES"""
