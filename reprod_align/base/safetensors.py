@@ -3,8 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
 
 from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
@@ -26,28 +26,34 @@ def write_tensors(
     One array at a time is made contiguous; the package's own save_file would want all at once, and
     leave half a file where it is interrupted. Raises ReprodError if the file cannot be written.
     """
-    header = _header(arrays, metadata)
+    tensors = []
+    for name, array in arrays.items():
+        bits = "" if array.dtype.kind == "b" else 8 * array.dtype.itemsize
+        tensors.append((name, f"{_CODES[array.dtype.kind]}{bits}", array.shape, array.nbytes))
     with whole_file(path) as handle:
-        handle.write(len(header).to_bytes(8, "little") + header)
+        write_header(handle, tensors, metadata)
         for array in arrays.values():
             dense = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
             handle.write(dense.reshape(-1).view(np.uint8).data)
 
 
-def _header(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
-    """Return the format's JSON header, padded so that the arrays start at a multiple of 8 bytes."""
+def write_header(
+    handle: BinaryIO,
+    tensors: Sequence[tuple[str, str, tuple[int, ...], int]],
+    metadata: Mapping[str, str],
+) -> None:
+    """Write the header of tensors: name, the format's code of the dtype, shape, bytes.
+
+    It is padded so that the tensors, which follow it in this order, start at a multiple of 8 bytes.
+    """
     header: dict[str, Any] = {"__metadata__": metadata}
     end = 0
-    for name, array in arrays.items():
-        begin, end = end, end + array.nbytes
-        bits = "" if array.dtype.kind == "b" else 8 * array.dtype.itemsize
-        header[name] = {
-            "dtype": f"{_CODES[array.dtype.kind]}{bits}",
-            "shape": list(array.shape),
-            "data_offsets": [begin, end],
-        }
+    for name, code, shape, size in tensors:
+        begin, end = end, end + size
+        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": [begin, end]}
     text = json.dumps(header).encode()
-    return text + b" " * (-len(text) % 8)
+    text += b" " * (-len(text) % 8)
+    handle.write(len(text).to_bytes(8, "little") + text)
 
 
 def read_tensors(

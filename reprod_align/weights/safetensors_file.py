@@ -3,13 +3,13 @@
 Tied tensors are written once: the format knows no second names.
 """
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from reprod_align.base.files import parse_json
+from reprod_align.base.safetensors import write_header
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Refused
 from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, dense_chunks, find_fault
@@ -88,24 +88,10 @@ def write_safetensors(
 ) -> None:
     """Write the file. Raises WeightsError for complex128, which the format lacks."""
     stored = [entry for entry in entries if not entry.tied_to]
-    header = _make_header(stored, metadata)
-    handle.write(len(header).to_bytes(8, "little") + header)
     for entry in stored:
-        handle.writelines(dense_chunks(load(entry.name)))
-
-
-def _make_header(entries: Iterable[Entry], metadata: dict[str, str]) -> bytes:
-    """Return the format's JSON header, padded so that the tensors start at a multiple of 8 bytes."""
-    header: dict[str, Any] = {"__metadata__": metadata}
-    end = 0
-    for entry in entries:
         if entry.dtype not in _CODE:
             raise WeightsError(f"{entry.name} is {entry.dtype}, which .safetensors lacks")
-        begin, end = end, end + entry.nbytes
-        header[entry.name] = {
-            "dtype": _CODE[entry.dtype],
-            "shape": list(entry.shape),
-            "data_offsets": [begin, end],
-        }
-    text = json.dumps(header).encode()
-    return text + b" " * (-len(text) % 8)
+    tensors = [(entry.name, _CODE[entry.dtype], entry.shape, entry.nbytes) for entry in stored]
+    write_header(handle, tensors, metadata)
+    for entry in stored:
+        handle.writelines(dense_chunks(load(entry.name)))
