@@ -12,7 +12,7 @@ from reprod_align.page.markdown import render_markdown
 from reprod_align.page.outputs import render_junit
 from reprod_align.report import Check, Details, Finding, ModuleShare, Report, Setting, Weight
 from reprod_align.report.pages import collect_layers, make_page, make_trace_page, say_verdict
-from reprod_align.traces.diff import Row, TraceDiff
+from reprod_align.traces.diff import TensorDifference, TraceDiff
 
 import pytest
 
@@ -126,11 +126,11 @@ def test_the_lines_around_are_read_where_the_file_still_holds_the_line(tmp_path:
 
 
 ROWS = (
-    Row("input", "fc", 0, "", 0.0, 1e-9, False, True, ""),
-    Row("output", "fc", 0, "", 1e-12, 1e-9, False, True, ""),
-    Row("output", "fc", 1, "", 0.5, 1e-9, False, False, "sign"),
-    Row("output", "", 0, "", 0.25, 1e-9, False, False, ""),
-    Row("parameter gradient", "fc", 0, "weight", 0.125, 1e-9, False, False, ""),
+    TensorDifference("input", "fc", 0, "", 0.0, 1e-9, False, True, ""),
+    TensorDifference("output", "fc", 0, "", 1e-12, 1e-9, False, True, ""),
+    TensorDifference("output", "fc", 1, "", 0.5, 1e-9, False, False, "sign"),
+    TensorDifference("output", "", 0, "", 0.25, 1e-9, False, False, ""),
+    TensorDifference("parameter gradient", "fc", 0, "weight", 0.125, 1e-9, False, False, ""),
 )
 
 
