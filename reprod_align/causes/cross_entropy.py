@@ -101,9 +101,9 @@ class CrossEntropy:
         """Return (rows, C): what the log-probabilities count; zero for rows that do not count."""
         if self.soft is not None:
             return self.scale * self.soft
-        size = len(self.classes)
-        smooth = (1 - self.smoothing) * np.eye(size)[self.labels] + self.smoothing / size
-        return np.asarray(smooth * self._weigh_rows()[:, None])
+        targets = np.full((len(self.labels), len(self.classes)), self.smoothing / len(self.classes))
+        targets[np.arange(len(targets)), self.labels] += 1 - self.smoothing
+        return np.asarray(targets * self._weigh_rows()[:, None])
 
     def _weigh_rows(self) -> Floats:
         return np.where(self.counts, self.scale * self.classes[self.labels], 0.0)

@@ -1,5 +1,7 @@
 """Two cross-entropies of the same scores: the one respect in which they differ is named."""
 
+import tracemalloc
+
 from reprod_align.causes import explain_loss_sides
 from reprod_align.causes.cross_entropy import explain_cross_entropy, fit_cross_entropy, modulate
 from tests.causes.planted import LABELS, PLACES, SCORES, SEQUENCE, TARGETS, Loss, sides
@@ -142,3 +144,14 @@ def test_what_is_fitted_is_the_loss() -> None:
     assert abs(value - planted.expected) < 1e-9 and np.abs(gradient - planted.ours).max() < 1e-9
     assert fit_cross_entropy(sides(lambda z: z.square().mean(), plain), 1) is None
     assert (modulate(np.array([0.2, 0.9]), 0.0) == 1).all()
+
+
+def test_many_classes_take_no_table_of_classes_by_classes() -> None:
+    scores = np.random.default_rng(1).standard_normal((8, 10_000))
+    planted = sides(plain, lambda z: F.cross_entropy(z, LABELS, label_smoothing=0.1), scores)
+    tracemalloc.start()
+    try:
+        assert "label smoothing is 0.1 in Paddle and 0" in explain_cross_entropy(planted)
+        assert tracemalloc.get_traced_memory()[1] < 50 * scores.nbytes  # such a table: 1250
+    finally:
+        tracemalloc.stop()
