@@ -1,4 +1,4 @@
-"""What is kept where: in memory while there is room, in files beyond, zero rows nowhere."""
+"""Copies of arrays, in memory or in files; what the system says of memory; tensors as they came."""
 
 import errno
 import gc
@@ -10,7 +10,15 @@ from typing import Any
 from reprod_align import align
 from reprod_align.errors import ReprodError
 from reprod_align.model import store
-from reprod_align.model.store import Shelf, keep_copy, keep_own, limit_memory
+from reprod_align.model.store import (
+    OriginalValues,
+    Shelf,
+    keep_copy,
+    keep_own,
+    limit_memory,
+    read_narrow,
+)
+from reprod_align.pair.sides import paddle_side, torch_side
 from tests.conftest import run_warm_python
 
 import numpy as np
@@ -163,3 +171,86 @@ with limit_memory(1):
     finished = run_warm_python("-c", code, cwd=tmp_path)
     assert finished.returncode == 2 and finished.stderr.startswith("keep: no room to keep")
     assert finished.stderr.count("\n") == 1 and "File too large" in finished.stderr
+
+
+def write(folder: Path, **files: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (folder / name.replace("__", ".")).write_text(text)
+
+
+def test_a_process_takes_memory_and_more_is_free() -> None:
+    assert 0 < store.read_own() < store.read_own() + store.read_free()
+
+
+@pytest.mark.parametrize(
+    ("files", "left"),
+    [
+        ({"memory__max": "1000\n", "memory__current": "700\n"}, 300),
+        ({"memory__max": "1000", "memory__current": "700", "memory__stat": "inactive_file 200\n"}, 500),
+        ({"memory__max": "max\n", "memory__current": "700\n"}, 800),
+        ({"memory__limit_in_bytes": "500", "memory__usage_in_bytes": "600"}, 0),
+        ({}, 800),
+    ],
+)  # fmt: skip
+def test_a_control_group_may_leave_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], left: int
+) -> None:
+    monkeypatch.setattr(store, "_GROUPS", tmp_path)
+    monkeypatch.setattr(store, "_find_own_groups", lambda: ())
+    monkeypatch.setattr(store, "_read_free_of_machine", lambda: 800)
+    write(tmp_path, **files)
+    assert store.read_free() == left
+
+
+def test_freed_memory_is_kept_in_the_block_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[int, ...]] = []
+
+    class C:
+        def mallopt(self, *given: int) -> None:
+            calls.append(given)
+
+        def malloc_trim(self, *given: int) -> None:
+            calls.append(given)
+
+    monkeypatch.setattr(store, "_find_c", C)
+    with store.reuse_freed():
+        assert (store._TRIM_THRESHOLD, store._MOST) in calls
+        calls.clear()
+    assert calls == [(store._MMAP_THRESHOLD, 2**25), (store._TRIM_THRESHOLD, 2**26), (0,)]
+
+
+@pytest.mark.parametrize("functions", [None, object()])
+def test_another_allocator_stays_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, functions: object
+) -> None:
+    monkeypatch.setattr(store, "_find_c", lambda: functions)
+    with store.reuse_freed():
+        store.give_back_freed()
+
+
+@pytest.mark.parametrize(
+    "side", [torch_side(torch.nn.Linear(3, 2)), paddle_side(paddle.nn.Linear(3, 2))]
+)
+def test_what_came_is_read_in_the_dtype_of_work_whatever_was_loaded_since(side) -> None:
+    came = side.values()
+    with side.working("float64"):
+        given = side.read_given()
+        side.load({name: array + 1 for name, array in came.items()})
+        assert list(given) == list(came) and len(given) == 2 and "weight" in given
+        for name, array in given.items():
+            assert array.dtype == "float64" and np.array_equal(array, came[name]), name
+
+
+def test_whole_numbers_stay_and_complex_ones_widen() -> None:
+    arrays = {"ids": np.arange(3), "turns": np.ones(2, np.complex64), "w": np.ones(2, np.float32)}
+    given = OriginalValues(np.asarray, arrays, "float64")
+    assert [array.dtype.name for array in given.values()] == ["int64", "complex128", "float64"]
+    assert OriginalValues(np.asarray, arrays, None)["w"].dtype == "float32"
+
+
+def test_what_came_is_read_in_its_own_dtype_for_a_copy_that_widens_it() -> None:
+    given = OriginalValues(np.asarray, {"w": np.ones(2, np.float32)}, "float64")
+    assert read_narrow(given)["w"].dtype == "float32" and given["w"].dtype == "float64"
+    plain = {"w": np.ones(2)}
+    assert read_narrow(plain) is plain

@@ -1,12 +1,14 @@
 """Hooks that record each call, and put given values in place of the model's."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
 
 from reprod_align.backends.paddle import side as paddle_framework
 from reprod_align.backends.torch import side as torch_framework
 from reprod_align.model.trace import Call
-from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins, Watch
+from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins, Watch, read_values
 
 import numpy as np
 import paddle
@@ -117,3 +119,41 @@ def test_an_error_is_placed_and_the_hooks_come_off(fw) -> None:
     assert (watch.inside(), watch.place()) == ("act", [("act", 0)])
     model(fw.constant(X))
     assert len(watch.trace.calls) == 1
+
+
+class Kind(Enum):
+    WORD = 1
+
+
+class Scores(NamedTuple):
+    best: float
+    names: list[str]
+
+
+@dataclass
+class Output:
+    logits: torch.Tensor
+    scores: Scores
+    aux: Any = None
+
+
+def test_every_value_is_read_at_its_path() -> None:
+    output = Output(torch.ones(2), Scores(0.5, ["a", "b"]), {"kind": Kind.WORD, "raw": b"\1"})
+    values, objects = read_values(output, torch.is_tensor)
+    assert {at: None if one is None else one.item() for at, one in values.items()} == {
+        "scores[0]": 0.5, "scores[1][0]": "a", "scores[1][1]": "b", "aux.kind": "Kind.WORD", "aux.raw": "01",
+    }  # fmt: skip
+    assert objects == {}
+
+
+def test_none_is_kept_and_objects_are_named() -> None:
+    values, objects = read_values([None, object(), torch.ones(1), {1}], torch.is_tensor)
+    assert values["[0]"] is None and values["[3]"] == "['1']"
+    assert objects == {"[1]": "object"}
+
+
+def test_arrays_are_copies() -> None:
+    array = np.zeros(3)
+    values, _ = read_values((array,), torch.is_tensor)
+    array[:] = 1
+    assert values["[0]"] is not None and not values["[0]"].any()

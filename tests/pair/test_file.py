@@ -1,8 +1,4 @@
-"""`reprod-align pair FILE.py`: what it says of a pair, of a bad file, and of a side that dies.
-
-With an interpreter for each side: one in which the other framework is not installed, and a parent
-in which neither is.
-"""
+"""A user's file: what it defines, what is wrong with it, and the line of an error."""
 
 import io
 import json
@@ -18,6 +14,7 @@ from collections.abc import Callable
 from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from reprod_align.base import console
 from reprod_align.commands import main
@@ -25,6 +22,7 @@ from reprod_align.commands import pair as pair_command
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure
 from reprod_align.page.html import render_page
+from reprod_align.pair.file import PairFile, call_named, explain_error, locate_error, open_file
 from reprod_align.pair.sides import announce_work
 from reprod_align.pair.wire import Wire
 from reprod_align.randomness import KeyedDraws
@@ -421,3 +419,158 @@ def test_other_classes_are_refused() -> None:
             ours.send_bytes(part)
         with pytest.raises(ReprodError, match="expected plain data|not well formed"):
             Wire(theirs).receive()
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return path
+
+
+def test_inputs_settings_and_functions(tmp_path: Path) -> None:
+    text = "import numpy\nimport beside\nINPUTS = (numpy.ones(2),)\nsteps = 5\nname_map = None\n"
+    (tmp_path / "beside.py").write_text("")
+    before = list(sys.path)
+    with open_file(write(tmp_path, text + "def torch_loss(output): ..."), PairFile) as file:
+        np.testing.assert_array_equal(file.inputs()[0], np.ones(2))
+        assert file.settings() == {"steps": 5}
+        assert file.find_function("torch_loss", 1) is not None
+        assert file.find_function("paddle_loss", 1) is None
+        assert file.remarks() == []
+    assert sys.path == before
+    sys.modules.pop("beside")
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("", "gives no inputs"),
+    ("inputs = 3", "mine.py: "),
+    ("inputs = lambda batch: (batch,)", "inputs must be a function of no arguments"),
+])  # fmt: skip
+def test_wrong_inputs_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    with open_file(write(tmp_path, text), PairFile) as file:
+        with pytest.raises(ReprodError, match=message):
+            file.inputs()
+
+
+@pytest.mark.parametrize(
+    "text", ["steps = 0", "steps = True", "name_map = {1: 'a'}", "copy_weights = 1"]
+)
+def test_wrong_settings_are_refused(text: str, tmp_path: Path) -> None:
+    name = text.split()[0]
+    with open_file(write(tmp_path, text), PairFile) as file:
+        with pytest.raises(ReprodError, match=f"{name}: expected "):
+            file.settings()
+
+
+def test_a_function_that_is_missing_or_of_another_kind(tmp_path: Path) -> None:
+    with open_file(write(tmp_path, "torch_loss = 3\ntorch_loss2 = 1"), PairFile) as file:
+        with pytest.raises(ReprodError, match="torch_loss must be a function, not of type int"):
+            file.find_function("torch_loss", 1)
+        with pytest.raises(ReprodError, match=r"defines no function torch_model\(\) that returns"):
+            file.side("torch")
+
+
+def test_a_misspelt_name_is_remarked_on(tmp_path: Path) -> None:
+    with open_file(write(tmp_path, "step = 1"), PairFile) as file:
+        assert file.remarks() == ["mine.py defines step, which is not used: is steps meant?"]
+
+
+def test_a_misspelt_function_is_refused(tmp_path: Path) -> None:
+    """Without it less is compared than the user thinks."""
+    words = "mine.py defines torch_optimiser, which is not used: is torch_optimizer meant?"
+    with pytest.raises(ReprodError, match=re.escape(words)):
+        with open_file(write(tmp_path, "torch_optimiser = 1"), PairFile):
+            pass
+    both = write(tmp_path, "torch_optimiser = 1\ntorch_optimizer = None")
+    with open_file(both, PairFile) as file:
+        assert file.remarks() == []
+
+
+def test_a_file_that_is_missing_or_raises(tmp_path: Path) -> None:
+    for path, words in ((tmp_path / "none.py", "is missing"), (tmp_path, "is not a file")):
+        with pytest.raises(ReprodError, match=words), open_file(path, PairFile):
+            pass
+    before = list(sys.path)
+    with pytest.raises(ZeroDivisionError), open_file(write(tmp_path, "1 / 0"), PairFile):
+        pass
+    assert sys.path == before
+
+
+def test_functions_classes_expressions_and_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    text = "def make(n=3):\n    return [n]\nclass Net:\n    pass\nINPUTS = (1,)\n"
+    (tmp_path / "mine_called.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert call_named("mine_called:make") == [3]
+    assert call_named("mine_called:make(n=5)") == [5]
+    assert type(call_named("mine_called:Net")).__name__ == "Net"
+    assert call_named("mine_called:INPUTS") == (1,)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("make", "expected MODULE:CALL"), (":make", "expected MODULE:CALL"),
+        ("no_such_module:make", "no_such_module:make: ModuleNotFoundError"),
+        ("math:make", "math:make: NameError"), ("math:sqrt(-1)", "ValueError"),
+        ("math:(", "math:.: SyntaxError"), ("sys:exit(3)", "SystemExit"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_called_is_said(words: str, message: str):
+    with pytest.raises(ReprodError, match=message):
+        call_named(words)
+
+
+TEXT = "def fail(error):\n    raise error\n"
+
+
+def raise_in(path: Path, error: BaseException, text: str = TEXT) -> BaseException:
+    """Return the error after code in the file has raised it."""
+    path.write_text(text)
+    names: dict[str, Any] = {}
+    exec(compile(text, str(path), "exec"), names)
+    with pytest.raises(type(error)) as caught:
+        names["fail"](error)
+    return caught.value
+
+
+def test_the_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    said = locate_error(raise_in(path, KeyError("planted")), path)
+    assert type(said) is ReprodError
+    assert str(said) == f"{path}, line 2: KeyError: 'planted'"
+    assert str(locate_error(raise_in(path, ReprodError("no")), path)) == f"{path}, line 2: no"
+
+
+def test_the_line_of_a_cause_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    outer = ValueError("outer")
+    outer.__cause__ = raise_in(path, KeyError("inner"))
+    assert str(locate_error(outer, path)) == f"{path}, line 2: ValueError: outer"
+    ring = ValueError("ring")
+    ring.__cause__ = ring
+    assert str(locate_error(ring, path)) == f"{path}: ValueError: ring"
+
+
+def test_code_elsewhere_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    error = raise_in(tmp_path / "other.py", ReprodError("other"))
+    assert locate_error(error, tmp_path / "mine.py") is error
+
+
+def test_a_model_that_fails_keeps_its_kind(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    error = raise_in(path, ModelFailure("Paddle", "fc", "model", "KeyError: x"))
+    said = locate_error(error, path)
+    assert said is error
+    assert said.__notes__ == [f"{path}, line 2"]
+    assert str(explain_error(error, path)) == f"{path}, line 2: {error}"
+
+
+def test_a_syntax_error_has_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("x = 1\ny = (\n")
+    with pytest.raises(SyntaxError) as caught:
+        compile(path.read_text(), str(path), "exec")
+    said = str(locate_error(caught.value, path))
+    assert said.startswith(f"{path}, line 2: SyntaxError: ")
+    assert "mine.py, line 2)" not in said  # the place is told once

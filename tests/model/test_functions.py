@@ -1,11 +1,13 @@
-"""The functions that make an optimizer and a scheduler: what they must return."""
+"""The user's functions: what they make, and what they can reach."""
 
 from contextlib import nullcontext
+from functools import partial
 
 from reprod_align.backends.paddle import side as paddle_backend
 from reprod_align.backends.torch import side as torch_backend
+from reprod_align.backends.torch.private import contents
 from reprod_align.errors import ReprodError
-from reprod_align.model.functions import Makers
+from reprod_align.model.functions import Makers, find_reachable
 
 import paddle
 import pytest
@@ -77,3 +79,37 @@ def test_a_plateau_is_told_the_loss_and_no_schedule_takes_no_step() -> None:
     for loss in (1.0, 2.0):
         makers.advance(plateau, loss)
     assert optimizer.param_groups[0]["lr"] == pytest.approx(0.05)
+
+
+TABLE = torch.ones(3)
+SCALE = torch.full((), 2.0)
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+        self.tables = [{"plain attribute": torch.zeros(1)}]
+
+
+def test_tensors_and_modules_are_found_once_each() -> None:
+    labels, criterion = torch.ones(4), torch.nn.CrossEntropyLoss(weight=torch.ones(2))
+
+    def loss(output, scale=SCALE):
+        return criterion(output, labels) * scale * TABLE.sum()
+
+    model = Model()
+    found = find_reachable(
+        model,
+        [partial(loss), None],
+        lambda value: isinstance(value, torch.Tensor),
+        lambda value: isinstance(value, torch.nn.Module),
+        contents,
+    )
+    wanted = [
+        model.fc.weight, model.fc.bias, model.tables[0]["plain attribute"],
+        labels, criterion.weight, loss.__defaults__[0], TABLE,
+    ]  # fmt: skip
+    assert {id(tensor) for tensor in found.tensors} == set(map(id, wanted))
+    assert len(found.tensors) == len(wanted)
+    assert set(found.modules) == {model, model.fc, criterion}
