@@ -5,8 +5,8 @@ from pathlib import Path
 
 from reprod_align.api.entry import DATA_NOTE, Entry
 from reprod_align.api.running import EntryOutcome, run
-from reprod_align.api.show import PLAIN, describe_outcome, describe_versions, parts
-from reprod_align.api.table import TOPICS, list_entries, list_topic, title
+from reprod_align.api.show import PLAIN, describe_outcome, describe_versions, list_parts
+from reprod_align.api.table import TOPICS, list_entries, list_topic, read_title
 from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 
@@ -87,10 +87,13 @@ def make_pages(outcomes: Outcomes) -> dict[str, str]:
     failed = [f"{slug}: {describe_outcome(it)}" for slug, it in outcomes.items() if not it.holds]
     if failed:
         raise ReprodError(f"{len(failed)} entries do not hold, among them {failed[0]}")
-    pages = {"README.md": _table(outcomes, False), "README_cn.md": _table(outcomes, True)}
+    pages = {
+        "README.md": _write_table(outcomes, False),
+        "README_cn.md": _write_table(outcomes, True),
+    }
     for topic in TOPICS:
         for chinese in (False, True):
-            pages[_name_page(topic, chinese)] = _code_page(topic, outcomes, chinese)
+            pages[_name_page(topic, chinese)] = _write_code_page(topic, outcomes, chinese)
     return pages
 
 
@@ -103,18 +106,25 @@ def _translate(phrase: str) -> str:
     return _CHINESE[phrase] if raised == phrase else f"直接写法抛出 {raised}"
 
 
-def _table(outcomes: Outcomes, chinese: bool) -> str:
+def _write_table(outcomes: Outcomes, chinese: bool) -> str:
     introduction = _INTRODUCTION_CN if chinese else _INTRODUCTION
     lines = [_NOTICE, introduction.format(count=len(outcomes), versions=describe_versions())]
     for topic in TOPICS:
         headings = ("条目" if chinese else "entry", *(_HEADINGS_CN if chinese else _HEADINGS))
-        lines += [f"## {title(topic, chinese)}", "", _row(headings), _row(["---"] * len(headings))]
-        lines += [_row(_cells(topic, entry, outcomes, chinese)) for entry in list_topic(topic)]
+        lines += [
+            f"## {read_title(topic, chinese)}",
+            "",
+            _write_row(headings),
+            _write_row(["---"] * len(headings)),
+        ]
+        lines += [
+            _write_row(_list_cells(topic, entry, outcomes, chinese)) for entry in list_topic(topic)
+        ]
         lines.append("")
     return "\n".join(lines)
 
 
-def _cells(topic: str, entry: Entry, outcomes: Outcomes, chinese: bool) -> list[str]:
+def _list_cells(topic: str, entry: Entry, outcomes: Outcomes, chinese: bool) -> list[str]:
     outcome = outcomes[entry.slug]
     result = _translate(outcome.result) if chinese else outcome.result
     mark = " ⌛" if entry.obsolete else ""
@@ -123,15 +133,15 @@ def _cells(topic: str, entry: Entry, outcomes: Outcomes, chinese: bool) -> list[
     return [name, *(f"`{api}`" for api in entry.apis), sentence, result]
 
 
-def _row(cells: list[str] | tuple[str, ...]) -> str:
+def _write_row(cells: list[str] | tuple[str, ...]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _code_page(topic: str, outcomes: Outcomes, chinese: bool) -> str:
+def _write_code_page(topic: str, outcomes: Outcomes, chinese: bool) -> str:
     other = "English" if chinese else "中文"
     table = "[表格](README_cn.md)" if chinese else "[Table](README.md)"
     note = f"{_DATA_NOTE_CN}。" if chinese else f"{DATA_NOTE}."
-    lines = [_NOTICE, f"# {title(topic, chinese)}", ""]
+    lines = [_NOTICE, f"# {read_title(topic, chinese)}", ""]
     lines += [f"[{other}]({_name_page(topic, not chinese)}) · {table}", "", note, ""]
     helpers = dict.fromkeys(code for entry in list_topic(topic) for code in entry.helpers())
     if helpers:
@@ -145,7 +155,7 @@ def _code_page(topic: str, outcomes: Outcomes, chinese: bool) -> str:
 
 def _show_in_english(entry: Entry, outcome: EntryOutcome) -> list[str]:
     lines = [f"## {entry.slug}", "", entry.differs, ""]
-    for side, words in parts(entry).items():
+    for side, words in list_parts(entry).items():
         lines += [f"{words}:", "```python", entry.code(side), "```"]
     lines.append(f"Result: {describe_outcome(outcome)}.")
     if entry.because:
@@ -157,7 +167,7 @@ def _show_in_english(entry: Entry, outcome: EntryOutcome) -> list[str]:
 
 def _show_in_chinese(entry: Entry, outcome: EntryOutcome) -> list[str]:
     lines = [f"## {entry.slug}", "", entry.chinese, ""]
-    for side, words in parts(entry).items():
+    for side, words in list_parts(entry).items():
         lines += [f"{_translate(words)}：", "```python", entry.code(side), "```"]
     found = [_translate(phrase) for phrase in (outcome.result, outcome.measured) if phrase]
     lines.append(f"结果：{'：'.join(found)}。")

@@ -37,9 +37,9 @@ class EntryOutcome:
         return self.result in (EQUAL, DIFFERS)
 
 
-def versions() -> dict[str, str]:
+def list_versions() -> dict[str, str]:
     """Return the versions of the frameworks that are installed; "" for one that is not."""
-    return {package: _version(package) for package in PACKAGES}
+    return {package: _read_version(package) for package in PACKAGES}
 
 
 def run(entry: Entry) -> EntryOutcome:
@@ -48,16 +48,18 @@ def run(entry: Entry) -> EntryOutcome:
     if missing:
         return EntryOutcome(NOT_RUN, f"{' and '.join(missing)} not installed here")
     quieten()
-    with without_warnings(), _without_log(), _float64():
+    with without_warnings(), _silence_log(), _use_float64():
         sides = [_call(entry, side) for side in ("torch_side", "paddle_side")]
         errors = [
             f"{side}: {words}" for side, (_, words) in zip(_SIDES, sides, strict=True) if words
         ]
         if errors:
             return EntryOutcome(OUT_OF_DATE, "; ".join(errors))
-        apart = difference(sides[0][0], sides[1][0])
+        apart = measure_difference(sides[0][0], sides[1][0])
         if not apart <= entry.tolerance:
-            return EntryOutcome(OUT_OF_DATE, f"the equivalent code differs by {_order(apart)}")
+            return EntryOutcome(
+                OUT_OF_DATE, f"the equivalent code differs by {_describe_order(apart)}"
+            )
         return _judge_plain(entry, sides[0][0]) if entry.has_trap else EntryOutcome(EQUAL, "")
 
 
@@ -65,14 +67,14 @@ def _judge_plain(entry: Entry, expected: Any) -> EntryOutcome:
     found, words = _call(entry, "plain")
     if entry.raises or words:
         return _judge_error(entry, words)
-    apart = difference(expected, found)
+    apart = measure_difference(expected, found)
     if not apart > max(_VISIBLE, 5 * entry.tolerance):
         return EntryOutcome(OUT_OF_DATE, "the plain call gives the same")
     if not entry.as_described(expected, found):
         return EntryOutcome(
-            OUT_OF_DATE, f"the plain call differs by {_order(apart)}, not as described"
+            OUT_OF_DATE, f"the plain call differs by {_describe_order(apart)}, not as described"
         )
-    return EntryOutcome(DIFFERS, _amount(apart))
+    return EntryOutcome(DIFFERS, _describe_amount(apart))
 
 
 def _judge_error(entry: Entry, words: str) -> EntryOutcome:
@@ -106,7 +108,7 @@ def _call(entry: Entry, side: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _without_log() -> Iterator[None]:
+def _silence_log() -> Iterator[None]:
     """Keep the frameworks' log lines off the screen."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
@@ -117,7 +119,7 @@ def _without_log() -> Iterator[None]:
 
 
 @contextmanager
-def _float64() -> Iterator[None]:
+def _use_float64() -> Iterator[None]:
     """Make float64 the default dtype of both frameworks, and dynamic graphs Paddle's mode."""
     import paddle
     import torch
@@ -144,38 +146,38 @@ def as_numpy(value: Any) -> Any:
     return np.asarray(value)
 
 
-def difference(expected: Any, found: Any) -> float:
+def measure_difference(expected: Any, found: Any) -> float:
     """Return the largest difference, relative to the largest element or 1; inf if they can't be compared."""
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
         pairs = zip(expected, found, strict=True)
-        return max((difference(one, other) for one, other in pairs), default=0.0)
+        return max((measure_difference(one, other) for one, other in pairs), default=0.0)
     if not isinstance(expected, np.ndarray) or not isinstance(found, np.ndarray):
         same = type(expected) is type(found) and not isinstance(expected, list)
         return 0.0 if same and expected == found else math.inf
-    if expected.shape != found.shape or _kind(expected) != _kind(found):
+    if expected.shape != found.shape or _find_kind(expected) != _find_kind(found):
         return math.inf
-    if _kind(expected) != "f":
+    if _find_kind(expected) != "f":
         return 0.0 if np.array_equal(expected, found) else math.inf
     apart = gap(expected, found)
     return apart.difference / max(1.0, apart.scale)
 
 
-def _kind(array: np.ndarray[Any, Any]) -> str:
+def _find_kind(array: np.ndarray[Any, Any]) -> str:
     return "i" if array.dtype.kind in "iu" else array.dtype.kind
 
 
-def _order(apart: float) -> str:
+def _describe_order(apart: float) -> str:
     return f"1e{round(math.log10(apart)):+03d}" if 0 < apart < math.inf else f"{apart:g}"
 
 
-def _amount(apart: float) -> str:
+def _describe_amount(apart: float) -> str:
     """Say how large a difference is, in words that are the same on every machine."""
     if apart == math.inf:
         return "another shape, type or order"
     return "visible" if apart > 1e-4 else "in the digits of float32"
 
 
-def _version(package: str) -> str:
+def _read_version(package: str) -> str:
     try:
         return importlib.metadata.version(package).partition("+")[0]  # 2.13.0 for 2.13.0+cpu
     except importlib.metadata.PackageNotFoundError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from reprod_align.api.calls import find_rows
 from reprod_align.api.entry import DATA_NOTE, Entry
-from reprod_align.api.running import NOT_RUN, EntryOutcome, versions
+from reprod_align.api.running import NOT_RUN, EntryOutcome, list_versions
 
 SIDES = {"torch_side": "PyTorch", "paddle_side": "Paddle"}
 PLAIN = "the plain call, which differs"
@@ -19,7 +19,7 @@ def as_text(entry: Entry, outcome: EntryOutcome) -> str:
     lines += [f"source:  {'; '.join(entry.sources)}"] * bool(entry.sources)
     lines += [f"port:    {row}" for row in find_rows(_read_name(entry))]
     lines += ["obsolete: the plain call is gone"] * entry.obsolete
-    for side, words in parts(entry).items():
+    for side, words in list_parts(entry).items():
         lines += [
             "",
             f"{words}:",
@@ -45,7 +45,7 @@ def as_rows(rows: Sequence[str]) -> str:
     )
 
 
-def parts(entry: Entry) -> dict[str, str]:
+def list_parts(entry: Entry) -> dict[str, str]:
     """Return which functions of an entry are shown, and their headings."""
     return SIDES | ({"plain": PLAIN} if entry.has_trap else {})
 
@@ -67,10 +67,14 @@ def as_data(entry: Entry, outcome: EntryOutcome | None = None) -> dict[str, Any]
         "sources": list(entry.sources),
         "obsolete": entry.obsolete,
         "calls": find_rows(_read_name(entry)),
-        "code": {side: entry.code(side) for side in parts(entry)},
+        "code": {side: entry.code(side) for side in list_parts(entry)},
     }
     if outcome is not None:
-        data |= {"result": outcome.result, "measured": outcome.measured, "versions": versions()}
+        data |= {
+            "result": outcome.result,
+            "measured": outcome.measured,
+            "versions": list_versions(),
+        }
     return data
 
 
@@ -81,10 +85,12 @@ def describe_outcome(outcome: EntryOutcome) -> str:
 
 def describe_versions() -> str:
     """Return the frameworks' names and versions."""
-    return ", ".join(f"{name} {version or 'not installed'}" for name, version in versions().items())
+    return ", ".join(
+        f"{name} {version or 'not installed'}" for name, version in list_versions().items()
+    )
 
 
-def exit_code(outcome: EntryOutcome) -> int:
+def choose_exit_code(outcome: EntryOutcome) -> int:
     """Return the exit code: 0 if the entry holds, 1 if not, 2 if it could not be run."""
     if outcome.result == NOT_RUN:
         return 2

@@ -48,7 +48,7 @@ def list_topic(topic: str) -> tuple[Entry, ...]:
     )
 
 
-def title(topic: str, chinese: bool = False) -> str:
+def read_title(topic: str, chinese: bool = False) -> str:
     """Return what a topic is called."""
     module = importlib.import_module(f"reprod_align.api.topics.{topic}")
     return str(module.CHINESE) if chinese else (module.__doc__ or "").split(".")[0].rstrip(".")
@@ -98,7 +98,7 @@ def search_entries(word: str) -> list[Entry]:
     return [
         entry
         for entry in list_entries()
-        if plain in (text := _text(entry)) or (joined and joined in _join(text))
+        if plain in (text := _join_texts(entry)) or (joined and joined in _join(text))
     ]
 
 
@@ -150,7 +150,7 @@ def split_references(text: str) -> tuple[str, list[str]]:
     return _REFERENCE.sub("", text), names
 
 
-def _text(entry: Entry) -> str:
+def _join_texts(entry: Entry) -> str:
     sides = [entry.code(side) for side in ("torch_side", "paddle_side")]
     words = [entry.slug, entry.differs, entry.chinese, entry.keywords, *entry.apis, *entry.sources]
     return "\n".join((*words, *sides)).lower()

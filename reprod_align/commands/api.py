@@ -53,7 +53,7 @@ def _show(options: Namespace) -> int:
         print(as_json(show.as_data(entry, outcome), ensure_ascii=False))
     else:
         print(show.as_text(entry, outcome))
-    return show.exit_code(outcome)
+    return show.choose_exit_code(outcome)
 
 
 def _list(options: Namespace) -> int:

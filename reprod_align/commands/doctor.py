@@ -197,12 +197,12 @@ def run(options: Namespace) -> int:
         tell(f"examining: {probe.name}")
         finding = examine(probe)
         tell("")
-        print(join_lines(_lines(finding, width)), flush=True)
+        print(join_lines(_describe(finding, width)), flush=True)
         healthy = healthy and finding.healthy
     return 0 if healthy else 1
 
 
-def _lines(finding: Examined, width: int) -> list[str]:
+def _describe(finding: Examined, width: int) -> list[str]:
     name, found = finding.probe.name.ljust(width), one_line(finding.found)
     if finding.absent:
         return [f"absent  {name}  {found}: {finding.probe.remedy}"]

@@ -168,7 +168,9 @@ class Proof:
         lines = [f"{self.name}: {self.verdict.upper() if not self.passed else self.verdict}"]
         for one in self.refusals:
             lines += [f"  refused: {one}", f"    {REFUSALS[one.code]}"]
-        lines += [f"  {line}" for line in table([("stage", "verdict", "measured"), *self._rows()])]
+        lines += [
+            f"  {line}" for line in table([("stage", "verdict", "measured"), *self._list_rows()])
+        ]
         lines += [f"  {line}" for line in self._describe_known()]
         lines += [f"  remark: {remark}" for remark in self.remarks]
         lines.append(
@@ -189,7 +191,7 @@ class Proof:
             said = "as documented: with that fault mended the port is proven"
         return [f"{said}; {self.known.report}"]
 
-    def _rows(self) -> list[tuple[str, str, str]]:
+    def _list_rows(self) -> list[tuple[str, str, str]]:
         return [(one.name, "passed" if one.passed else "FAILED", one.figure) for one in self.stages]
 
     def describe(self) -> dict[str, Any]:
@@ -200,23 +202,26 @@ class Proof:
     def to_markdown(self) -> str:
         """Return the table that a pull request shows."""
         mark = {True: "✅", False: "❌"}
-        lines = [f"### {_cell(self.name)}: {self.verdict}", ""]
+        lines = [f"### {_escape_cell(self.name)}: {self.verdict}", ""]
         if self.refusals:
             lines += ["| refused | where |", "| --- | --- |"]
-            lines += [f"| `{one.code}` | {_cell(one.text)} |" for one in self.refusals]
+            lines += [f"| `{one.code}` | {_escape_cell(one.text)} |" for one in self.refusals]
         if self.stages:
             lines += ["", "| check | result | measured |", "| --- | :---: | --- |"]
             lines += [
-                f"| {_cell(one.name)} | {mark[one.passed]} | {_cell(one.figure)} |"
+                f"| {_escape_cell(one.name)} | {mark[one.passed]} | {_escape_cell(one.figure)} |"
                 for one in self.stages
             ]
-        lines += [f"\n{_cell(line)}" for line in self._describe_known()]
+        lines += [f"\n{_escape_cell(line)}" for line in self._describe_known()]
         versions = ", ".join(f"{name} {one}" for name, one in self.versions.items())
-        lines += ["", f"seed `{self.seed}`, contract `{self.contract[:12]}`; {_cell(versions)}"]
+        lines += [
+            "",
+            f"seed `{self.seed}`, contract `{self.contract[:12]}`; {_escape_cell(versions)}",
+        ]
         return "\n".join([*lines, ""])
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """Return text for a cell: no name in it can begin another cell, a tag or a mention."""
     plain = one_line(text).replace("\\", "\\\\")
     for letter in "|<>@`[]*_":

@@ -194,34 +194,34 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
     except (OSError, ValueError) as error:
         raise ContractError(f"{path} cannot be read as TOML: {str(error)[:200]}") from error
     table = _Table(path, "", made)
-    reference, of_port = table.table("reference"), table.table("port")
+    reference, of_port = table.read_table("reference"), table.read_table("port")
     folder = path.resolve().parent
-    own_folder = of_port.text("folder", ".")
+    own_folder = of_port.read_text("folder", ".")
     port_folder = port or folder / own_folder
-    digests = reference.table("digests").texts()
+    digests = reference.read_table("digests").read_texts()
     files = {_locate(reference, folder, name): _read_hex(reference, name, value)
              for name, value in digests.items()}  # fmt: skip
-    main = _locate(reference, folder, reference.text("file"))
+    main = _locate(reference, folder, reference.read_text("file"))
     if main not in files:
         raise reference.fault(f"digests: expected the SHA-256 of {main.name}: sha256sum {main}")
     terms = Terms(
         path,
-        table.text("name", path.stem),
+        table.read_text("name", path.stem),
         main,
         files,
-        _locate(of_port, port_folder, of_port.text("file")),
+        _locate(of_port, port_folder, of_port.read_text("file")),
         tuple(_locate(of_port, port_folder, one)
-              for one in (of_port.text("file"), *of_port.list_texts("files"))),
+              for one in (of_port.read_text("file"), *of_port.list_texts("files"))),
         tuple(of_port.list_texts("packages")),
-        {name: read_draw(name, one, table.fault) for name, one in table.table("inputs").tables()},
-        table.whole("batches", 3),
-        table.number("tolerance", 1e-9),
+        {name: read_draw(name, one, table.fault) for name, one in table.read_table("inputs").list_tables()},
+        table.read_whole("batches", 3),
+        table.read_number("tolerance", 1e-9),
         _read_tokens(table),
-        table.flag("round_trip"),
+        table.read_flag("round_trip"),
         _read_training(table),
-        table.table("name_map", {}).texts(),
-        table.number("seconds", 600.0),
-        table.whole("megabytes", 16384),
+        table.read_table("name_map", {}).read_texts(),
+        table.read_number("seconds", 600.0),
+        table.read_whole("megabytes", 16384),
         tuple(table.list_texts("outputs")),
         _read_expected(table, folder),
         port_folder.resolve(),
@@ -234,9 +234,9 @@ def read_terms(path: Path, port: Path | None = None) -> Terms:
 def _read_tokens(table: "_Table") -> Tokens | None:
     if "tokens" not in table.made:
         return None
-    inner = table.table("tokens")
-    found = Tokens(inner.whole("count", 10), inner.text("input", "input_ids"),
-                   inner.text("output", ""), inner.text("mask", ""))  # fmt: skip
+    inner = table.read_table("tokens")
+    found = Tokens(inner.read_whole("count", 10), inner.read_text("input", "input_ids"),
+                   inner.read_text("output", ""), inner.read_text("mask", ""))  # fmt: skip
     inner.close()
     return found
 
@@ -244,12 +244,12 @@ def _read_tokens(table: "_Table") -> Tokens | None:
 def _read_expected(table: "_Table", folder: Path) -> Expected | None:
     if "expected" not in table.made:
         return None
-    inner = table.table("expected")
+    inner = table.read_table("expected")
     found = Expected(
         tuple(inner.list_texts("stages")),
-        inner.text("report"),
-        _locate(inner, folder, inner.text("mended")),
-        _read_hex(inner, "digest", inner.text("digest")),
+        inner.read_text("report"),
+        _locate(inner, folder, inner.read_text("mended")),
+        _read_hex(inner, "digest", inner.read_text("digest")),
     )
     inner.close()
     if not found.stages:
@@ -262,14 +262,14 @@ def _read_expected(table: "_Table", folder: Path) -> Expected | None:
 def _read_training(table: "_Table") -> Training | None:
     if "training" not in table.made:
         return None
-    inner = table.table("training")
+    inner = table.read_table("training")
     found = Training(
-        inner.whole("steps", 10),
-        inner.choice("optimizer", OPTIMIZERS),
-        inner.number("rate", 1e-3),
-        inner.number("weight_decay", 0.0, least=0.0),
-        inner.choice("loss", LOSSES),
-        inner.whole("labels", 0, least=0),
+        inner.read_whole("steps", 10),
+        inner.read_choice("optimizer", OPTIMIZERS),
+        inner.read_number("rate", 1e-3),
+        inner.read_number("weight_decay", 0.0, least=0.0),
+        inner.read_choice("loss", LOSSES),
+        inner.read_whole("labels", 0, least=0),
     )
     inner.close()
     if found.loss == "cross_entropy" and found.labels < 2:
@@ -325,35 +325,35 @@ class _Table:
             raise self.fault(f"{name}: expected {kind}, got {str(value)[:80]!r}")
         return value
 
-    def table(self, name: str, default: Any = None) -> "_Table":
+    def read_table(self, name: str, default: Any = None) -> "_Table":
         made = self.get(name, default, "a table", lambda value: isinstance(value, dict))
         return _Table(self.path, f"{self.place}.{name}".lstrip("."), made)
 
-    def tables(self) -> list[tuple[str, Any]]:
+    def list_tables(self) -> list[tuple[str, Any]]:
         return [*self.made.items()]
 
-    def texts(self) -> dict[str, str]:
+    def read_texts(self) -> dict[str, str]:
         return {name: str(self.get(name, None, "a text", _is_text)) for name in self.made}
 
-    def text(self, name: str, default: str | None = None) -> str:
+    def read_text(self, name: str, default: str | None = None) -> str:
         return str(self.get(name, default, "a text", _is_text))
 
     def list_texts(self, name: str) -> list[str]:
         fits = lambda value: isinstance(value, list) and all(map(_is_text, value))  # noqa: E731
         return list(self.get(name, [], "a list of texts", fits))
 
-    def choice(self, name: str, known: tuple[str, ...]) -> str:
+    def read_choice(self, name: str, known: tuple[str, ...]) -> str:
         first = known[-1] if name == "loss" else known[0]
         return str(self.get(name, first, f"one of {', '.join(known)}", known.__contains__))
 
-    def flag(self, name: str) -> bool:
+    def read_flag(self, name: str) -> bool:
         return bool(self.get(name, False, "true or false", lambda value: isinstance(value, bool)))
 
-    def whole(self, name: str, default: int, least: int = 1) -> int:
+    def read_whole(self, name: str, default: int, least: int = 1) -> int:
         fits = lambda value: type(value) is int and least <= value <= 10**6  # noqa: E731
         return int(self.get(name, default, f"a whole number from {least} on", fits))
 
-    def number(self, name: str, default: float, least: float = 1e-15) -> float:
+    def read_number(self, name: str, default: float, least: float = 1e-15) -> float:
         fits = lambda value: type(value) in (int, float) and least <= value < 1e9  # noqa: E731
         return float(self.get(name, default, f"a number from {least:g} on", fits))
 

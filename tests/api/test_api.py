@@ -19,7 +19,7 @@ from reprod_align.api.running import (
     NOT_RUN,
     OUT_OF_DATE,
     EntryOutcome,
-    difference,
+    measure_difference,
     run,
 )
 from reprod_align.api.table import (
@@ -30,8 +30,8 @@ from reprod_align.api.table import (
     list_entries,
     optimizer_arguments,
     optimizer_settings,
+    read_title,
     search_entries,
-    title,
 )
 from reprod_align.backends.paddle.settings import module_settings as paddle_settings
 from reprod_align.backends.torch.settings import module_settings as torch_settings
@@ -212,7 +212,7 @@ def test_there_are_many_and_each_is_whole() -> None:
 def test_every_module_of_topics_is_a_topic_with_two_titles() -> None:
     names = {path.stem for path in (REPOSITORY / "reprod_align/api/topics").glob("*.py")}
     assert names - {"__init__"} == set(TOPICS)
-    assert all(title(topic) and title(topic, chinese=True) for topic in TOPICS)
+    assert all(read_title(topic) and read_title(topic, chinese=True) for topic in TOPICS)
 
 
 @pytest.mark.parametrize("document", CHECKLISTS)
@@ -346,7 +346,7 @@ def test_running_leaves_the_default_dtypes() -> None:
     ],
 )
 def test_difference(expected: Any, found: Any, apart: float) -> None:
-    assert difference(expected, found) == apart
+    assert measure_difference(expected, found) == apart
 
 
 def test_one_entry_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

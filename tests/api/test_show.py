@@ -5,10 +5,10 @@ from reprod_align.api.show import (
     as_data,
     as_list,
     as_text,
+    choose_exit_code,
     describe_outcome,
     describe_versions,
-    exit_code,
-    parts,
+    list_parts,
 )
 from reprod_align.api.table import find_entry
 
@@ -21,11 +21,11 @@ TRAP, SAME = find_entry("batch-norm-momentum"), find_entry("leaky-relu-at-zero")
     ("result", "code"), [(EQUAL, 0), (DIFFERS, 0), (OUT_OF_DATE, 1), (NOT_RUN, 2)]
 )
 def test_the_result_decides_the_exit_code(result: str, code: int) -> None:
-    assert exit_code(EntryOutcome(result, "")) == code
+    assert choose_exit_code(EntryOutcome(result, "")) == code
 
 
 def test_a_trap_shows_the_plain_call_too() -> None:
-    assert list(parts(TRAP)) == ["torch_side", "paddle_side", "plain"]
+    assert list(list_parts(TRAP)) == ["torch_side", "paddle_side", "plain"]
     text = as_text(TRAP, EntryOutcome(DIFFERS, "visible"))
     assert TRAP.differs in text and "result: differs as described: visible (torch" in text
     assert f"    {TRAP.code('plain').splitlines()[0]}" in text

@@ -12,7 +12,7 @@ import torch
 
 def note(layer: torch.nn.Module) -> Built:
     built = Built((4, 4), (4, 4))
-    with trial.noted_runs({id(layer): (layer, built)}):
+    with trial.note_runs({id(layer): (layer, built)}):
         for training in (False, True, True):
             layer.train(training)(torch.arange(12.0, dtype=torch.float64).reshape(3, 4))
     return built

@@ -248,7 +248,7 @@ class Proposer:
 
 def _name_callee(slots: Slots, name: str) -> Candidate:
     """Return the candidate that exchanges what is called, and leaves the arguments."""
-    return Candidate("", slots.call(name, True), name)
+    return Candidate("", slots.write_call(name, True), name)
 
 
 def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
@@ -256,13 +256,17 @@ def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
     if callee.receiver is not None:
         method = callee.node.func.attr  # type: ignore[attr-defined]
         if slots.has_dropped:
-            yield Candidate(slots.method(method, False), slots.method(method, False, trial=True))
-        yield Candidate("", slots.method(method, True, trial=True), f".{method}")
+            yield Candidate(
+                slots.write_method(method, False), slots.write_method(method, False, trial=True)
+            )
+        yield Candidate("", slots.write_method(method, True, trial=True), f".{method}")
         return
     found = (find_target(callee.public), find_equal(callee.public), find_equal(callee.static))
     for name in filter(None, dict.fromkeys(found)):
         if slots.has_dropped:
-            yield Candidate(slots.call(name, False, trial=False), slots.call(name, False))
+            yield Candidate(
+                slots.write_call(name, False, trial=False), slots.write_call(name, False)
+            )
         yield _name_callee(slots, name)
 
 
@@ -272,17 +276,17 @@ def _rename_arguments(slots: Slots, callee: Callee) -> Iterator[Candidate]:
     if callee.receiver is not None:
         method = public.rpartition(".")[2]
         yield Candidate(
-            slots.method(method, False, renamed=True),
-            slots.method(method, False, renamed=True, trial=True),
+            slots.write_method(method, False, renamed=True),
+            slots.write_method(method, False, renamed=True, trial=True),
         )
         name = f"paddle.{method}"
         if find_object(name) is not None:
-            yield Candidate(slots.function(name, trial=False), slots.function(name))
+            yield Candidate(slots.write_function(name, trial=False), slots.write_function(name))
         return
     for name in filter(None, dict.fromkeys((find_equal(public), find_equal(callee.static)))):
         yield Candidate(
-            slots.call(name, False, trial=False, renamed=True),
-            slots.call(name, False, renamed=True),
+            slots.write_call(name, False, trial=False, renamed=True),
+            slots.write_call(name, False, renamed=True),
         )
     compat = "paddle.compat" + public.removeprefix("torch")
     if find_object(compat) is not None:

@@ -19,7 +19,7 @@ from reprod_align.pair.sides import torch_side
 from reprod_align.porting.attempt import stir_weights
 from reprod_align.porting.calls.record import CallRecorder, load_noted, number_nodes
 from reprod_align.porting.calls.training import Training
-from reprod_align.porting.calls.trial import find_inplace, noted_runs
+from reprod_align.porting.calls.trial import find_inplace, note_runs
 from reprod_align.porting.calls.write import write_paddle
 from reprod_align.porting.source import Source
 from reprod_align.randomness import KeyedDraws
@@ -94,7 +94,7 @@ def _record(code: Code, source: Source, inputs: Inputs) -> tuple[CallRecorder, s
         for site in find_inplace(recorder.inplace, run):
             recorder.facts[site].inplace = True
 
-    with noted_runs(recorder.layers):
+    with note_runs(recorder.layers):
         failure = _run(load, code.text, source, inputs, recorder.note_shared, note_inplace)
     return recorder, failure
 

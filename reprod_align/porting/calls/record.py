@@ -91,7 +91,7 @@ class CallRecorder:
             found = getattr(*arguments)
             fact.values.append((arguments[1], name_object(found)))
             return found
-        form = self._form((arguments, keywords, receiver)) if name else None
+        form = self._describe_form((arguments, keywords, receiver)) if name else None
         wanted = bool(name) and self._wants(fact, form)
         if not wanted and name != "torch.nn.Linear":
             return function(*arguments, **keywords)
@@ -131,20 +131,20 @@ class CallRecorder:
             if given not in calls:
                 calls.append(given)
 
-    def binary(self, site: int, word: str, left: Any, right: Any) -> Any:
+    def operate(self, site: int, word: str, left: Any, right: Any) -> Any:
         """Note the operands; the operation itself is done by what is returned."""
-        self._operands(site, left, right)
+        self._note_operands(site, left, right)
         return _OPERATORS[word](left, right)
 
-    def augmented(self, site: int, left: Any, right: Any) -> Any:
+    def note_augmented(self, site: int, left: Any, right: Any) -> Any:
         """Note the operands of `left += right`, and return the right one."""
-        self._operands(site, left, right)
+        self._note_operands(site, left, right)
         return right
 
-    def attribute(self, site: int, held: Any, name: str) -> Any:
+    def read(self, site: int, held: Any, name: str) -> Any:
         """Read an attribute."""
         value = getattr(held, name)
-        kind = self._kind(held)
+        kind = self._find_kind(held)
         if kind:
             fact = self.facts.setdefault(site, Fact())
             fact.kinds.add(kind)
@@ -158,9 +158,9 @@ class CallRecorder:
                         self._weights[id(value)] = owner, value
         return value
 
-    def target(self, site: int, held: Any) -> Any:
+    def note_target(self, site: int, held: Any) -> Any:
         """Note what an attribute is given to."""
-        kind = self._kind(held)
+        kind = self._find_kind(held)
         if kind.startswith("torch.nn."):
             fact = self.facts.setdefault(site, Fact())
             fact.kinds.add(kind)
@@ -170,13 +170,13 @@ class CallRecorder:
                 fact.owners.add(owner)
         return held
 
-    def _operands(self, site: int, left: Any, right: Any) -> None:
+    def _note_operands(self, site: int, left: Any, right: Any) -> None:
         if self._busy or not (self._is_tensor(left) or self._is_tensor(right)):
             return
         fact = self.facts.setdefault(site, Fact())
-        kinds = (self._kind(left), self._kind(right))
+        kinds = (self._find_kind(left), self._find_kind(right))
         fact.kinds.add(" ".join(kinds))
-        form = self._form((left, right))
+        form = self._describe_form((left, right))
         if self._wants(fact, form):
             try:
                 operands = self._copy((left, right))
@@ -191,7 +191,7 @@ class CallRecorder:
         kept = None
         if self._is_tensor(held) and not self._busy:
             fact = self.facts.setdefault(site, Fact())
-            form = self._form((held, index, value))
+            form = self._describe_form((held, index, value))
             with suppress(TooLarge):
                 kept = self._copy((held, index, value)) if self._wants(fact, form) else None
         held[index] = value
@@ -233,14 +233,14 @@ class CallRecorder:
         """Tell whether a call is kept: one of the first, or of a form that none of these has."""
         return len(fact.calls) < (self._kept if form in fact.forms else max(self._kept, _MOST))
 
-    def _form(self, value: Any) -> Any:
+    def _describe_form(self, value: Any) -> Any:
         """Return what tells apart two calls that one conversion may not serve."""
         if self._is_tensor(value):
-            return self._kind(value), value.ndim
+            return self._find_kind(value), value.ndim
         if isinstance(value, list | tuple):
-            return tuple(map(self._form, value)) if len(value) <= _MOST else len(value)
+            return tuple(map(self._describe_form, value)) if len(value) <= _MOST else len(value)
         if isinstance(value, dict):
-            return tuple((str(key), self._form(one)) for key, one in value.items())
+            return tuple((str(key), self._describe_form(one)) for key, one in value.items())
         if value is None or isinstance(value, bool | str):
             return value
         return type(value).__name__
@@ -248,7 +248,7 @@ class CallRecorder:
     def _is_tensor(self, value: Any) -> bool:
         return isinstance(value, self._torch.Tensor)
 
-    def _kind(self, value: Any) -> str:
+    def _find_kind(self, value: Any) -> str:
         """Return "float", "int", "bool" or "complex" for a tensor, "number" for one, a layer's class."""
         if self._is_tensor(value):
             dtype = value.dtype
@@ -387,21 +387,21 @@ class _Noting(ast.NodeTransformer):
         if word not in _OPERATORS:
             return self.generic_visit(node)
         parts = [ast.Constant(word), self.visit(node.left), self.visit(node.right)]
-        return self._hook("binary", node, parts)
+        return self._hook("operate", node, parts)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         word = type(node.ops[0]).__name__
         if len(node.ops) > 1 or word not in _OPERATORS:
             return self.generic_visit(node)
         parts = [ast.Constant(word), self.visit(node.left), self.visit(node.comparators[0])]
-        return self._hook("binary", node, parts)
+        return self._hook("operate", node, parts)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
         node.value = self.visit(node.value)
         if isinstance(node.target, ast.Name | ast.Attribute):
             left = copy.deepcopy(node.target)
             left.ctx = ast.Load()
-            node.value = self._hook("augmented", node, [left, node.value])
+            node.value = self._hook("note_augmented", node, [left, node.value])
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -414,11 +414,11 @@ class _Noting(ast.NodeTransformer):
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         if isinstance(node.ctx, ast.Store):
-            node.value = self._hook("target", node, [self.visit(node.value)])
+            node.value = self._hook("note_target", node, [self.visit(node.value)])
             return node
         if not isinstance(node.ctx, ast.Load) or node.attr.startswith("__"):
             return self.generic_visit(node)
-        return self._hook("attribute", node, [self.visit(node.value), ast.Constant(node.attr)])
+        return self._hook("read", node, [self.visit(node.value), ast.Constant(node.attr)])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:

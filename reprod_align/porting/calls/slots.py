@@ -58,16 +58,18 @@ class Slots:
                 )
         return found
 
-    def call(self, name: str, whole: bool, trial: bool = True, renamed: bool = False) -> str:
+    def write_call(self, name: str, whole: bool, trial: bool = True, renamed: bool = False) -> str:
         """Return the call of a function by its name."""
         return f"{name}({', '.join(self._list(whole, trial, renamed))})"
 
-    def method(self, name: str, whole: bool, renamed: bool = False, trial: bool = False) -> str:
+    def write_method(
+        self, name: str, whole: bool, renamed: bool = False, trial: bool = False
+    ) -> str:
         """Return the call of a method of the receiver."""
         held = "self" if trial else self._self
         return f"{held}.{name}({', '.join(self._list(whole, trial, renamed))})"
 
-    def function(self, name: str, trial: bool = True) -> str:
+    def write_function(self, name: str, trial: bool = True) -> str:
         """Return the call of a function with the receiver as its first argument."""
         held = "self" if trial else self._self
         return f"{name}({', '.join([held, *self._list(False, trial)])})"
@@ -249,9 +251,9 @@ class _Filling(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id == "self":
-            return _Raw(self.receiver, "self")
+            return _parse_given(self.receiver, "self")
         text = self.held.get(node.id)
-        return node if text is None else _Raw(text, node.id)
+        return node if text is None else _parse_given(text, node.id)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         """Fill a call; a starred tuple becomes arguments."""
@@ -279,7 +281,7 @@ def _unpack(parts: list[ast.expr]) -> list[ast.expr]:
     ]
 
 
-def _Raw(text: str, name: str) -> ast.expr:
+def _parse_given(text: str, name: str) -> ast.expr:
     made = ast.parse(f"({text})", mode="eval").body
     made._given = name  # type: ignore[attr-defined]
     return made

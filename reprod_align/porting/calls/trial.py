@@ -49,7 +49,7 @@ class Run:
 
 
 @contextmanager
-def noted_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
+def note_runs(layers: dict[int, tuple[Any, Built]]) -> Iterator[None]:
     """Note the first call in eval mode of PyTorch's own layers while the block runs.
 
     Also the first one in train mode of those with statistics, which Paddle's momentum decides.
@@ -366,7 +366,7 @@ def _run(
 
     space = {"paddle": paddle, **values}
     try:
-        with _default_dtype(call), paddle.no_grad():
+        with _set_default_dtype(call), paddle.no_grad():
             made = _read_made(eval(text, space), space, call)
             if call.after is not None:
                 return agrees(made, call.after, random, nearly)
@@ -374,7 +374,7 @@ def _run(
                 return False
         if not isinstance(call.result, Built):
             return True
-        with _default_dtype(call), warnings.catch_warnings():
+        with _set_default_dtype(call), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Paddle's batch norm warns in train mode
             return gives_the_same(made, call.result, graded, nearly)
     except Exception:
@@ -396,7 +396,7 @@ def _check_gradients(
 
     values = {name: to_paddle(value) for name, value in slots.items()}
     try:
-        with _default_dtype(call), paddle.enable_grad():
+        with _set_default_dtype(call), paddle.enable_grad():
             return gives_gradients(run, slots, values, call.gradients, nearly)
     except Exception:
         return False
@@ -408,7 +408,7 @@ def _read_made(made: Any, space: dict[str, Any], call: RecordedCall) -> Any:
 
 
 @contextmanager
-def _default_dtype(call: RecordedCall) -> Iterator[None]:
+def _set_default_dtype(call: RecordedCall) -> Iterator[None]:
     import paddle
 
     kept = paddle.get_default_dtype()

@@ -100,7 +100,7 @@ class _Writer(Rewriter):
         self.adapted_bases = self._find_adapted_bases()
 
     def write(self) -> Written:
-        edits = [*self._imports()]
+        edits = [*self._write_imports()]
         edits += list_function_edits(self.code, self.scope, self.functions)
         edits += self.edit_parts(self.code.tree)
         self.done.text = self.definitions.insert_into(self.splice(edits))
@@ -108,7 +108,7 @@ class _Writer(Rewriter):
 
     # ------------------------------------------------------------------ imports
 
-    def _imports(self) -> Iterator[Edit]:
+    def _write_imports(self) -> Iterator[Edit]:
         """Yield the edits that take PyTorch's imports out and bring Paddle in."""
         brought = False
         for node in self.code.nodes:
@@ -118,14 +118,14 @@ class _Writer(Rewriter):
                 module = node.module or ""
                 kept = node.names if module.partition(".")[0] != "torch" or node.level else []
                 if module == "einops.layers.torch":
-                    names = ", ".join(self._alias(one) for one in node.names)
+                    names = ", ".join(self._write_alias(one) for one in node.names)
                     yield self.code.replace(node, f"from einops.layers.paddle import {names}")
                     continue
             else:
                 continue
             if len(kept) == len(node.names):
                 continue
-            text = f"import {', '.join(map(self._alias, kept))}" if kept else ""
+            text = f"import {', '.join(map(self._write_alias, kept))}" if kept else ""
             top = node in self.code.tree.body
             if not brought and top:
                 brought = True
@@ -135,7 +135,7 @@ class _Writer(Rewriter):
             else:
                 yield self.remove(node)
 
-    def _alias(self, one: ast.alias) -> str:
+    def _write_alias(self, one: ast.alias) -> str:
         return f"{one.name} as {one.asname}" if one.asname else one.name
 
     # ------------------------------------------------------------------ names

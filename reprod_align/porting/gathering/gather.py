@@ -13,7 +13,7 @@ from reprod_align.porting.gathering.modules import (
     Import,
     Library,
     Module,
-    first_line,
+    find_first_line,
     list_idle,
     write_import,
 )
@@ -157,13 +157,13 @@ class _Gatherer:
                     if isinstance(statement, ast.ClassDef | Function) and id(statement) not in held:
                         last = statement.end_lineno or 0
                         if self.executed.handles(
-                            str(module.path), first_line(statement), last
+                            str(module.path), find_first_line(statement), last
                         ) and (module.name in near or self._is_entered(module, statement)):
                             self.require(module, statement.name)
             if len(self.pieces) == before:
                 return
 
-    def unit(self, module: Module, words: str) -> str:
+    def find_unit(self, module: Module, words: str) -> str:
         """Return the part of "a.b.c" that is taken as one: what the module aliases in it lead to."""
         parts = words.split(".")
         found = None if module.define(parts[0]) else module.imports.get(parts[0])
@@ -181,7 +181,7 @@ class _Gatherer:
 
     def _find(self, module: Module, words: str) -> tuple[_Key | None, Definition | None]:
         """Return a name's key and its definition; no definition: imported; no key: builtin or local."""
-        name = self.unit(module, words)
+        name = self.find_unit(module, words)
         definition = module.define(name)
         if definition is None:
             found = module.imports.get(name)
@@ -226,11 +226,11 @@ class _Gatherer:
                 self.idle,
             )
             for words in sorted(reads.first):
-                name = self.unit(module, words)
+                name = self.find_unit(module, words)
                 if key := self.require(module, name, is_called(name, statements)):
                     piece.first[self._bind(name, key)] = key
             for words in sorted(reads.later):
-                name = self.unit(module, words)
+                name = self.find_unit(module, words)
                 if key := self.require(module, name, piece.whole):
                     piece.later[self._bind(name, key)] = key
             self.left_out |= {id(node): node for node in reads.skipped}
@@ -246,8 +246,10 @@ class _Gatherer:
             if self._fills(module, words):
                 del self.idle[number]
                 for name in read_names(decorator):
-                    if found := self.require(module, self.unit(module, name), whole=True):
-                        self.pieces[key].first[self._bind(self.unit(module, name), found)] = found
+                    if found := self.require(module, self.find_unit(module, name), whole=True):
+                        self.pieces[key].first[self._bind(self.find_unit(module, name), found)] = (
+                            found
+                        )
 
     def _is_entered(self, module: Module, statement: ast.ClassDef | Function) -> bool:
         """Tell whether a decorator enters a definition into a registry that is in the file."""
@@ -311,7 +313,9 @@ class _Gatherer:
                 if id(node) not in self.left_out or (module is not own and node.name[:2] != "__"):
                     continue
                 names = {
-                    self.unit(module, words) for part in node.body for words in read_names(part)
+                    self.find_unit(module, words)
+                    for part in node.body
+                    for words in read_names(part)
                 }
                 needed = {name: self._find(module, name)[0] for name in names}
                 if all(

@@ -253,7 +253,7 @@ class Library:
         if isinstance(held, type | FunctionType):
             for statement in definition.statements:
                 if self.executed.handles(
-                    str(module.path), first_line(statement), statement.end_lineno or 0
+                    str(module.path), find_first_line(statement), statement.end_lineno or 0
                 ):
                     return True
             if isinstance(held, type):
@@ -266,7 +266,7 @@ class Library:
             values = [vars(sys.modules[module.name]).get(one) for one in names]
             if any(_is_store(one) and self._holds_torch(one) for one in values):
                 return True  # what looks into a registry that comes along
-            if any(place in self.executed for place in self._places(module, definition)):
+            if any(place in self.executed for place in self._list_places(module, definition)):
                 return False
             return any(map(_is_torch_object, values))
         return self._holds_torch(held) or self._is_gathered(type(held))
@@ -299,8 +299,8 @@ class Library:
         inside += list(getattr(value, "__dict__", {}).values())
         return any(self._holds_torch(one, depth - 1) for one in inside[:50])
 
-    def _places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
-        return [(str(module.path), first_line(one)) for one in definition.statements]
+    def _list_places(self, module: Module, definition: Definition) -> list[tuple[str, int]]:
+        return [(str(module.path), find_first_line(one)) for one in definition.statements]
 
     def _is_gathered(self, kind: type) -> bool:
         """Tell whether a class comes along."""
@@ -312,7 +312,7 @@ class Library:
         return self._comes_along(module, kind.__name__, kind)
 
 
-def first_line(statement: ast.stmt) -> int:
+def find_first_line(statement: ast.stmt) -> int:
     """Return where a definition begins, its decorators included."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     return min([statement.lineno, *(one.lineno for one in decorators)])
@@ -458,7 +458,7 @@ def _is_plain(held: Any, module: Module, node: Function) -> bool:
         return False
     code = held.__code__
     place = (inspect.getsourcefile(code) or code.co_filename, code.co_firstlineno)
-    return place[1] == first_line(node) and place[0].endswith(module.path.name)
+    return place[1] == find_first_line(node) and place[0].endswith(module.path.name)
 
 
 def _resolve(words: str, space: dict[str, Any]) -> Any:
