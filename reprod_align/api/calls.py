@@ -86,7 +86,7 @@ torch.nn.MSELoss(size_average, reduce, reduction) = paddle.nn.MSELoss(reduction=
 torch.nn.L1Loss(size_average, reduce, reduction) = paddle.nn.L1Loss(reduction=reduction)
 torch.nn.BCELoss(weight, size_average, reduce, reduction) = paddle.nn.BCELoss(weight=weight, reduction=reduction)
 torch.nn.HuberLoss(reduction, delta) = paddle.nn.SmoothL1Loss(reduction=reduction, delta=delta)
-torch.nn.SmoothL1Loss(size_average, reduce, reduction, beta) = paddle.nn.SmoothL1Loss(reduction=reduction, delta=beta)
+torch.nn.SmoothL1Loss(size_average, reduce, reduction, beta) = paddle.nn.SmoothL1Loss(reduction=reduction, delta=beta, is_huber=False)
 """
 
 FUNCTIONS: Final = """

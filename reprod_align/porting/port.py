@@ -170,9 +170,9 @@ def _describe_calls(draft: Draft) -> list[str]:
     if draft.rounded:
         names = shorten(draft.rounded, _SHOWN)
         remarks.append(f"proven to float32's precision, in which Paddle holds a constant: {names}")
-    if draft.trainings:
-        names = ", ".join(one.torch.partition("(")[0] for one in draft.trainings)
-        remarks.append(f"never ran, and proven by steps of their own: {names}")
+    if draft.rehearsed:
+        names = shorten(draft.rehearsed, _SHOWN)
+        remarks.append(f"never ran, tried on values of their own: {names}")
     if draft.unproven:
         remarks.append(f"ran, and not proven by itself: {shorten(draft.unproven, _SHOWN)}")
     if draft.unseen:

@@ -49,6 +49,8 @@ class Draft:
     author: str = "PaConvert"
     rounded: tuple[str, ...] = ()
     """calls among the proven ones that gave what was recorded to float32's precision"""
+    rehearsed: tuple[str, ...] = ()
+    """calls that never ran, and were tried on values of their own"""
     trainings: tuple[Training, ...] = ()
     """the optimizers and schedules that the file makes, as far as their steps are proven"""
 
@@ -67,7 +69,8 @@ def write_draft(source: Source, inputs: Inputs, text: str) -> Draft:
     calls = written.proven + len(written.unproven) + len(written.unseen) + len(written.unknown)
     return Draft(
         written.text, "", calls, tuple(written.unknown), written.proven, tuple(written.unproven),
-        tuple(written.unseen), failure, "proven calls", tuple(written.rounded), tuple(written.trainings),
+        tuple(written.unseen), failure, "proven calls", tuple(written.rounded),
+        tuple(written.rehearsed), tuple(written.trainings),
     )  # fmt: skip
 
 

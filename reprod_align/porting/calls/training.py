@@ -1,4 +1,4 @@
-"""The optimizer and the schedule that a file makes where nothing ran, proven by their own steps.
+"""The optimizer, the schedule and the losses of a file where nothing ran, proven on values of their own.
 
 A training script's `main` is not run: it reads data. The arguments of its constructors are known all the
 same where they are constants, or options of argparse with their defaults.
@@ -13,13 +13,28 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reprod_align.explain.code import Code, dotted, list_imports
-from reprod_align.porting.calls.values import is_close
+from reprod_align.porting.calls.names import find_object
+from reprod_align.porting.calls.record import Fact
+from reprod_align.porting.calls.trial import note_runs
+from reprod_align.porting.calls.values import Built, RecordedCall, is_close
 
 import numpy as np
 
 OPTIMIZERS: Final = "torch.optim."
 SCHEDULES: Final = "torch.optim.lr_scheduler."
 _MODULES: Final = {"math": math, "numpy": np}
+_BATCHES: Final = {
+    "CrossEntropyLoss": "logits classes", "cross_entropy": "logits classes",
+    "NLLLoss": "logs classes", "nll_loss": "logs classes",
+    "BCELoss": "chances chances", "binary_cross_entropy": "chances chances",
+    "BCEWithLogitsLoss": "logits chances", "binary_cross_entropy_with_logits": "logits chances",
+    "MSELoss": "logits numbers", "mse_loss": "logits numbers",
+    "L1Loss": "logits numbers", "l1_loss": "logits numbers",
+    "SmoothL1Loss": "logits numbers", "smooth_l1_loss": "logits numbers",
+    "HuberLoss": "logits numbers", "huber_loss": "logits numbers",
+    "KLDivLoss": "logs chances", "kl_div": "logs chances",
+}  # fmt: skip
+"""loss -> the outputs and the targets that it is tried on"""
 _STEPS, _EPOCHS = 3, 12
 _PARAMETERS, _OPTIMIZER = "model.parameters()", "optimizer"
 
@@ -225,6 +240,72 @@ def _judge(torch_text: str, paddle_text: str, pairs: list[tuple[Any, Any]]) -> T
         if all(is_close(made, expected, near) for made, expected in pairs):
             return Training(torch_text, paddle_text, near)
     return None
+
+
+def record_loss(node: ast.Call, public: str, constants: Constants) -> Fact | None:
+    """Return what a loss gives on a batch of its own; None for what is none, or has unknown arguments.
+
+    A function's first two arguments are that batch, whatever the file gives it.
+    """
+    kinds = _BATCHES.get(public.rpartition(".")[2])
+    is_layer = public.startswith("torch.nn.") and not public.startswith("torch.nn.functional.")
+    if (
+        kinds is None
+        or not public.startswith("torch.nn.")
+        or len(node.args) < (0 if is_layer else 2)
+    ):
+        return None
+    settled = [constants.settle(one) for one in node.args[0 if is_layer else 2 :]]
+    named = {one.arg or "": constants.settle(one.value) for one in node.keywords}
+    if "" in named or None in settled or None in named.values():
+        return None
+    try:
+        rest = [_evaluate(one, constants) for one in settled]
+        keywords = {name: _evaluate(one, constants) for name, one in named.items()}
+        batch = _draw_batch(kinds)
+        if "ignore_index" in keywords:  # what is asked for is tried
+            batch[1][0] = keywords["ignore_index"]
+        return _run_loss(public, batch, rest, keywords, is_layer)
+    except Exception:  # an argument that PyTorch's does not take
+        return None
+
+
+def _evaluate(node: ast.expr | None, constants: Constants) -> Any:
+    assert node is not None
+    return eval(ast.unparse(node), constants.space)
+
+
+def _draw_batch(kinds: str) -> tuple[Any, Any]:
+    """Return what a loss takes: outputs, whose gradients are asked for, and targets."""
+    import torch
+
+    drawn = torch.tensor(np.random.default_rng(0).standard_normal((6, 5)))
+    outputs, targets = kinds.split()
+    made = {"logits": drawn, "logs": drawn.log_softmax(1), "chances": drawn.sigmoid()}[outputs]
+    wanted = {
+        "classes": torch.arange(6) % 5,
+        "chances": drawn.flip(0).sigmoid(),
+        "numbers": drawn.flip(0),
+    }
+    return made.detach().requires_grad_(), wanted[targets]
+
+
+def _run_loss(
+    public: str, batch: tuple[Any, Any], rest: list[Any], keywords: dict[str, Any], is_layer: bool
+) -> Fact:
+    """Return what was seen of a loss that is called once, as if it had run in the file."""
+    import torch
+
+    function = find_object(public)
+    if is_layer:
+        layer, built = function(*rest, **keywords).eval(), Built(())
+        with note_runs({id(layer): (layer, built)}):
+            layer(*batch)
+        call = RecordedCall(tuple(rest), keywords, built, default_dtype=torch.float64)
+    else:
+        result = function(*batch, *rest, **keywords).detach()
+        call = RecordedCall((*batch, *rest), keywords, result, default_dtype=torch.float64)
+    return Fact({public}, [call])
 
 
 @contextmanager

@@ -35,6 +35,7 @@ from reprod_align.porting.calls.training import (
     Training,
     prove_optimizer,
     prove_schedule,
+    record_loss,
     settle_call,
 )
 from reprod_align.porting.calls.trial import operates, prove, stores
@@ -69,6 +70,8 @@ class Written:
     """calls that never ran: converted, not proven"""
     unknown: list[str] = field(default_factory=list)
     """what stays PyTorch's"""
+    rehearsed: list[str] = field(default_factory=list)
+    """calls that never ran, and were tried on values of their own"""
     trainings: list[Training] = field(default_factory=list)
     """optimizers and schedules that never ran, and whose steps are PyTorch's"""
 
@@ -351,6 +354,7 @@ class _Writer(Rewriter):
         plain = Callee(settled, public, public, callee.fact)
         torch, label = ast.unparse(settled), f"line {node.lineno}: {public}"
         space = self.definitions.space | self.constants.space
+        self.done.rehearsed.append(label)
         every = list(self.proposer.list_candidates(callee))
         for one, other in zip(every, texts.list_candidates(plain), strict=False):
             written = other.text or other.plain + torch.removeprefix(public)
@@ -375,14 +379,19 @@ class _Writer(Rewriter):
         first = next(candidates, None)
         if first is None:  # its name is listed where it is read
             return None
-        if not callee.fact.callees:
-            self.done.unseen.append(label)
-            return self._put(node, first)
+        fact = callee.fact
+        if not fact.callees:
+            rehearsed = record_loss(node, public, self.constants)
+            if rehearsed is None:
+                self.done.unseen.append(label)
+                return self._put(node, first)
+            self.done.rehearsed.append(label)
+            fact = rehearsed
         every = [first, *candidates]
         for graded, nearly in ((True, False), (True, True), (False, False), (False, True)):
             for one in every:
                 space = self.definitions.space
-                if prove(node, one.trial, public, callee.fact, space, nearly, graded):
+                if prove(node, one.trial, public, fact, space, nearly, graded):
                     if not graded:
                         self.done.unproven.append(f"{label} (another gradient)")
                     else:
