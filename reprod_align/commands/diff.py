@@ -10,14 +10,17 @@ import re
 from argparse import ArgumentParser, Namespace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reprod_align.base.files import as_json
 from reprod_align.commands.arguments import add_name_map_argument, read_name_map
 from reprod_align.errors import ReprodError
 from reprod_align.page.outputs import add_output_arguments, require_outputs, write_outputs
-from reprod_align.report.pages import make_trace_page
-from reprod_align.traces.diff import compare_traces
+from reprod_align.traces.diff import TraceDiff, compare_traces
 from reprod_align.traces.file import load_trace
+
+if TYPE_CHECKING:  # an import stays light
+    from reprod_align.page import Page
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -59,9 +62,14 @@ def run(options: Namespace) -> int:
         result = compare_traces(expected, actual, names, options.allow_unpaired)
     if not options.markdown:
         print(as_json(result.to_json()) if options.json else result.summary())
-    title = f"{options.expected.name} | {options.actual.name}"
-    write_outputs(options, partial(make_trace_page, result, title))
+    write_outputs(options, partial(_make_page, options, result))
     return 0 if result.passed else 1
+
+
+def _make_page(options: Namespace, result: TraceDiff) -> "Page":
+    from reprod_align.report.pages import make_trace_page  # a plain comparison needs none
+
+    return make_trace_page(result, f"{options.expected.name} | {options.actual.name}")
 
 
 def _read_fused(text: str) -> tuple[str, tuple[int, ...]]:
