@@ -1,4 +1,4 @@
-"""A draft that ends the process: the port goes on, and has it as a problem with its line."""
+"""An attempt: weights are moved off their constants, and what ends the process is a problem of the draft."""
 
 import faulthandler
 import json
@@ -8,12 +8,15 @@ from hashlib import sha256
 from pathlib import Path
 
 from reprod_align.explain.code import Code
+from reprod_align.pair.sides import torch_side
 from reprod_align.porting import attempt
+from reprod_align.porting.attempt import stir_weights
 from reprod_align.porting.loop import mend
 from reprod_align.porting.remedies import REMEDIES
 from tests.porting.drafts import make_bench, names_of
 
 import pytest
+import torch
 
 WORK = """
 import os, signal, sys
@@ -72,3 +75,18 @@ def test_a_slope_whose_input_needs_no_gradient_is_mended(
     finally:
         faulthandler.enable(sys.__stderr__)
     assert course.outcome.passed and names_of(course) == ["SlopeOfGivenInput"]
+
+
+def test_constant_rows_and_statistics_are_moved() -> None:
+    model = torch.nn.Sequential(torch.nn.Embedding(4, 3, padding_idx=1), torch.nn.BatchNorm1d(3))
+    model.register_buffer("mask", torch.ones(2, 2))
+    model.register_parameter("none", torch.nn.Parameter(torch.ones(0, 2)))
+    model.register_parameter("scalar", torch.nn.Parameter(torch.tensor(1.0)))
+    before = {name: held.clone() for name, held in model.state_dict().items()}
+    stir_weights(torch_side(model))
+    after = model.state_dict()
+    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    assert moved == {"0.weight", "1.weight", "1.bias", "1.running_mean", "1.running_var", "scalar"}
+    rows = before["0.weight"] == after["0.weight"]
+    assert rows.all(1).tolist() == [True, False, True, True]
+    assert (after["1.running_var"] > 0).all() and after["1.weight"].unique().numel() == 3
