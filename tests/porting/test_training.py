@@ -21,6 +21,8 @@ import math
 import torch
 
 LR = 0.05
+decay = lambda rate: rate
+rate = 0.5
 
 def main(model, other):
     parser = argparse.ArgumentParser()
@@ -72,7 +74,7 @@ def test_an_optimizer_takes_pytorchs_steps(given: str, written: str, near: bool)
 def test_other_steps_are_not_proven(given: str) -> None:
     made, _ = write_main(f"torch.optim.{given}")
     assert not made.proven and not made.trainings
-    assert made.unproven == [f"line 13: torch.optim.{given.partition('(')[0]} (other steps)"]
+    assert made.unproven == [f"line 15: torch.optim.{given.partition('(')[0]} (other steps)"]
 
 
 @pytest.mark.parametrize("given", [
@@ -83,7 +85,7 @@ def test_other_steps_are_not_proven(given: str) -> None:
 def test_what_is_not_known_is_converted_and_not_proven(given: str) -> None:
     made, text = write_main(f"torch.optim.{given}")
     assert text.startswith("paddle.optimizer.SGD(") and not made.trainings
-    assert made.unseen == ["line 13: torch.optim.SGD"]
+    assert made.unseen == ["line 15: torch.optim.SGD"]
 
 
 @pytest.mark.parametrize("given", [
@@ -132,7 +134,7 @@ def test_a_schedule_with_other_rates_is_not_proven(monkeypatch: pytest.MonkeyPat
     wrong = adapters.ADAPTERS[name].replace("step_size, gamma, last", "step_size, gamma / 2, last")
     monkeypatch.setitem(adapters.ADAPTERS, name, wrong)
     made, _ = write_main(f"{name}(other, 3)")
-    assert made.unproven == [f"line 13: {name} (other steps)"] and not made.trainings
+    assert made.unproven == [f"line 15: {name} (other steps)"] and not made.trainings
 
 
 def test_a_pair_has_one_optimizer_or_none() -> None:

@@ -56,32 +56,27 @@ class Constants:
     """What the names of a file stand for where nothing runs: constants and argparse's defaults."""
 
     def __init__(self, code: Code) -> None:
-        """Read them."""
+        """Read them; a name that is given a value twice, or is an argument's, is none."""
         self._imports = list_imports(code.tree)
         self._options: dict[str, ast.expr] = {}
         self._parsed: set[str] = set()
-        self._values: dict[str, list[ast.expr]] = {}
+        """names of what argparse has read"""
+        self._constants: dict[str, ast.expr] = {}
+        bound = [one.arg for one in code.nodes if isinstance(one, ast.arg)] * 2
         for node in code.nodes:
             if isinstance(node, ast.Call) and dotted(node.func).endswith(".add_argument"):
                 self._read_option(node)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                self._values.setdefault(node.id, [])
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                name = node.targets[0].id
-                self._values.setdefault(name, []).append(node.value)
-                if isinstance(node.value, ast.Call):
-                    if dotted(node.value.func).endswith(".parse_args"):
-                        self._parsed.add(name)
-        stores = [
-            one.id
-            for one in code.nodes
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-        ]
-        self._constants = {
-            name: values[0]
-            for name, values in self._values.items()
-            if stores.count(name) == 1 and len(values) == 1 and isinstance(values[0], ast.Constant)
-        }
+                bound.append(node.id)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                name, value = node.targets[0].id, node.value
+                if isinstance(value, ast.Constant):
+                    self._constants[name] = value
+                elif isinstance(value, ast.Call) and dotted(value.func).endswith(".parse_args"):
+                    self._parsed.add(name)
+        for name in set(self._constants):
+            if bound.count(name) > 1:
+                del self._constants[name]
 
     def _read_option(self, node: ast.Call) -> None:
         words = [one.value for one in node.args if isinstance(one, ast.Constant)]
