@@ -3,7 +3,7 @@
 The one module of the pipeline that needs both frameworks at once.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from models import pd_bert, pt_bert
@@ -16,7 +16,6 @@ from reprod_align.conversion.convert import Conversion, ConversionResult, conver
 from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import WeightsError
 from reprod_align.pair.sides import paddle_side, torch_side
-from reprod_align.weights.layout import ConvertedTensor
 from reprod_align.weights.reading import Checkpoint, open_checkpoint
 
 import numpy as np
@@ -28,6 +27,28 @@ Models = tuple[torch.nn.Module, paddle.nn.Layer]
 
 # Names that PaddleNLP gives its models, and Hugging Face the same ones
 PADDLENLP_CLASSES = {"BertForPreTraining": "BertForPretraining"}
+
+
+@dataclass(frozen=True)
+class ConvertedTensor:
+    """One converted tensor: how it is called, shaped and distributed on both sides."""
+
+    torch_name: str
+    paddle_name: str
+    torch: np.ndarray
+    paddle: np.ndarray
+    transposed: bool
+
+    HEADERS = ("torch name", "paddle name", "torch shape", "paddle shape", "transposed",
+               "torch mean", "paddle mean", "torch std", "paddle std")  # fmt: skip
+
+    def cells(self) -> tuple[str, ...]:
+        """Return what stands under HEADERS."""
+        means = (f"{side.mean():.3e}" for side in (self.torch, self.paddle))
+        stds = (f"{side.std():.3e}" for side in (self.torch, self.paddle))
+        shapes = (str(side.shape) for side in (self.torch, self.paddle))
+        transposed = "yes" if self.transposed else "no"
+        return (self.torch_name, self.paddle_name, *shapes, transposed, *means, *stds)
 
 
 def convert_checkpoint(

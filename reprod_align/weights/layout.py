@@ -1,11 +1,11 @@
-"""How weights lie in each framework, by layer type, and a state dict converted from PyTorch's to Paddle's.
+"""How weights lie in each framework, by layer type, and whether a state dict fits a model. Knows numpy only.
 
 A weight is transposed if and only if a `Linear` layer owns it on both sides, since `torch.nn.Linear` keeps
 (out, in) and `paddle.nn.Linear` (in, out). It is never inferred from shapes (a square weight can't tell) nor
-from names (guide, section 4.1.2: a Linear may be called `conv`). Knows numpy only.
+from names (guide, section 4.1.2: a Linear may be called `conv`).
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 TRANSPOSED_LAYERS: Final = frozenset({"Linear"})
 """Layers of `torch.nn` and `paddle.nn` whose weight is (out, in) in PyTorch and (in, out) in Paddle."""
-Array = NDArray[np.generic]
 
 
 def matrix_axes(kind: str, class_name: str, convention: str, is_stock: bool = True) -> str:
@@ -59,56 +58,3 @@ def check_names_and_shapes(
     ]
     if faults:
         raise WeightsError(f"the weights do not fit the model: {shorten(faults, 8, '; ')}")
-
-
-@dataclass(frozen=True)
-class ConvertedTensor:
-    """One converted tensor: how it is called, shaped and distributed on both sides."""
-
-    torch_name: str
-    paddle_name: str
-    torch: Array
-    paddle: Array
-    transposed: bool
-
-    HEADERS = ("torch name", "paddle name", "torch shape", "paddle shape", "transposed",
-               "torch mean", "paddle mean", "torch std", "paddle std")  # fmt: skip
-
-    def cells(self) -> tuple[str, ...]:
-        """Return what stands under HEADERS."""
-        means = (f"{side.mean():.3e}" for side in (self.torch, self.paddle))
-        stds = (f"{side.std():.3e}" for side in (self.torch, self.paddle))
-        shapes = (str(side.shape) for side in (self.torch, self.paddle))
-        transposed = "yes" if self.transposed else "no"
-        return (self.torch_name, self.paddle_name, *shapes, transposed, *means, *stds)
-
-
-def convert(
-    weights: Mapping[str, Array],
-    torch_layout: Layout,
-    paddle_layout: Layout,
-    paddle_name: Callable[[str], str] = lambda name: name,
-) -> list[ConvertedTensor]:
-    """Convert a PyTorch state dict for a Paddle model, one row a tensor, in the state dict's order.
-
-    `paddle_name` gives the Paddle name of a PyTorch name. Raises WeightsError naming every tensor
-    that is missing, left over, of the wrong shape, or that two names claim.
-    """
-    check_names_and_shapes(torch_layout.shapes, weights)
-    rows = [
-        _convert_tensor(name, paddle_name(name), array, torch_layout, paddle_layout)
-        for name, array in weights.items()
-    ]
-    converted = {row.paddle_name: row.paddle for row in rows}
-    if len(converted) < len(rows):
-        raise WeightsError("two PyTorch tensors are mapped to the same Paddle name")
-    check_names_and_shapes(paddle_layout.shapes, converted)
-    return rows
-
-
-def _convert_tensor(
-    name: str, paddle_name: str, array: Array, torch_layout: Layout, paddle_layout: Layout
-) -> ConvertedTensor:
-    transposed = name in torch_layout.linears and paddle_name in paddle_layout.linears
-    converted = np.ascontiguousarray(array.T) if transposed else array
-    return ConvertedTensor(name, paddle_name, array, converted, transposed)

@@ -8,7 +8,6 @@ from reprod_align.backends.paddle import load_weights
 from reprod_align.backends.paddle.settings import module_settings
 from reprod_align.backends.torch import layout as torch_layout
 from reprod_align.model.settings import ModuleSettings
-from reprod_align.weights.layout import convert
 
 import numpy as np
 import paddle
@@ -113,9 +112,8 @@ def test_a_weight_that_was_transposed_for_a_compat_layer_is_found() -> None:
 def test_weights_for_compat_layers_are_converted_as_they_are() -> None:
     ours, theirs = pt.Sequential(pt.Linear(3, 2)), pd.Sequential(compat.Linear(3, 2))
     weights = {name: tensor.detach().numpy() for name, tensor in ours.state_dict().items()}
-    rows = convert(weights, torch_layout(ours), paddle_layout(theirs))
-    assert [row.transposed for row in rows] == [False, False]
-    load_weights(theirs, {row.paddle_name: row.paddle for row in rows})
+    assert torch_layout(ours).linears == {"0.weight"} and not paddle_layout(theirs).linears
+    load_weights(theirs, weights)
     x = np.ones((1, 3), "float32")
     expected = ours(torch.tensor(x)).detach().numpy()
     np.testing.assert_allclose(theirs(paddle.to_tensor(x)).numpy(), expected, rtol=1e-5)

@@ -3,12 +3,11 @@
 import json
 from pathlib import Path
 
-from reprod_align import ReprodError
 from reprod_align.backends import paddle as paddle_backend
 from reprod_align.backends import paddle as pd_backend
 from reprod_align.backends import torch as pt_backend
 from reprod_align.backends import torch as torch_backend
-from reprod_align.weights.layout import TRANSPOSED_LAYERS, Layout, convert, matrix_axes
+from reprod_align.weights.layout import TRANSPOSED_LAYERS, matrix_axes
 from tests.conftest import one_line_error, run_script
 
 import numpy as np
@@ -139,23 +138,6 @@ def test_a_damaged_checkpoint(home: Path) -> None:
     path = home / "weights" / "torch_weight.bin"
     path.write_bytes(path.read_bytes()[:1000])
     assert "torch_weight.bin is damaged: " in one_line_error(run_script(CONVERT, home))
-
-
-def test_a_square_weight_is_transposed_by_its_layer_alone() -> None:
-    square = np.arange(4.0).reshape(2, 2)
-    shapes = {"linear.weight": (2, 2), "table.weight": (2, 2)}
-    torch_side = Layout(shapes, {"linear.weight"})
-    rows = convert(dict.fromkeys(shapes, square), torch_side, Layout(shapes, {"linear.weight"}))
-    assert [row.transposed for row in rows] == [True, False]
-    np.testing.assert_array_equal(rows[0].paddle, square.T)
-    np.testing.assert_array_equal(rows[1].paddle, square)
-
-
-def test_two_names_for_one_tensor_are_refused() -> None:
-    layout = Layout({"a": (1,), "b": (1,)}, set())
-    weights = {name: np.zeros(1) for name in layout.shapes}
-    with pytest.raises(ReprodError, match="same Paddle name"):
-        convert(weights, layout, Layout({"c": (1,)}, set()), lambda name: "c")
 
 
 def test_weights_of_another_profile_are_refused(home: Path) -> None:
