@@ -573,7 +573,7 @@ def add_statement(site: Site) -> Iterator[Text]:
 def _new_line(site: Site) -> str:
     """Return what begins another statement after that of a site."""
     end = "\r\n" if "\r\n" in site.code.text else "\n"
-    return end + " " * site.statement.col_offset
+    return end + " " * int(site.statement.col_offset)
 
 
 _HIDING: Final = (-1e4, -1e9, float("-inf"))
