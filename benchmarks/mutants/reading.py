@@ -99,7 +99,9 @@ def _facts_of_settings(words: str) -> Iterator[str]:
 
 
 def _facts_of_tensor(finding: Finding) -> Iterator[str]:
-    last = (finding["paddle_name"] or finding["torch_name"]).rpartition(".")[2]
+    held = (finding["torch_name"], finding["paddle_name"])  # one names the module that lacks it
+    extra = f"{_LONE} Paddle" in finding["evidence"]
+    last = (held[extra] or held[not extra]).rpartition(".")[2]
     yield from ("tie", f"setting:{canonical(last)}", f"argument:{canonical(last)}")
 
 

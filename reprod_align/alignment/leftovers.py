@@ -160,20 +160,21 @@ def _extra(tensor: TensorInfo, pairing: Pairing) -> Finding:
 
 
 def _one_per_module(pairing: Pairing, findings: Sequence[Finding]) -> list[Finding]:
-    """Put one finding in place of those of a module whose namesake is set differently."""
+    """Put one finding in place of those of a module whose counterpart is set differently."""
     kept: dict[str, Finding] = {}
     for finding in findings:
         key, owner = finding.torch_name or finding.paddle_name, parent(finding.torch_name)
-        if owner and pairing.settings_differ(owner, owner):
+        other = pairing.modules.get(owner, owner)
+        if owner and pairing.settings_differ(owner, other):
             settings = describe_differences(
-                d for d in pairing.compare_settings(owner, owner) if d.conclusive
+                d for d in pairing.compare_settings(owner, other) if d.conclusive
             )
             text = "its weights have no counterpart"
             key = owner
             finding = Finding(
                 "weights",
                 owner,
-                owner,
+                other,
                 text,
                 np.inf,
                 0.0,

@@ -32,6 +32,18 @@ def test_a_bias_that_paddle_lacks_is_a_finding_and_an_unused_layer_a_remark() ->
     assert any("idle.weight" in remark for remark in findings.report.remarks)
 
 
+def test_a_bias_that_paddle_lacks_is_a_setting_of_its_layer_whatever_the_layer_is_called() -> None:
+    theirs = PaddleNet(last=paddle.nn.Linear(5, 2, bias_attr=False))
+    theirs.last, layer = theirs.second, theirs.second
+    del theirs.second
+    theirs.second = lambda x: layer(x)
+    with at_work(TorchNet(), theirs) as (runner, findings):
+        add_leftovers(runner, findings)
+    (finding,) = findings.report.findings
+    assert (finding.torch_name, finding.paddle_name) == ("second", "last")
+    assert "bias: PyTorch True" in finding.settings
+
+
 def test_a_parameter_that_only_paddle_has_is_a_finding() -> None:
     theirs = PaddleNet()
     theirs.scale = paddle.create_parameter([5], "float32")

@@ -44,13 +44,13 @@ def paddle_model():
             self.norm = nn.LayerNorm(6, epsilon=1e-12)
             self.query = nn.Linear(6, 6)
             self.key = nn.Linear(6, 6)
-            self.out = nn.Linear(6, 6)
+            self.proj = nn.Linear(6, 6)
 
         def forward(self, x):
             h = self.norm(x)
             scores = self.query(h) @ self.key(h).transpose([0, 2, 1]) / 6**0.5
             mixed = F.softmax(scores, axis=-1) @ h
-            return paddle.tanh(self.out(mixed)) + x  # the residual
+            return paddle.tanh(self.proj(mixed)) + x  # the residual
 
     return Net()
 
@@ -75,6 +75,7 @@ FAULTS = {
     "a summand left out": (" + x  # the residual", "  # the residual"),
     "a function": ("paddle.tanh", "F.sigmoid"),
     "another variable": ("F.softmax(scores, axis=-1) @ h", "F.softmax(scores, axis=-1) @ x"),
+    "a bias": ("self.proj = nn.Linear(6, 6)", "self.proj = nn.Linear(6, 6, bias_attr=False)"),
     "the loss": ("def paddle_loss(output):\n    return (output**2).mean()", (
         "def paddle_loss(output):\n    return (output**2).sum()")),
 }  # fmt: skip

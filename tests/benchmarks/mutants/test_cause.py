@@ -91,7 +91,15 @@ def test_the_name_of_a_module_is_no_cause() -> None:
 
 
 def test_a_tensor_without_a_counterpart_tells_of_itself() -> None:
-    told = tell("(8,): the Paddle model has no counterpart of this", torch_name="dense.bias")
+    told = tell(
+        "(8,): the Paddle model has no counterpart of this parameter",
+        torch_name="dense.bias", paddle_name="proj",
+    )  # fmt: skip
+    assert judge(make_cause("setting", "bias_attr", "Linear"), (), told) == "right"
+    told = tell(
+        "(8,): the PyTorch model has no counterpart of this Paddle parameter",
+        torch_name="dense", paddle_name="proj.bias",
+    )  # fmt: skip
     assert judge(make_cause("setting", "bias_attr", "Linear"), (), told) == "right"
 
 
