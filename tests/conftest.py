@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -144,7 +145,9 @@ def few_edits(monkeypatch: pytest.MonkeyPatch) -> None:
 
     `make suite` searches to the end.
     """
-    monkeypatch.setattr("reprod_align.alignment.locating.experiment._MOST_RUNS", 30)
+    from reprod_align.explain.trials import BUDGETS
+
+    monkeypatch.setitem(BUDGETS, "align", replace(BUDGETS["align"], runs=30))
 
 
 @pytest.fixture

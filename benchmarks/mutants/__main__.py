@@ -17,7 +17,7 @@ from statistics import median
 
 from benchmarks.mutants.drawing import draw, restore
 from benchmarks.mutants.frozen import Mutant, list_entries, read_mutants, write_json, write_mutant
-from benchmarks.mutants.judging import judge_mutant, load_result, save_result
+from benchmarks.mutants.judging import add_repair, judge_mutant, load_result, save_result
 from benchmarks.mutants.kinds import KINDS
 from benchmarks.mutants.scoring import Row, make_table, score
 from benchmarks.mutants.subjects import load_lists
@@ -91,15 +91,20 @@ def _choose(options: argparse.Namespace) -> Iterator[tuple[Mutant, str]]:
 
 
 def judge_set(options: argparse.Namespace) -> int:
-    """Ask about every mutant of a set that has no result yet."""
+    """Ask about every mutant of a set that has no result yet, and `fix` about those it was not asked for."""
     import paddlenlp.transformers  # noqa: F401  (before the processes are copied)
     import transformers  # noqa: F401
 
     for number, frozen in enumerate(read_mutants(options.set), 1):
         if options.kind and frozen.mutant.kind not in options.kind:
             continue
-        if options.again or load_result(options.results, frozen.mutant.name) is None:
-            result = judge_mutant(frozen, repairs=not options.no_repairs)
+        known = None if options.again else load_result(options.results, frozen.mutant.name)
+        if known is None or (
+            known.outcome == "caught" and not (options.no_repairs or known.fixing)
+        ):
+            result = known or judge_mutant(frozen)
+            if not options.no_repairs:
+                add_repair(frozen, result)
             save_result(options.results, result)
             print(f"{number} {result.seconds:.0f} s", flush=True)
     return 0

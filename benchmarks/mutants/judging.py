@@ -1,4 +1,4 @@
-"""Asks `align`, and `fix` where it exists, about a frozen mutant; each in a process of its own."""
+"""Asks `align`, and `fix`, about a frozen mutant; each in a process of its own."""
 
 import ast
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from benchmarks.apart import Broken, run_apart
 from benchmarks.mutants.frozen import Frozen, write_json
-from benchmarks.mutants.repairs import Repair, find_fix, judge_fix
+from benchmarks.mutants.repairs import Repair, judge_fix
 from benchmarks.mutants.subjects import SUBJECTS
 from reprod_align import align
 from reprod_align.explain.code import Code, Edit
@@ -39,24 +39,27 @@ class Result:
     seconds: float = 0.0
     """of `align`, with what makes the models"""
     fixing: float = 0.0
-    """of `fix`"""
+    """of `fix`; 0 while it was not asked"""
 
 
-def judge_mutant(frozen: Frozen, repairs: bool = True) -> Result:
-    """Return what is said about one mutant; a crash and a hang are results too.
-
-    repairs: whether `fix` is asked too, which takes minutes.
-    """
+def judge_mutant(frozen: Frozen) -> Result:
+    """Return what `align` says about one mutant; a crash and a hang are results too."""
     start = time.perf_counter()
     try:
         result: Result = run_apart(lambda: _ask(frozen), PATIENCE)
     except Broken as error:
         result = Result(frozen.mutant.name, str(error))
     result.seconds = round(time.perf_counter() - start, 2)
-    if repairs and find_fix() is not None and result.outcome == "caught":
-        with suppress(Broken):  # a fix that takes too long repairs nothing
-            result.repair, result.fixing = run_apart(lambda: judge_fix(frozen), FIXING)
     return result
+
+
+def add_repair(frozen: Frozen, result: Result) -> None:
+    """Ask `fix` about a mutant that `align` has caught, unless it was asked before."""
+    if result.outcome != "caught" or result.fixing:
+        return
+    result.fixing = float(FIXING)  # one that takes longer repairs nothing
+    with suppress(Broken):
+        result.repair, result.fixing = run_apart(lambda: judge_fix(frozen), FIXING)
 
 
 def _ask(frozen: Frozen) -> Result:

@@ -4,13 +4,11 @@ The truth is the port as it was before the mutation, which is faithful: a repair
 numbers, run directly, in both modes, forward and backward. `align` has no say here.
 """
 
-import importlib
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Literal
 
 from benchmarks.mutants.batches import vary
 from benchmarks.mutants.drawing import copied
@@ -18,6 +16,7 @@ from benchmarks.mutants.frozen import Frozen
 from benchmarks.mutants.subjects import SUBJECTS, Subject
 from benchmarks.mutants.truth import Arrays, differ, work_out
 from examples.zoo.pair import Batch
+from reprod_align import fix
 
 import numpy as np
 
@@ -27,9 +26,6 @@ Repair = Literal["repaired", "given batch only", "not repaired", "does not apply
 
 def judge_fix(frozen: Frozen) -> tuple[Repair, float]:
     """Ask `fix` for the patch of a mutant, and judge it; return also the seconds that `fix` took."""
-    fix = find_fix()
-    if fix is None:
-        return "none", 0.0
     subject = SUBJECTS[frozen.mutant.subject]
     module = subject.load(frozen.path)
     first, _, inputs = subject.make(module)
@@ -37,11 +33,6 @@ def judge_fix(frozen: Frozen) -> tuple[Repair, float]:
     found = fix(first, lambda: subject.make(module)[1], inputs)
     took = time.perf_counter() - start
     return judge_patch(frozen, found.patch if found.passed else None), took
-
-
-def find_fix() -> Callable[..., Any] | None:
-    """Return `reprod_align.fix`; None while there is none, and nothing is repaired."""
-    return getattr(importlib.import_module("reprod_align"), "fix", None)
 
 
 def judge_patch(frozen: Frozen, patch: str | None) -> Repair:

@@ -89,6 +89,7 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Row], bool]]]] = (
     ("cause right", lambda row: row.cause == "right"),
     ("silent", lambda row: row.cause == "silent"),
     ("wrong", lambda row: row.cause == "wrong"),
+    ("asked to fix", lambda row: row.ratio > 0),
     ("repaired", lambda row: row.repair == "repaired"),
     ("given batch only", lambda row: row.repair == "given batch only"),
 )
@@ -103,11 +104,20 @@ def make_table(rows: Sequence[Row], by: str = "kind", markdown: bool = False) ->
     cells = [[by, "mutants", *(title for title, _ in COLUMNS)]]
     cells += [[name, *map(str, _count(found))] for name, found in sorted(groups.items())]
     cells.append(["all", *map(str, _count(rows))])
-    cells.append(["share", "", *(f"{hits / max(len(rows), 1):.0%}" for hits in _count(rows)[1:])])
+    cells.append(["share", "", *_share(rows)])
     if markdown:
         lines = [f"| {' | '.join(row)} |" for row in cells]
         return [lines[0], f"|{' --- |' * len(cells[0])}", *lines[1:]]
     return [f"{row[0]:<20}" + "".join(f"{cell:>18}" for cell in row[1:]) for row in cells]
+
+
+def _share(rows: Sequence[Row]) -> list[str]:
+    """Return the share of all rows in each column; behind "asked to fix", of those."""
+    shares, whole = [], len(rows)
+    for (title, _), hits in zip(COLUMNS, _count(rows)[1:], strict=True):
+        shares.append(f"{hits / max(whole, 1):.0%}")
+        whole = hits if title == "asked to fix" else whole
+    return shares
 
 
 def _count(rows: Sequence[Row]) -> list[int]:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from reprod_align.explain.code import dotted, parse_code
 from reprod_align.explain.edits import Candidate, Site, list_candidates
@@ -22,6 +23,34 @@ _FEW = ("statement-order", "operator", "function", "number", "order")
 _MANY = ("surplus-statement", "surplus", "argument", "elsewhere", "name", "missing-summand")
 _REST = (*_HANDED, "unread", "condition", *_FEW, *_MANY)
 _NEAR = 4  # statements
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one search for an edit may take."""
+
+    runs: int
+    """of the port"""
+    seconds: float
+    """of a processor"""
+    patience: float
+    """seconds for one run, at least"""
+    slower: float = 20.0
+    """times a run of the port as it is"""
+
+    def limit_run(self, usual: float) -> float:
+        """Return the seconds that one run may take. usual: those of the port as it is."""
+        return max(self.patience, self.slower * usual)
+
+
+BUDGETS: Final[dict[str, Budget]] = {
+    # for all faults of a pass; the edit of a mutant that was missed at 600 runs stood at 660, and a tiny
+    # model's 1,000 runs take 13 seconds, on a slow machine twice that
+    "align": Budget(runs=1000, seconds=30.0, patience=10.0),
+    # for one fault; the seconds are those of each copy of the process
+    "fix": Budget(runs=1500, seconds=60.0, patience=20.0),
+}
+"""who searches -> the budget"""
 
 
 @dataclass(frozen=True)

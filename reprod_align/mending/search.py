@@ -9,20 +9,16 @@ from reprod_align.explain.code import Edit as Span
 from reprod_align.explain.code import parse_code
 from reprod_align.explain.edits import Candidate
 from reprod_align.explain.scope import Scope
-from reprod_align.explain.trials import SAID, Texts, Trial, list_texts
+from reprod_align.explain.trials import BUDGETS, SAID, Texts, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.mending.bench import Bench, Fault, Outcome
 from reprod_align.mending.probe import make_probe
 from reprod_align.model.side import Inputs
 from reprod_align.report import Edit
 
-MOST_RUNS = 1500  # of the port, for one fault
-MOST_SECONDS = 60.0  # of a processor, in each copy of the process
 _MORE = 120  # runs after an edit that mends a fault and uncovers another: one may mend it alone
 _MORE_IN_TRAIN = 400
 """runs after an edit with which eval mode agrees and train mode does not: a summand behind a dropout"""
-_PATIENCE = 20.0  # seconds for one run, at least; the next: times a run of the port as it is
-_SLOWER = 20.0
 
 
 def find_edit(
@@ -41,22 +37,21 @@ def find_edit(
     has found, which is tried early. seen: further batches on which the fault must be gone too.
     """
     probe = make_probe(bench, texts, fault)
-    patience = max(_PATIENCE, _SLOWER * bench.seconds)
-
+    budget = BUDGETS["fix"]
     given = None if known is None else _make_trial(bench, texts, known)
 
     def list_most() -> Iterator[tuple[Trial, Texts]]:
-        return islice(_list_with(given, bench, texts, scope), MOST_RUNS)
+        return islice(_list_with(given, bench, texts, scope), budget.runs)
 
     def work(task: tuple[Trial, Texts]) -> tuple[Trial, Outcome, float]:
         looks = probe is None or probe.may_mend(task[1])
         outcome = bench.judge(task[1]) if looks else Outcome()
         return task[0], outcome, time.process_time()
 
-    found = try_in_order(list_most, work, bench.use_one_thread, patience)
+    found = try_in_order(list_most, work, bench.use_one_thread, budget.limit_run(bench.seconds))
     first: tuple[Trial, Outcome] | None = None
     other: tuple[Trial, Outcome] | None = None
-    last = MOST_RUNS
+    last = budget.runs
     for number, answer in found:
         tell(f"{fault[1]}: edit {number + 1}")
         if answer is not None:
@@ -69,7 +64,7 @@ def find_edit(
                     first, last = (trial, outcome), min(last, number + _MORE_IN_TRAIN)
             if other is None and outcome.mends(before, fault, mended, uncovers=True):
                 other, last = (trial, outcome), min(last, number + _MORE)
-            if spent > MOST_SECONDS:
+            if spent > budget.seconds:
                 break
         if number >= last:
             break

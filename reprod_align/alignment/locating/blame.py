@@ -184,13 +184,10 @@ def _add_fault(
         return
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
-    settings = pairing.torch.modules.get(ours)
-    cause = ""
-    if not findings.places_only:
-        cause = find_cause(fault, done.reference, settings, runner.weights, pairing.paddle.modules)
-    if not cause and fault.own_code and fault.stage == "forward":
-        cause = explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
-    why = ". ".join(filter(None, [cause or lines.cause, lines.words]))
+    guess = ""  # from the numbers alone, where the calls do not say it
+    if not (findings.places_only or lines.cause):
+        guess = _explain_numbers(runner, done, fault)
+    why = ". ".join(filter(None, [lines.cause or guess, lines.words]))
     both = lines.torch, lines.paddle
     kind = _name_kind(fault)
     findings.add(
@@ -203,7 +200,7 @@ def _add_fault(
         if lines.is_proven and edit is not None and edit.kind != "reference":
             return  # two changes make the fault go away: that of what a module holds says more
         if edit is not None:
-            shown = _move_to_owner(runner, _show_edit(finding, edit, cause), edit, fault)
+            shown = _move_to_owner(runner, _show_edit(finding, edit, guess), edit, fault)
             if any(one.edit == edit for one in findings.at(shown.torch_name, shown.paddle_name)):
                 findings.report.findings.remove(finding)  # the other mode shows the same
             else:
@@ -212,6 +209,16 @@ def _add_fault(
             findings.replace(
                 finding, replace(finding, cause=why.removesuffix(lines.words).rstrip(". "))
             )
+
+
+def _explain_numbers(runner: Runner, done: Pass, fault: Fault) -> str:
+    """Return why the numbers of a fault differ, as far as they tell it; "" if they do not."""
+    pairing, (ours, theirs) = runner.pairing, fault.place
+    settings = pairing.torch.modules.get(ours)
+    cause = find_cause(fault, done.reference, settings, runner.weights, pairing.paddle.modules)
+    if not cause and fault.own_code and fault.stage == "forward":
+        return explain_draws(theirs, done.reference.drawn, done.natural.drawn, pairing.places)
+    return cause
 
 
 def _move_to_owner(runner: Runner, finding: Finding, edit: Edit, fault: Fault) -> Finding:
@@ -228,7 +235,7 @@ def _move_to_owner(runner: Runner, finding: Finding, edit: Edit, fault: Fault) -
 def _show_edit(finding: Finding, edit: Edit, plain: str) -> Finding:
     """Return a finding with the edit that mends it, at its line.
 
-    plain: the cause without what the calls in the finding's own line say.
+    plain: the cause that does not hang on the finding's own line.
     """
     file, _, line = (finding.paddle_line or "").rpartition(":")
     place = SourceLine(edit.file, edit.line, edit.before)

@@ -25,7 +25,7 @@ from reprod_align.explain.code import Code
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
-from reprod_align.explain.trials import Files, Trial, list_texts
+from reprod_align.explain.trials import BUDGETS, Files, Trial, list_texts
 from reprod_align.explain.workers import try_in_order
 from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
@@ -40,8 +40,6 @@ _MOST_SWITCHES = 20
 _MOST_RUNS = 1000  # with an edit: that of a mutant that was missed at 600 stood at 660
 _MOST_SECONDS = 30.0  # of processors, for those: a tiny model's take 13, on a slow machine 26
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
-_PATIENCE = 10.0  # seconds for one run, at least
-_SLOWER = 20.0  # times a run of the port as it is
 _LONG = 2  # lines beside it that a statement may have
 _IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
 
@@ -88,7 +86,8 @@ class Experiment:
         reference, port = self.runner.reference, self.runner.port
         if not (isinstance(reference, LocalSide) and isinstance(port, LocalSide)):
             return None  # the code is in another process
-        if self.in_vain >= _IN_VAIN or self.runs >= _MOST_RUNS or self.spent >= _MOST_SECONDS:
+        budget = BUDGETS["align"]
+        if self.in_vain >= _IN_VAIN or self.runs >= budget.runs or self.spent >= budget.seconds:
             return None
         began = time.process_time()
         try:
@@ -130,7 +129,8 @@ class Experiment:
         known = self._list_keys(self.run, fault.stage)
         if fault.key not in known:
             return None  # it shows in other runs alone
-        patience = max(_PATIENCE, _SLOWER * seconds)
+        budget = BUDGETS["align"]
+        patience = budget.limit_run(seconds)
         tried = self._try_all(scope, fault, port, known, near, patience)
         for (_, answer), trial in tried:
             mends, seconds = answer or (False, patience)
@@ -140,7 +140,7 @@ class Experiment:
                 if trial not in self.found:
                     self.found.append(trial)
                 return trial[0]
-            if self.spent > _MOST_SECONDS:
+            if self.spent > budget.seconds:
                 break
         return None
 
@@ -155,7 +155,7 @@ class Experiment:
     ) -> Iterator[tuple[tuple[int, Any], tuple[Trial, dict[str, str]]]]:
         """Yield the number of each edit, whether it mends and what that took, and the edit with its texts."""
         classes = [*{type(module) for _, module in port.fw.modules(port.model)}]
-        most = _MOST_RUNS - self.runs
+        most = BUDGETS["align"].runs - self.runs
 
         def list_most() -> Iterator[tuple[Trial, dict[str, str]]]:
             return islice(chain(self.found, list_texts(self.files, scope, {}, *near)), most)

@@ -132,7 +132,9 @@ def test_what_was_missed_has_nothing_right() -> None:
 
 
 def test_the_table_counts_and_gives_shares() -> None:
-    rows = [Row(mutant(), "caught", True, True, True, "right", "repaired"), Row(mutant(), "missed")]
+    rows = [Row(mutant(), "caught", True, True, True, "right", "repaired", ratio=2.0)]
+    rows.append(Row(mutant(), "missed"))
     lines = make_table(rows, markdown=True)
-    assert lines[2] == "| axis | 2 | 1 | 1 | 1 | 1 | 1 | 1 | 0 | 1 | 0 |"
+    assert lines[2] == "| axis | 2 | 1 | 1 | 1 | 1 | 1 | 1 | 0 | 1 | 1 | 0 |"
     assert lines[-1].split(" | ")[2:5] == ["50%", "50%", "50%"]
+    assert lines[-1].endswith(" 50% | 100% | 0% |")  # of those asked about

@@ -3,13 +3,13 @@
 from difflib import unified_diff
 
 import pipeline  # noqa: F401
-import reprod_align
+from benchmarks.mutants import judging
 from benchmarks.mutants.batches import vary
 from benchmarks.mutants.drawing import describe, prepare
 from benchmarks.mutants.frozen import Frozen, read_mutants, write_mutant
-from benchmarks.mutants.judging import judge_mutant, meets, restores
+from benchmarks.mutants.judging import Result, add_repair, judge_mutant, meets, restores
 from benchmarks.mutants.kinds import mutate
-from benchmarks.mutants.repairs import apply_patch, batches, find_fix, judge_patch
+from benchmarks.mutants.repairs import apply_patch, batches, judge_patch
 from benchmarks.mutants.subjects import SUBJECTS
 from reprod_align.explain.code import Code
 
@@ -115,8 +115,20 @@ def test_three_batches_that_the_port_takes_are_found(frozen: Frozen) -> None:
 
 
 @pytest.mark.usefixtures("few_edits")
-def test_a_mutant_is_asked_about_and_nothing_is_repaired_without_fix(frozen: Frozen) -> None:
+def test_a_mutant_is_asked_about(frozen: Frozen) -> None:
     result = judge_mutant(frozen)
     assert result.outcome == "caught" and result.findings
-    if find_fix() is None:
-        assert not hasattr(reprod_align, "fix") and result.repair == "none"
+    assert (result.repair, result.fixing) == ("none", 0.0)
+
+
+def test_fix_is_asked_once_about_what_was_caught(
+    frozen: Frozen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "judge_fix", lambda frozen: ("repaired", 3.0))
+    monkeypatch.setattr(judging, "run_apart", lambda work, patience: work())
+    caught, missed = Result("a", "caught"), Result("b", "missed")
+    asked = Result("c", "caught", fixing=2.0)
+    for result in (caught, missed, asked):
+        add_repair(frozen, result)
+    assert [it.repair for it in (caught, missed, asked)] == ["repaired", "none", "none"]
+    assert [it.fixing for it in (caught, missed, asked)] == [3.0, 0.0, 2.0]
