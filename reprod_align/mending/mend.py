@@ -9,9 +9,8 @@ from reprod_align.explain.code import Edit
 from reprod_align.explain.scope import Sources, find_scope
 from reprod_align.explain.trials import Trial
 from reprod_align.mending.bench import Bench, Fault, MakeGiven, MakePort, Outcome, list_homes
-from reprod_align.mending.patch import make_patch
 from reprod_align.mending.proof import Proof, list_seen, prove
-from reprod_align.mending.result import Mend, Mended
+from reprod_align.mending.result import Mend, Mended, make_patch
 from reprod_align.mending.search import find_edit
 from reprod_align.model.local import LocalSide
 from reprod_align.model.side import Inputs

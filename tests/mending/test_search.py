@@ -8,7 +8,7 @@ from reprod_align.explain.scope import Scope, Sources, find_scope
 from reprod_align.explain.trials import list_trials
 from reprod_align.mending import search
 from reprod_align.mending.bench import Outcome
-from reprod_align.mending.search import find_edit
+from reprod_align.mending.search import find_edit, make_probe
 from tests.mending.pairs import FAULTS, open_bench, write_pair
 
 import pytest
@@ -49,3 +49,16 @@ def test_an_edit_with_which_train_mode_agrees_too_goes_first(
     before = Outcome(False, True, {fault: 0.1})
     assert find(answers)[0] == "before"
     assert find(answers[:1])[0] == "behind"
+
+
+def test_an_edit_that_mends_passes_and_one_that_does_not_is_turned_down(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "an axis")
+    with open_bench(path) as bench:
+        before = bench.files.read(str(path), {})
+        (fault,) = bench.judge({}).faults
+        probe = make_probe(bench, {}, fault)
+        assert probe is not None and probe.known
+        assert probe.may_mend({str(path): before.replace("axis=-2", "axis=-1")})
+        assert not probe.may_mend({str(path): before})
+        assert not probe.may_mend({str(path): before.replace("axis=-2", "axis=9")})  # it raises
+        assert make_probe(bench, {}, ("loss", "the model", "")) is None

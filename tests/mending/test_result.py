@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from reprod_align.mending.patch import make_patch, name_in_patch
+from reprod_align.mending.result import make_patch, name_in_patch
 
 import pytest
 
