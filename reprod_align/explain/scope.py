@@ -68,6 +68,8 @@ class Scope:
     """whether the place at fault has source of its own"""
     ties: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     """file and constructor -> its names of a parameter and of the one that it shares in PyTorch"""
+    children: Mapping[str, str] = field(default_factory=dict)
+    """PyTorch's names of the modules in the one at fault and in those around it -> the port's: "self.out" """
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -143,7 +145,18 @@ def find_scope(
         ordered = [one for one in ordered if (one.file, one.name) in ran.port or one.names]
     ties = dict(_find_ties(finding, reference, port, modules, sources))
     lines = None if ran is None else ran.lines
-    return Scope(ordered, theirs, settings, numbers, lines, own, ties)
+    children = _name_children(other, modules)
+    return Scope(ordered, theirs, settings, numbers, lines, own, ties, children)
+
+
+def _name_children(other: str, modules: Mapping[str, str]) -> dict[str, str]:
+    """Return what a module of PyTorch's, and those around it, call their children -> what the port does."""
+    names: dict[str, str] = {}
+    for around in (other, *ancestors(other)):
+        for ours, theirs in modules.items():
+            if ours and parent(ours) == around and parent(theirs) == modules.get(around, around):
+                names.setdefault(f"self.{last_part(ours)}", f"self.{last_part(theirs)}")
+    return names
 
 
 def _find_ties(
@@ -420,7 +433,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     bound = donor.imports if donor is not None else {}
     plain = [translate(one, {}, bound, port) for one in donors]
     met = pair_statements(statements, plain)
-    names = map_names((statements[i], plain[j]) for i, j in met)
+    names = {**scope.children, **map_names((statements[i], plain[j]) for i, j in met)}
     made = [translate(one, names, bound, port) for one in donors]
     paired = {i: made[j] for i, j in met}
     at_hand = _list_names(code, function)

@@ -54,6 +54,17 @@ def test_only_the_ports_code_may_be_edited(tmp_path: Path) -> None:
     assert any(site.is_settled for site in sites)
 
 
+def test_the_references_text_names_the_ports_modules(tmp_path: Path) -> None:
+    path = write_pair(tmp_path, "a function", "a summand left out")
+    with open_bench(path) as bench:
+        report = bench.judge_fully({})
+        port = bench.make_port()
+        scope = find_scope(report.findings[0], bench.reference, port, report.pairs, Sources())
+    assert scope.children["self.out"] == "self.proj"
+    sites = list_sites(scope, scope.regions[0], Code(path.read_text()))
+    assert "self.proj(mixed)" in ast_text(sites[0].donor)
+
+
 def test_a_text_in_memory_goes_before_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a.py"
     path.write_text("a = 1\n")
