@@ -37,8 +37,6 @@ _CLOSE = 1e-6  # relative: a table may be kept in float32
 _MOST_TENSORS = 8  # runs with another table, for all faults of one pass
 _MOST_SWITCHES = 20
 
-_MOST_RUNS = 1000  # with an edit: that of a mutant that was missed at 600 stood at 660
-_MOST_SECONDS = 30.0  # of processors, for those: a tiny model's take 13, on a slow machine 26
 _SLOW = 1.0  # seconds of one run: a larger model's edits are left to `fix`
 _LONG = 2  # lines beside it that a statement may have
 _IN_VAIN = 2  # faults without an edit; further ones of the pass are not tried
