@@ -56,4 +56,6 @@ def test_what_a_module_changes_in_place_is_what_its_caller_reads(way: str, verdi
     if way == "left out":
         outputs = next(check for check in report.checks if check.what == "outputs, eval mode")
         assert not outputs.passed
-        assert "ReLU of the output of before" in str(report.findings[0])
+        edit = report.findings[0].edit
+        assert edit is not None and edit.before == 'self.way == "written out"'
+        assert edit.after == 'self.way != "written out"', "the branch with the ReLU"

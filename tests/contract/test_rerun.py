@@ -4,10 +4,10 @@ import json
 import shutil
 from pathlib import Path
 
-from reprod_align import submission as verify_files
 from reprod_align.commands import verify
 from reprod_align.contract.rerun import list_commands
 from reprod_align.errors import MissingInputError, ReprodError
+from reprod_align.submission import verify as verify_files
 from reprod_align.submission.files import STEPS
 from tests.commands.asked import run
 from tests.conftest import REPOSITORY

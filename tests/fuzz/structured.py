@@ -292,9 +292,9 @@ DAMAGES: Mapping[str, Callable[..., bytes]] = {
     "index": damage_json,
     "checkpoint of Step 5": damage_safetensors,
     "log as a record": damage_record,
-    "JSON log": damage_json,
-    "TensorBoard": damage_fields,
-    "VisualDL": damage_fields,
+    "a.jsonl": damage_json,
+    "events.out.tfevents.1": damage_fields,
+    "vdlrecords.1.log": damage_fields,
     "message of a side": damage_json,
     "weight map": damage_json,
 }

@@ -86,7 +86,7 @@ def test_an_edit_that_catches_an_exception_is_refused(tmp_path: Path) -> None:
     path = write_pair(tmp_path, "a summand left out")
     with open_bench(path) as bench:
         before = bench.files.read(str(path), {})
-        line = "            return paddle.tanh(self.out(mixed))  # the residual"
+        line = "            return paddle.tanh(self.proj(mixed))  # the residual"
         caught = f"            try:\n    {line}\n            except ValueError:\n                return x"
         after = before.replace(line, caught)
         assert after != before

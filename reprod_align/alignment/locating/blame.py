@@ -184,10 +184,8 @@ def _add_fault(
         return
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
-    guess = ""  # from the numbers alone, where the calls do not say it
-    if not (findings.places_only or lines.cause):
-        guess = _explain_numbers(runner, done, fault)
-    why = ". ".join(filter(None, [lines.cause or guess, lines.words]))
+    guess = "" if findings.places_only else _explain_numbers(runner, done, fault)
+    why = ". ".join(filter(None, [guess or lines.cause, lines.words]))
     both = lines.torch, lines.paddle
     kind = _name_kind(fault)
     findings.add(

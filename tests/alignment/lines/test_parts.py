@@ -14,7 +14,7 @@ PORT = Path(__file__).with_name("paddle_parts.py")
 # what is changed in the port, to what, and a piece of the message
 FAULTS = {
     "another result": ("last = found[-1]", "last = found[-2]",
-                       "Paddle takes index 0 of what self.stack returns, PyTorch index 1"),
+                       "PyTorch passes on the output of stack [1] here, Paddle the output of stack [0]"),
     "mask not handed on": ("self.layers(x, src_mask=mask)", "self.layers(x)",
                            "the mask or index it hands to layers"),
     "arguments exchanged": ("super().__init__(kernel_size, stride)", "super().__init__(stride, kernel_size)",
