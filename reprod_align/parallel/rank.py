@@ -79,7 +79,6 @@ def _enlarge(shape: Shape, placement: Placement, mesh: Mesh) -> Shape:
 _METHODS: Final = ("describe", "read_given", "values", "saved_names", "load", "set_buffers", "rest",
                    "optimizer_settings", "run", "train", "rates", "find_classes", "find_maker",
                    "read_attributes", "watch_lines", "find_idle_lines")  # fmt: skip
-_PROPERTIES: Final = ("remarks", "asked_float32", "keeps_float32")
 
 
 class _AskingPins:

@@ -22,7 +22,6 @@ _NEAR = 1e-5  # relative: logits so near to each other may change places in floa
 Expected = dict[str, tuple[Array, float]]
 """metric -> its value, and how far float32 may move it"""
 _ROUNDING = 1e-4  # of float32, after a few iterations of training
-_ROUNDING_STRICT = 1e-7  # of float64, likewise
 _FLOOR = 1e-7  # below it, float32 leaves nothing of a number beside larger ones
 _LABELS = ("fake_label", "labels", "label")
 _DRIFT = 0.02

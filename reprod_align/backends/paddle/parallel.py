@@ -275,7 +275,6 @@ assert mp_layers.mp_ops is mp_ops
 
 
 _SEED = 20211
-_STREAMS = "global_seed", "local_seed"  # the names that PaddleNLP's models ask for
 
 
 class Shard(NamedTuple):
