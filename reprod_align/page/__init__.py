@@ -141,6 +141,8 @@ class Diagnostic:
     """stable name of the cause: "layer-norm-epsilon" """
     notes: Sequence[tuple[str, str]] = ()
     """labels and sentences: ("evidence", "its inputs agree ...")"""
+    chinese: str = ""
+    """what its code means, in Chinese: the title where the Chinese of `message` is not known"""
 
 
 @dataclass(frozen=True)

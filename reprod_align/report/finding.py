@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
-from reprod_align.api.table import split_references
+from reprod_align.api.table import find_entry, split_references
 from reprod_align.base.naming import pattern
 from reprod_align.base.text import count, shorten
 from reprod_align.errors import one_line
@@ -52,43 +52,145 @@ Kind = Literal[
     "rank-data",
 ]
 
-KINDS: Final[Mapping[Kind, str]] = {
-    "module": "A layer gets PyTorch's inputs and gives another output.",
-    "own-code": "A module's children agree, and what its own code computes between them does not.",
-    "mask": "A module's own code makes another mask, index, constant or input.",
-    "port-raises": "The Paddle side raises an error where PyTorch's runs.",
-    "outputs": "The outputs differ, and no single module makes the difference.",
-    "outputs-exchanged": "An output is another one of PyTorch's.",
-    "output-missing": "One side alone has an output.",
-    "output-value": "An output that is no tensor differs.",
-    "axes-exchanged": "An output holds PyTorch's numbers with its axes in another order.",
-    "nothing-finite": "No output holds a finite number on either side.",
-    "not-comparable": "No output can be compared.",
-    "predictions-flip": "A predicted class is another one although every number is within its tolerance.",
-    "float32-overflow": "In float32 the port overflows or gives NaN where PyTorch's float32 is finite.",
-    "kept-state": "What a model keeps from call to call differs.",
-    "running-statistics": "A running statistic differs after a step in train mode.",
-    "weight": "A weight is not PyTorch's.",
-    "parameter-unpaired": "A parameter has no counterpart on the other side.",
-    "parameter-tied": "A parameter is tied to another on one side alone.",
-    "parameter-frozen": "A parameter is trained on one side alone.",
-    "parameter-gradient": "A parameter's gradient differs although all values at its module agree.",
-    "gradient": "A backward pass gives another gradient.",
-    "gradient-cut": "A gradient flows on one side alone.",
-    "input-gradient": "The gradient of an input differs.",
-    "loss": "The loss of the same outputs differs.",
-    "loss-gradient": "The gradient of the loss differs.",
-    "learning-rate": "A learning rate differs.",
-    "optimizer-setting": "A setting of the optimizers differs.",
-    "update": "The same gradients give another update of the weights.",
-    "training-loss": "The losses of training steps differ.",
-    "rank-reduction": "A gradient is not reduced over the ranks as it should be.",
-    "rank-shard": "A rank holds another part of a tensor than its own.",
-    "rank-apart": "Ranks hold different numbers where they should hold the same.",
-    "rank-dropout": "Ranks draw the same random numbers for different parts, or different ones for the same.",
-    "rank-data": "A replica sees other examples than it should.",
+KINDS: Final[Mapping[Kind, tuple[str, str]]] = {
+    "module": (
+        "A layer gets PyTorch's inputs and gives another output.",
+        "某一层的输入与 PyTorch 相同，输出却不同",
+    ),
+    "own-code": (
+        "A module's children agree, and what its own code computes between them does not.",
+        "模块的子模块都一致，模块自身在它们之间的计算不一致",
+    ),
+    "mask": (
+        "A module's own code makes another mask, index, constant or input.",
+        "模块自身的代码产生了不同的掩码、索引、常量或输入",
+    ),
+    "port-raises": (
+        "The Paddle side raises an error where PyTorch's runs.",
+        "PyTorch 能运行的地方，Paddle 报错",
+    ),
+    "outputs": (
+        "The outputs differ, and no single module makes the difference.",
+        "输出不同，但差异不是由某一个模块造成的",
+    ),
+    "outputs-exchanged": (
+        "An output is another one of PyTorch's.",
+        "某个输出对应的是 PyTorch 的另一个输出",
+    ),
+    "output-missing": (
+        "One side alone has an output.",
+        "某个输出只有一边才有",
+    ),
+    "output-value": (
+        "An output that is no tensor differs.",
+        "某个不是张量的输出不同",
+    ),
+    "axes-exchanged": (
+        "An output holds PyTorch's numbers with its axes in another order.",
+        "某个输出的数值与 PyTorch 相同，但轴的顺序不同",
+    ),
+    "nothing-finite": (
+        "No output holds a finite number on either side.",
+        "两边的输出中都没有有限的数",
+    ),
+    "not-comparable": (
+        "No output can be compared.",
+        "没有可以比较的输出",
+    ),
+    "predictions-flip": (
+        "A predicted class is another one although every number is within its tolerance.",
+        "每个数都在容差之内，预测的类别却变了",
+    ),
+    "float32-overflow": (
+        "In float32 the port overflows or gives NaN where PyTorch's float32 is finite.",
+        "PyTorch 的 float32 结果有限，移植版在 float32 下却溢出或得到 NaN",
+    ),
+    "kept-state": (
+        "What a model keeps from call to call differs.",
+        "模型在多次调用之间保存的状态不同",
+    ),
+    "running-statistics": (
+        "A running statistic differs after a step in train mode.",
+        "train 模式下走一步之后，滑动统计量不同",
+    ),
+    "weight": (
+        "A weight is not PyTorch's.",
+        "某个权重与 PyTorch 的不同",
+    ),
+    "parameter-unpaired": (
+        "A parameter has no counterpart on the other side.",
+        "某个参数在另一边没有对应",
+    ),
+    "parameter-tied": (
+        "A parameter is tied to another on one side alone.",
+        "某个参数只在一边与另一个参数共享",
+    ),
+    "parameter-frozen": (
+        "A parameter is trained on one side alone.",
+        "某个参数只在一边参与训练",
+    ),
+    "parameter-gradient": (
+        "A parameter's gradient differs although all values at its module agree.",
+        "模块处的数值全部一致，某个参数的梯度却不同",
+    ),
+    "gradient": (
+        "A backward pass gives another gradient.",
+        "反向传播得到的梯度不同",
+    ),
+    "gradient-cut": (
+        "A gradient flows on one side alone.",
+        "梯度只在一边能传过去",
+    ),
+    "input-gradient": (
+        "The gradient of an input differs.",
+        "输入的梯度不同",
+    ),
+    "loss": (
+        "The loss of the same outputs differs.",
+        "输出相同，损失却不同",
+    ),
+    "loss-gradient": (
+        "The gradient of the loss differs.",
+        "损失的梯度不同",
+    ),
+    "learning-rate": (
+        "A learning rate differs.",
+        "学习率不同",
+    ),
+    "optimizer-setting": (
+        "A setting of the optimizers differs.",
+        "优化器的某项设置不同",
+    ),
+    "update": (
+        "The same gradients give another update of the weights.",
+        "梯度相同，权重的更新却不同",
+    ),
+    "training-loss": (
+        "The losses of training steps differ.",
+        "训练各步的损失不同",
+    ),
+    "rank-reduction": (
+        "A gradient is not reduced over the ranks as it should be.",
+        "梯度没有按应有的方式在各 rank 之间规约",
+    ),
+    "rank-shard": (
+        "A rank holds another part of a tensor than its own.",
+        "某个 rank 持有的不是它应有的那一份张量",
+    ),
+    "rank-apart": (
+        "Ranks hold different numbers where they should hold the same.",
+        "各 rank 应当相同的数值却不同",
+    ),
+    "rank-dropout": (
+        "Ranks draw the same random numbers for different parts, or different ones for the same.",
+        "各 rank 对不同部分抽了相同的随机数，或对同一部分抽了不同的随机数",
+    ),
+    "rank-data": (
+        "A replica sees other examples than it should.",
+        "某个副本看到的不是它应有的样本",
+    ),
 }
-"""each kind in one sentence"""
+"""each kind in one sentence, in English and in Chinese"""
 assert set(KINDS) == set(get_args(Kind))
 
 
@@ -175,6 +277,14 @@ class Finding:
     def entries(self) -> list[str]:
         """The entries of the table of APIs that the finding cites."""
         return list(dict.fromkeys(split_references(self.message)[1]))
+
+    @property
+    def rule(self) -> tuple[str, str]:
+        """What the code means, in one sentence, in English and in Chinese."""
+        if not self.entries:
+            return KINDS[self.kind]
+        entry = find_entry(self.code)
+        return entry.differs, entry.chinese
 
     @property
     def title(self) -> str:

@@ -70,7 +70,7 @@ def show_finding(finding: Finding, editor: str = "") -> Diagnostic:
     notes = [note for note in describe_finding(finding) if note[0] not in ("PyTorch", "also")]
     return Diagnostic(
         finding.stage, finding.place, finding.title, lines, figures, finding.places,
-        finding.torch_name, finding.code, notes,
+        finding.torch_name, finding.code, notes, finding.rule[1],
     )  # fmt: skip
 
 

@@ -5,14 +5,13 @@ Specification: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 import linecache
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 from urllib.parse import quote
 
-from reprod_align.api.table import find_entry
 from reprod_align.base.files import as_json
 from reprod_align.errors import join_lines, one_line
 from reprod_align.report import Report
-from reprod_align.report.finding import KINDS, Edit, Finding, Kind, Span, describe_finding
+from reprod_align.report.finding import Edit, Finding, Span, describe_finding
 
 _SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -29,11 +28,11 @@ def render_sarif(report: Report, pair: Path) -> str:
     """
     from reprod_align import __version__
 
-    codes = dict.fromkeys(finding.code for finding in report.findings)
+    of_codes = {finding.code: finding for finding in report.findings}
     driver = {
         "name": "reprod-align",
         "version": __version__,
-        "rules": [_describe_rule(code) for code in codes],
+        "rules": list(map(_describe_rule, of_codes.values())),
     }
     run = {
         "tool": {"driver": driver},
@@ -43,17 +42,12 @@ def render_sarif(report: Report, pair: Path) -> str:
     return as_json({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}) + "\n"
 
 
-def _describe_rule(code: str) -> dict[str, Any]:
-    """Return what a code means: in words, and for an entry of the table of APIs what shows it."""
-    known = KINDS.get(cast(Kind, code))
-    if known is not None:
-        return {"id": code, "shortDescription": {"text": known}}
-    entry = find_entry(code)
-    return {
-        "id": code,
-        "shortDescription": {"text": entry.differs},
-        "help": {"text": f"reprod-align api {code}"},
-    }
+def _describe_rule(finding: Finding) -> dict[str, Any]:
+    """Return what its code means: in words, and for an entry of the table of APIs what shows it."""
+    rule: dict[str, Any] = {"id": finding.code, "shortDescription": {"text": finding.rule[0]}}
+    if finding.entries:
+        rule["help"] = {"text": f"reprod-align api {finding.code}"}
+    return rule
 
 
 def _describe_result(finding: Finding, pair: Path) -> dict[str, Any]:

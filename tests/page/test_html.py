@@ -19,14 +19,10 @@ from reprod_align.page import (
     SourceLine,
     StepResult,
     Table,
-    html,
 )
-from reprod_align.page.html import CHINESE, encode_data, flatten_tree, render_page, translate
+from reprod_align.page.html import encode_data, flatten_tree, render_page
 from reprod_align.page.outputs import write_report
-from reprod_align.report import STAGES
 from tests.page.pages import APART, EXACT, HOSTILE, make_layers, make_page
-
-import pytest
 
 VOID = {"meta", "br", "input", "img", "path", "rect", "use", "link"}
 
@@ -228,24 +224,3 @@ def test_nothing_is_marked_without_a_limit() -> None:
 def test_names_are_printable() -> None:
     rows = flatten_tree([Layer("a\x1b", "b\u202e")], 1e-9)
     assert rows[1][1:4] == ["a\\x1b", "a\\x1b", "b\\u202e"]
-
-
-@pytest.mark.parametrize(
-    "word", [*STAGES, "faithful", "diverges", "agrees to float32", "passed", "failed"]
-)
-def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
-    assert translate(word) != word
-
-
-def test_a_sentence_is_translated_where_it_is_known() -> None:
-    said = translate(
-        "its inputs agree and its output does not; its output: at (0, 1) expected 1, got 2"
-    )
-    assert said.startswith("其输入一致而输出不一致") and "在 (0, 1) 处期望 1，得到 2" in said
-    assert translate("3 of 8 predictions flip") == "8 个预测中有 3 个翻转"
-    assert translate("out: no prediction can flip, 1, 2") == "out：没有预测会翻转，1, 2"
-    assert translate("a module of the user's") == "a module of the user's"
-
-
-def test_what_does_the_translation_is_no_word_of_the_users() -> None:
-    assert html.CHINESE is CHINESE and all(key and value for key, value in CHINESE.items())

@@ -1,0 +1,96 @@
+"""The page's Chinese: sentences as a whole, full-width marks, and what stands where no Chinese is known."""
+
+import json
+import re
+from dataclasses import replace
+
+from reprod_align.api.table import list_entries
+from reprod_align.page import Diagnostic
+from reprod_align.page.chinese import WORDS, is_whole, translate
+from reprod_align.page.html import render_page
+from reprod_align.report.finding import KINDS, STAGES
+from tests.conftest import REPOSITORY
+from tests.page.pages import make_page
+
+import pytest
+
+ZOO = json.loads((REPOSITORY / "docs" / "results" / "zoo.json").read_text("utf-8"))
+# the judge's own sentences of 300 pairs: titles and remarks
+SAID = {row["message"].partition(". ")[0] for row in ZOO.values() if row["message"]} | {
+    text for row in ZOO.values() for text in row["remarks"] if len(text) < 400
+}
+
+
+@pytest.mark.parametrize(
+    "word", [*STAGES, "faithful", "diverges", "agrees to float32", "passed", "failed"]
+)
+def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
+    assert translate(word) != word
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("3 of 8 predictions flip", "8 个预测中有 3 个翻转"),
+        ("out: no prediction can flip, 1, 2", "out：没有预测会翻转，1，2"),
+        ("a module of the user's", "a module of the user's"),
+        (
+            "its inputs agree and its output does not; its output: at (0, 1) expected 1, got 2",
+            "其输入一致而输出不一致；其输出：在 (0, 1) 处期望 1，得到 2",
+        ),
+        (
+            "layer norm with epsilon 1e-05 in Paddle and 1e-12 in PyTorch",
+            "layer norm 的 epsilon：Paddle 为 1e-05，PyTorch 为 1e-12",
+        ),
+        (
+            "eps: PyTorch 1e-12, Paddle 1e-05; set epsilon=1e-12 in Paddle",
+            "eps：PyTorch 1e-12，Paddle 1e-05；请在 Paddle 中设置 epsilon=1e-12",
+        ),
+        (
+            "PyTorch takes the mean over axis 1 without padding of the output of norm, Paddle the "
+            "mean over axis 1",
+            "PyTorch 取的是 norm 的输出在第 1 轴上的平均值（不计 padding），Paddle 取的是第 1 轴上的平均值",
+        ),
+        (
+            "Paddle calls `x.reshape(shape=(-1, 2)); y` here, and PyTorch does not",
+            "Paddle 在此处调用了 `x.reshape(shape=(-1, 2)); y`，PyTorch 没有",
+        ),
+        (
+            "the Paddle model raises TypeError: list, not tuple: at 1",
+            "Paddle 模型报错 TypeError：list, not tuple: at 1",
+        ),
+    ],
+)
+def test_a_sentence_is_translated_where_it_is_known(english: str, chinese: str) -> None:
+    assert translate(english) == chinese
+
+
+def test_most_of_what_the_judge_says_is_known() -> None:
+    whole = [text for text in SAID if is_whole(translate(text))]
+    assert len(whole) >= 0.95 * len(SAID) > 250, sorted(SAID - set(whole))
+
+
+def test_no_half_width_mark_is_left_in_a_chinese_sentence() -> None:
+    for text in SAID:
+        chinese = translate(text)
+        if is_whole(chinese) and "报错" not in chinese:  # an error has its own words
+            assert not re.search(r"[,;:] ", re.sub(r"`[^`]*`|\([^()]*\)", "", chinese)), chinese
+
+
+def test_a_title_without_chinese_is_told_by_its_code() -> None:
+    def shown(message: str) -> str:
+        diagnostic = Diagnostic("forward", "a", message, code="mask", chinese=KINDS["mask"][1])
+        return render_page(replace(make_page(), diagnostics=[diagnostic]))
+
+    unknown = "the heads are counted from the other end"
+    assert f'<span lang="zh">{KINDS["mask"][1]}（{unknown}）</span>' in shown(unknown)
+    assert KINDS["mask"][1] not in shown("the gradient diverges here")
+
+
+def test_each_code_has_its_sentence_in_chinese() -> None:
+    assert all(is_whole(chinese) and chinese[-1] != "。" for _, chinese in KINDS.values())
+    assert all(re.search("[\u3400-\u9fff]", entry.chinese) for entry in list_entries())
+
+
+def test_words_are_whole() -> None:
+    assert all(key and value for key, value in WORDS.items())
