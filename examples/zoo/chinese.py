@@ -21,12 +21,16 @@ TITLES: Final[Mapping[str, str]] = {
     "timm, torchvision and PaddleClas": "timm、torchvision 与 PaddleClas",
     "torchvision and paddle.vision": "torchvision 与 paddle.vision",
     "transformers and PaddleFormers": "transformers 与 PaddleFormers",
+    "transformers 5.23.0 and PaddleNLP 2.8.1": "transformers 5.23.0 与 PaddleNLP 2.8.1",
+    "transformers 4.57.6 and PaddleNLP 3.0.0b4": "transformers 4.57.6 与 PaddleNLP 3.0.0b4",
 }
 _SCALED = "Dropout 用了 mode='downscale_in_infer'：eval 模式下数值会乘以 1 - p，载入 PyTorch 的权重后输出不同"
 _INVERTED = (
     "传入的 attention_mask 直接乘以 -1e4，没有先取反：真正的 token 被遮住，padding 反而露了出来"
 )
 SENTENCES: Final[Mapping[str, str]] = {
+    "since transformers 5 the pooled output that CLIPModel returns is projected; logits and embeddings agree":
+        "transformers 5 起，CLIPModel 返回的 pooled output 经过了投影；logits 和 embedding 一致",
     "x / 2 * m is (x / 2) * m, where the original divides by 2 * m: with a magnitude of 3 the latents are "
     "nine times as large, and clipped":
         "x / 2 * m 等于 (x / 2) * m，而原实现是除以 2 * m：幅度为 3 时，隐变量变成原来的九倍，随后被截断",

@@ -26,6 +26,10 @@ PACKAGES: Final[Mapping[str, Sequence[str]]] = {
     "paddleclas": ("paddleclas==2.6.0", "easydict==1.14", "faiss-cpu==1.15.1", "gast==0.3.3",
                    "opencv-python-headless==4.14.0.94", "ujson==6.1.0"),
     "paddleformers": ("paddleformers==1.2.0", "paddlefleet==0.3.0"),
+    "transformers5": ("transformers==5.23.0", "huggingface_hub==2.4.0", "tokenizers==0.23.3"),
+    "paddlenlp3": ("paddlenlp==3.0.0b4", "datasets==3.6.0", "pyarrow==20.0.0", "numpy==1.26.4",
+                   "pandas==2.3.3", "ml_dtypes==0.6.0", "omegaconf==2.4.0",
+                   "antlr4-python3-runtime==4.9.3"),
 }  # fmt: skip
 NEEDS_GPU: Final = "paddleformers"
 

@@ -27,7 +27,8 @@ STATEMENT: Final = "the pair's statement"
 """the key of the digest of what the tables say: settings, batch, what takes the known faults out"""
 _ASK: Final = """
 import importlib.metadata, json, sys
-found = {one.metadata["Name"].lower(): one.version for one in importlib.metadata.distributions()}
+every = [*importlib.metadata.distributions()][::-1]  # the first on the path is imported: it comes last
+found = {one.metadata["Name"].lower(): one.version for one in every}
 own = {name: found[name].partition("+")[0] for name in sys.argv[1:] if name in found}
 print(json.dumps(own))  # a build for CUDA runs the same code on a CPU
 """
@@ -45,7 +46,7 @@ def read_inputs(table: Table, pair: Pair, files: Iterable[str] = ()) -> dict[str
         names |= {text.partition("==")[0] for text in PACKAGES.get(environment, ())}
         found |= _find_versions(environment, tuple(sorted(names)))
     faults = [(one.module, one.edits, one.within)
-              for one in load_faults().get(table.key, ()) if one.shows_in(pair.name)]  # fmt: skip
+              for one in load_faults().get(table.faults_key, ()) if one.shows_in(pair.name)]  # fmt: skip
     found[STATEMENT] = _digest(_spell((pair.torch, pair.paddle, pair.batch(), faults), set()))
     for file in sorted(files):
         paths = (Path(folder, file) for folder in sys.path)

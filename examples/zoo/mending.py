@@ -158,12 +158,13 @@ def load_faults() -> Mapping[str, Sequence[Fault]]:
 
 def find_note(table: str, pair: str) -> str:
     """Return why a pair differs by design; "" if nothing is known of it."""
-    from examples.zoo import faults_heads, faults_layers, faults_vision
+    from examples.zoo import faults_heads, faults_layers, faults_vision, releases_table
 
     modules = {
         "paddlenlp": faults_heads,
         "paddle.vision": faults_vision,
         "paddle.nn": faults_layers,
+        "transformers5": releases_table,
     }
     notes: Mapping[str, str] = getattr(modules.get(table), "NOTES", {})
     return next((note for end, note in notes.items() if pair.endswith(end)), "")

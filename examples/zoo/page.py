@@ -1,5 +1,6 @@
 """docs/zoo.md and its twin, from the rows and the known faults; reports.py writes docs/zoo/."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -8,6 +9,7 @@ from examples.zoo.mending import Fault, find_note, load_faults
 from examples.zoo.reports import list_reports
 from examples.zoo.results import GOOD, STORE, Row
 from examples.zoo.tables import TABLES, Table
+from reprod_align.page import chinese
 
 DOCS: Final = STORE.parents[1]
 PAGES: Final = (DOCS / "zoo.md", DOCS / "zoo_cn.md")
@@ -31,6 +33,8 @@ _COUNT: Final = (
     "{other} 对无法判定。",
 )
 _WORDS: Final = (("; without: ", "; "), ("；去掉后：", "；"))
+_COLON: Final = (": ", "：")
+_NUMBERS: Final = re.compile("(with [^:]*: )?(its |it differs|the outputs differ)")
 _SHORT = 160
 Rows = Mapping[str, Row]
 
@@ -53,7 +57,7 @@ def make_tables(rows: Rows, language: int) -> str:
 
 
 def _make_table(table: Table, rows: Rows, language: int) -> str:
-    faults = load_faults().get(table.key, ())
+    faults = load_faults().get(table.faults_key, ())
     own = {
         name: rows[key] for name in table.load_pairs() if (key := f"{table.key}: {name}") in rows
     }
@@ -77,16 +81,20 @@ def translate(words: Mapping[str, str], text: str, language: int) -> str:
 
 def _make_line(table: Table, name: str, row: Row, faults: Sequence[Fault], language: int) -> str:
     worst = "" if row.worst is None else f"{row.worst:.1e}"
-    place = f"{translate(STAGES, row.stage, language)}: `{row.place}`: " if row.stage else ""
+    colon = _COLON[language]
+    where = chinese.translate(row.place) if language else row.place
+    place = f"{translate(STAGES, row.stage, language)}{colon}`{where}`{colon}" if row.stage else ""
     line = f"`{row.paddle_line}`" if row.paddle_line else ""
     verdict = translate(VERDICTS, row.verdict, language)
     linked = _link_faults(table, name, row, faults, language)
-    return _join([f"`{name}`", verdict, worst, place + _shorten(row.message), line, linked])
+    return _join(
+        [f"`{name}`", verdict, worst, place + _shorten(row.message, language), line, linked]
+    )
 
 
 def _link_faults(table: Table, name: str, row: Row, faults: Sequence[Fault], language: int) -> str:
     """Return the reports and the designs of a pair and the verdict without them, or why it differs."""
-    shown = [one for one in list_reports(table.key, faults) if one.fault.shows_in(name)]
+    shown = [one for one in list_reports(table.faults_key, faults) if one.fault.shows_in(name)]
     links = ", ".join(f"[{one.number}](zoo/{one.path}{_ENDS[language]})" for one in shown)
     designs = [
         translate(SENTENCES, fault.what, language)
@@ -111,7 +119,16 @@ def _join(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _shorten(text: str) -> str:
-    """Return the cause, which stands after the numbers, or all of a message that names none."""
-    numbers, _, cause = text.replace("|", "/").replace("\n", " ").replace("`", "'").partition(". ")
-    return f"`{(cause or numbers)[:_SHORT]}`" if text else ""
+def _shorten(text: str, language: int) -> str:
+    """Return the cause, or all of a message that names none.
+
+    It stands before the numbers; in rows that were judged before it did, behind them.
+    """
+    first, *rest = text.replace("|", "/").replace("\n", " ").split(". ")
+    cause = rest if rest and _NUMBERS.match(first) else [first]
+    said = ". ".join(cause)
+    if language:
+        parts = [chinese.translate(sentence) for sentence in cause]
+        said = "。".join(parts) if all(map(chinese.is_whole, parts)) else said
+    plain = said.replace("`", "'")[:_SHORT]
+    return f"`{plain}`" if plain else ""

@@ -25,7 +25,9 @@ def paddle_model():
     """Return its port; with ZOO_MENDED=1 without its known faults."""
     package = TABLE.load_paddle()
     if os.environ.get("ZOO_MENDED"):
-        package = mend(package, [one for one in load_faults()[KEY] if one.shows_in(NAME)])
+        package = mend(
+            package, [one for one in load_faults()[TABLE.faults_key] if one.shows_in(NAME)]
+        )
     return PAIR.make_paddle(package)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import time
-from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,9 +13,11 @@ from examples.zoo.pair import Pair
 from examples.zoo.results import GOOD, Row, make_broken_row, make_row
 from examples.zoo.tables import Table
 from reprod_align import align
+from reprod_align.commands import parse
 from reprod_align.commands.pair import judge_pair
 
 PATIENCE = 600  # seconds for a pair
+SIDES = ("torch", "paddle")
 PAIR_FILE = Path(__file__).with_name("pair_zoo.py")
 
 
@@ -39,7 +40,7 @@ def judge(table: Table, pair: Pair) -> Row:
         return Row("not installed", message=str(error))
     row = _catch(lambda: judge_once([]))
     row.inputs = row.inputs or read_inputs(table, pair)
-    faults = [one for one in load_faults().get(table.key, ()) if one.shows_in(pair.name)]
+    faults = [one for one in load_faults().get(table.faults_key, ()) if one.shows_in(pair.name)]
     if faults and row.verdict not in GOOD:
         mended = _catch(lambda: judge_once(faults))
         row.without = mended.verdict + (mended.message and f": {mended.place}: {mended.message}")
@@ -85,8 +86,8 @@ def _prepare_apart(table: Table, pair: Pair) -> Callable[[Sequence[Fault]], Row]
         start = time.monotonic()
         os.environ["ZOO"] = f"{table.key}: {pair.name}"
         os.environ["ZOO_MENDED"] = "1" if faults else ""
-        options = Namespace(file=PAIR_FILE, memory=None, sections=None)
-        options.torch_python, options.paddle_python = map(str, pythons)
-        return make_row(judge_pair(options), time.monotonic() - start)
+        own = [f"--{side}-python={python}" for side, python in zip(SIDES, pythons, strict=True)]
+        report = judge_pair(parse(["pair", str(PAIR_FILE), *own]))
+        return make_row(report, time.monotonic() - start)
 
     return judge_once

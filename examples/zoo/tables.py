@@ -21,6 +21,13 @@ class Table:
     """the module of this folder that states them as PAIRS"""
     environments: tuple[str, str] = ("", "")
     """of PyTorch's side and Paddle's, by the names of `environments.PACKAGES`; "" this one"""
+    faults: str = ""
+    """the table whose known faults its port is held against; "" its own"""
+
+    @property
+    def faults_key(self) -> str:
+        """What its known faults are kept under."""
+        return self.faults or self.key
 
     def load_pairs(self) -> dict[str, Pair]:
         """Return the pairs by name; no framework is imported."""
@@ -49,6 +56,10 @@ TABLES: Final[Sequence[Table]] = (
           "paddle.vision.models", "vision_table"),
     Table("paddleformers", "transformers and PaddleFormers", "transformers",
           "paddleformers.transformers", "formers_table", ("", "paddleformers")),
+    Table("transformers5", "transformers 5.23.0 and PaddleNLP 2.8.1", "transformers",
+          "paddlenlp.transformers", "releases_table", ("transformers5", ""), "paddlenlp"),
+    Table("paddlenlp3", "transformers 4.57.6 and PaddleNLP 3.0.0b4", "transformers",
+          "paddlenlp.transformers", "releases_table", ("", "paddlenlp3"), "paddlenlp"),
 )  # fmt: skip
 BY_KEY: Final = {table.key: table for table in TABLES}
 

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 
@@ -28,8 +29,8 @@ class Probe:
     name: str
     code: str
     remedy: str = SETUP
-    optional: str = ""
-    """the module that may be absent"""
+    optional: Sequence[str] = ()
+    """modules, or commands, that may be absent"""
 
 
 _PAIR = """
@@ -97,7 +98,7 @@ PROBES = (
             f"private names of {name}",
             _PRIVATE.format(framework=framework),
             "docs/versions.md lists versions that have them all",
-            optional=framework,
+            optional=(framework,),
         )
         for framework, name in (("torch", "PyTorch"), ("paddle", "Paddle"))
     ),
@@ -111,13 +112,13 @@ PROBES = (
         "safetensors: diff",
         "import safetensors; print(safetensors.__version__)",
         "pip install safetensors",
-        optional="safetensors",
+        optional=("safetensors",),
     ),
     Probe(
         "jinja2 and matplotlib: pages of --report",
         "import jinja2, matplotlib; print(jinja2.__version__, 'and', matplotlib.__version__)",
         "pip install jinja2 matplotlib",
-        optional="jinja2",
+        optional=("jinja2", "matplotlib"),
     ),
     Probe(
         "PaConvert: port",
@@ -125,7 +126,7 @@ PROBES = (
         "print(importlib.metadata.version('paconvert') if importlib.util.find_spec('paconvert')"
         " else shutil.which('paconvert'))",
         f"pip install paconvert=={PACONVERT}",
-        optional="paconvert",
+        optional=("paconvert",),
     ),
 )
 PIPELINE_PROBES = (
@@ -158,12 +159,11 @@ class Examined:
 
 def examine(probe: Probe) -> Examined:
     """Run one probe in a fresh interpreter."""
-    if (
-        probe.optional
-        and find_spec(probe.optional) is None
-        and shutil.which(probe.optional) is None
-    ):
-        return Examined(probe, True, "not installed", absent=True)
+    lacking = [
+        one for one in probe.optional if find_spec(one) is None and shutil.which(one) is None
+    ]
+    if lacking:
+        return Examined(probe, True, f"{', '.join(lacking)} not installed", absent=True)
     command = [sys.executable, "-W", "ignore", "-c", probe.code]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
@@ -180,7 +180,7 @@ def list_probes() -> tuple[Probe, ...]:
     if find_spec("pipeline") is None:
         return PROBES
     # one command brings all packages that a clone's scripts need; PaConvert is none of them
-    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy and "paconvert" != each.optional
+    own = (replace(each, remedy=SETUP) if "pip install" in each.remedy and "paconvert" not in each.optional
            else each for each in PROBES)  # fmt: skip
     return (*own, *PIPELINE_PROBES)
 

@@ -46,10 +46,15 @@ WORDS: Final[dict[str, str]] = {
     "the port is faithful": "移植是忠实的",
 }  # fmt: skip
 """what stands alone in a cell or as a heading"""
+_ENDS: Final = {"last": "最后", "first": "第"}
+_SUMS: Final = {"mean": "平均值", "sum": "和"}
+_AMOUNTS: Final = {"values": "数值", "gradient": "梯度", "loss": "损失"}
 _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"^the model(?=: )", "整个模型"),
     (r"gradients are compared in train mode only: the (PyTorch|Paddle) backward pass raised: ",
      r"梯度只在 train 模式下比较：\1 的反向传播报错："),
+    (r"dropout of its input", "对其输入的 dropout"),
+    (r"dropout of the output of ([\w.]*\w)", r"对 \1 的输出的 dropout"),
     # where a finding is, and what was measured there
     (r"its inputs agree and its output does not", "其输入一致而输出不一致"),
     (r"its children agree and its own code does not", "其子模块一致而其自身代码不一致"),
@@ -88,11 +93,21 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      r"dropout 的 p：Paddle 为 \1，PyTorch 为 \2"),
     (r"PyTorch drops nothing", "PyTorch 不丢弃"), (r"Paddle drops nothing", "Paddle 不丢弃"),
     (r"(PyTorch|Paddle) drops (\S+%)", r"\1 丢弃 \2"),
-    (r"dropout of its input", "对其输入的 dropout"),
-    (r"dropout of the output of ([\w.]+)", r"对 \1 的输出的 dropout"),
-    (r"scaled as dropout with p = (\S+)", r"缩放方式相当于 p = \1 的 dropout"),
+    (r"scaled as dropout with p = ([\d.e-]*\d)", r"缩放方式相当于 p = \1 的 dropout"),
     (r"PyTorch draws random numbers of shape (.+) here, Paddle (.+)",
      r"此处抽取的随机数：PyTorch 的形状为 \1，Paddle 为 \2"),
+    (r"the scores agree, but Paddle (?=attends|masks)", "注意力分数一致，但 Paddle "),
+    (r"attends to positions that PyTorch masks: ", "关注了 PyTorch 遮住的位置："),
+    (r"masks positions that PyTorch attends to: ", "遮住了 PyTorch 关注的位置："),
+    (r"Paddle attends to exactly the positions that PyTorch masks: the mask is inverted",
+     "Paddle 关注的恰好是 PyTorch 遮住的位置：掩码取反了"),
+    (r"whole keys \(padding\): the padding mask is missing in (Paddle|PyTorch), or too weak "
+     r"\(-1 or 0 for -inf\)",
+     r"整个 key（padding）：\1 缺少 padding 掩码，或掩码太弱（用 -1 或 0 代替 -inf）"),
+    (r"all later tokens: the causal mask is missing in (Paddle|PyTorch)",
+     r"之后的全部 token：\1 缺少因果掩码"),
+    (r"one token ahead: the causal mask is shifted by one", "多看一个 token：因果掩码错开一位"),
+    (r"each token itself: the causal mask is shifted by one", "每个 token 自身：因果掩码错开一位"),
     (r"(Paddle|PyTorch) calls (`[^`]*`) here, and (Paddle|PyTorch) does not",
      r"\1 在此处调用了 \2，\3 没有"),
     (r"PyTorch takes (.+), Paddle (.+)", r"PyTorch 取的是 \1，Paddle 取的是 \2"),
@@ -100,22 +115,23 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"PyTorch passes on (.+) here, Paddle (.+)", r"此处 PyTorch 传下去的是 \1，Paddle 传下去的是 \2"),
     (r"index (\d+) of what ([\w.]+) returns", r"\2 返回值的第 \1 项"),
     (r"(取的是) index (\d+)", r"\1第 \2 项"),
-    (r"the (last|first) along axis (\d+) of the output of ([\w.]+)",
+    (r"the (last|first) along axis (\d+) of the output of ([\w.]*\w)",
      lambda found: f"{found[3]} 的输出在第 {found[2]} 轴上的{_ENDS[found[1]]}一项"),
     (r"the (last|first) along axis (\d+)",
      lambda found: f"第 {found[2]} 轴上的{_ENDS[found[1]]}一项"),
-    (r"the mean over axis (\d+) without padding of the output of ([\w.]+)",
+    (r"the mean over axis (\d+) without padding of the output of ([\w.]*\w)",
      r"\2 的输出在第 \1 轴上的平均值（不计 padding）"),
-    (r"the (mean|sum) over axis (\d+) of the output of ([\w.]+)",
+    (r"the (mean|sum) over axis (\d+) of the output of ([\w.]*\w)",
      lambda found: f"{found[3]} 的输出在第 {found[2]} 轴上的{_SUMS[found[1]]}"),
     (r"the (mean|sum) over axis (\d+)", lambda found: f"第 {found[2]} 轴上的{_SUMS[found[1]]}"),
-    (r"the output of ([\w.]+)", r"\1 的输出"),
-    (r"Paddle's (values|gradient|loss) (?:are|is) PyTorch's times (\S+)",
+    (r"the output of ([\w.]*\w)", r"\1 的输出"),
+    (r"Paddle's (values|gradient|loss) (?:are|is) PyTorch's times ([\d.e+-]*\d)",
      lambda found: f"Paddle 的{_AMOUNTS[found[1]]}是 PyTorch 的 {found[2]} 倍"),
-    (r"Paddle's (values|loss) (?:are|is) PyTorch's plus the constant (\S+)",
+    (r"Paddle's (values|loss) (?:are|is) PyTorch's plus the constant ([\d.e+-]*\d)",
      lambda found: f"Paddle 的{_AMOUNTS[found[1]]}等于 PyTorch 的加上常数 {found[2]}"),
+    (r"(`[^`]*`) in Paddle, (`[^`]*`) in PyTorch", r"Paddle 写的是 \1，PyTorch 写的是 \2"),
     (r"one side scales, the other does not", "一边做了缩放，另一边没有"),
-    (r"the function is (\S+) in Paddle and (\S+) in PyTorch",
+    (r"the function is (.+?) in Paddle and (.+?) in PyTorch",
      r"所用的函数：Paddle 为 \1，PyTorch 为 \2"),
     (r"Paddle does not add (.+) \(a residual or another term is missing\)",
      r"Paddle 没有加上 \1（缺少残差或其他项）"),
@@ -213,9 +229,6 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
      r"faithful port differs there",
      "Paddle 的 batch norm 保存有偏的滑动方差，PyTorch 保存无偏的：忠实的移植在这一项上也会不同"),
 )]  # fmt: skip
-_ENDS: Final = {"last": "最后", "first": "第"}
-_SUMS: Final = {"mean": "平均值", "sum": "和"}
-_AMOUNTS: Final = {"values": "数值", "gradient": "梯度", "loss": "损失"}
 _HAN: Final = "[\u3400-\u9fff，。；：（）]"
 _CHINESE: Final = re.compile(_HAN)
 _WIDE: Final = {",": "，", ";": "；", ":": "："}

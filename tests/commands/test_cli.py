@@ -93,13 +93,13 @@ def test_the_doctor_says_what_to_do(
 def test_what_is_optional_may_be_absent_but_not_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    absent = Probe("pages", "import no_such", "pip install no_such", optional="no_such")
+    code, remedy = "import numpy, no_such", "pip install no_such"
+    absent = Probe("pages", code, remedy, optional=("numpy", "no_such"))  # one of two is there
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: (absent,))
     assert main(["doctor"]) == 0
-    assert (
-        capsys.readouterr().out.split() == "absent pages not installed: pip install no_such".split()
-    )
-    broken = Probe("pages", "raise ImportError('half of it')", optional="numpy")
+    said = capsys.readouterr().out.split()
+    assert said == "absent pages no_such not installed: pip install no_such".split()
+    broken = Probe("pages", "raise ImportError('half of it')", optional=("numpy",))
     monkeypatch.setattr("reprod_align.commands.doctor.list_probes", lambda: (broken,))
     assert main(["doctor"]) == 1
     assert "half of it" in capsys.readouterr().out

@@ -4,9 +4,18 @@ import importlib
 import sys
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 
 from examples.zoo import __main__ as zoo_command
-from examples.zoo import faults_heads, faults_layers, faults_paddlenlp, faults_vision, inputs
+from examples.zoo import (
+    faults_heads,
+    faults_layers,
+    faults_paddlenlp,
+    faults_vision,
+    inputs,
+    releases_table,
+    running,
+)
 from examples.zoo.__main__ import main
 from examples.zoo.chinese import SENTENCES, STAGES, TITLES, VERDICTS
 from examples.zoo.mending import Fault, load_faults, mend
@@ -55,7 +64,7 @@ def test_the_pages_show_the_rows_that_are_kept(language: int) -> None:
 def test_each_sentence_is_in_chinese_too() -> None:
     known = [fault for found in load_faults().values() for fault in found]
     faults = [text for fault in known for text in (fault.what, fault.left) if text]
-    notes = [note for module in (faults_heads, faults_layers, faults_vision)
+    notes = [note for module in (faults_heads, faults_layers, faults_vision, releases_table)
              for note in module.NOTES.values()]  # fmt: skip
     assert set(SENTENCES) == {*faults, *notes}
     assert {row.verdict for row in load().values()} <= set(VERDICTS)
@@ -86,6 +95,15 @@ def test_a_row_is_what_align_says(name: str) -> None:
     shown = [(one.verdict, one.stage, one.place, one.paddle_line) for one in (row, kept)]
     assert shown[0] == shown[1], row
     assert (row.without in GOOD) == (kept.without in GOOD), row
+
+
+def test_a_process_for_each_side_judges_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As packages with environments of their own are judged; here both are this one."""
+    table, pair = find("paddle.nn: BatchNorm2d")
+    python = Path(sys.executable)
+    monkeypatch.setattr(running, "find_python", lambda name: python)
+    kept, row = judge(table, pair), judge(replace(table, environments=("own", "")), pair)
+    assert row.verdict == kept.verdict and (row.stage, row.place) == (kept.stage, kept.place), row
 
 
 @pytest.mark.parametrize(("key", "fault"), FAULTS, ids=str)
@@ -191,6 +209,17 @@ def test_what_a_row_was_made_from_tells_whether_it_is_judged_anew(
     assert capsys.readouterr().out.endswith(
         f"rows that have become others: 1\n  {name}: faithful -> diverges ({change})\n"
     )
+
+
+def test_the_version_that_counts_is_that_of_the_first_on_the_path(tmp_path, monkeypatch) -> None:
+    """An environment has its own packages in front of those that it shares."""
+    own = tmp_path / "numpy-0.0.1.dist-info"
+    own.mkdir()
+    (own / "METADATA").write_text("Metadata-Version: 2.1\nName: numpy\nVersion: 0.0.1\n", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    inputs._find_versions.cache_clear()
+    assert inputs._find_versions("", ("numpy",)) == {"numpy": "0.0.1"}
+    inputs._find_versions.cache_clear()
 
 
 def test_a_changed_file_of_a_package_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
