@@ -1,5 +1,7 @@
 """What an import costs: a few modules of ours, and no framework that was not asked for."""
 
+import ast
+import inspect
 import json
 
 import reprod_align
@@ -27,6 +29,15 @@ def test_public_names_are_sorted_and_resolve():
             getattr(reprod_align, name).__name__ if name.islower() else getattr(reprod_align, name)
         )
         assert name in dir(reprod_align)
+
+
+def test_type_checkers_see_every_public_name():
+    """A stub's `import name as name` is what they take for a name that the package gives on."""
+    (block,) = (node for node in ast.parse(inspect.getsource(reprod_align)).body
+                if isinstance(node, ast.If))  # fmt: skip
+    imported = [one for node in block.body for one in node.names]
+    assert [one.asname for one in imported] == [one.name for one in imported]
+    assert sorted(one.name for one in imported) == reprod_align.__all__
 
 
 def test_an_unknown_name_is_refused():
