@@ -238,6 +238,11 @@ class Difference:
         """max_abs / scale; 0 if both are 0, inf if only scale is."""
         return divide(self.max_abs, self.scale)
 
+    def hold_to(self, relative: float, floor: float) -> Gap:
+        """Return the largest difference beside its tolerance: relative * scale + floor; none at inf."""
+        bound = math.inf if math.isinf(relative) else relative * self.scale + floor
+        return Gap(self.max_abs, bound, self.scale)
+
     @cached_property
     def ulp(self) -> int | None:
         """Largest distance in units in the last place of the coarser of the two dtypes.

@@ -81,7 +81,7 @@ def _judge(
         return KeyResult(passed=False, reason=reason, rule=rule, **facts)
     rule = rule if measured.is_inexact else EXACT
     mean = Gap(measured.mean_abs, rule.mean_abs, measured.scale)
-    whole = Gap(measured.max_abs, rule.tolerance(measured.scale), measured.scale)
+    whole = measured.hold_to(rule.max_rel, rule.floor)
     local, flips = None, 0
     if measured.is_inexact and whole.ok:
         allowance = Allowance(rule.max_rel, rule.floor, rule.spread)

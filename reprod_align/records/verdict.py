@@ -31,12 +31,6 @@ class Rule:
     spread: float = SPREAD
     """the share of the largest row's tolerance that every row has"""
 
-    def tolerance(self, scale: float) -> float:
-        """Return the largest difference allowed anywhere at max |e| = `scale`."""
-        if math.isinf(self.max_rel):
-            return math.inf  # also at scale 0
-        return self.max_rel * scale + self.floor
-
 
 # For float64; a side that lost its precision must not bring a coarser tolerance along
 STRICT = Rule("strict", math.inf, 1e-9, float(np.finfo(np.float64).eps))

@@ -45,7 +45,8 @@ def test_a_change_beyond_the_tolerance_is_reported(
     seed: int, size: int, scale: float, dtype: str, rule: str, at: int, times: float, down: bool
 ) -> None:
     values, held = array(seed, size, scale, dtype), RULES[rule]
-    by = times * held.tolerance(float(np.abs(values).max())) * (-1 if down else 1)
+    tolerance = held.max_rel * float(np.abs(values).max()) + held.floor
+    by = times * tolerance * (-1 if down else 1)
     found = compare_records({"x": values}, {"x": changed(values, at, by)}, rule=held)
     assert not found.passed and "x" in found.reason
     back = compare_records({"x": changed(values, at, by)}, {"x": values}, rule=held)
