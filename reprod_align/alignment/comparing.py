@@ -13,8 +13,8 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.blocks import magnitude
 from reprod_align.base.difference import Gap
+from reprod_align.match import TensorPair
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
-from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
 
 import numpy as np

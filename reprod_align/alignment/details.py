@@ -12,9 +12,9 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.base.local import measure_sizes
 from reprod_align.base.naming import parent
+from reprod_align.match import TensorPair
 from reprod_align.model.leaf import LeafPair
 from reprod_align.model.side import Inputs, ModelFailure, Step
-from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Call, Trace
 from reprod_align.page import CurvePlot, Figures, Layer, TensorPicture
 from reprod_align.report import Setting, Weight
@@ -234,7 +234,7 @@ def add_weights(pairing: Pairing, findings: Findings) -> None:
 
 
 def _how(pair: TensorPair) -> str:
-    words = "transposed" if any(lay.transposed for lay in pair.lay) else ""
+    words = "transposed" if any(pair.transposed) else ""
     if not pair.is_fused:
         return words
     parts = "in parts" if len(pair.paddle) > 1 else "joined"

@@ -41,7 +41,7 @@ def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
     A weight that its own module cannot tell lies as those of the other modules of its class do.
     """
     pairing = runner.pairing
-    turned = {pair: _turn(pair) for pair in pairing.loaded if pair.choices and not pair.is_fused}
+    turned = {pair: pair.lay_other_way() for pair in pairing.loaded if pair.either_way}
     if not turned:
         return runner, []
     try:
@@ -55,8 +55,8 @@ def settle_layouts(runner: Runner) -> tuple[Runner, list[str]]:
     for pair, verdict in verdicts.items():
         turns = known.get(_classes_of(pair, pairing)) if verdict is None else verdict
         if turns is not None:
-            chosen[pair] = replace(turned[pair] if turns else pair, choices=())
-    names = [pair.torch[0] for pair, made in chosen.items() if made.lay != pair.lay]
+            chosen[pair] = replace(turned[pair] if turns else pair, either_way=False)
+    names = [pair.torch[0] for pair, made in chosen.items() if made.transposed != pair.transposed]
     return _lay(runner, chosen), names
 
 
@@ -136,10 +136,6 @@ def _count_known(runner: Runner, module: str) -> int:
     theirs = run_again(runner, False, run, wanted=wanted[1]).port
     known = KnownValues((made for one in ours.operations for made in one.outputs), ROUNDED)
     return sum(known.knows(made) for one in theirs.operations for made in one.outputs)
-
-
-def _turn(pair: TensorPair) -> TensorPair:
-    return replace(pair, lay=pair.choices[0], choices=(pair.lay,))
 
 
 def _lay(runner: Runner, change: Change) -> Runner:

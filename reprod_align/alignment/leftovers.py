@@ -207,10 +207,10 @@ def add_differing_weights(
 
 def _fits_another_way(pair: TensorPair, torch: Weights, actual: Array) -> bool:
     """Tell whether a bare parameter, which could lie in two ways, lies in the other."""
-    if len(pair.torch) > 1 or len(pair.paddle) > 1:
+    if not pair.either_way:
         return False
-    whole = torch[pair.torch[0]]
-    return any(_equal(lay(whole), actual) for (lay,) in pair.choices)
+    (other,) = pair.lay_other_way().make([torch[pair.torch[0]]], "paddle")
+    return _equal(other, actual)
 
 
 def find_cause(name: str, expected: Array, paddle: Weights) -> str:

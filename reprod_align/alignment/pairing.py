@@ -135,7 +135,7 @@ class Pairing:
         return frozenset(
             (parent(pair.torch[0]), parent(pair.paddle[0]))
             for pair in self.match.pairs
-            if not pair.is_fused and not pair.lay[0].transposed and len(pair.lay[0].shape) == 2
+            if not pair.is_fused and not pair.transposed[0] and len(pair.paddle_shapes[0]) == 2
         )
 
     @cached_property

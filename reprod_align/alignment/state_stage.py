@@ -18,9 +18,9 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import parent
 from reprod_align.base.text import count, shorten
+from reprod_align.match import TensorPair
 from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.side import ModelFailure, ModelInfo
-from reprod_align.model.tensor_pair import TensorPair
 from reprod_align.model.trace import Array, Trace
 
 import numpy as np

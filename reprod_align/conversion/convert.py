@@ -6,7 +6,7 @@ The files of the source are never written over, nor those of another conversion 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from reprod_align.base.console import track
@@ -22,11 +22,19 @@ from reprod_align.conversion.plan import (
     list_differences,
     make_plan,
 )
-from reprod_align.conversion.weight_map import WeightMap, keep_counters
+from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError, join_lines, one_line
-from reprod_align.weights.reading import Checkpoint, open_checkpoint
-from reprod_align.weights.stored import Array, Entry, Stored
-from reprod_align.weights.writing import INDEX, find_kind, name_files, write_checkpoint
+from reprod_align.weights import (
+    INDEX,
+    Array,
+    Checkpoint,
+    Entry,
+    Stored,
+    find_kind,
+    name_files,
+    open_checkpoint,
+    write_checkpoint,
+)
 
 SHARD_SIZE = 5 * 10**9
 """bytes of one file of a sharded checkpoint, as Hugging Face's"""
@@ -146,7 +154,7 @@ def convert(
     with _work_with(pair) as models:
         prepared = prepare(source, before, order.select, models, given)
         plan = prepared.plan(models)
-        kept = keep_counters(prepared.map, plan.counters)
+        kept = replace(prepared.map, counters={**prepared.map.counters, **plan.counters})
         outcome = ConversionResult(plan.rows, kept, [*prepared.faults, *plan.faults])
         if not outcome.faults and not order.dry_run:
             require_free(source, order.target, plan.entries, order.shard_size)

@@ -12,9 +12,10 @@ from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.pair_models import pair_models
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.conversion.weight_map import Rule, Shape, WeightMap, make_rule
-from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, Side
-from reprod_align.weights.stored import Array, Stored
+from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.match import Shape, TensorPair
+from reprod_align.model import Inputs, ModelFailure, ModelInfo, Side
+from reprod_align.weights import Array, Stored
 
 import numpy as np
 
@@ -87,21 +88,20 @@ def derive_map(
         known = {name for rule in rules for name in getattr(rule, at)}
         for name in side.names:
             if name not in known and (side.own[name] in unused or _is_dispensable(side, name)):
-                rules.append(Rule((name,), ()) if at == "torch" else Rule((), (name,)))
+                rules.append(TensorPair((name,), ()) if at == "torch" else TensorPair((), (name,)))
     found = WeightMap(tuple(rules), torch.tied, paddle.tied)
     lacking = [*_list_lacking(found, torch, "torch"), *_list_lacking(found, paddle, "paddle")]
     return found, dict(lacking)
 
 
-def _pair_rules(pairing: Pairing, torch: ModelState, paddle: ModelState) -> Iterator[Rule]:
+def _pair_rules(pairing: Pairing, torch: ModelState, paddle: ModelState) -> Iterator[TensorPair]:
     for pair in pairing.match.pairs:
         ours, theirs = tuple(map(torch.find, pair.torch)), tuple(map(paddle.find, pair.paddle))
         if all(ours) and all(theirs):
-            shapes = [torch.shapes[name] for name in ours], [paddle.shapes[name] for name in theirs]
-            yield make_rule(replace(pair, torch=ours, paddle=theirs), *shapes)
+            yield replace(pair, torch=ours, paddle=theirs).drop_shapes()
         else:
-            yield from (Rule((name,), ()) for name in ours if name)
-            yield from (Rule((), (name,)) for name in theirs if name)
+            yield from (TensorPair((name,), ()) for name in ours if name)
+            yield from (TensorPair((), (name,)) for name in theirs if name)
 
 
 def _is_dispensable(side: ModelState, name: str) -> bool:

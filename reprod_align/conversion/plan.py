@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reprod_align.alignment.leftovers import find_cause
-from reprod_align.conversion.weight_map import Rule, Shape, WeightMap, find_shapes
+from reprod_align.conversion.weight_map import WeightMap, find_shapes
 from reprod_align.errors import WeightsError
-from reprod_align.weights.stored import Array, Entry, Stored, widen
+from reprod_align.match import Shape, TensorPair
+from reprod_align.weights import Array, Entry, Stored, widen
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Plan:
     rows: list[PlannedTensor] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     """what is missing, left over or misshapen; nothing is written while there is any"""
-    made: dict[str, tuple[Rule, tuple[Stored, ...], int]] = field(default_factory=dict)
+    made: dict[str, tuple[TensorPair, tuple[Stored, ...], int]] = field(default_factory=dict)
     """name of an entry -> its rule, the tensors that it takes, and which of its results it is"""
     counters: dict[str, int] = field(default_factory=dict)
     """what the counters hold that are left out"""
@@ -97,7 +98,7 @@ class _Planner:
         for name, first in found.tied(self.before).items():
             self.second.setdefault(first, []).append(name)
 
-    def add(self, rule: Rule) -> None:
+    def add(self, rule: TensorPair) -> None:
         """Plan one rule."""
         sources, results = getattr(rule, self.before), getattr(rule, self.plan.to)
         if not results:
@@ -124,7 +125,11 @@ class _Planner:
         return self.source[names[0]] if names else None
 
     def convert(
-        self, rule: Rule, sources: Sequence[str], results: Sequence[str], taken: tuple[Stored, ...]
+        self,
+        rule: TensorPair,
+        sources: Sequence[str],
+        results: Sequence[str],
+        taken: tuple[Stored, ...],
     ) -> None:
         """Plan a rule whose tensors are all there."""
         before = [tensor.shape for tensor in taken]
@@ -153,7 +158,7 @@ class _Planner:
         ours, theirs = (" + ".join(map(str, shapes)) for shapes in both)
         self.note(rule, taken[0].dtype, ours, theirs, rule.words)
 
-    def compare_twin(self, name: str, rule: Rule, taken: tuple[Stored, ...], at: int) -> None:
+    def compare_twin(self, name: str, rule: TensorPair, taken: tuple[Stored, ...], at: int) -> None:
         """Require that two rules, or two parts of one, make the same of what is one tensor elsewhere."""
         other, before, place = self.plan.made[name]
         first = other.make([tensor.read() for tensor in before], self.plan.to)[place]
@@ -163,7 +168,7 @@ class _Planner:
             text = f"untied: {names} differ, and {name} is one tensor in the other model"
             self.plan.faults.append(text)
 
-    def leave_out(self, rule: Rule, sources: Sequence[str]) -> None:
+    def leave_out(self, rule: TensorPair, sources: Sequence[str]) -> None:
         """Plan to leave a tensor out."""
         for name in sources:
             held = self.take(name)
@@ -173,9 +178,10 @@ class _Planner:
                 if held.dtype == "int64" and not held.shape:
                     self.plan.counters[name] = int(held.read())
 
-    def make_own(self, rule: Rule, name: str) -> None:
+    def make_own(self, rule: TensorPair, name: str) -> None:
         """Plan to write what the model has itself; without a model it is left to it."""
-        array = self.own.get(name) if rule.value is None else np.array(rule.value)
+        kept = self.map.counters.get(name)
+        array = self.own.get(name) if kept is None else np.array(kept)
         if array is None:
             self.note(rule, "", "", "", "left to the model itself")
             return
@@ -184,7 +190,7 @@ class _Planner:
         shape = str(array.shape)
         self.note(rule, str(array.dtype), shape, shape, "the model's own")
 
-    def note(self, rule: Rule, dtype: str, ours: str, theirs: str, words: str) -> None:
+    def note(self, rule: TensorPair, dtype: str, ours: str, theirs: str, words: str) -> None:
         """Add a row."""
         names = " + ".join(rule.torch), " + ".join(rule.paddle)
         shapes = ours if rule.torch else "", theirs if rule.paddle else ""

@@ -8,180 +8,24 @@ keep, edit and give back; a map that contradicts itself is refused.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.base.blocks import transpose
 from reprod_align.base.files import read_json, write_text
 from reprod_align.errors import WeightsError
-from reprod_align.model.tensor_pair import Lay, TensorPair, cut, join, matrix_shape
-from reprod_align.weights.stored import Array
+from reprod_align.match import Shape, TensorPair
 
 import numpy as np
 
-Shape = tuple[int, ...]
 _FORMAT: Final = 1
 _SIDES: Final = ("torch", "paddle")
-_FLAGS: Final = ("transposed", "parts", "turned", "groups", "torch_shapes", "paddle_shapes",
-                 "value")  # fmt: skip
-_KEYS: Final = {*_SIDES, *_FLAGS}
+_FLAGS: Final = ("parts", "turned", "groups", "torch_shapes", "paddle_shapes")
+_KEYS: Final = {*_SIDES, "transposed", *_FLAGS, "value"}
 
 
-@dataclass(frozen=True)
-class Rule:
-    """Tensors that hold the same numbers; mostly one on each side.
-
-    One side may be empty: PyTorch's counter of batches has no counterpart, and buffers that a model
-    computes may stand on one side alone.
-    """
-
-    torch: tuple[str, ...]
-    paddle: tuple[str, ...]
-    transposed: tuple[bool, ...] = ()
-    """one per Paddle tensor: whether it lies there as (in, out)"""
-    parts: tuple[int, ...] = ()
-    """lengths, or shares, of the parts along the outputs, if a tensor is cut or joined"""
-    turned: bool = False
-    """PyTorch's tensors are (in, out) and are cut or joined by outputs"""
-    groups: int = 1
-    """into how many groups the whole's rows fall, each with its share of every part: head by head"""
-    torch_shapes: tuple[Shape, ...] = ()
-    """of PyTorch's tensors, where the result hangs on them; () otherwise"""
-    paddle_shapes: tuple[Shape, ...] = ()
-    value: int | None = None
-    """of a counter that one side lacks: what it was, so that the way back has it"""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of both sides."""
-        return *self.torch, *self.paddle
-
-    @property
-    def words(self) -> str:
-        """What happens to the numbers."""
-        words = ["transposed"] if any(self.transposed) != self.turned else []
-        if len(self.paddle) > 1:
-            words.append(f"cut into {len(self.paddle)}")
-        if len(self.torch) > 1:
-            words.append(f"{len(self.torch)} joined")
-        if self.groups > 1:
-            words.append(f"in {self.groups} groups")
-        if self.torch_shapes and not words:
-            words.append("reshaped" if self.torch_shapes != self.paddle_shapes else "")
-        return ", ".join(filter(None, words)) or "as it is"
-
-    def make(self, arrays: Sequence[Array], to: str) -> list[Array]:
-        """Return what the tensors of the framework `to` hold, given the other's."""
-        return self.to_paddle(arrays) if to == "paddle" else self.to_torch(arrays)
-
-    def to_paddle(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return what Paddle's tensors hold, given PyTorch's. Raises WeightsError if they don't fit."""
-        self._check(arrays, self.torch, self.torch_shapes)
-        whole = self._join([array.T if self.turned else array for array in arrays])
-        parts = self._cut(whole, len(self.paddle))
-        shapes = self.paddle_shapes or (None,) * len(parts)
-        return [
-            _lay(part, turned, shape)
-            for part, turned, shape in zip(parts, self.transposed, shapes, strict=True)
-        ]
-
-    def to_torch(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return what PyTorch's tensors hold, given Paddle's: the inverse, bit for bit."""
-        self._check(arrays, self.paddle, self.paddle_shapes)
-        shapes = self._find_inner_shapes()
-        straight = [
-            _unlay(array, turned, shape, bool(self.parts))
-            for array, turned, shape in zip(arrays, self.transposed, shapes, strict=True)
-        ]
-        parts = self._cut(self._join(straight), len(self.torch))
-        return [transpose(part) if self.turned else part for part in parts]
-
-    def _find_inner_shapes(self) -> tuple[Shape | None, ...]:
-        """Return the shapes, outputs first, of what lies behind each Paddle tensor."""
-        if not self.torch_shapes:
-            return (None,) * len(self.paddle)
-        first = self.torch_shapes[0][::-1] if self.turned else self.torch_shapes[0]
-        if not self.parts:
-            return (first,)
-        lengths = self.parts if len(self.paddle) > 1 else (sum(self.parts),)
-        return tuple((length, *first[1:]) for length in lengths)
-
-    def _join(self, arrays: Sequence[Array]) -> Array:
-        if len({array.dtype for array in arrays}) > 1:
-            kinds = ", ".join(str(array.dtype) for array in arrays)
-            raise WeightsError(f"{self.name}: parts of one tensor have different dtypes: {kinds}")
-        return arrays[0] if len(arrays) == 1 else join(arrays, self.groups)
-
-    def _cut(self, whole: Array, count: int) -> list[Array]:
-        if count == 1:
-            return [whole]
-        share, rest = divmod(len(whole), sum(self.parts))
-        if rest:
-            raise WeightsError(
-                f"{self.name}: {len(whole)} rows can't be cut into {count} equal parts"
-            )
-        return cut(whole, [share * length for length in self.parts], self.groups)
-
-    def _check(
-        self, arrays: Sequence[Array], names: Sequence[str], shapes: Sequence[Shape]
-    ) -> None:
-        for array, name, shape in zip(arrays, names, shapes, strict=False):
-            if array.shape != shape:
-                raise WeightsError(
-                    f"{name}: expected the shape {shape}, got {array.shape}: the map holds for models "
-                    "of that shape alone"
-                )
-        if not shapes and any(self.transposed) and any(array.ndim != 2 for array in arrays):
-            raise WeightsError(
-                f"{self.name}: only a matrix can be transposed, got {arrays[0].shape}"
-            )
-
-    @property
-    def name(self) -> str:
-        """What to call it."""
-        return " + ".join(self.torch or self.paddle)
-
-
-def make_rule(
-    pair: TensorPair, torch_shapes: Sequence[Shape], paddle_shapes: Sequence[Shape]
-) -> Rule:
-    """Return the rule of a pair of tensors with these shapes."""
-    transposed = tuple(lay.transposed for lay in pair.lay)
-    shapes = tuple(torch_shapes), tuple(paddle_shapes)
-    if _depends_on_shapes(pair, *shapes):
-        parts, kept = tuple(pair.sizes), shapes
-    else:
-        parts, kept = (1,) * len(pair.sizes), ((), ())
-    return Rule(pair.torch, pair.paddle, transposed, parts, pair.turned, pair.groups, *kept)
-
-
-def _depends_on_shapes(pair: TensorPair, ours: Sequence[Shape], theirs: Sequence[Shape]) -> bool:
-    if pair.groups > 1 or len(set(pair.sizes)) > 1:
-        return True
-    if any(lay.transposed for lay in pair.lay):
-        return any(len(shape) != 2 for shape in (*ours, *theirs))
-    return not pair.sizes and tuple(ours) != tuple(theirs)
-
-
-def _lay(array: Array, turned: bool, shape: Shape | None) -> Array:
-    """Return the array as Paddle keeps it; where the rule has no shapes, a view that is laid when written."""
-    if shape is None:
-        return array.T if turned else array
-    return Lay(turned, shape)(array)
-
-
-def _unlay(array: Array, turned: bool, shape: Shape | None, is_part: bool) -> Array:
-    """Return what `_lay` was given; shape: its own, None where a matrix was."""
-    if not turned:
-        return array if shape is None else array.reshape(shape)
-    if shape is None:
-        return transpose(array) if is_part else array.T
-    return transpose(array.reshape(prod(matrix_shape(shape)[1:]), -1)).reshape(shape)
-
-
-def find_shapes(rule: Rule, shapes: Sequence[Shape], to: str) -> list[Shape]:
+def find_shapes(rule: TensorPair, shapes: Sequence[Shape], to: str) -> list[Shape]:
     """Return the shapes that the rule makes of these. Raises WeightsError if they don't fit."""
     empty = [np.empty(shape, "V0") for shape in shapes]  # elements of no bytes
     try:
@@ -192,7 +36,7 @@ def find_shapes(rule: Rule, shapes: Sequence[Shape], to: str) -> list[Shape]:
     return [array.shape for array in made]
 
 
-def find_contradiction(rules: Sequence[Rule], tied: Mapping[str, Mapping[str, str]]) -> str:
+def find_contradiction(rules: Sequence[TensorPair], tied: Mapping[str, Mapping[str, str]]) -> str:
     """Return what is wrong with rules that are well formed one by one, "" if nothing is.
 
     Two rules may share a tensor (two PyTorch tensors that are one in Paddle): the plan compares what
@@ -202,7 +46,7 @@ def find_contradiction(rules: Sequence[Rule], tied: Mapping[str, Mapping[str, st
     return found[0] if found else ""
 
 
-def _list_repeated(rules: Sequence[Rule]) -> Iterator[str]:
+def _list_repeated(rules: Sequence[TensorPair]) -> Iterator[str]:
     known: dict[tuple[object, object], int] = {}
     for number, rule in enumerate(rules, 1):
         first = known.setdefault((rule.torch, rule.paddle), number)
@@ -211,7 +55,7 @@ def _list_repeated(rules: Sequence[Rule]) -> Iterator[str]:
             yield f"rules {first} and {number} are both for {' -> '.join(names)}: keep one"
 
 
-def _list_doubtful(rules: Sequence[Rule]) -> Iterator[str]:
+def _list_doubtful(rules: Sequence[TensorPair]) -> Iterator[str]:
     """Yield tensors that one rule says to have no counterpart, and another converts."""
     for side in _SIDES:
         paired = {name: number for number, rule in enumerate(rules, 1)
@@ -225,7 +69,9 @@ def _list_doubtful(rules: Sequence[Rule]) -> Iterator[str]:
                     )
 
 
-def _list_loose(rules: Sequence[Rule], tied: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+def _list_loose(
+    rules: Sequence[TensorPair], tied: Mapping[str, Mapping[str, str]]
+) -> Iterator[str]:
     for side in _SIDES:
         known = {name for rule in rules for name in getattr(rule, side)}
         for second, first in tied.get(side, {}).items():
@@ -237,12 +83,14 @@ def _list_loose(rules: Sequence[Rule], tied: Mapping[str, Mapping[str, str]]) ->
 
 @dataclass(frozen=True)
 class WeightMap:
-    """Which tensors of two models hold the same numbers."""
+    """Which tensors of two models hold the same numbers: the pairs of `match`, each a rule of the map."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[TensorPair, ...]
     torch_tied: Mapping[str, str] = field(default_factory=dict)
     """second name of a tensor -> the name that stands in the rules"""
     paddle_tied: Mapping[str, str] = field(default_factory=dict)
+    counters: Mapping[str, int] = field(default_factory=dict)
+    """what a counter held that one side lacks, so that the way back has it"""
 
     def names(self, framework: str) -> list[str]:
         """Return the names of one side's tensors, second names last."""
@@ -254,15 +102,9 @@ class WeightMap:
         return self.torch_tied if framework == "torch" else self.paddle_tied
 
 
-def keep_counters(found: WeightMap, counters: Mapping[str, int]) -> WeightMap:
-    """Return the map with what the counters hold that are left out."""
-    rules = (replace(rule, value=counters.get(rule.names[0], rule.value)) for rule in found.rules)
-    return replace(found, rules=tuple(rules))
-
-
 def write_map(path: Path, found: WeightMap) -> None:
     """Write the map as JSON, one rule a line."""
-    rules = ",\n".join(f"  {json.dumps(_describe(rule))}" for rule in found.rules)
+    rules = ",\n".join(f"  {json.dumps(_describe(rule, found.counters))}" for rule in found.rules)
     tied = json.dumps({"torch": dict(found.torch_tied), "paddle": dict(found.paddle_tied)})
     write_text(path, f'{{"format": {_FORMAT},\n "tied": {tied},\n "rules": [\n{rules}\n]}}\n')
 
@@ -287,22 +129,29 @@ def read_map(path: Path) -> WeightMap:
     ):
         raise WeightsError(f'{path}: "tied" must be {{"torch": {{second: first}}, "paddle": ...}}')
     read = tuple(_read_rule(path, number, rule) for number, rule in enumerate(rules, 1))
+    counters = {
+        pair.names[0]: rule["value"]
+        for pair, rule in zip(read, rules, strict=True)
+        if rule.get("value") is not None
+    }
     contradiction = find_contradiction(read, tied)
     if contradiction:
         raise WeightsError(f"{path}: {contradiction}")
-    return WeightMap(read, tied.get("torch", {}), tied.get("paddle", {}))
+    return WeightMap(read, tied.get("torch", {}), tied.get("paddle", {}), counters)
 
 
-def _describe(rule: Rule) -> dict[str, Any]:
+def _describe(rule: TensorPair, counters: Mapping[str, int]) -> dict[str, Any]:
     """Return a rule as JSON has it, without what it leaves at its default."""
     made: dict[str, Any] = {side: _shorten(getattr(rule, side)) for side in _SIDES}
     if any(rule.transposed):
         made["transposed"] = True if all(rule.transposed) else list(rule.transposed)
-    plain = Rule((), ())
-    for name in _FLAGS[1:]:
+    plain = TensorPair((), ())
+    for name in _FLAGS:
         value = getattr(rule, name)
         if value != getattr(plain, name):
             made[name] = value
+    if not (rule.torch and rule.paddle) and rule.names[0] in counters:
+        made["value"] = counters[rule.names[0]]
     return made
 
 
@@ -310,7 +159,7 @@ def _shorten(names: tuple[str, ...]) -> str | list[str]:
     return names[0] if len(names) == 1 else list(names)
 
 
-def _read_rule(path: Path, number: int, made: Any) -> Rule:
+def _read_rule(path: Path, number: int, made: Any) -> TensorPair:
     def refuse(what: str) -> WeightsError:
         return WeightsError(f"{path}: rule {number} ({json.dumps(made)[:120]}): {what}")
 
@@ -348,7 +197,7 @@ def _read_rule(path: Path, number: int, made: Any) -> Rule:
     if value is not None and not -(2**63) <= value < 2**63:
         raise refuse('"value" is beyond what an int64 holds')
     kept = tuple(tuple(tuple(shape) for shape in side) for side in shapes)
-    return Rule(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1], value)
+    return TensorPair(torch, paddle, tuple(turns), tuple(parts), turned, groups, kept[0], kept[1])
 
 
 def _find_misshapen(shapes: list[Any], counts: list[int]) -> str:

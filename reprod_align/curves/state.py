@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.tensor_pair import TensorPair
-from reprod_align.model.trace import Array
+from reprod_align.match import TensorPair
+from reprod_align.model import Array
 
 import numpy as np
 
@@ -35,29 +35,6 @@ class State:
     """parameters and buffers"""
     kept: OptimizerState
     """by the optimizer"""
-
-
-def convert_to_torch(
-    pair: TensorPair, arrays: Mapping[str, Array], like: Mapping[str, Array]
-) -> dict[str, Array]:
-    """Return what PyTorch's tensors of the pair hold, given Paddle's by name: undoes `to_paddle`.
-
-    like: PyTorch's tensors by name, for their shapes.
-    """
-    sizes = [like[name].size for name in pair.torch]
-    ends = np.cumsum(sizes)
-    numbers = {
-        name: np.arange(end - size, end).reshape(like[name].shape)
-        for name, size, end in zip(pair.torch, sizes, ends, strict=True)
-    }
-    places = pair.to_paddle(numbers)  # where each element went
-    whole = np.empty(ends[-1], arrays[pair.paddle[0]].dtype)
-    for name, place in places.items():
-        whole[place.reshape(-1)] = arrays[name].reshape(-1)
-    parts = np.split(whole, ends[:-1])
-    return {
-        name: part.reshape(like[name].shape) for name, part in zip(pair.torch, parts, strict=True)
-    }
 
 
 def convert_to_paddle(

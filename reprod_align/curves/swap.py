@@ -15,12 +15,11 @@ from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.base.text import count
 from reprod_align.curves.report import PARTS, Part
-from reprod_align.curves.state import State, convert_to_paddle, convert_to_torch
+from reprod_align.curves.state import State, convert_to_paddle
 from reprod_align.curves.training import SEED, Training
 from reprod_align.errors import ReprodError
-from reprod_align.model.backward import Projection, pair_outputs
-from reprod_align.model.tensor_pair import TensorPair
-from reprod_align.model.trace import Array, Trace
+from reprod_align.match import TensorPair
+from reprod_align.model import Array, Projection, Trace, pair_outputs
 from reprod_align.pair.file import FRAMEWORKS, Framework
 
 import numpy as np
@@ -87,7 +86,7 @@ class Swap:
             if source == "torch" and all(name in arrays for name in pair.torch):
                 made.update(pair.to_paddle(arrays))
             elif source == "paddle" and all(name in arrays for name in pair.paddle):
-                made.update(convert_to_torch(pair, arrays, self.runner.weights))
+                made.update(pair.to_torch(arrays))
         return made
 
     # ------------------------------------------------------------------ steps

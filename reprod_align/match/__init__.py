@@ -20,11 +20,12 @@ from reprod_align.match.modules import (
 )
 from reprod_align.match.names import pair_by_map, pair_by_name, pair_single_tensors
 from reprod_align.match.order import pair_by_order
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 
 __all__ = [
     "Evidence",
     "Match",
+    "Shape",
     "TensorPair",
     "collect_evidence",
     "find_alternatives",

@@ -11,7 +11,7 @@ from reprod_align.base.naming import parent, pattern, similarity
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import map_name
 from reprod_align.match.order import group_look_alikes
-from reprod_align.model.tensor_pair import Match, TensorPair
+from reprod_align.match.tensor_pair import Match, TensorPair
 
 _SAME = 1e-6  # relative: a weight may have gone through float32 on its way
 _GROUPINGS = 8  # ways of dealing out rows to heads that are offered
@@ -132,18 +132,18 @@ def _list_layouts(found: Match, heads: set[int]) -> Iterator[Relayout]:
     for pair in found.pairs:
         if pair.is_fused:
             alike[pattern(parent(pair.torch[0])), pattern(parent(pair.paddle[0]))].append(pair)
-        elif pair.choices:
+        elif pair.either_way:
             alike[pattern(pair.torch[0]), pattern(pair.paddle[0])].append(pair)
     for pairs in alike.values():
         if pairs[0].is_fused:
             yield from _regroup(pairs, heads)
         else:
-            yield {pair: replace(pair, lay=pair.choices[0], choices=(pair.lay,)) for pair in pairs}
+            yield {pair: pair.lay_other_way() for pair in pairs}
 
 
 def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Relayout]:
     """Yield fused tensors with their rows stored head by head, for every likely count of heads."""
-    common = gcd(*(size for pair in pairs for size in pair.sizes))
+    common = gcd(*(size for pair in pairs for size in pair.parts))
     counts = [count for count in range(2, common) if common % count == 0]
     known = [count for count in counts if count in heads]
     for count in [*known, *(c for c in counts if c not in heads)][:_GROUPINGS]:
@@ -153,9 +153,7 @@ def _regroup(pairs: Sequence[TensorPair], heads: set[int]) -> Iterator[Relayout]
 def _is_held(change: Relayout, torch: Evidence, paddle: Evidence) -> bool:
     """Tell whether the port's present weights are the reference's in the new layout, not in the old."""
     return all(
-        _holds(new, torch, paddle) and not _holds(old, torch, paddle)
-        for old, new in change.items()
-        if len({old.lay, new.lay}) > 1 or old.groups != new.groups
+        _holds(new, torch, paddle) and not _holds(old, torch, paddle) for old, new in change.items()
     )
 
 

@@ -32,7 +32,7 @@ class Owner:
     tensors: Mapping[str, TensorInfo]
     """by role, in PyTorch's words"""
     axes: Mapping[str, str]
-    """of its matrices, by role: "oi", "io", either with "?", or "" (see layout.find_lays)"""
+    """of its matrices, by role: "oi", "io", either with "?", or "" (see tensor_pair.find_turns)"""
 
     @property
     def is_own(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from reprod_align.base.naming import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.names import same_family
-from reprod_align.model.tensor_pair import Lay, Match, Shape, TensorPair
+from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 
 _ORDER = ("q", "k", "v")
 _BESIDE = 0.3  # names of modules in the same block are more alike than that
@@ -126,17 +126,18 @@ class _Fusing:
 
     def make_pair(self, piecing: _Piecing) -> TensorPair:
         """Return the pair of a whole and its parts."""
-        parts, role = piecing.parts, piecing.part_role
-        tensor, tensors = piecing.whole.tensors[piecing.role], [p.tensors[role] for p in parts]
-        names = tuple(part.name for part in tensors)
-        sizes = tuple(_outputs_first(part, role)[0] for part in parts)
-        turned = [_is_turned(part, role) for part in parts]
-        flipped = _is_turned(piecing.whole, piecing.role)
-        if self.whole_is_torch:
-            laid = tuple(Lay(turn, part.shape) for turn, part in zip(turned, tensors, strict=True))
-            return TensorPair((tensor.name,), names, laid, sizes, turned=flipped)
-        lay = Lay(flipped, tensor.shape)
-        return TensorPair(names, (tensor.name,), (lay,), sizes, turned=turned[0])
+        whole, parts = ([piecing.whole], piecing.role), (piecing.parts, piecing.part_role)
+        torch, paddle = (whole, parts) if self.whole_is_torch else (parts, whole)
+        ours, theirs = ([owner.tensors[role] for owner in held] for held, role in (torch, paddle))
+        return TensorPair(
+            tuple(tensor.name for tensor in ours),
+            tuple(tensor.name for tensor in theirs),
+            transposed=tuple(_is_turned(owner, paddle[1]) for owner in paddle[0]),
+            parts=tuple(_outputs_first(part, piecing.part_role)[0] for part in piecing.parts),
+            turned=_is_turned(torch[0][0], torch[1]),
+            torch_shapes=tuple(tensor.shape for tensor in ours),
+            paddle_shapes=tuple(tensor.shape for tensor in theirs),
+        )
 
 
 def _outputs_first(owner: Owner, role: str) -> Shape:

@@ -23,8 +23,8 @@ from reprod_align.base.naming import (
 )
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.order import align_sequences, is_taken
+from reprod_align.match.tensor_pair import Match
 from reprod_align.model.side import ModelInfo
-from reprod_align.model.tensor_pair import Match
 from reprod_align.model.trace import Array, Call, Trace
 
 import numpy as np

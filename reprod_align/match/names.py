@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from reprod_align.base.naming import is_within, numbered, parent, similarity
 from reprod_align.errors import ReprodError
 from reprod_align.match.evidence import Evidence, Owner
+from reprod_align.match.tensor_pair import Match, TensorPair, find_turns
 from reprod_align.model.side import TensorInfo
-from reprod_align.model.tensor_pair import Lay, Match, TensorPair, find_lays
 
 import numpy as np
 
-Fit = Mapping[str, tuple[str, list[Lay]]]
-"""{role: (Paddle's role, ways to lie)} of the tensors that two owners share"""
+Fit = Mapping[str, tuple[str, list[bool]]]
+"""{role: (Paddle's role, whether it lies transposed, the likeliest first)} of what two owners share"""
 
 _MIXABLE = ({"Linear", "Conv"}, {"LayerNorm", "RMSNorm"}, {"GroupNorm", "InstanceNorm"})
 _ALIKE = 0.4  # names less alike than that are a guess
@@ -23,10 +23,10 @@ _ALIKE = 0.4  # names less alike than that are a guess
 
 def fit_owners(torch: Owner, paddle: Owner) -> Fit | None:
     """Return how the shared tensors of two owners fit; None if one does not, or none is shared."""
-    shared: dict[str, tuple[str, list[Lay]]] = {}
+    shared: dict[str, tuple[str, list[bool]]] = {}
     for role, other in _find_same_roles(torch, paddle).items():
         ours, theirs = torch.tensors[role], paddle.tensors[other]
-        ways = find_lays(ours.shape, theirs.shape, torch.axes[role], paddle.axes[other])
+        ways = find_turns(ours.shape, theirs.shape, torch.axes[role], paddle.axes[other])
         if not ways:
             return None
         shared[role] = other, ways
@@ -43,10 +43,17 @@ def pair_owners(found: Match, torch: Owner, paddle: Owner) -> None:
         pair_tensors(found, torch.tensors[role], paddle.tensors[other], ways)
 
 
-def pair_tensors(found: Match, ours: TensorInfo, theirs: TensorInfo, ways: Sequence[Lay]) -> None:
-    """Pair two tensors; the first of the ways to lie is taken, the others are choices."""
-    choices = tuple((way,) for way in ways[1:])
-    found.pairs.append(TensorPair((ours.name,), (theirs.name,), (ways[0],), choices=choices))
+def pair_tensors(found: Match, ours: TensorInfo, theirs: TensorInfo, ways: Sequence[bool]) -> None:
+    """Pair two tensors, transposed or not as the first of the ways says."""
+    pair = TensorPair(
+        (ours.name,),
+        (theirs.name,),
+        (ways[0],),
+        torch_shapes=(ours.shape,),
+        paddle_shapes=(theirs.shape,),
+        either_way=len(ways) > 1,
+    )
+    found.pairs.append(pair)
 
 
 def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -> float:
@@ -137,7 +144,7 @@ def pair_by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
 def _pair_mapped(
     found: Match, torch: Evidence, paddle: Evidence, ours: TensorInfo, theirs: TensorInfo
 ) -> None:
-    ways = find_lays(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
+    ways = find_turns(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
     if not ways:
         raise ReprodError(
             f"name_map pairs {ours.name} {ours.shape} with {theirs.name} {theirs.shape}: "
@@ -203,7 +210,7 @@ def _rate_names(pair: tuple[TensorInfo, TensorInfo]) -> float:
 
 def _list_candidates(
     found: Match, torch: Evidence, paddle: Evidence
-) -> Iterator[tuple[tuple[TensorInfo, TensorInfo], Sequence[Lay]]]:
+) -> Iterator[tuple[tuple[TensorInfo, TensorInfo], Sequence[bool]]]:
     paired = found.paired_names()
     left = [paddle.info.tensors[name] for name in paddle.free_names(paired)]
     for ours in torch.info.tensors.values():
@@ -214,6 +221,6 @@ def _list_candidates(
             if theirs.owner not in paddle.owners or ours.is_parameter != theirs.is_parameter:
                 continue
             kinds = torch.owners[ours.owner].kind, paddle.owners[theirs.owner].kind
-            fitting = find_lays(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
+            fitting = find_turns(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
             if fitting and (same_family(*kinds) or ours.role == theirs.role):
                 yield (ours, theirs), fitting

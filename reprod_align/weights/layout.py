@@ -5,8 +5,7 @@ A weight is transposed if and only if a `Linear` layer owns it on both sides, si
 from names (guide, section 4.1.2: a Linear may be called `conv`).
 """
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Final
 
 from reprod_align.base.text import shorten
@@ -32,14 +31,6 @@ def matrix_axes(kind: str, class_name: str, convention: str, is_stock: bool = Tr
     if kind.startswith("Conv") and "Transpose" not in kind:
         return "oi"
     return "io" if class_name == "Conv1D" and not kind else ""  # the one of GPT-2
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What converting needs to know of a model: its tensors' shapes, and which a Linear layer owns."""
-
-    shapes: Mapping[str, tuple[int, ...]]
-    linears: Set[str]
 
 
 def check_names_and_shapes(

@@ -77,11 +77,7 @@ W = np.random.default_rng(0).normal(size=(6, 6))
 OTHER = np.random.default_rng(1).normal(size=(6, 6))
 
 
-def transpose(array: np.ndarray) -> np.ndarray:
-    return array.T
-
-
-PAIRS = [TensorPair(("w",), ("w",), (transpose,)), TensorPair(("v",), ("v",), (transpose,))]
+PAIRS = [TensorPair(("w",), ("w",), (True,)), TensorPair(("v",), ("v",), (True,))]
 
 
 @pytest.mark.parametrize(

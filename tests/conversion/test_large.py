@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from reprod_align.conversion.convert import Conversion, convert
-from reprod_align.conversion.weight_map import Rule, WeightMap
+from reprod_align.conversion.weight_map import WeightMap
+from reprod_align.match import TensorPair
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.stored import Entry
 from reprod_align.weights.writing import write_checkpoint
@@ -13,7 +14,9 @@ import pytest
 
 LENGTH = 2**32 + 2**27  # bytes
 MARKS = {0: 1, 2**31: 2, 2**32 - 1: 3, 2**32: 4, LENGTH - 1: 5}
-MAP = WeightMap((Rule(("w",), ("w",), (False,)), Rule(("after",), ("after",), (False,))))
+MAP = WeightMap(
+    (TensorPair(("w",), ("w",), (False,)), TensorPair(("after",), ("after",), (False,)))
+)
 
 
 def load(name: str) -> np.ndarray:

@@ -7,17 +7,14 @@ from typing import Any
 from reprod_align.conversion.models import derive_map, describe_state, work_with
 from reprod_align.conversion.plan import Loader, list_departures, make_plan
 from reprod_align.conversion.weight_map import (
-    Rule,
     WeightMap,
     find_contradiction,
     find_shapes,
-    keep_counters,
-    make_rule,
     read_map,
     write_map,
 )
 from reprod_align.errors import MissingInputError, WeightsError
-from reprod_align.model.tensor_pair import Lay, TensorPair, find_lays
+from reprod_align.match.tensor_pair import TensorPair, find_turns
 from reprod_align.weights.stored import MemoryBytes, Stored
 from tests.conversion.pairs import make_pair
 
@@ -28,46 +25,50 @@ Shapes = list[tuple[int, ...]]
 
 
 def one(torch: tuple[int, ...], paddle: tuple[int, ...], axes: tuple[str, str]) -> TensorPair:
-    return TensorPair(("t",), ("p",), (find_lays(torch, paddle, *axes)[0],))
+    turned = find_turns(torch, paddle, *axes)[:1]
+    return TensorPair(("t",), ("p",), tuple(turned), torch_shapes=(torch,), paddle_shapes=(paddle,))
 
 
-PAIRS: dict[str, tuple[TensorPair, Shapes, Shapes]] = {
-    "as it is": (one((3, 4), (3, 4), ("", "")), [(3, 4)], [(3, 4)]),
-    "transposed": (one((3, 4), (4, 3), ("oi", "io")), [(3, 4)], [(4, 3)]),
-    "one row": (one((1, 4), (4, 1), ("oi", "io")), [(1, 4)], [(4, 1)]),
-    "a convolution as a Linear": (one((5, 3, 1, 1), (3, 5), ("oi", "io")), [(5, 3, 1, 1)], [(3, 5)]),
-    "patches": (one((5, 3, 2, 2), (12, 5), ("oi", "io")), [(5, 3, 2, 2)], [(12, 5)]),
-    "flat": (one((2, 3), (6,), ("", "")), [(2, 3)], [(6,)]),
-    "merged heads": (one((4, 2, 3), (4, 6), ("", "")), [(4, 2, 3)], [(4, 6)]),
-    "cut": (TensorPair(("t",), ("q", "k"), (Lay(True, (4, 3)),) * 2, (3, 3)), [(6, 4)], [(4, 3)] * 2),
-    "cut, uneven": (TensorPair(("t",), ("q", "k"), (Lay(True, (4, 6)), Lay(True, (4, 2))), (6, 2)),
-                    [(8, 4)], [(4, 6), (4, 2)]),
-    "cut by heads": (TensorPair(("t",), ("q", "k"), (Lay(False, (6, 4)),) * 2, (6, 6), groups=3),
-                     [(12, 4)], [(6, 4)] * 2),
-    "joined": (TensorPair(("q", "k"), ("p",), (Lay(True, (4, 6)),), (3, 3)), [(3, 4)] * 2, [(4, 6)]),
-    "joined, turned": (TensorPair(("q", "k"), ("p",), (Lay(True, (4, 6)),), (3, 3), turned=True),
-                       [(4, 3)] * 2, [(4, 6)]),
-    "cut, turned": (TensorPair(("t",), ("q", "k"), (Lay(True, (4, 3)),) * 2, (3, 3), turned=True),
-                    [(4, 6)], [(4, 3)] * 2),
-    "biases": (TensorPair(("t",), ("q", "k", "v"), (Lay(False, (2,)),) * 3, (2, 2, 2)), [(6,)], [(2,)] * 3),
-}  # fmt: skip
+def fused(torch: str, paddle: str, ours: Shapes, theirs: Shapes, turn: bool, parts: tuple[int, ...],
+          **more: Any) -> TensorPair:  # fmt: skip
+    """Return the pair of tensors of which one side holds several, each named by one letter."""
+    shapes = {"torch_shapes": tuple(ours), "paddle_shapes": tuple(theirs)}
+    return TensorPair(tuple(torch), tuple(paddle), (turn,) * len(paddle), parts, **shapes, **more)
+
+
+PAIRS = {
+    "as it is": one((3, 4), (3, 4), ("", "")),
+    "transposed": one((3, 4), (4, 3), ("oi", "io")),
+    "one row": one((1, 4), (4, 1), ("oi", "io")),
+    "a convolution as a Linear": one((5, 3, 1, 1), (3, 5), ("oi", "io")),
+    "patches": one((5, 3, 2, 2), (12, 5), ("oi", "io")),
+    "flat": one((2, 3), (6,), ("", "")),
+    "merged heads": one((4, 2, 3), (4, 6), ("", "")),
+    "cut": fused("t", "qk", [(6, 4)], [(4, 3)] * 2, True, (3, 3)),
+    "cut, uneven": fused("t", "qk", [(8, 4)], [(4, 6), (4, 2)], True, (6, 2)),
+    "cut by heads": fused("t", "qk", [(12, 4)], [(6, 4)] * 2, False, (6, 6), groups=3),
+    "joined": fused("qk", "p", [(3, 4)] * 2, [(4, 6)], True, (3, 3)),
+    "joined, turned": fused("qk", "p", [(4, 3)] * 2, [(4, 6)], True, (3, 3), turned=True),
+    "cut, turned": fused("t", "qk", [(4, 6)], [(4, 3)] * 2, True, (3, 3), turned=True),
+    "biases": fused("t", "qkv", [(6,)], [(2,)] * 3, False, (2, 2, 2)),
+}
 
 
 @pytest.mark.parametrize("case", PAIRS)
 @pytest.mark.parametrize("dtype", ["u2", "f4", "f8"])
 def test_a_rule_does_what_align_loads_and_back(tmp_path: Path, case: str, dtype: str):
-    pair, ours, theirs = PAIRS[case]
-    rule = make_rule(pair, ours, theirs)
+    pair = PAIRS[case]
+    rule, ours, theirs = pair.drop_shapes(), list(pair.torch_shapes), list(pair.paddle_shapes)
     source = np.random.default_rng(1)
     arrays = [source.integers(0, 60000, shape).astype(dtype) for shape in ours]
     expected = pair.to_paddle(dict(zip(pair.torch, arrays, strict=True)))
-    made = rule.to_paddle(arrays)
+    made = rule.make(arrays, "paddle")
     for array, name, shape in zip(made, pair.paddle, theirs, strict=True):
         assert array.shape == shape and array.dtype == dtype
         assert array.tobytes() == expected[name].tobytes()
-    back = rule.to_torch(made)
-    for array, given in zip(back, arrays, strict=True):
-        assert array.shape == given.shape and array.tobytes() == given.tobytes()
+    for back in (rule.make(made, "torch"), pair.to_torch(expected).values()):
+        for array, given in zip(back, arrays, strict=True):
+            assert array.shape == given.shape and array.tobytes() == given.tobytes()
     assert find_shapes(rule, ours, "paddle") == theirs
     assert find_shapes(rule, theirs, "torch") == ours
     found = WeightMap((rule,), {"second": pair.torch[0]}, {})
@@ -76,25 +77,25 @@ def test_a_rule_does_what_align_loads_and_back(tmp_path: Path, case: str, dtype:
 
 
 def test_a_rule_of_a_small_model_fits_a_large_one_where_shapes_do_not_matter():
-    small, ours, theirs = PAIRS["cut"]
-    rule = make_rule(small, ours, theirs)
+    rule = PAIRS["cut"].drop_shapes()
     assert find_shapes(rule, [(60, 7)], "paddle") == [(7, 30)] * 2
     with pytest.raises(WeightsError, match="61 rows can't be cut into 2 equal parts"):
         find_shapes(rule, [(61, 7)], "paddle")
     for case in ("cut, uneven", "cut by heads", "merged heads"):
-        pair, ours, theirs = PAIRS[case]
-        larger = [(2 * shape[0], *shape[1:]) for shape in ours]
+        rule = PAIRS[case].drop_shapes()
+        larger = [(2 * shape[0], *shape[1:]) for shape in rule.torch_shapes]
         with pytest.raises(WeightsError, match="the map holds for models of that shape alone"):
-            find_shapes(make_rule(pair, ours, theirs), larger, "paddle")
+            find_shapes(rule, larger, "paddle")
 
 
 def test_what_a_rule_refuses():
-    turned = Rule(("t",), ("p",), (True,))
+    turned = TensorPair(("t",), ("p",), (True,))
     with pytest.raises(WeightsError, match="only a matrix can be transposed"):
-        turned.to_paddle([np.zeros((2, 2, 2))])
-    joined = Rule(("q", "k"), ("p",), (False,), (1, 1))
-    with pytest.raises(WeightsError, match="different dtypes: float32, float64"):
-        joined.to_paddle([np.zeros(2, "f4"), np.zeros(2)])
+        turned.make([np.zeros((2, 2, 2))], "paddle")
+    joined = WeightMap((TensorPair(("q", "k"), ("p",), (False,), (1, 1)),))
+    double = Stored("float64", (1,), MemoryBytes(np.ones(1).tobytes()))
+    plan = make_plan(joined, {"q": keep([1]), "k": double}, "paddle")
+    assert plan.faults == ["wrong dtype: q + k are float32, float64"]
 
 
 @pytest.mark.parametrize(
@@ -137,11 +138,12 @@ def test_a_wrong_map_is_named(tmp_path: Path, text: str, message: str):
         read_map(tmp_path / "other")
 
 
-def test_counters_and_departures():
-    found = WeightMap((Rule(("n",), ()), Rule(("a",), ("b",), (True,))))
-    kept = keep_counters(found, {"n": 7})
-    assert kept.rules[0].value == 7 and kept.rules[1] == found.rules[1]
-    other = WeightMap((Rule(("a",), ("b",), (False,)),))
+def test_counters_and_departures(tmp_path: Path):
+    rules = (TensorPair(("n",), ()), TensorPair(("a",), ("b",), (True,)))
+    found = WeightMap(rules, counters={"n": 7})
+    write_map(tmp_path / "map", found)
+    assert read_map(tmp_path / "map") == found
+    other = WeightMap((TensorPair(("a",), ("b",), (False,)),))
     assert list(list_departures(other, found)) == [
         "the map says a -> b (as it is), the models a -> b (transposed)"
     ]
@@ -149,7 +151,9 @@ def test_counters_and_departures():
 
 def test_a_plan_reads_one_rule_at_a_time():
     held = Stored("float32", (2, 3), MemoryBytes(np.arange(6, dtype="f4").tobytes()))
-    found = WeightMap((Rule(("a",), ("b",), (True,)), Rule((), ("own",))), {}, {"b2": "b"})
+    found = WeightMap(
+        (TensorPair(("a",), ("b",), (True,)), TensorPair((), ("own",))), {}, {"b2": "b"}
+    )
     plan = make_plan(found, {"a": held}, "paddle", own={"own": np.array([1, 2])})
     assert [(e.name, e.shape, e.tied_to) for e in plan.entries] == [
         ("b", (3, 2), ""), ("own", (2,), ""), ("b2", (3, 2), "b")]  # fmt: skip
@@ -175,18 +179,18 @@ def keep(numbers: list[float]) -> Stored:
 @pytest.mark.parametrize(
     ("rules", "source", "passes"),
     [
-        ([Rule(("a",), ("x",), (False,)), Rule(("b",), ("x",), (False,))],
+        ([TensorPair(("a",), ("x",), (False,)), TensorPair(("b",), ("x",), (False,))],
          {"a": keep([1, 2]), "b": keep([1, 2])}, True),
-        ([Rule(("a",), ("x",), (False,)), Rule(("b",), ("x",), (False,))],
+        ([TensorPair(("a",), ("x",), (False,)), TensorPair(("b",), ("x",), (False,))],
          {"a": keep([1, 2]), "b": keep([1, 3])}, False),
-        ([Rule(("a",), ("x", "x"), (False,) * 2, (1, 1))], {"a": keep([1, 1])}, True),
-        ([Rule(("a",), ("x", "x"), (False,) * 2, (1, 1))], {"a": keep([1, 2])}, False),
-        ([Rule(("a",), ("x",), (False,)), Rule(("a",), ("x", "y"), (False,) * 2, (1, 1))],
+        ([TensorPair(("a",), ("x", "x"), (False,) * 2, (1, 1))], {"a": keep([1, 1])}, True),
+        ([TensorPair(("a",), ("x", "x"), (False,) * 2, (1, 1))], {"a": keep([1, 2])}, False),
+        ([TensorPair(("a",), ("x",), (False,)), TensorPair(("a",), ("x", "y"), (False,) * 2, (1, 1))],
          {"a": keep([1, 1])}, False),
     ],
 )  # fmt: skip
 def test_what_two_parts_make_of_one_tensor_must_be_the_same(
-    rules: list[Rule], source: dict[str, Stored], passes: bool
+    rules: list[TensorPair], source: dict[str, Stored], passes: bool
 ):
     plan = make_plan(WeightMap(tuple(rules)), source, "paddle")
     assert (plan.faults == []) is passes, plan.faults
@@ -196,7 +200,7 @@ def test_what_two_parts_make_of_one_tensor_must_be_the_same(
 
 
 def test_a_rule_that_does_not_fit_is_a_fault():
-    rule = Rule(("a",), ("b",), (False,), torch_shapes=((6,),), paddle_shapes=((2, 2),))
+    rule = TensorPair(("a",), ("b",), (False,), torch_shapes=((6,),), paddle_shapes=((2, 2),))
     plan = make_plan(WeightMap((rule,)), {"a": keep([1] * 6)}, "paddle")
     assert plan.faults == ["misshapen: a: the map's rule does not fit (6,)"]
 
@@ -245,5 +249,10 @@ def test_second_names_that_stand_for_nothing(
 
 
 def test_two_rules_may_share_a_tensor() -> None:
-    rules = [Rule(("a",), ("x",)), Rule(("b",), ("x",)), Rule(("a",), ("y",)), Rule(("n",), ())]
+    rules = [
+        TensorPair(("a",), ("x",)),
+        TensorPair(("b",), ("x",)),
+        TensorPair(("a",), ("y",)),
+        TensorPair(("n",), ()),
+    ]
     assert find_contradiction(rules, {"torch": {"second": "a"}}) == ""

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from reprod_align.conversion.convert import Conversion, convert, require_free
-from reprod_align.conversion.weight_map import Rule, WeightMap
+from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError
+from reprod_align.match import TensorPair
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.stored import Entry
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-MAP = WeightMap(tuple(Rule((name,), (name,), (False,)) for name in "abc"))
+MAP = WeightMap(tuple(TensorPair((name,), (name,), (False,)) for name in "abc"))
 STATE = {name: torch.ones(5) for name in "abc"}
 
 

@@ -3,7 +3,7 @@
 from reprod_align.match.doubts import exchange, find_alternatives, list_other_orders, note_doubts
 from reprod_align.match.evidence import Evidence
 from reprod_align.match.names import pair_owners
-from reprod_align.model.tensor_pair import Lay, Match, TensorPair, join
+from reprod_align.match.tensor_pair import Match, TensorPair, join
 from tests.match.made import linear, make_both, make_evidence, numbers
 
 import numpy as np
@@ -54,24 +54,22 @@ def test_names_and_the_users_map_leave_no_doubt() -> None:
 
 
 def test_the_weights_that_the_port_holds_decide_how_a_square_matrix_lies() -> None:
-    weight, lays = numbers(3, 3), (Lay(False, (3, 3)), Lay(True, (3, 3)))
+    weight = numbers(3, 3)
     ours = make_evidence("PyTorch", {"fc": ("Linear", {"weight": weight})})
     for held, transposed in ((weight.T, True), (weight, False), (weight + 1, False)):
         theirs = make_evidence("Paddle", {"": ("", {"fc": held})})
-        found = Match([TensorPair(("fc.weight",), ("fc",), lays[:1], choices=(lays[1:],))])
+        found = Match([TensorPair(("fc.weight",), ("fc",), (False,), either_way=True)])
         note_doubts(found, ours, theirs, {})
-        assert found.pairs[0].lay[0].transposed is transposed
+        assert found.pairs[0].transposed[0] is transposed
         (other,) = (other for _, other in find_alternatives(found))
-        assert other.pairs[0].lay[0].transposed is not transposed
+        assert other.pairs[0].transposed[0] is not transposed
 
 
 def test_weights_that_lie_the_same_both_ways_change_nothing() -> None:
     symmetric = np.eye(3)
     ours = make_evidence("PyTorch", {"fc": ("Linear", {"weight": symmetric})})
     theirs = make_evidence("Paddle", {"": ("", {"fc": symmetric})})
-    pair = TensorPair(
-        ("fc.weight",), ("fc",), (Lay(False, (3, 3)),), choices=((Lay(True, (3, 3)),),)
-    )
+    pair = TensorPair(("fc.weight",), ("fc",), (False,), either_way=True)
     found = Match([pair])
     note_doubts(found, ours, theirs, {})
     assert found.pairs == [pair]
@@ -85,7 +83,7 @@ def test_counts_of_heads_that_a_model_names_are_offered_first() -> None:
     whole = join([ours.values[name] for name in names], 2).T
     for held, groups in ((whole, 2), (np.zeros((2, 24)), 1)):
         theirs = make_evidence("Paddle", {"qkv": ("Linear", {"weight": held})})
-        found = Match([TensorPair(names, ("qkv.weight",), (Lay(True, (2, 24)),), (8, 8, 8))])
+        found = Match([TensorPair(names, ("qkv.weight",), (True,), (8, 8, 8))])
         note_doubts(found, ours, theirs, {})
         assert found.pairs[0].groups == groups
         assert [next(iter(change.values())).groups for change in found.layouts] == [4, 2]

@@ -1,7 +1,7 @@
 """A tensor kept whole on one side, in parts on the other."""
 
+from reprod_align.match import Match
 from reprod_align.match.fused import pair_fused
-from reprod_align.model.tensor_pair import Match
 from tests.match.made import Module, linear, make_both
 
 import numpy as np
@@ -21,7 +21,7 @@ def test_a_whole_is_cut_into_parts_in_the_order_of_q_k_v() -> None:
     weight, bias = fuse({"attn.qkv": linear(12, 2, bias=12)}, theirs).pairs
     assert weight.paddle == tuple(f"attn.{name}.weight" for name in PARTS)
     assert bias.paddle == tuple(f"attn.{name}.bias" for name in PARTS)
-    assert (weight.sizes, bias.sizes) == ((4, 4, 4), (4, 4, 4))
+    assert (weight.parts, bias.parts) == ((4, 4, 4), (4, 4, 4))
     whole = np.arange(24.0).reshape(12, 2)
     made = weight.to_paddle({"attn.qkv.weight": whole})
     assert np.array_equal(made["attn.k_proj.weight"], whole[4:8].T)
@@ -49,4 +49,4 @@ def test_names_that_say_nothing_fuse_nothing_where_both_sides_have_a_whole() -> 
     assert fuse({"mlp.all": linear(8, 2)}, theirs).pairs == []
     del theirs["mlp.whole"]
     (pair,) = fuse({"mlp.all": linear(8, 2)}, theirs).pairs
-    assert (pair.paddle, pair.sizes) == (("mlp.a.weight", "mlp.b.weight"), (4, 4))
+    assert (pair.paddle, pair.parts) == (("mlp.a.weight", "mlp.b.weight"), (4, 4))

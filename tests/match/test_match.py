@@ -13,7 +13,7 @@ from reprod_align.match import (
     pair_modules,
 )
 from reprod_align.match.modules import Draws
-from reprod_align.model.tensor_pair import cut, find_lays, join
+from reprod_align.match.tensor_pair import TensorPair, cut, find_turns, join
 from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.pair.sides import paddle_side, torch_side
 
@@ -73,15 +73,17 @@ def qkv(linear: type, sizes: Sequence[int] = (8, 8, 8), **more: object) -> Layer
 
 
 def test_a_weight_fits_one_with_an_axis_split_in_two() -> None:
-    assert [lay.transposed for lay in find_lays((8, 2, 4), (8, 8), "", "")] == [False]
-    assert [lay.transposed for lay in find_lays((8, 8), (8, 2, 4), "oi", "")] == [False, True]
-    assert find_lays((8, 2, 4), (4, 16), "", "") == []
+    assert find_turns((8, 2, 4), (8, 8), "", "") == [False]
+    assert find_turns((8, 8), (8, 2, 4), "oi", "") == [False, True]
+    assert find_turns((8, 2, 4), (4, 16), "", "") == []
 
 
 def test_a_patch_convolution_fits_a_linear_layer() -> None:
-    (lay,) = find_lays((5, 3, 2, 2), (12, 5), "oi", "io")
+    shapes = (5, 3, 2, 2), (12, 5)
+    pair = TensorPair(("conv",), ("linear",), tuple(find_turns(*shapes, "oi", "io")),
+                      torch_shapes=shapes[:1], paddle_shapes=shapes[1:])  # fmt: skip
     kernel = filled(5, 3, 2, 2)
-    assert np.array_equal(lay(kernel), kernel.reshape(5, 12).T)
+    assert np.array_equal(pair.to_paddle({"conv": kernel})["linear"], kernel.reshape(5, 12).T)
 
 
 @pytest.mark.parametrize("groups", [1, 2, 4])
@@ -243,7 +245,7 @@ def test_a_square_bare_parameter_may_lie_either_way() -> None:
     sides_ = sides(ours, {"embed": pnn.Embedding(9, 8), "text_projection": parameter(8, 8)})
     found = match_models(*sides_)
     (other,) = (other for _, other in find_alternatives(found))
-    laid = [m.by_torch()["text_projection.weight"].lay[0].transposed for m in (found, other)]
+    laid = [m.by_torch()["text_projection.weight"].transposed[0] for m in (found, other)]
     assert laid == [False, True]
 
 

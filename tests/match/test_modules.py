@@ -1,5 +1,6 @@
 """Which module is the counterpart of which."""
 
+from reprod_align.match import Match
 from reprod_align.match.modules import (
     find_built_in,
     is_same_activation,
@@ -10,7 +11,6 @@ from reprod_align.match.modules import (
     same_kind,
 )
 from reprod_align.model.settings import ModuleSettings
-from reprod_align.model.tensor_pair import Match
 from reprod_align.model.trace import Call, Leaf, Trace
 from tests.match.made import Module, linear, make_both, make_info
 

@@ -1,6 +1,7 @@
 """Pairing by the user's map and by equal names."""
 
 from reprod_align.errors import ReprodError
+from reprod_align.match import Match, TensorPair
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.names import (
     fit_owners,
@@ -13,7 +14,6 @@ from reprod_align.match.names import (
     rate_owners,
     same_family,
 )
-from reprod_align.model.tensor_pair import Lay, Match, TensorPair
 from tests.match.made import Module, linear, make_both, make_evidence, numbers
 
 import numpy as np
@@ -86,7 +86,7 @@ def own(side: Evidence) -> Owner:
 def test_linear_layers_fit_transposed_and_nothing_else() -> None:
     ours, theirs = make_both({"fc": linear(4, 3, bias=4)}, {"fc": linear(3, 4, bias=4)})
     fit = fit_owners(own(ours), own(theirs))
-    assert fit == {"weight": ("weight", [Lay(True, (3, 4))]), "bias": ("bias", [Lay(False, (4,))])}
+    assert fit == {"weight": ("weight", [True]), "bias": ("bias", [False])}
     not_transposed = make_evidence("Paddle", {"fc": linear(4, 3, bias=4)})
     assert fit_owners(own(ours), own(not_transposed)) is None
 
@@ -101,7 +101,7 @@ def test_one_tensor_that_does_not_fit_keeps_owners_apart() -> None:
 def test_lone_tensors_of_other_names_are_the_same() -> None:
     scale = {"norm": ("", {"scale": numbers(4)})}
     ours, theirs = make_both({"norm": ("", {"weight": numbers(4)})}, scale)
-    assert fit_owners(own(ours), own(theirs)) == {"weight": ("scale", [Lay(False, (4,))])}
+    assert fit_owners(own(ours), own(theirs)) == {"weight": ("scale", [False])}
     nothing_shared = {"norm": ("", {"scale": numbers(4), "shift": numbers(4)})}
     assert fit_owners(own(ours), own(make_evidence("Paddle", nothing_shared))) is None
 
@@ -117,13 +117,16 @@ def test_paired_owners_hold_paired_tensors() -> None:
     ]
 
 
-def test_the_first_way_to_lie_is_taken_and_the_others_are_choices() -> None:
+def test_the_first_way_to_lie_is_taken_and_another_is_noted() -> None:
     side = make_evidence("PyTorch", {"fc": linear(3, 3)})
     tensor = side.info.tensors["fc.weight"]
-    ways = [Lay(False, (3, 3)), Lay(True, (3, 3))]
     found = Match()
-    pair_tensors(found, tensor, tensor, ways)
-    assert (found.pairs[0].lay, found.pairs[0].choices) == ((ways[0],), ((ways[1],),))
+    for ways in ([False, True], [True]):
+        pair_tensors(found, tensor, tensor, ways)
+    assert [(pair.transposed, pair.either_way) for pair in found.pairs] == [
+        ((False,), True),
+        ((True,), False),
+    ]
 
 
 def test_equal_values_rate_higher_than_equal_names() -> None:
@@ -171,7 +174,7 @@ def test_a_layers_weight_may_be_a_bare_parameter_of_its_name() -> None:
     found = pair({"head_proj": linear(4, 3)}, {"": ("", {"head_proj": numbers(3, 4)})})
     assert partners(found) == {"head_proj.weight": "head_proj"}
     assert found.owners == {"head_proj": ""}
-    assert [lay.transposed for lay in found.pairs[0].lay] == [True]
+    assert found.pairs[0].transposed == (True,)
 
 
 def test_the_most_alike_name_is_taken_first() -> None:

@@ -10,7 +10,7 @@ from reprod_align.backends.torch import side
 from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.traces.recorder import record_outputs
-from reprod_align.weights.layout import TRANSPOSED_LAYERS, Layout, check_names_and_shapes
+from reprod_align.weights.layout import TRANSPOSED_LAYERS, check_names_and_shapes
 
 import numpy as np
 import torch
@@ -32,12 +32,6 @@ def linear_weights(model: nn.Module) -> set[str]:
     return {
         f"{name}.weight".lstrip(".") for name, layer in layers if isinstance(layer, _TRANSPOSED)
     }
-
-
-def layout(model: nn.Module) -> Layout:
-    """Return the shapes of the model's state dict and which of its tensors a Linear layer owns."""
-    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    return Layout(shapes, linear_weights(model))
 
 
 def read_weights(path: Path) -> dict[str, Array]:
@@ -83,8 +77,8 @@ def weights_of(model: nn.Module) -> dict[str, Array]:
 
 def load_weights(model: nn.Module, weights: Mapping[str, Array]) -> None:
     """Give the model these weights in its own dtype; WeightsError unless every name and shape fits."""
-    check_names_and_shapes(layout(model).shapes, weights)
     own = model.state_dict()
+    check_names_and_shapes({name: tuple(tensor.shape) for name, tensor in own.items()}, weights)
     model.load_state_dict({name: _cast(weights[name], own[name]) for name in own})
 
 
