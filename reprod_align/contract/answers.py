@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from reprod_align.contract.process import ProofSide
 from reprod_align.contract.terms import Terms, Tokens, draw_batch
 from reprod_align.errors import ReprodError
-from reprod_align.model.backward import Projection
-from reprod_align.model.trace import Array, Leaf, Trace
+from reprod_align.model import Array, Leaf, Projection, Trace
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np

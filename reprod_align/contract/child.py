@@ -17,9 +17,7 @@ from reprod_align.backends.recipes import Recipe, find_recipes
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.contract.guard import Fingerprint, Guard, Lookup, hide_packages, look_up
 from reprod_align.errors import ReprodError
-from reprod_align.model.backward import Projection
-from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs, ModelFailure
+from reprod_align.model import Inputs, LocalSide, ModelFailure, Projection
 from reprod_align.page.environment import list_versions
 from reprod_align.pair.child import Served, serve
 from reprod_align.pair.file import Framework, PairFile, open_file

@@ -37,15 +37,13 @@ from reprod_align.contract.screen import screen_files
 from reprod_align.contract.terms import Expected, Terms, draw_batch
 from reprod_align.errors import ReprodError
 from reprod_align.match import Evidence, Match, collect_evidence, find_alternatives, match_models
-from reprod_align.model.backward import pair_outputs
-from reprod_align.model.side import ModelInfo
-from reprod_align.model.trace import Array
+from reprod_align.model import Array, ModelInfo, pair_outputs
 from reprod_align.pair.file import Framework
 from reprod_align.pair.remote import OutOfTime, ProcessEnded
 from reprod_align.records.compare import compare_records
 from reprod_align.records.gate import digest
 from reprod_align.records.verdict import STRICT, Comparison
-from reprod_align.weights.reading import open_checkpoint
+from reprod_align.weights import open_checkpoint
 
 import numpy as np
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from reprod_align.base.text import shorten
 from reprod_align.errors import WeightsError
-from reprod_align.weights.stored import Stored, name_all
-from reprod_align.weights.torch_file import Opaque
+from reprod_align.weights import Opaque, Stored, name_all
 
 _COPIES = ("ema", "swa", "averaged", "teacher", "shadow", "average")
 """words in the names of copies, which are taken only where they are asked for"""

@@ -33,7 +33,7 @@ from reprod_align.curves.state import OptimizerState, State
 from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
 from reprod_align.curves.training import Training, TrainingFile, describe_difference
 from reprod_align.errors import ReprodError
-from reprod_align.model.trace import Array
+from reprod_align.model import Array
 from reprod_align.pair import PairSpec
 from reprod_align.pair.file import FRAMEWORKS, Framework, explain_error, open_file
 from reprod_align.report import Finding

@@ -29,8 +29,7 @@ from typing import Any
 from reprod_align.base.tree import replace
 from reprod_align.curves.state import OptimizerState
 from reprod_align.errors import ReprodError, first_line
-from reprod_align.model.side import Inputs, check_inputs
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model import Array, Inputs, Trace, check_inputs
 from reprod_align.pair.file import FRAMEWORKS, Framework, PairFile
 from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
 

@@ -1,1 +1,58 @@
-"""One side of a pair: a model, its settings, and the trace of what it computes."""
+"""One side of a pair: a model, its settings, and the trace of what it computes.
+
+What is built on `align` imports these names; the other names of the modules below are for the engine.
+"""
+
+from reprod_align.model.backward import Projection, pair_outputs
+from reprod_align.model.leaf import LeafPair, pair_leaves
+from reprod_align.model.local import LocalSide
+from reprod_align.model.settings import SYNONYMS, ModuleSettings, OptimizerSettings
+from reprod_align.model.side import (
+    Inputs,
+    ModelFailure,
+    ModelInfo,
+    Side,
+    Step,
+    TensorInfo,
+    check_inputs,
+    name_inputs,
+)
+from reprod_align.model.source.coverage import IdleLines
+from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.operation import Wanted
+from reprod_align.model.store import keep_copy, limit_memory
+from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins, Watch
+
+__all__ = [
+    "Array",
+    "Call",
+    "IdleLines",
+    "Inputs",
+    "Keep",
+    "Leaf",
+    "LeafPair",
+    "LocalSide",
+    "ModelFailure",
+    "ModelInfo",
+    "ModuleSettings",
+    "NO_PINS",
+    "OptimizerSettings",
+    "Pin",
+    "Pins",
+    "Projection",
+    "SYNONYMS",
+    "Side",
+    "SourceLine",
+    "Step",
+    "TensorInfo",
+    "Trace",
+    "Wanted",
+    "Watch",
+    "check_inputs",
+    "keep_copy",
+    "limit_memory",
+    "name_inputs",
+    "pair_leaves",
+    "pair_outputs",
+]

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 from reprod_align.base.difference import gap
 from reprod_align.errors import ReprodError
-from reprod_align.model.trace import Array
+from reprod_align.model import Array
 
 import numpy as np
 

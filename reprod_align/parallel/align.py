@@ -12,15 +12,14 @@ from typing import Final
 
 from reprod_align.alignment import judge_in_float64
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import Inputs, Side, name_inputs
+from reprod_align.model import Inputs, Side, name_inputs
 from reprod_align.pair import PairSpec
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import Mesh, batch_names, find_order, parse_mesh
 from reprod_align.parallel.examine import examine
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
 from reprod_align.parallel.side import Overheard, ParallelSide
-from reprod_align.report import Report
-from reprod_align.report.finding import STAGES
+from reprod_align.report import STAGES, Report
 
 import numpy as np
 

@@ -15,14 +15,12 @@ from reprod_align.conversion.convert import Conversion, ConversionResult, conver
 from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError
-from reprod_align.model.trace import Array
+from reprod_align.model import Array
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import Mesh, Placement, parse_mesh
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
 from reprod_align.parallel.side import Overheard, ParallelSide
-from reprod_align.weights.reading import open_checkpoint
-from reprod_align.weights.stored import Entry, Stored
-from reprod_align.weights.writing import find_kind, write_checkpoint
+from reprod_align.weights import Entry, Stored, find_kind, open_checkpoint, write_checkpoint
 
 import numpy as np
 

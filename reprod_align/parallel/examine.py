@@ -10,14 +10,12 @@ from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import ModelFailure
-from reprod_align.model.trace import Array, Call
+from reprod_align.model import Array, Call, ModelFailure
 from reprod_align.pair import PairSpec
 from reprod_align.parallel import Placement, differ
 from reprod_align.parallel.reasons import RankTensor, Reason, explain
 from reprod_align.parallel.side import Apart, ParallelSide
-from reprod_align.report import Finding, Report, Stage
-from reprod_align.report.finding import Kind
+from reprod_align.report import Finding, Kind, Report, Stage
 
 import numpy as np
 

@@ -20,11 +20,16 @@ from reprod_align.backends.paddle import settings, side
 from reprod_align.backends.paddle.random import shared_random
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
-from reprod_align.model.local import LocalSide
-from reprod_align.model.settings import ModuleSettings, OptimizerSettings
-from reprod_align.model.side import ModelInfo
-from reprod_align.model.trace import Array, Call
-from reprod_align.model.watch import NO_PINS, Pin
+from reprod_align.model import (
+    NO_PINS,
+    Array,
+    Call,
+    LocalSide,
+    ModelInfo,
+    ModuleSettings,
+    OptimizerSettings,
+    Pin,
+)
 from reprod_align.pair.file import PairFile, locate_error, open_file
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel import Mesh, Placement, guess, parse_mesh

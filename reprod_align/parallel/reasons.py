@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any, Final
 
 from reprod_align.base.difference import gap
-from reprod_align.model.trace import Array
+from reprod_align.model import Array
 from reprod_align.parallel import Axis, Mesh, Placement
 
 import numpy as np

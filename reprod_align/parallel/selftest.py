@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reprod_align.base.console import track
 from reprod_align.errors import ReprodError
-from reprod_align.model.side import Side
+from reprod_align.model import Side
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import parse_mesh
 from reprod_align.parallel.align import SAME_EXAMPLES, NowhereToPlant, judge_ranks

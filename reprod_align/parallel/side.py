@@ -6,14 +6,28 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from reprod_align.errors import ReprodError
-from reprod_align.model.backward import Projection
-from reprod_align.model.settings import ModuleSettings, OptimizerSettings
-from reprod_align.model.side import Inputs, ModelInfo, Side, Step, TensorInfo, name_inputs
-from reprod_align.model.source.coverage import IdleLines
-from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.source.operation import Wanted
-from reprod_align.model.trace import Array, Call, Leaf, Trace
-from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins
+from reprod_align.model import (
+    NO_PINS,
+    Array,
+    Call,
+    IdleLines,
+    Inputs,
+    Keep,
+    Leaf,
+    ModelInfo,
+    ModuleSettings,
+    OptimizerSettings,
+    Pin,
+    Pins,
+    Projection,
+    Side,
+    SourceLine,
+    Step,
+    TensorInfo,
+    Trace,
+    Wanted,
+    name_inputs,
+)
 from reprod_align.parallel import (
     MEAN,
     MOST_PADDING,

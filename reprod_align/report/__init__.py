@@ -11,9 +11,28 @@ from reprod_align.base.files import as_json, to_plain
 from reprod_align.base.text import count
 from reprod_align.errors import join_lines
 from reprod_align.page import CurvePlot, Layer, TensorPicture
-from reprod_align.report.finding import STAGES, Edit, Finding, Stage, list_finding
+from reprod_align.report.finding import (
+    STAGES,
+    Edit,
+    Finding,
+    Kind,
+    Stage,
+    group_findings,
+    list_finding,
+)
 
-__all__ = ["STAGES", "Check", "Edit", "Finding", "ModuleShare", "NotJudged", "Report", "Stage"]
+__all__ = [
+    "STAGES",
+    "Check",
+    "Edit",
+    "Finding",
+    "Kind",
+    "ModuleShare",
+    "NotJudged",
+    "Report",
+    "Stage",
+    "group_findings",
+]
 Verdict = Literal["faithful", "agrees to float32", "diverges"]
 AMPLIFIES = 10.0
 """times: a module that makes an inherited difference this much larger is shown"""

@@ -19,17 +19,22 @@ from reprod_align.alignment.loss_stage import describe_effects
 from reprod_align.base.console import tell
 from reprod_align.base.naming import is_within
 from reprod_align.errors import ReprodError
-from reprod_align.model.leaf import LeafPair
-from reprod_align.model.side import Inputs, ModelFailure, ModelInfo, check_inputs
-from reprod_align.model.store import limit_memory
-from reprod_align.model.trace import Trace
+from reprod_align.model import (
+    Inputs,
+    LeafPair,
+    ModelFailure,
+    ModelInfo,
+    Trace,
+    check_inputs,
+    limit_memory,
+)
 from reprod_align.pair import Function, PairSpec
 from reprod_align.report import Report
 from reprod_align.sections.cover import Piece
 from reprod_align.sections.models import Maker, SectionedPair, build_model, divide_pair
 from reprod_align.sections.reports import StateFile, join_unjudged, merge_reports, take_fingerprint
 from reprod_align.sections.stream import WholeRuns, run_both, run_outputs
-from reprod_align.weights.reading import open_checkpoint
+from reprod_align.weights import open_checkpoint
 
 SECTION_SIZE = 70_000_000
 """parameters of a piece: in float64, about 4 GB for both sides (docs/align_reference.md)"""

@@ -11,8 +11,8 @@ from functools import cached_property
 from math import prod
 
 from reprod_align.base.naming import ancestors, is_within, parent
-from reprod_align.model.side import ModelInfo
-from reprod_align.model.tensor_pair import TensorPair
+from reprod_align.match import TensorPair
+from reprod_align.model import ModelInfo
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,15 @@ from typing import Any
 from reprod_align.base.text import count
 from reprod_align.base.tree import leaves
 from reprod_align.base.tree import replace as replace_leaves
-from reprod_align.model.leaf import LeafPair, pair_leaves
-from reprod_align.model.local import LocalSide
-from reprod_align.model.settings import ModuleSettings
-from reprod_align.model.store import keep_copy
-from reprod_align.model.trace import Array, Leaf
+from reprod_align.model import (
+    Array,
+    Leaf,
+    LeafPair,
+    LocalSide,
+    ModuleSettings,
+    keep_copy,
+    pair_leaves,
+)
 
 import numpy as np
 

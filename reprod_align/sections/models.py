@@ -15,15 +15,12 @@ from reprod_align.alignment.pairing import Pairing, make_pairing
 from reprod_align.base.naming import is_within
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError, WeightsError
-from reprod_align.match import collect_evidence, match_models
-from reprod_align.model.local import LocalSide
-from reprod_align.model.side import ModelInfo
-from reprod_align.model.tensor_pair import TensorPair
-from reprod_align.model.trace import Array
+from reprod_align.match import TensorPair, collect_evidence, match_models
+from reprod_align.model import Array, LocalSide, ModelInfo
 from reprod_align.pair import PairSpec
 from reprod_align.sections.cover import Cover, Piece, Section, Ties, is_inside
 from reprod_align.sections.crossing import Crossings, ShownSettings, StandIn
-from reprod_align.weights.stored import Stored
+from reprod_align.weights import Stored
 
 import numpy as np
 

@@ -14,10 +14,8 @@ from typing import Any
 import reprod_align
 from reprod_align.base.files import from_plain, to_plain, write_json
 from reprod_align.base.naming import is_within
-from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs
-from reprod_align.report import STAGES, Check, Details, Finding, NotJudged, Report
-from reprod_align.report.finding import group_findings
+from reprod_align.model import Inputs, LocalSide
+from reprod_align.report import STAGES, Check, Details, Finding, NotJudged, Report, group_findings
 
 BY_SECTION = " by section, "
 _FIGURE = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")

@@ -12,13 +12,17 @@ from typing import Any
 
 from reprod_align.base.console import tell
 from reprod_align.base.tree import replace
-from reprod_align.model.backward import Projection, pair_outputs
-from reprod_align.model.leaf import LeafPair
-from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs, ModelFailure
-from reprod_align.model.store import keep_copy
-from reprod_align.model.trace import Trace
-from reprod_align.model.watch import Watch
+from reprod_align.model import (
+    Inputs,
+    LeafPair,
+    LocalSide,
+    ModelFailure,
+    Projection,
+    Trace,
+    Watch,
+    keep_copy,
+    pair_outputs,
+)
 from reprod_align.randomness import KeyedDraws
 from reprod_align.sections.crossing import (
     Crossing,

@@ -24,10 +24,7 @@ from reprod_align.base.difference import gap
 from reprod_align.base.files import as_json
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines
-from reprod_align.model.backward import Projection
-from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs, ModelFailure, Side
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model import Array, Inputs, LocalSide, ModelFailure, Projection, Side, Trace
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Report

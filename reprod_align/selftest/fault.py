@@ -12,10 +12,7 @@ from functools import partial
 from typing import Any
 
 from reprod_align.base.tree import leaves
-from reprod_align.model.backward import Projection
-from reprod_align.model.local import LocalSide
-from reprod_align.model.side import Inputs
-from reprod_align.model.trace import Call, Trace
+from reprod_align.model import Call, Inputs, LocalSide, Projection, Trace
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Unjudged
 from reprod_align.selftest.plant import (

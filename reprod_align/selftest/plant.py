@@ -13,7 +13,7 @@ from typing import Any
 
 from reprod_align.backends.replacing import replace_attribute
 from reprod_align.base.tree import replace
-from reprod_align.model.local import LocalSide
+from reprod_align.model import LocalSide
 
 import paddle
 from paddle import nn
