@@ -18,7 +18,7 @@ from typing import Any
 from reprod_align.base.files import write_text
 from reprod_align.errors import ReprodError, one_line
 from reprod_align.records.compare import compare_records
-from reprod_align.records.official import as_text, closing_line
+from reprod_align.records.official import as_text, make_closing_line
 from reprod_align.records.record import Array, Recorder, load_record, unread_items
 from reprod_align.records.verdict import Comparison, KeyResult
 
@@ -116,7 +116,7 @@ def _report(
     lines.append(f"diff check {'failed' if reason else 'passed'}")
     lines += [one_line(f"{failed.key}: {failed.reason}") for failed in comparison.failures]
     lines += [one_line(f"remark: {remark}") for remark in comparison.remarks]
-    return [*lines, closing_line(reason)], reason
+    return [*lines, make_closing_line(reason)], reason
 
 
 def _statistics(result: KeyResult, methods: Sequence[str], threshold: float) -> dict[str, float]:

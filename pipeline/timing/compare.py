@@ -14,7 +14,7 @@ from pipeline.run import REPOSITORY, Run
 from pipeline.timing.workload import PHASES, Phase, Speed, list_options, load_speed, read_workload
 from reprod_align.base.files import to_plain
 from reprod_align.errors import ReprodError
-from reprod_align.significance import Interval, student_interval
+from reprod_align.significance import Interval, find_student_interval
 
 ALPHA = 0.05
 
@@ -115,7 +115,7 @@ class SpeedComparison:
 def of_differences(values: Sequence[float]) -> Estimate:
     """Return the mean of two or more numbers with Student's interval."""
     mean, error = fmean(values), stdev(values) / math.sqrt(len(values))
-    found = student_interval(mean, error, len(values) - 1, ALPHA)
+    found = find_student_interval(mean, error, len(values) - 1, ALPHA)
     return Estimate(found.low, found.high, mean)
 
 

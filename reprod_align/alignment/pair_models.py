@@ -49,7 +49,7 @@ def pair_models(
     as_defined = collect_evidence(model, [], held, "Paddle")
 
     def pair_in(order: Sequence[str]) -> tuple[Runner, Evidence]:
-        paddle = as_defined.called_in(order)
+        paddle = as_defined.reorder_calls(order)
         match = replace(match_models(torch, paddle, name_map), modules=modules or {})
         pairing = make_pairing(match, torch, paddle)
         return Runner(

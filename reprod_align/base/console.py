@@ -114,7 +114,7 @@ def tell(text: str) -> None:
         if text and not _silenced and sys.__stderr__ is not None:
             print(f"{MARK}{one_line(text)[:100]}", file=sys.__stderr__, flush=True)
     elif _can_show():
-        _line().set_description_str(one_line(text)[:100])
+        _make_line().set_description_str(one_line(text)[:100])
 
 
 def track(items: Sequence[Item], what: str) -> Iterable[Item]:
@@ -143,7 +143,7 @@ def _can_show() -> bool:
 
 
 @cache
-def _line() -> Any:
+def _make_line() -> Any:
     return import_module("tqdm").tqdm(bar_format="{desc}", leave=False)
 
 

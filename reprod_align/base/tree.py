@@ -57,16 +57,16 @@ def _replace(
         return _replace(part, is_tensor, change, path + key, (*above, id(value)))
 
     if isinstance(value, Mapping):
-        return _fill(value, {k: inner(v, _key_path(path, str(k))) for k, v in value.items()})
+        return _fill(value, {k: inner(v, _write_key(path, str(k))) for k, v in value.items()})
     if isinstance(value, (tuple, list)):
         return _rebuild(value, [inner(part, f"[{number}]") for number, part in enumerate(value)])
     if is_dataclass(value) and not isinstance(value, type):
         parts = {f.name: getattr(value, f.name) for f in fields(value)}
-        return _assign(value, {k: inner(v, _key_path(path, k)) for k, v in parts.items()})
+        return _assign(value, {k: inner(v, _write_key(path, k)) for k, v in parts.items()})
     return value
 
 
-def _key_path(path: str, key: str) -> str:
+def _write_key(path: str, key: str) -> str:
     return f".{key}" if path else key
 
 

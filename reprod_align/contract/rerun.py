@@ -190,7 +190,7 @@ def _copy_code(code: Path, target: Path) -> None:
 
 def _remove_copies(submission: Submission, code: Path, findings: Findings) -> None:
     """Remove from the copied code what is a record under another name, and add a fault for it."""
-    records = [name for step in STEPS for side in SIDES for name in (*step.records(side), step.twin(side))
+    records = [name for step in STEPS for side in SIDES for name in (*step.records(side), step.name_twin(side))
                if name in submission.files]  # fmt: skip
     sizes = {submission.files[name].stat().st_size for name in records}
     alike = [path for path in _walk(code) if path.stat().st_size in sizes]
@@ -230,7 +230,7 @@ def _rerun_one(
         result.rows.append((command.step, command.side, "", fault))
         return
     step = next(one for one in STEPS if one.name == command.step)
-    names = [step.records(command.side)[-1], step.twin(command.side)]
+    names = [step.records(command.side)[-1], step.name_twin(command.side)]
     if not any(name in submission.files for name in names):
         result.rows.append((step.name, command.side, "", "not submitted, so not compared"))
     for name in (one for one in names if one in submission.files):

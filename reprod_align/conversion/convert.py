@@ -219,7 +219,7 @@ class Prepared:
                for name in getattr(rule, to)]  # fmt: skip
         expected = models.saved[self.before].expected, models.saved[to].expected
         source = {name: held for name, held in self.tensors.items() if name not in self.lacking}
-        return make_plan(self.map, source, to, expected, models.own_values(to, own))
+        return make_plan(self.map, source, to, expected, models.read_own_values(to, own))
 
 
 def prepare(

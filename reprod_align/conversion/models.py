@@ -166,7 +166,7 @@ class Models:
         self._runner: Runner | None = None
         self.remarks: list[str] = []
 
-    def own_values(self, framework: str, names: list[str]) -> dict[str, Array]:
+    def read_own_values(self, framework: str, names: list[str]) -> dict[str, Array]:
         """Return what a model came with under these names of its state dict."""
         saved, held = self.saved[framework], self._came_with[framework]
         return {name: held[saved.own[name]] for name in names if saved.own.get(name)}

@@ -66,7 +66,7 @@ def compare_curves(
         raise CurveError(f"offset must be a number of steps, got {offset}")
     ours, theirs = _read_log(reference, "reference"), _read_log(other, "other")
     exact = None if float64 is None else _read_log(float64, "float64")
-    twins = [_read_log(one, "twin") for one in _as_list(twin)] + ([exact] if exact else [])
+    twins = [_read_log(one, "twin") for one in _list_twins(twin)] + ([exact] if exact else [])
     limits = replace(limits, bits=min(_find_loss_bits(ours), _find_loss_bits(theirs)))
     names = pair_names(list(ours.curves), list(theirs.curves), name_map, only)
     results = [
@@ -92,7 +92,7 @@ def _read_log(log: Log, source: str) -> CurveLog:
     return CurveLog.from_values(log, source) if isinstance(log, Mapping) else read_curves(log)
 
 
-def _as_list(twin: Log | Sequence[Log] | None) -> Sequence[Log]:
+def _list_twins(twin: Log | Sequence[Log] | None) -> Sequence[Log]:
     if twin is None:
         return []
     return [twin] if isinstance(twin, (CurveLog, str, os.PathLike, Mapping)) else twin

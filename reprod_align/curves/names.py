@@ -87,7 +87,7 @@ def pair_names(
 
     measured = {name: is_measured(name) for name in (*reference, *other)}
 
-    ours, others = _by_quantity(reference), _by_quantity(other)
+    ours, others = _name_quantities(reference), _name_quantities(other)
     same_quantity = {name: others[what] for what, name in ours.items() if what in others}
     for rule in (same_quantity, {name: name for name in reference}):
         mine, theirs = map(set, list_free())
@@ -125,7 +125,7 @@ def _apply_map(
     return dict(names)
 
 
-def _by_quantity(names: Sequence[str]) -> dict[str, str]:
+def _name_quantities(names: Sequence[str]) -> dict[str, str]:
     """Return {quantity: name}; where several names mean one, the shortest has it.
 
     A Trainer logs `loss` at every step and their mean as `train_loss` at the end.
@@ -138,7 +138,7 @@ def _by_quantity(names: Sequence[str]) -> dict[str, str]:
 
 def _guess(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     """Pair `accuracy` with `eval_accuracy`, and what is alone on both sides."""
-    rivals, partners = _by_plain(mine), _by_plain(theirs)
+    rivals, partners = _group_by_quantity(mine), _group_by_quantity(theirs)
     pairs = {
         names[0]: partners[plain][0]
         for plain, names in rivals.items()
@@ -149,7 +149,7 @@ def _guess(mine: Sequence[str], theirs: Sequence[str]) -> dict[str, str]:
     return pairs
 
 
-def _by_plain(names: Sequence[str]) -> dict[str, list[str]]:
+def _group_by_quantity(names: Sequence[str]) -> dict[str, list[str]]:
     """Return the names of each quantity, an evaluation's with a training's."""
     found: dict[str, list[str]] = {}
     for name in names:

@@ -64,7 +64,7 @@ class CurveResult:
     def lines(self) -> list[str]:
         """Return the details in words."""
         track, place = self.track, self.track.first
-        found = [f"{one_line(self.name)}: {self._behaviour()}"]
+        found = [f"{one_line(self.name)}: {self._describe_track()}"]
         if place is not None:
             found.append(
                 f"step {track.steps[place]}: {track.expected[place]:.10g} and "
@@ -73,7 +73,7 @@ class CurveResult:
             )
         return [*found, *self.hints, *(f"remark: {remark}" for remark in self.remarks)]
 
-    def _behaviour(self) -> str:
+    def _describe_track(self) -> str:
         track, place = self.track, self.track.first
         if place is None:
             return self.verdict

@@ -164,14 +164,14 @@ class Swap:
 
     def _choose_rates(self, who: Assignment, step: int) -> list[float]:
         """Return the rates of the optimizer's groups, the first one's by the schedule's side."""
-        own, given = (self._rates_at(who[part], step) for part in ("optimizer", "schedule"))
+        own, given = (self._find_rates(who[part], step) for part in ("optimizer", "schedule"))
         if who["schedule"] == who["optimizer"]:
             return own
         if len(set(own)) == 1 or not own[0]:
             return [given[0]] * len(own)
         return [rate * given[0] / own[0] for rate in own]
 
-    def _rates_at(self, framework: Framework, step: int) -> list[float]:
+    def _find_rates(self, framework: Framework, step: int) -> list[float]:
         """Return the learning rates of a step, by the side's own schedule from the start."""
         known = self._rates[framework]
         if len(known) < step:
@@ -212,13 +212,13 @@ class Swap:
                     if name in gradients
                 ]
             )
-            higher, lower = (self._moved_loss(step, start, move, sign) for sign in (1, -1))
+            higher, lower = (self._measure_moved_loss(step, start, move, sign) for sign in (1, -1))
             slope = (higher - lower) / 2
             if not abs(slope - products.sum()) <= _SLOPE * np.linalg.norm(products):
                 return False
         return True
 
-    def _moved_loss(
+    def _measure_moved_loss(
         self, step: int, start: Mapping[str, Array], move: Mapping[str, Array], sign: int
     ) -> float:
         paddle = self.trainings["paddle"]

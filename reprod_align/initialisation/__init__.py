@@ -16,7 +16,7 @@ from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines, one_line
 from reprod_align.initialisation.family import describe, write_remedy
 from reprod_align.initialisation.sample import Array, Moments, ParameterSample, Samples
-from reprod_align.records.official import as_text, closing_line
+from reprod_align.records.official import as_text, make_closing_line
 
 import numpy as np
 from scipy import stats
@@ -94,8 +94,7 @@ class InitialisationReport:
         return (
             f"initialisation: no difference seen in {len(seen)} random parameters ({level}), "
             f"{total - len(seen)} constant ones equal; a standard deviation off by "
-            f"{_percent(min(seen))} in the largest, {_percent(max(seen))} in the smallest would have "
-            "been seen"
+            f"{100 * min(seen):.2g}% in the largest, {100 * max(seen):.2g}% in the smallest would have been seen"
         )
 
     def text(self) -> str:
@@ -134,11 +133,7 @@ def _describe_row(result: ParameterResult) -> tuple[str, ...]:
         return (*start, ours, theirs, "", "", "", "", verdict)
     means = (f"{side.mean:.1e}" for side in (result.torch, result.paddle))
     stds = (f"{side.std:.4g}" for side in (result.torch, result.paddle))
-    return (*start, *means, *stds, f"{result.p:.2g}", _percent(result.seen), verdict)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g}%"
+    return (*start, *means, *stds, f"{result.p:.2g}", f"{100 * result.seen:.2g}%", verdict)
 
 
 def compute_p_values(torch: ParameterSample, paddle: ParameterSample) -> dict[str, float]:
@@ -255,7 +250,7 @@ def check_initialisation(torch: Samples, paddle: Samples, log: Path, alpha: floa
     for path in (log, log.with_suffix(".json")):
         path.unlink(missing_ok=True)
     report = compare_initialisation(torch, paddle, alpha)
-    closing = closing_line("" if report.passed else report.headline)
+    closing = make_closing_line("" if report.passed else report.headline)
     write_text(log, as_text([*report.text().splitlines(), closing]))
     write_json(log.with_suffix(".json"), report.to_json())
     print(report.text())

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reprod_align.initialisation.sample import Array, Moments, ParameterSample, fans
+from reprod_align.initialisation.sample import Array, Moments, ParameterSample, count_fans
 
 import numpy as np
 from scipy import stats
@@ -39,7 +39,7 @@ class Family:
         if self.kind == "orthogonal":
             return f"orthogonal, gain {self.scale:.3g}"
         if self.kind == "uniform" and self.centre:
-            return f"uniform from {self._around(-1)} to {self._around(1)}"
+            return f"uniform from {self._show_end(-1)} to {self._show_end(1)}"
         if self.kind == "uniform":
             return f"uniform on +-{self.scale:.3g}{origin}"
         around = "" if self.centre == 0 else f" around {self.centre:.3g}"
@@ -51,15 +51,15 @@ class Family:
         """The Paddle initialiser that draws from it; "" where there is none."""
         scale, centre = f"{self.scale:.6g}", f"{self.centre:.6g}"
         if self.kind == "uniform":
-            return f"nn.initializer.Uniform({self._around(-1)}, {self._around(1)})"
+            return f"nn.initializer.Uniform({self._show_end(-1)}, {self._show_end(1)})"
         if self.kind == "normal":
             return f"nn.initializer.Normal({centre}, {scale})"
         if self.kind == "truncated normal":
-            ends = f"{self._around(-_CUT)}, {self._around(_CUT)}"
+            ends = f"{self._show_end(-_CUT)}, {self._show_end(_CUT)}"
             return f"nn.initializer.TruncatedNormal({centre}, {scale}, {ends})"
         return f"nn.initializer.Orthogonal({scale})" if self.kind == "orthogonal" else ""
 
-    def _around(self, scales: float) -> str:
+    def _show_end(self, scales: float) -> str:
         return f"{self.centre + scales * self.scale:.6g}"
 
 
@@ -152,9 +152,9 @@ def _list_formulas(
     shape: tuple[int, ...], weight: tuple[int, ...] | None
 ) -> Mapping[str, dict[str, float]]:
     """Return {formula in words: its number}, for uniform and for normal weights."""
-    found = fans(shape)
+    found = count_fans(shape)
     if found is None:
-        owner = None if weight is None else fans(weight)
+        owner = None if weight is None else count_fans(weight)
         near = {} if owner is None else {"1/sqrt(fan_in) of its weight": 1 / math.sqrt(owner[0])}
         return {"uniform": near, "normal": {}}
     ins, outs = found

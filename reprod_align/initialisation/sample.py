@@ -158,7 +158,7 @@ def from_record(record: Mapping[str, Array]) -> dict[str, ParameterSample]:
         raise RecordError(message) from error
 
 
-def fans(shape: tuple[int, ...]) -> tuple[int, int] | None:
+def count_fans(shape: tuple[int, ...]) -> tuple[int, int] | None:
     """Return fan_in and fan_out of a weight in PyTorch's layout, None for a vector or a scalar."""
     if len(shape) < 2:
         return None

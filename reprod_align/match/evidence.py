@@ -58,7 +58,7 @@ class Evidence:
             self._prints[name] = _measure_print(self.values[name])
         return self._prints[name]
 
-    def called_in(self, order: Sequence[str]) -> "Evidence":
+    def reorder_calls(self, order: Sequence[str]) -> "Evidence":
         """Return the same with its modules called in another order."""
         return replace(self, order=order, owners=_sort_owners(self.info, order, self.owners))
 
@@ -76,7 +76,7 @@ class Evidence:
             if not any(other in paired for other in self.info.other_names(name)):
                 yield name
 
-    def axes(self, tensor: TensorInfo) -> str:
+    def find_axes(self, tensor: TensorInfo) -> str:
         """Return the axes of a tensor that an owner holds."""
         path, role = _find_home(self.info, tensor)
         return self.owners[path].axes[role]

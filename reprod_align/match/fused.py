@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from reprod_align.base.naming import last_part, parent, similarity, tokens
 from reprod_align.match.evidence import Evidence, Owner
-from reprod_align.match.names import same_family
+from reprod_align.match.names import are_same_family
 from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 
 _ORDER = ("q", "k", "v")
@@ -66,26 +66,26 @@ class _Fusing:
     def pair(self) -> bool:
         """Pair wholes with their parts, the likeliest first; tell whether there were any."""
         before = len(self.found.pairs)
-        candidates = list(self.candidates())
+        candidates = list(self.list_candidates())
         for piecing in sorted(candidates, key=lambda p: p.likely, reverse=True):
             if self.is_free(piecing) and self.is_clear(piecing):
                 self.join(piecing)
         return len(self.found.pairs) > before
 
-    def candidates(self) -> Iterator[_Piecing]:
+    def list_candidates(self) -> Iterator[_Piecing]:
         """Yield what fits by shape."""
-        free = {role: self.free(self.parts, role) for role in ("weight", "bias")}
+        free = {role: self.list_free(self.parts, role) for role in ("weight", "bias")}
         paired = self.found.paired_names()
         for whole in self.wholes.owners.values():
             for role, tensor in whole.tensors.items():
                 wanted = {1: "bias", 2: "weight"}.get(len(tensor.shape), "")
                 if not wanted or not tensor.is_parameter or tensor.name in paired:
                     continue
-                for run in _list_runs(free[wanted], wanted, _outputs_first(whole, role)):
-                    if all(same_family(whole.kind, part.kind) for part in run):
+                for run in _list_runs(free[wanted], wanted, _put_outputs_first(whole, role)):
+                    if all(are_same_family(whole.kind, part.kind) for part in run):
                         yield _Piecing(whole, role, run, wanted)
 
-    def free(self, side: Evidence, role: str) -> list[Owner]:
+    def list_free(self, side: Evidence, role: str) -> list[Owner]:
         """Return the owners of a side whose tensor of that role has no partner."""
         paired = self.found.paired_names()
         return [o for o in side.owners.values()
@@ -105,12 +105,12 @@ class _Fusing:
         """
         if piecing.is_named and piecing.alike > _BESIDE:
             return True
-        ours = _shapes(self.free(self.wholes, piecing.role), piecing.role)
-        theirs = _shapes(self.free(self.parts, piecing.part_role), piecing.part_role)
-        shape = _outputs_first(piecing.whole, piecing.role)
+        ours = _count_shapes(self.list_free(self.wholes, piecing.role), piecing.role)
+        theirs = _count_shapes(self.list_free(self.parts, piecing.part_role), piecing.part_role)
+        shape = _put_outputs_first(piecing.whole, piecing.role)
         if ours[shape] <= theirs[shape]:
             return False
-        needed = _shapes(piecing.parts, piecing.part_role)
+        needed = _count_shapes(piecing.parts, piecing.part_role)
         return (piecing.is_qkv and piecing.alike > _BESIDE) or all(
             theirs[part] - ours[part] >= times for part, times in needed.items()
         )
@@ -133,14 +133,14 @@ class _Fusing:
             tuple(tensor.name for tensor in ours),
             tuple(tensor.name for tensor in theirs),
             transposed=tuple(_is_turned(owner, paddle[1]) for owner in paddle[0]),
-            parts=tuple(_outputs_first(part, piecing.part_role)[0] for part in piecing.parts),
+            parts=tuple(_put_outputs_first(part, piecing.part_role)[0] for part in piecing.parts),
             turned=_is_turned(torch[0][0], torch[1]),
             torch_shapes=tuple(tensor.shape for tensor in ours),
             paddle_shapes=tuple(tensor.shape for tensor in theirs),
         )
 
 
-def _outputs_first(owner: Owner, role: str) -> Shape:
+def _put_outputs_first(owner: Owner, role: str) -> Shape:
     """Return the shape of an owner's tensor with its outputs first."""
     shape = owner.tensors[role].shape
     return shape[::-1] if _is_turned(owner, role) else shape
@@ -150,9 +150,9 @@ def _is_turned(owner: Owner, role: str) -> bool:
     return owner.axes.get(role, "").startswith("io") and len(owner.tensors[role].shape) == 2
 
 
-def _shapes(owners: Sequence[Owner], role: str) -> Counter[Shape]:
+def _count_shapes(owners: Sequence[Owner], role: str) -> Counter[Shape]:
     """Return how often each shape occurs among the tensors of that role, outputs first."""
-    return Counter(_outputs_first(owner, role) for owner in owners)
+    return Counter(_put_outputs_first(owner, role) for owner in owners)
 
 
 def _list_runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[list[Owner]]:
@@ -160,7 +160,7 @@ def _list_runs(owners: Sequence[Owner], role: str, whole: Shape) -> Iterator[lis
     for size in (3, 2):
         for start in range(len(owners) - size + 1):
             run = list(owners[start : start + size])
-            shapes = [_outputs_first(owner, role) for owner in run]
+            shapes = [_put_outputs_first(owner, role) for owner in run]
             outs = sum(shape[0] for shape in shapes if shape)
             if outs == whole[0] and {shape[1:] for shape in shapes} == {whole[1:]}:
                 yield run

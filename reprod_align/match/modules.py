@@ -51,13 +51,13 @@ def pair_modules(found: Match, torch: Evidence, paddle: Evidence) -> dict[str, s
     return pairs
 
 
-def same_kind(torch: ModelInfo, path: str, paddle: ModelInfo, other: str) -> bool:
+def are_same_kind(torch: ModelInfo, path: str, paddle: ModelInfo, other: str) -> bool:
     """Tell whether two modules are the same layer, or of classes with the same name."""
     ours, theirs = torch.modules[path], paddle.modules[other]
     return (ours.kind or ours.class_name) == (theirs.kind or theirs.class_name)
 
 
-def leaves_without_tensors(info: ModelInfo) -> set[str]:
+def list_bare_leaves(info: ModelInfo) -> set[str]:
     """Return the modules that hold neither children nor tensors: dropouts, activations, pools."""
     parents = {parent(path) for path in info.modules if path}
     owners = {tensor.owner for tensor in info.tensors.values()}
@@ -189,7 +189,7 @@ def _pair_by_place(
 
 
 def _rate_kinds(torch: ModelInfo, paddle: ModelInfo, path: str, other: str) -> float:
-    return 1.0 + similarity(path, other) if same_kind(torch, path, paddle, other) else -1.0
+    return 1.0 + similarity(path, other) if are_same_kind(torch, path, paddle, other) else -1.0
 
 
 @dataclass(frozen=True)
@@ -217,14 +217,14 @@ def pair_by_value(
     """
     outputs = _Outputs(_find_first_outputs(expected), _find_first_outputs(actual))
     _correct_composites(pairs, outputs, torch.owners)
-    ours, theirs = leaves_without_tensors(torch.info), leaves_without_tensors(paddle.info)
+    ours, theirs = list_bare_leaves(torch.info), list_bare_leaves(paddle.info)
     for above, beside in list(pairs.items()):
         first = [path for path in ours if parent(path) == above and path in outputs.torch]
         second = [path for path in theirs if parent(path) == beside and path in outputs.paddle]
         if set(map(last_part, first)) != set(map(last_part, second)):
             fitting = {
                 path: [q for q in second
-                       if same_kind(torch.info, path, paddle.info, q) and outputs.agree(path, q)]
+                       if are_same_kind(torch.info, path, paddle.info, q) and outputs.agree(path, q)]
                 for path in first
             }  # fmt: skip
             _pair_unambiguous(pairs, fitting)
@@ -306,7 +306,7 @@ def find_built_in(
     "" where a module's own code may do it; a layer whose output goes into another layer as it is has
     no activation. expected: PyTorch's run.
     """
-    silent, found = leaves_without_tensors(torch.info), dict[str, str]()
+    silent, found = list_bare_leaves(torch.info), dict[str, str]()
     composites = {parent(path) for path in torch.info.modules}
     for call in expected.calls:
         known = paddle.info.modules.get(pairs.get(call.path, ""))
@@ -355,9 +355,9 @@ def find_certain_places(
     names on both sides. Otherwise which of several is which is a guess, and their order within the
     parent decides.
     """
-    silent = leaves_without_tensors(torch.info)
+    silent = list_bare_leaves(torch.info)
     ours, theirs = (
-        leaves_without_tensors(side.info) & set(side.order or side.info.modules)
+        list_bare_leaves(side.info) & set(side.order or side.info.modules)
         for side in (torch, paddle)
     )
     certain = {}

@@ -58,7 +58,7 @@ def pair_tensors(found: Match, ours: TensorInfo, theirs: TensorInfo, ways: Seque
 
 def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -> float:
     """Return how well two owners go together; below 0: not at all."""
-    shared = fit_owners(torch, paddle) if same_family(torch.kind, paddle.kind) else None
+    shared = fit_owners(torch, paddle) if are_same_family(torch.kind, paddle.kind) else None
     if shared is None:
         return -1.0
     missing = len(torch.tensors.keys() ^ paddle.tensors.keys())
@@ -67,7 +67,7 @@ def rate_owners(torch: Owner, paddle: Owner, ours: Evidence, theirs: Evidence) -
     return 2.0 + alike + value - 0.2 * min(missing, 4)
 
 
-def same_family(torch: str, paddle: str) -> bool:
+def are_same_family(torch: str, paddle: str) -> bool:
     """Tell whether layers of these kinds can hold the same weights; "" is a user's own class."""
     if not torch or not paddle or torch == paddle:
         return True
@@ -144,7 +144,7 @@ def pair_by_name(found: Match, torch: Evidence, paddle: Evidence) -> None:
 def _pair_mapped(
     found: Match, torch: Evidence, paddle: Evidence, ours: TensorInfo, theirs: TensorInfo
 ) -> None:
-    ways = find_turns(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
+    ways = find_turns(ours.shape, theirs.shape, torch.find_axes(ours), paddle.find_axes(theirs))
     if not ways:
         raise ReprodError(
             f"name_map pairs {ours.name} {ours.shape} with {theirs.name} {theirs.shape}: "
@@ -221,6 +221,8 @@ def _list_candidates(
             if theirs.owner not in paddle.owners or ours.is_parameter != theirs.is_parameter:
                 continue
             kinds = torch.owners[ours.owner].kind, paddle.owners[theirs.owner].kind
-            fitting = find_turns(ours.shape, theirs.shape, torch.axes(ours), paddle.axes(theirs))
-            if fitting and (same_family(*kinds) or ours.role == theirs.role):
+            fitting = find_turns(
+                ours.shape, theirs.shape, torch.find_axes(ours), paddle.find_axes(theirs)
+            )
+            if fitting and (are_same_family(*kinds) or ours.role == theirs.role):
                 yield (ours, theirs), fitting

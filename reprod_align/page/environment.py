@@ -29,9 +29,9 @@ def describe_run() -> list[tuple[str, str]]:
     """Return names and values: date, command, versions of what is installed, machine, switches."""
     facts = [
         ("date", datetime.now().astimezone().isoformat(" ", "seconds")),
-        ("command", _command()),
+        ("command", _describe_command()),
     ]
-    facts += [("reprod-align", _own_version()), ("Python", platform.python_version())]
+    facts += [("reprod-align", _read_own_version()), ("Python", platform.python_version())]
     facts += list_versions().items()
     facts.append(("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"))
     return facts + [(name, os.environ[name]) for name in SWITCHES if name in os.environ]
@@ -50,13 +50,13 @@ def find_version(package: str) -> str:
         return ""
 
 
-def _own_version() -> str:
+def _read_own_version() -> str:
     from reprod_align import __version__
 
     return __version__
 
 
-def _command() -> str:
+def _describe_command() -> str:
     program, *words = sys.argv or [""]
     path = Path(program)
     installed = path.name == "reprod-align" or path.parent.name == "reprod_align"

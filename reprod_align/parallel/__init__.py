@@ -107,7 +107,7 @@ def find_order(whole: dict[str, Array], seen: Sequence[dict[str, Array]]) -> Arr
     whole: the inputs of the reference, examples along the first axis. Rows that are alike count in
     order. Raises ReprodError for a row that is no example of the whole.
     """
-    batched = batch_names(whole)
+    batched = list_batched(whole)
     keys = _digest_rows({name: whole[name] for name in batched})
     free: dict[bytes, list[int]] = {}
     for number, key in enumerate(keys):
@@ -124,7 +124,7 @@ def find_order(whole: dict[str, Array], seen: Sequence[dict[str, Array]]) -> Arr
     return np.array(order)
 
 
-def batch_names(inputs: dict[str, Array]) -> list[str]:
+def list_batched(inputs: dict[str, Array]) -> list[str]:
     """Return the inputs whose first axis counts examples: that of the first input."""
     sizes = [array.shape[0] for array in inputs.values() if array.ndim]
     return [n for n, array in inputs.items() if array.ndim and array.shape[0] == sizes[0]]
@@ -254,18 +254,18 @@ def choose(
     elif cut_tp:
         axes_tp = [*reversed(range(len(shape)))]
     found = [Placement(dp, tp) for dp, tp in product(axes_dp, axes_tp)
-             if _whole_shape(shape, dp, tp, mesh) in known]  # fmt: skip
+             if _find_whole_shape(shape, dp, tp, mesh) in known]  # fmt: skip
     if found:
         return found[0]
     if cut_tp and tuple(sorted(shape)) in known and not cut_dp:
         return Placement()  # it should be whole
-    whole = [Placement(dp) for dp in axes_dp if _whole_shape(shape, dp, None, mesh) in known]
+    whole = [Placement(dp) for dp in axes_dp if _find_whole_shape(shape, dp, None, mesh) in known]
     if cut_tp and whole:
         return whole[0]
     return Placement(axes_dp[0], axes_tp[0])
 
 
-def _whole_shape(shape: Shape, dp: int | None, tp: int | None, mesh: Mesh) -> Shape:
+def _find_whole_shape(shape: Shape, dp: int | None, tp: int | None, mesh: Mesh) -> Shape:
     sizes = list(shape)
     if dp is not None:
         sizes[dp] *= mesh.dp
@@ -278,7 +278,7 @@ def guess(local: Shape, whole: Shape, mesh: Mesh) -> Iterator[Placement]:
     """Yield how a tensor of shape `whole`, its axes in any order, may be cut into parts of shape `local`."""
     axes: list[int | None] = [*range(len(local)), None]  # examples come first
     for dp, tp in product(axes if mesh.dp > 1 else [None], [None, *reversed(range(len(local)))]):
-        if (tp is None or mesh.tp > 1) and _whole_shape(local, dp, tp, mesh) == tuple(
+        if (tp is None or mesh.tp > 1) and _find_whole_shape(local, dp, tp, mesh) == tuple(
             sorted(whole)
         ):
             yield Placement(dp, tp)

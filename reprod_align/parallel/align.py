@@ -15,7 +15,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, Side, name_inputs
 from reprod_align.pair import PairSpec
 from reprod_align.pair.file import PairFile, open_file
-from reprod_align.parallel import Mesh, batch_names, find_order, parse_mesh
+from reprod_align.parallel import Mesh, find_order, list_batched, parse_mesh
 from reprod_align.parallel.examine import examine
 from reprod_align.parallel.launch import TIME_LIMIT, Ranks
 from reprod_align.parallel.side import Overheard, ParallelSide
@@ -95,7 +95,7 @@ def _find_replicas(file: PairFile, inputs: Inputs, mesh: Mesh) -> Sequence[Input
     if given:
         return given
     named = name_inputs(inputs)
-    batched = batch_names(named)
+    batched = list_batched(named)
     size = len(named[batched[0]]) if batched else 1
     if size % mesh.dp:
         raise ReprodError(f"inputs: {size} examples do not divide among {mesh.dp} replicas")

@@ -91,7 +91,7 @@ def _explain_weights(runner: Runner, port: ParallelSide, report: Report) -> None
     if not any(finding.stage == "weights" for finding in report.findings):
         return
     expected = runner.pairing.convert(runner.weights)
-    held = port.parts_given()
+    held = port.read_parts()
     for number, finding in enumerate(report.findings):
         name = finding.paddle_name
         if finding.stage == "weights" and name in expected and name in held:

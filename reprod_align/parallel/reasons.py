@@ -47,7 +47,7 @@ class RankTensor:
 
     def agrees(self, first: Array, second: Array) -> bool:
         """Tell whether two arrays are the same as far as float64 goes."""
-        scale = max(map(_peak, self.expected), default=0.0)
+        scale = max(map(_measure_peak, self.expected), default=0.0)
         return gap(second, first, self.close, 1e-4 * self.close * scale).ok
 
     def all_agree(self, make: Callable[[int], Array]) -> bool:
@@ -83,7 +83,7 @@ def explain(held: RankTensor) -> Reason | None:
     return None
 
 
-def _peak(array: Array) -> float:
+def _measure_peak(array: Array) -> float:
     return float(np.abs(array).max(initial=0.0))
 
 
@@ -93,7 +93,7 @@ def _find_none(held: RankTensor) -> Reason | None:
         return None
     if len(empty) == held.mesh.size:
         return Reason("it is zero on every rank", "", empty[0])
-    return Reason(f"it is zero on {_name(empty)} alone", _axis_of(held.mesh, empty[0]), empty[0])
+    return Reason(f"it is zero on {_name(empty)} alone", _find_axis(held.mesh, empty[0]), empty[0])
 
 
 def _find_unreduced(held: RankTensor) -> Reason | None:
@@ -159,7 +159,7 @@ def _find_wrong_group(held: RankTensor) -> Reason | None:
 def _find_factor(held: RankTensor) -> Reason | None:
     """Find a factor that all ranks are off by, or one rank alone."""
     rank = held.wrong[0]
-    peak = _peak(held.expected[rank])
+    peak = _measure_peak(held.expected[rank])
     if not peak:
         return None
     at = int(np.abs(held.expected[rank]).argmax())
@@ -187,7 +187,9 @@ def _find_factor(held: RankTensor) -> Reason | None:
             )
     times = f"{factor:.6g} times"
     return Reason(
-        f"it is {times} what it should be{where}", _axis_of(held.mesh, rank) if where else "", rank
+        f"it is {times} what it should be{where}",
+        _find_axis(held.mesh, rank) if where else "",
+        rank,
     )
 
 
@@ -198,7 +200,7 @@ def _find_exchange(held: RankTensor) -> Reason | None:
         if other != rank and held.agrees(held.parts[rank], held.expected[other]):
             return Reason(
                 f"rank {rank} holds what rank {other} should",
-                _axis_of(held.mesh, rank, other),
+                _find_axis(held.mesh, rank, other),
                 rank,
                 True,
             )
@@ -225,8 +227,8 @@ def _find_order(held: RankTensor) -> Reason | None:
             f"rank {rank} holds its part with its numbers in another order", "tp", rank, True
         )
     rows, known = (
-        _rows(part, axis),
-        _rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis),
+        _collect_rows(part, axis),
+        _collect_rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis),
     )
     if len(rows) > 1 and rows <= known:
         text = (
@@ -236,12 +238,12 @@ def _find_order(held: RankTensor) -> Reason | None:
     return None
 
 
-def _rows(array: Array, axis: int) -> set[bytes]:
+def _collect_rows(array: Array, axis: int) -> set[bytes]:
     """Return the slices of an array along an axis, those that are zero left out."""
     return {row.tobytes() for row in np.moveaxis(array, axis, 0) if row.any()}
 
 
-def _axis_of(mesh: Mesh, rank: int, other: int | None = None) -> str:
+def _find_axis(mesh: Mesh, rank: int, other: int | None = None) -> str:
     """Return the axis along which two ranks differ, or along which one is told from the first."""
     if other is None:
         return "tp" if mesh.tp > 1 and rank % mesh.tp else "dp" if mesh.dp > 1 else "tp"

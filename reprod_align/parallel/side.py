@@ -34,9 +34,9 @@ from reprod_align.parallel import (
     Mesh,
     Placement,
     Shape,
-    batch_names,
     choose,
     differ,
+    list_batched,
 )
 from reprod_align.parallel.launch import Asked, Opened, Ranks
 from reprod_align.randomness import KeyedDraws
@@ -154,20 +154,20 @@ class ParallelSide:
     @property
     def remarks(self) -> Sequence[str]:
         """What the user should know."""
-        found: Sequence[str] = self._first("remarks", ())
+        found: Sequence[str] = self._ask_first("remarks", ())
         return found
 
     @property
     def asked_float32(self) -> bool:
         """Whether the model asked for float32 while float64 was at work."""
-        return bool(self._first("asked_float32", False))
+        return bool(self._ask_first("asked_float32", False))
 
     @property
     def keeps_float32(self) -> bool:
         """Whether it asked and is given float32."""
-        return bool(self._first("keeps_float32", False))
+        return bool(self._ask_first("keeps_float32", False))
 
-    def _first(self, name: str, otherwise: Any, *arguments: Any, **options: Any) -> Any:
+    def _ask_first(self, name: str, otherwise: Any, *arguments: Any, **options: Any) -> Any:
         """Return the first rank's answer to a question about what all share; `otherwise` if they are gone."""
         if self._ranks.broken is not None:
             return otherwise
@@ -256,7 +256,7 @@ class ParallelSide:
         """The names of all tensors."""
         return self._placements.keys()
 
-    def parts_given(self) -> dict[str, list[Array]]:
+    def read_parts(self) -> dict[str, list[Array]]:
         """Return what each rank holds of every tensor, as it came."""
         held: list[dict[str, Array]] = _require(self._ranks.ask("read_given"))
         return {name: [part[name] for part in held] for name in held[0]}
@@ -269,7 +269,7 @@ class ParallelSide:
 
     def saved_names(self) -> dict[str, str]:
         """Return what the state dict calls its tensors."""
-        found: dict[str, str] = self._first("saved_names", {})
+        found: dict[str, str] = self._ask_first("saved_names", {})
         return found
 
     def read_given(self) -> Mapping[str, Array]:
@@ -327,17 +327,17 @@ class ParallelSide:
 
     def find_classes(self, path: str, anywhere: bool = False) -> list[SourceLine]:
         """Return lines in a module's class and in its base classes."""
-        found: list[SourceLine] = self._first("find_classes", [], path, anywhere)
+        found: list[SourceLine] = self._ask_first("find_classes", [], path, anywhere)
         return found
 
     def read_attributes(self, path: str) -> Mapping[str, object]:
         """Return the switches, numbers and texts that a module holds."""
-        found: Mapping[str, object] = self._first("read_attributes", {}, path)
+        found: Mapping[str, object] = self._ask_first("read_attributes", {}, path)
         return found
 
     def find_maker(self, what: str) -> SourceLine | None:
         """Return where the user's code makes the optimizer or the scheduler, or computes the loss."""
-        found: SourceLine | None = self._first("find_maker", None, what)
+        found: SourceLine | None = self._ask_first("find_maker", None, what)
         return found
 
     def mend_kernels(self, mends: bool) -> list[str]:
@@ -346,16 +346,16 @@ class ParallelSide:
 
     def watch_lines(self) -> None:
         """Note from now on which lines of the model's own code run."""
-        self._first("watch_lines", None)
+        self._ask_first("watch_lines", None)
 
     def find_idle_lines(self) -> IdleLines:
         """Return the lines that have not run on the first rank."""
-        found: IdleLines = self._first("find_idle_lines", IdleLines())
+        found: IdleLines = self._ask_first("find_idle_lines", IdleLines())
         return found
 
     def rates(self, steps: int) -> list[list[float]]:
         """Return the learning rates of the schedule alone."""
-        found: list[list[float]] = self._first("rates", [], steps)
+        found: list[list[float]] = self._ask_first("rates", [], steps)
         return found
 
     def optimizer_settings(self) -> OptimizerSettings:
@@ -535,7 +535,7 @@ class ParallelSide:
         return joined
 
     def _mean_loss(self, losses: Sequence[float], is_loss: bool, step: int | None = None) -> float:
-        parts = [_scalar(loss) for loss in losses]
+        parts = [_make_scalar(loss) for loss in losses]
         ranks = differ(parts, self.mesh, "tp") if is_loss else None
         if ranks is not None:
             self.apart.append(Apart("loss", "", "tp", ranks, step, parts))
@@ -576,7 +576,7 @@ class ParallelSide:
     def _join_input_gradients(
         self, traces: Sequence[Trace], inputs: Inputs
     ) -> dict[str, Array | None]:
-        batched = batch_names(name_inputs(inputs))
+        batched = list_batched(name_inputs(inputs))
         joined: dict[str, Array | None] = {}
         for name in traces[0].input_gradients or {}:
             parts = [(trace.input_gradients or {}).get(name) for trace in traces]
@@ -593,7 +593,7 @@ class ParallelSide:
         loss = self._mean_loss([step.loss for step in steps], self.loss is not None, number)
         for rank, step in enumerate(steps):
             if step.rates != steps[0].rates:
-                parts = [_scalar(one.rates[0]) for one in steps]
+                parts = [_make_scalar(one.rates[0]) for one in steps]
                 self.apart.append(Apart("rate", "", "", (0, rank), number, parts))
                 break
         return Step(loss, steps[0].rates, gradients, tensors, steps[0].drawn)
@@ -610,7 +610,7 @@ class ParallelSide:
                     self.apart.append(Apart(what, path, "tp", (group[0], group[1])))
 
 
-def _scalar(number: float) -> Array:
+def _make_scalar(number: float) -> Array:
     import numpy as np
 
     return np.asarray(number, "float64")

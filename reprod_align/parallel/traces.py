@@ -198,7 +198,7 @@ class _Ranks:
         if self._mesh.dp == 1 or placement.dp is not None or not is_own:
             return None
         groups = [self._mesh.peers(rank, "dp") for rank in range(self._mesh.size)]
-        return [_mean([parts[rank] for rank in group]) for group in groups]
+        return [_average([parts[rank] for rank in group]) for group in groups]
 
     def _guess(
         self, expected: TraceTensor, parts: Sequence[TraceTensor]
@@ -294,7 +294,7 @@ def _take(tensor: TraceTensor, axis: int, length: int) -> TraceTensor:
     return replace(tensor, values=values, shape=values.shape, transposed=False)
 
 
-def _mean(tensors: Sequence[TraceTensor]) -> TraceTensor:
+def _average(tensors: Sequence[TraceTensor]) -> TraceTensor:
     first, times = tensors[0], 1 / len(tensors)
     if first.whole:
         total = sum(lay_as_torch(one).astype(np.float64) for one in tensors)

@@ -20,7 +20,7 @@ from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
 from reprod_align.records.compare import compare_records
-from reprod_align.records.official import as_text, closing_line, write_log
+from reprod_align.records.official import as_text, make_closing_line, write_log
 from reprod_align.records.record import Array, load_record, unread_items
 from reprod_align.records.verdict import OFFICIAL, STRICT, Comparison, KeyResult, Rule
 
@@ -294,9 +294,9 @@ def _load(path: Path) -> Record:
 
 
 def _write_results(gate: Gate, verdict: _Verdict) -> None:
-    lines = strict_lines(verdict.strict) if gate.is_strict else []
+    lines = list_strict_lines(verdict.strict) if gate.is_strict else []
     lines += [f"remark: {one_line(remark)}" for remark in verdict.remarks]
-    lines.append(closing_line(verdict.reason))
+    lines.append(make_closing_line(verdict.reason))
     write_log(gate.log, *verdict.records, verdict.official, gate.threshold, lines)
     _write_json(gate, verdict.reason, verdict, _describe_making(gate))
 
@@ -329,7 +329,7 @@ def _refuse(gate: Gate, reason: str, made: Making) -> int:
     """Write why nothing can be compared; what is known of the records' making stays."""
     print(one_line(f"{gate.name}: cannot be compared: {reason}"), file=sys.stderr)
     try:
-        write_text(gate.log, as_text([closing_line(reason), f"diff check failed: {reason}"]))
+        write_text(gate.log, as_text([make_closing_line(reason), f"diff check failed: {reason}"]))
         _write_json(gate, reason, None, made)
     except ReprodError as error:  # the exit code still tells
         print(one_line(f"{gate.name}: {error}"), file=sys.stderr)
@@ -345,7 +345,7 @@ def _summarize(gate: Gate, verdict: _Verdict) -> list[str]:
     return [*lines, f"  log: {shorten_path(gate.log)}"]
 
 
-def strict_lines(strict: Comparison) -> list[str]:
+def list_strict_lines(strict: Comparison) -> list[str]:
     """Return the lines of the log about the strict comparison: one for each key, and the verdict."""
     lines = [_describe_strict(result) for result in strict.results]
     return [*lines, f"strict check {strict.word}"]

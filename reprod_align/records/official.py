@@ -65,7 +65,7 @@ def stamp(line: str) -> str:
     return time.strftime("[%Y/%m/%d %H:%M:%S] root INFO: ") + line
 
 
-def closing_line(reason: str) -> str:
+def make_closing_line(reason: str) -> str:
     """Return the last line of a log: our verdict, with the `reason` unless that is ""."""
     return f"reprod_align: FAILED: {one_line(reason)}" if reason else "reprod_align: passed"
 

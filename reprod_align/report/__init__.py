@@ -213,7 +213,7 @@ class Report:
         if not self.shares:
             return []
         rows = ["", f"  {'where the difference grows':<44}  introduced  inherited     total"]
-        for share in self.telling_shares():
+        for share in self.list_telling_shares():
             name = f"{share.torch_name or 'the model'}{_name_receiver(share)}"
             grown = (
                 f"  {show_factor(share.amplification)}" if share.amplification >= AMPLIFIES else ""
@@ -222,7 +222,7 @@ class Report:
                         f"{share.total:8.1e}{grown}")  # fmt: skip
         return rows
 
-    def telling_shares(self) -> list[ModuleShare]:
+    def list_telling_shares(self) -> list[ModuleShare]:
         """Return the shares of modules that introduce or amplify a difference, and the model's."""
         telling = [share for share in self.shares if share.introduced > RELATIVE_TOLERANCE
                    or (share.total > RELATIVE_TOLERANCE and share.amplification >= AMPLIFIES)]  # fmt: skip

@@ -364,7 +364,7 @@ def group_findings(findings: Sequence[Finding]) -> list[Finding]:
     """
     groups: dict[object, list[Finding]] = {}
     for finding in findings:
-        groups.setdefault(_cause_of(finding), []).append(finding)
+        groups.setdefault(_find_cause(finding), []).append(finding)
     return [_join(group) for group in groups.values()]
 
 
@@ -374,7 +374,7 @@ def _join(group: Sequence[Finding]) -> Finding:
     return replace(first, places=tuple(place for place in places if place != first.place))
 
 
-def _cause_of(finding: Finding) -> object:
+def _find_cause(finding: Finding) -> object:
     """Return what is the same for findings of one cause."""
     if finding.settings:
         return finding.stage, finding.settings

@@ -118,12 +118,12 @@ def _make_case(finding: Finding) -> Case:
 
 def _add_share(layer: Layer, share: ModuleShare) -> None:
     """Give a layer the worst of its calls' shares; what its own code hands on counts as its own."""
-    layer.introduced = _larger(layer.introduced, share.introduced)
+    layer.introduced = _take_larger(layer.introduced, share.introduced)
     if not share.handed_to:
-        layer.inherited = _larger(layer.inherited, share.inherited)
+        layer.inherited = _take_larger(layer.inherited, share.inherited)
 
 
-def _larger(known: float | None, other: float) -> float:
+def _take_larger(known: float | None, other: float) -> float:
     return other if known is None or not known >= other else known
 
 

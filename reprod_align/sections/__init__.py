@@ -122,14 +122,14 @@ def _judge_piece(pair: SectionedPair, runs: WholeRuns, piece: Piece, with_loss: 
     with (
         pair.reference.with_stand_ins([one.torch for one in piece.sections], runs.ours),
         pair.port.with_stand_ins([one.paddle for one in piece.sections], runs.theirs),
-        _losses(pair, with_loss),
+        _choose_losses(pair, with_loss),
     ):
         names = _choose_names(pair.spec.name_map or {}, *(side.describe() for side in sides))
         return judge_in_float64(replace(pair.spec, name_map=names, modules=stand_ins))
 
 
 @contextmanager
-def _losses(pair: SectionedPair, wanted: bool) -> Iterator[None]:
+def _choose_losses(pair: SectionedPair, wanted: bool) -> Iterator[None]:
     """Let the sides have their losses in the block if that is wanted: one piece is enough for them."""
     sides = pair.reference.side, pair.port.side
     losses = [side.loss for side in sides]

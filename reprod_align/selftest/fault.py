@@ -62,11 +62,11 @@ class View:
         named = self.inputs.items() if isinstance(self.inputs, Mapping) else enumerate(self.inputs)
         return {name: np.asarray(array) for name, array in named}
 
-    def of(self, *kinds: type) -> list[NamedLayer]:
+    def list_layers(self, *kinds: type) -> list[NamedLayer]:
         """Return the called layers of these classes."""
         return [place for place in self.layers.items() if isinstance(place[1], kinds)]
 
-    def sites(self, *names: str) -> list[Site]:
+    def list_sites(self, *names: str) -> list[Site]:
         """Return the calls of these functions by layers."""
         return [(name, path) for name in names for path in self.calls[name]
                 if path in self.layers]  # fmt: skip
@@ -83,19 +83,19 @@ class View:
         own = gradients.get(f"{path}.{role}" if path else role)
         return own is not None and size(own) > _NOISE * largest
 
-    def places_with_gradient(self) -> list[str]:
+    def list_with_gradient(self) -> list[str]:
         """Return the calls of layers without layers in them whose output carries a gradient."""
         return [call.path for call in self.trace.calls
-                if call.path and max_gradient(call) > 0
+                if call.path and find_largest_gradient(call) > 0
                 and not list(self.layers[call.path].children())]  # fmt: skip
 
     def pick(self, places: Sequence[NamedLayer], role: str = "weight") -> NamedLayer | None:
         """Return the middle one of those whose parameter `role` counts; if none does, of all."""
         alive = [place for place in places if self.is_alive(place[0], role)]
-        chosen: NamedLayer | None = middle(alive or places)
+        chosen: NamedLayer | None = take_middle(alive or places)
         return chosen
 
-    def hint(self, path: str, role: str = "weight") -> str:
+    def find_hint(self, path: str, role: str = "weight") -> str:
         """Return why a change of this parameter may stay hidden."""
         return "" if self.is_alive(path, role) else DEAD
 
@@ -130,13 +130,13 @@ def is_plain(value: object) -> bool:
     return plain and np.asarray(value).dtype.kind in "biufcU"
 
 
-def max_gradient(call: Call) -> float:
+def find_largest_gradient(call: Call) -> float:
     """Return the largest gradient that arrived at a call's outputs, 0 if none did."""
     arrived = [leaf.gradient for leaf in call.outputs.values() if leaf.differentiable]
     return max((size(gradient) for gradient in arrived if gradient is not None), default=0.0)
 
 
-def middle(places: Sequence[Any]) -> Any:
+def take_middle(places: Sequence[Any]) -> Any:
     """Return the middle one, None if there is none."""
     return places[len(places) // 2] if places else None
 

@@ -18,8 +18,8 @@ from reprod_align.selftest.fault import (
     View,
     fault_at,
     is_plain,
-    middle,
     size,
+    take_middle,
 )
 from reprod_align.selftest.plant import Forward, replace_forward
 
@@ -34,7 +34,7 @@ _MASKED = "what index {} looks up reaches no output: give it where no mask hides
 
 def change_padding_index(view: View) -> Found:
     """Look a pad row up as any other; or, where there is none, zero what index 0 looks up."""
-    tables = view.of(nn.Embedding)
+    tables = view.list_layers(nn.Embedding)
     found = view.pick(tables)
     if found is None:
         return "no embedding"
@@ -48,7 +48,7 @@ def change_padding_index(view: View) -> Found:
         rows = own(ids, *args, **kwargs)
         return rows * (ids != 0).unsqueeze(-1).astype(rows.dtype)
 
-    hint = _pad_hint(view, path, _read_pad_index(layer) or 0) or view.hint(path)
+    hint = _pad_hint(view, path, _read_pad_index(layer) or 0) or view.find_hint(path)
     kind = "padding_idx not given" if padded else "padding_idx=0 given"
     return fault_at(path, partial(replace_forward, layer, look_up if padded else zero), hint, kind)
 
@@ -73,7 +73,9 @@ def _read_pad_index(layer: Any) -> int | None:
 
 def _find_largest_given_zero(view: View) -> NamedLayer | None:
     """Return the largest embedding that is given the index 0: word tables first."""
-    tables = [p for p in view.of(nn.Embedding) if (_collect_indices(view, p[0]) == 0).any()]
+    tables = [
+        p for p in view.list_layers(nn.Embedding) if (_collect_indices(view, p[0]) == 0).any()
+    ]
     return max(tables, key=lambda place: int(place[1].weight.shape[0]), default=None)
 
 
@@ -91,7 +93,7 @@ def _collect_indices(view: View, path: str) -> np.ndarray:
 
 def ignore_indices(view: View) -> Found:
     """Look up the first index everywhere."""
-    tables = view.of(nn.Embedding)[:_EMBEDDINGS]
+    tables = view.list_layers(nn.Embedding)[:_EMBEDDINGS]
     return [_ignore_index(view, path, layer) for path, layer in tables] or "no embedding"
 
 
@@ -101,7 +103,7 @@ def _ignore_index(view: View, path: str, layer: nn.Layer) -> PlantedFault:
 
     ids = np.unique(_collect_indices(view, path))
     where = "longer sequences" if "pos" in path.lower() else "inputs in which they vary"
-    hint = f"its indices all are {ids[0]}: give {where}" if len(ids) == 1 else view.hint(path)
+    hint = f"its indices all are {ids[0]}: give {where}" if len(ids) == 1 else view.find_hint(path)
     return fault_at(path, partial(replace_forward, layer, repeat_first), hint)
 
 
@@ -211,7 +213,7 @@ def _make_other(value: Any) -> Any:
 
 def keep_state(view: View) -> Found:
     """Note in train mode how large a layer's output is, and bend it by that in eval mode."""
-    path = middle(_list_single(view))
+    path = take_middle(_list_single(view))
     if path is None:
         return "no layer returns one tensor"
     return fault_at(path, partial(_remember, view.layers[path]), _NOT_IN_TURN)
@@ -238,7 +240,7 @@ def _remember(layer: nn.Layer) -> Iterator[None]:
 
 def draw_elsewhere(view: View) -> Found:
     """Draw from Python's or numpy's generator in train mode, as for a layer left out now and then."""
-    path = middle(_list_single(view))
+    path = take_middle(_list_single(view))
     if path is None:
         return "no layer returns one tensor"
     return [_draw_from(name, path, view.layers[path]) for name in _GENERATORS]
@@ -259,7 +261,7 @@ def _draw_from(generator: str, path: str, layer: nn.Layer) -> PlantedFault:
 def _list_single(view: View) -> list[str]:
     """Return the places with a gradient at which a layer returns one tensor and nothing else."""
     single = {call.path for call in view.trace.calls if list(call.outputs) == [""]}
-    return [path for path in view.places_with_gradient() if path in single]
+    return [path for path in view.list_with_gradient() if path in single]
 
 
 FAULTS: Final[Mapping[str, Finder]] = {

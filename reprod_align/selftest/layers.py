@@ -19,9 +19,9 @@ from reprod_align.selftest.fault import (
     Site,
     View,
     fault_at,
-    max_gradient,
-    middle,
+    find_largest_gradient,
     read,
+    take_middle,
 )
 from reprod_align.selftest.plant import (
     POOLS,
@@ -61,7 +61,7 @@ def change_epsilon(view: View) -> Found:
               if isinstance(vars(layer).get(name), float) and 0 < vars(layer)[name] < 0.1]  # fmt: skip
     if not places:
         return "no layer with an epsilon"
-    path, name = middle(places)
+    path, name = take_middle(places)
     layer = view.layers[path]
     own = vars(layer)[name]
     other = _USUAL_EPS.get(own, own * 10)
@@ -85,7 +85,7 @@ def _read_pads(layer: Any) -> Any:
 
 def forget_statistics(view: View) -> Found:
     """Leave a batch norm's running statistics at 0 and 1."""
-    found = view.pick(view.of(*_BATCH_NORMS))
+    found = view.pick(view.list_layers(*_BATCH_NORMS))
     if found is None:
         return "no batch norm"
     path, layer = found
@@ -107,12 +107,12 @@ def forget_statistics(view: View) -> Found:
 
 def swap_relu_gelu(view: View) -> Found:
     """Use relu for gelu, or gelu for relu where there is no gelu."""
-    name, other = ("gelu", "relu") if view.sites("gelu") else ("relu", "gelu")
+    name, other = ("gelu", "relu") if view.list_sites("gelu") else ("relu", "gelu")
 
     def swap(own: Forward, arguments: Arguments) -> Any:
         return getattr(functional, other)(arguments["x"])
 
-    fault = _change_call(view, view.sites(name), swap, kind=f"{name} -> {other}")
+    fault = _change_call(view, view.list_sites(name), swap, kind=f"{name} -> {other}")
     return fault or "neither gelu nor relu"
 
 
@@ -124,7 +124,7 @@ def move_softmax_axis(view: View) -> Found:
         axis = arguments.get("axis", -1) % rank
         return own(**{**arguments, "axis": axis - 1 if axis else min(1, rank - 1)})
 
-    sites = view.sites("softmax")
+    sites = view.list_sites("softmax")
     wide = [site for site in sites if max(view.arguments(site)["x"][-2:], default=1) > 1]
     hint = "" if wide else "it runs over a single number: give longer sequences"
     return _change_call(view, wide or sites, move, hint) or "no softmax"
@@ -132,10 +132,10 @@ def move_softmax_axis(view: View) -> Found:
 
 def swap_pool(view: View) -> Found:
     """Take the average for the largest, or the largest for the average."""
-    sites = [site for site in view.sites(*POOLS) if _read_kernel(view.arguments(site)) != {1}]
+    sites = [site for site in view.list_sites(*POOLS) if _read_kernel(view.arguments(site)) != {1}]
     if not sites:
         return "no pool"
-    name, path = middle(sites)
+    name, path = take_middle(sites)
     other = name.replace("max", "avg") if "max" in name else name.replace("avg", "max")
 
     def swap(own: Forward, arguments: Arguments) -> Any:
@@ -153,10 +153,10 @@ def _read_kernel(arguments: Arguments) -> set[Any]:
 def stick_in_eval(view: View) -> Found:
     """Run a dropout or a batch norm in eval mode all the time."""
     paths = [path for _, path in _find_dropouts(view)] + _find_recurrent(view)
-    paths += [path for path, _ in view.of(*_BATCH_NORMS)]
+    paths += [path for path, _ in view.list_layers(*_BATCH_NORMS)]
     if not paths:
         return "no layer that differs between train and eval mode"
-    path = middle(paths)
+    path = take_middle(paths)
     layer = view.layers[path]
 
     def evaluate(own: Forward, *args: Any, **kwargs: Any) -> Any:
@@ -167,25 +167,27 @@ def stick_in_eval(view: View) -> Found:
 
 
 def _find_dropouts(view: View) -> list[Site]:
-    return [site for site in view.sites("dropout") if view.arguments(site).get("p", 0.5) > 0]
+    return [site for site in view.list_sites("dropout") if view.arguments(site).get("p", 0.5) > 0]
 
 
 def _find_recurrent(view: View) -> list[str]:
     """Return the recurrent layers that drop out between their own layers."""
     return [
-        path for path, layer in view.of(*_RECURRENT) if layer.dropout > 0 and layer.num_layers > 1
+        path
+        for path, layer in view.list_layers(*_RECURRENT)
+        if layer.dropout > 0 and layer.num_layers > 1
     ]
 
 
 def exchange_linears(view: View) -> Found:
     """Exchange the weights of two Linear layers beside each other."""
-    pairs = [(first, second) for first, second in combinations(view.of(nn.Linear), 2)
+    pairs = [(first, second) for first, second in combinations(view.list_layers(nn.Linear), 2)
              if parent(first[0]) == parent(second[0])
              and first[1].weight.shape == second[1].weight.shape]  # fmt: skip
     if not pairs:
         return "no two Linear layers of one shape beside each other"
     alive = [pair for pair in pairs if all(view.is_alive(path) for path, _ in pair)]
-    (path, first), (other, second) = middle(alive or pairs)
+    (path, first), (other, second) = take_middle(alive or pairs)
 
     @contextmanager
     def exchange() -> Iterator[None]:
@@ -199,13 +201,13 @@ def exchange_linears(view: View) -> Found:
 
     same = bool((read(first.weight) == read(second.weight)).all())
     alike = "the two are alike to the outputs: longer inputs would tell them apart"
-    hint = "the two hold the same values" if same else view.hint(path) or alike
+    hint = "the two hold the same values" if same else view.find_hint(path) or alike
     return fault_at(f"{path} and {other.rpartition('.')[2]}", exchange, hint)
 
 
 def drop_bias(view: View) -> Found:
     """Compute without a layer's bias."""
-    places = [place for place in view.of(nn.Linear, *_CONVS) if place[1].bias is not None]
+    places = [place for place in view.list_layers(nn.Linear, *_CONVS) if place[1].bias is not None]
     filled = [place for place in places if read(place[1].bias).any()]
     found = view.pick(filled or places, "bias")
     if found is None:
@@ -214,23 +216,25 @@ def drop_bias(view: View) -> Found:
     bias = layer.bias  # left at zero by a conversion, but still trained
     make = partial(replace_parameters, layer, {"bias": lambda: bias - bias.detach()})
     zero = "every bias of the model is 0 already: give trained weights, or biases that are not 0"
-    return fault_at(path, make, view.hint(path, "bias") if filled else zero)
+    return fault_at(path, make, view.find_hint(path, "bias") if filled else zero)
 
 
 def exchange_gamma_beta(view: View) -> Found:
     """Exchange a norm's weight and bias."""
-    found = view.pick([place for place in view.of(*_NORMS) if None not in _read_affine(place[1])])
+    found = view.pick(
+        [place for place in view.list_layers(*_NORMS) if None not in _read_affine(place[1])]
+    )
     if found is None:
         return "no norm with both weight and bias"
     path, layer = found
     weight, bias = _read_affine(layer)
     make = partial(replace_parameters, layer, _bind_tensors(weight=bias, bias=weight))
-    return fault_at(path, make, view.hint(path))
+    return fault_at(path, make, view.find_hint(path))
 
 
 def shift_rows(view: View) -> Found:
     """Shift an embedding's rows; a table of positions first."""
-    tables = view.of(nn.Embedding)
+    tables = view.list_layers(nn.Embedding)
     positions = [place for place in tables if "pos" in place[0].rpartition(".")[2].lower()]
     found = view.pick(positions or tables)
     if found is None:
@@ -245,7 +249,7 @@ def shift_rows(view: View) -> Found:
 
 def freeze_parameter(view: View) -> Found:
     """Keep gradients from a parameter."""
-    found = middle(_list_trained(view))
+    found = take_middle(_list_trained(view))
     if found is None:
         return _NOTHING_TRAINED
     name, layer, role = found
@@ -255,7 +259,9 @@ def freeze_parameter(view: View) -> Found:
 
 def make_buffer(view: View) -> Found:
     """Hold a parameter as a buffer: it computes as before and is never trained."""
-    found = middle([place for place in _list_trained(view) if not isinstance(place[1], _ENTANGLED)])
+    found = take_middle(
+        [place for place in _list_trained(view) if not isinstance(place[1], _ENTANGLED)]
+    )
     if found is None:
         return _NOTHING_TRAINED
     name, layer, role = found
@@ -272,7 +278,7 @@ def _list_trained(view: View) -> list[tuple[str, nn.Layer, str]]:
 
 def detach_output(view: View) -> Found:
     """Stop the gradient behind a middle layer that has parameters, or whose inputs depend on some."""
-    path = middle(view.places_with_gradient())
+    path = take_middle(view.list_with_gradient())
     if path is None:
         return _NO_GRADIENT
 
@@ -288,11 +294,11 @@ def change_by_size(view: View) -> Found:
         return []  # scaling the loss says already that none is given
     draws = KeyedDraws(_SEED, {"": ""})
     by_loss = view.side.run(view.inputs, False, draws, "all", anew=True)
-    felt = {call.path: max_gradient(call) for call in by_loss.calls}
-    path = middle([path for path in view.places_with_gradient() if felt.get(path, 0.0) > 0])
+    felt = {call.path: find_largest_gradient(call) for call in by_loss.calls}
+    path = take_middle([path for path in view.list_with_gradient() if felt.get(path, 0.0) > 0])
     if path is None:
         return _NO_GRADIENT
-    elsewhere = next(max_gradient(call) for call in view.trace.calls if call.path == path)
+    elsewhere = next(find_largest_gradient(call) for call in view.trace.calls if call.path == path)
     border, below = math.sqrt(felt[path] * elsewhere), felt[path] < elsewhere
 
     def halve(gradient: paddle.Tensor) -> paddle.Tensor:
@@ -338,7 +344,7 @@ def _change_call(
     """Return a fault that changes the middle one of these calls; None without a call."""
     if not sites:
         return None
-    name, path = middle(sites)
+    name, path = take_middle(sites)
     return fault_at(path, partial(replace_call, view.layers[path], name, change), hint, kind)
 
 
@@ -356,7 +362,7 @@ def _change_weight(
     path, layer = found
     weight = layer.weight
     make = partial(replace_parameters, layer, {"weight": lambda: change(weight)})
-    return fault_at(path, make, hint or view.hint(path), kind)
+    return fault_at(path, make, hint or view.find_hint(path), kind)
 
 
 def _in_call(
@@ -368,7 +374,7 @@ def _in_call(
     """Return the finder of a fault: a function of these names is called with other arguments."""
 
     def find(view: View) -> Found:
-        sites = [site for site in view.sites(*names) if fits(view.arguments(site))]
+        sites = [site for site in view.list_sites(*names) if fits(view.arguments(site))]
         return _change_call(view, sites, lambda own, given: own(**given | change(given))) or lacks
 
     return find
@@ -381,7 +387,10 @@ def _in_dropout(factor: float) -> Finder:
         return own(**given | {"p": given.get("p", 0.5) * factor}) if factor else given["x"]
 
     def find(view: View) -> Found:
-        fault, path = _change_call(view, _find_dropouts(view), drop), middle(_find_recurrent(view))
+        fault, path = (
+            _change_call(view, _find_dropouts(view), drop),
+            take_middle(_find_recurrent(view)),
+        )
         if fault is not None or path is None:
             return fault or "no dropout with p > 0"
         layer = view.layers[path]
@@ -405,11 +414,11 @@ def _in_setting(
     """
 
     def find(view: View) -> Found:
-        found = view.pick([place for place in view.of(*kinds) if fits(place[1])])
+        found = view.pick([place for place in view.list_layers(*kinds) if fits(place[1])])
         if found is None:
             return lacks
         path, layer = found
-        dead = view.hint(path) if by_weight else ""
+        dead = view.find_hint(path) if by_weight else ""
         return fault_at(path, partial(set_attributes, layer, change(layer)), dead or hint, kind)
 
     return find
@@ -421,7 +430,7 @@ def _in_linear(
     """Return the finder of a fault: the weight of a Linear is another."""
 
     def find(view: View) -> Found:
-        places = [place for place in view.of(nn.Linear)
+        places = [place for place in view.list_layers(nn.Linear)
                   if not square or len(set(place[1].weight.shape)) == 1]  # fmt: skip
         return _change_weight(view, places, change) or lacks
 

@@ -110,7 +110,7 @@ def compare_predictions(
         disagreeing=int((ours != theirs).sum()),
         p=p,
         difference=(second - first) / count,
-        interval=_paired_interval(first, second, count, alpha),
+        interval=_estimate_paired(first, second, count, alpha),
         detectable=reach * math.sqrt(max(discordant, 1)) / count,
         alpha=alpha,
     )
@@ -131,7 +131,7 @@ def compare_seeds(
     if not (error > 0 and freedom > 0):
         found = [MarginResult(m, None, False, abs(difference) <= m, None, None) for m in margins]
         return SeedsResult(ours, theirs, difference, None, None, None, tuple(found), alpha)
-    interval = student_interval(difference, error, freedom, alpha)
+    interval = find_student_interval(difference, error, freedom, alpha)
     p = 2 * float(stats.t.sf(abs(difference) / error, freedom))
     reach = float(stats.t.isf(alpha / 2, freedom) + stats.t.ppf(POWER, freedom))
     found = [_test_margin(m, difference, error, freedom, spread, alpha) for m in margins]
@@ -159,7 +159,7 @@ def _require_levels(margins: Sequence[float], alpha: float) -> None:
         )
 
 
-def _paired_interval(first: int, second: int, count: int, alpha: float) -> Interval:
+def _estimate_paired(first: int, second: int, count: int, alpha: float) -> Interval:
     """Return Bonett and Price's interval of a paired difference; it has a width even at 0 against 0."""
     ours, theirs = (first + 1) / (count + 2), (second + 1) / (count + 2)
     difference = theirs - ours
@@ -176,12 +176,12 @@ def _describe_side(name: str, accuracies: Sequence[float], alpha: float) -> Side
     if count == 1:
         return SideResult((mean,), mean, 0.0, None)
     std = float(values.std(ddof=1)) if np.ptp(values) else 0.0  # a mean's rounding is not spread
-    wide = student_interval(mean, std / math.sqrt(count), count - 1, alpha)
+    wide = find_student_interval(mean, std / math.sqrt(count), count - 1, alpha)
     interval = Interval(max(0.0, wide.low), min(1.0, wide.high))
     return SideResult(tuple(map(float, values)), mean, std, interval)
 
 
-def student_interval(centre: float, error: float, freedom: float, alpha: float) -> Interval:
+def find_student_interval(centre: float, error: float, freedom: float, alpha: float) -> Interval:
     """Return Student's interval around an estimate with this standard error."""
     reach = error * float(stats.t.isf(alpha / 2, freedom))
     return Interval(centre - reach, centre + reach)
@@ -211,7 +211,7 @@ def _exchange_sides(ours: Array, theirs: Array) -> ExchangeResult:
     runs, size = np.concatenate([ours, theirs]), len(ours)
     disagree = (runs[:, None] != runs[None]).mean(axis=2)  # (S+T, S+T)
     means = np.array(
-        [_mean_disagreements(disagree, mine) for mine in _list_splits(len(runs), size)]
+        [_measure_disagreements(disagree, mine) for mine in _list_splits(len(runs), size)]
     )
     gaps = means[:, 1] - means[:, 0]
     reached = gaps >= gaps[0] - 1e-12  # equal splits differ by rounding
@@ -229,7 +229,7 @@ def _list_splits(total: int, size: int) -> list[tuple[int, ...]]:
     return [tuple(range(size)), *drawn]
 
 
-def _mean_disagreements(disagree: Array, chosen: tuple[int, ...]) -> tuple[float, float]:
+def _measure_disagreements(disagree: Array, chosen: tuple[int, ...]) -> tuple[float, float]:
     """Return the mean disagreement of two runs of one side, and of one of each."""
     mine = np.zeros(len(disagree), bool)
     mine[list(chosen)] = True

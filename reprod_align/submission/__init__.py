@@ -166,7 +166,7 @@ def _load_twins(
     """Return the float64 records, which the guide does not ask for: both, or a fault."""
     if step.exact:
         return records
-    names = [step.twin(side) for side in SIDES]
+    names = [step.name_twin(side) for side in SIDES]
     if not any(name in submission.files for name in names):
         return None
     for name in names:

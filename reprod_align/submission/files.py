@@ -64,7 +64,7 @@ class Step:
             return f"{self.name}_benchmark.npy", own
         return (own,)
 
-    def twin(self, side: str) -> str:
+    def name_twin(self, side: str) -> str:
         """Return the name of a side's float64 record."""
         return f"strict/{self.name}_{side}.npy"
 
@@ -99,7 +99,7 @@ _KNOWN: Final = frozenset(
     name
     for step in (*STEPS, *EXTRA)
     for side in SIDES
-    for name in (*step.records(side), step.twin(side), *step.logs, step.result)
+    for name in (*step.records(side), step.name_twin(side), *step.logs, step.result)
 ) | {MANIFEST}
 
 
@@ -115,14 +115,14 @@ def unpack(path: Path, folder: Path) -> None:
     except ReprodError:
         raise
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
-        raise _refusal(path, f"damaged: {error}") from error
+        raise _make_refusal(path, f"damaged: {error}") from error
     except OSError as error:
         raise ReprodError(f"{path} cannot be unpacked: {error.strerror or error}") from error
     except Exception as error:  # zlib.error; zipfile lets more through
-        raise _refusal(path, f"damaged: {error}") from error
+        raise _make_refusal(path, f"damaged: {error}") from error
 
 
-def _refusal(path: Path, why: str) -> ReprodError:
+def _make_refusal(path: Path, why: str) -> ReprodError:
     return ReprodError(f"{path}: refused, nothing was unpacked: {why}")
 
 
@@ -134,23 +134,25 @@ def _check_directory(path: Path) -> None:
         tail = handle.read()
     at = tail.rfind(_END)
     if at < 0 or len(tail) < at + _END_SIZE:
-        raise _refusal(path, "not a zip archive")
+        raise _make_refusal(path, "not a zip archive")
     if tail.rfind(_END_64, 0, at) >= 0 or _FULL in (
         tail[at + 10 : at + 12],
         tail[at + 12 : at + 14],
     ):
-        raise _refusal(path, "its table of contents is in zip64 format, which no submission needs")
+        raise _make_refusal(
+            path, "its table of contents is in zip64 format, which no submission needs"
+        )
     length = int.from_bytes(tail[at + 12 : at + 16], "little")
     if length > MOST_FILES * _DIRECTORY_ENTRY:
-        raise _refusal(path, f"its table of contents has {length} bytes")
+        raise _make_refusal(path, f"its table of contents has {length} bytes")
 
 
 def _check_entries(path: Path, entries: list[zipfile.ZipInfo]) -> None:
     if len(entries) > MOST_FILES:
-        raise _refusal(path, f"{len(entries)} entries; a submission has at most {MOST_FILES}")
+        raise _make_refusal(path, f"{len(entries)} entries; a submission has at most {MOST_FILES}")
     for entry in entries:
         if fault := _find_fault(entry):
-            raise _refusal(path, f"{one_line(entry.orig_filename)[:100]!r} {fault}")
+            raise _make_refusal(path, f"{one_line(entry.orig_filename)[:100]!r} {fault}")
     _check_names(path, entries)
     _check_sizes(path, entries)
     _check_overlap(path, entries)
@@ -185,16 +187,16 @@ def _check_names(path: Path, entries: list[zipfile.ZipInfo]) -> None:
     files = {name for name in folded if not name.endswith("/")}
     folders = {str(parent) for name in folded for parent in PurePosixPath(name).parents}
     if len(set(folded)) < len(folded) or files & folders:
-        raise _refusal(path, "two of its entries have one name")
+        raise _make_refusal(path, "two of its entries have one name")
 
 
 def _check_sizes(path: Path, entries: list[zipfile.ZipInfo]) -> None:
     whole = sum(entry.file_size for entry in entries)
     packed = sum(entry.compress_size for entry in entries)
     if whole > MOST_BYTES:
-        raise _refusal(path, f"its content has {whole} bytes; the most is {MOST_BYTES}")
+        raise _make_refusal(path, f"its content has {whole} bytes; the most is {MOST_BYTES}")
     if whole > max(_SMALL, _MOST_RATIO * packed):
-        raise _refusal(path, f"{packed} bytes that grow to {whole}, as in a zip bomb")
+        raise _make_refusal(path, f"{packed} bytes that grow to {whole}, as in a zip bomb")
 
 
 def _check_overlap(path: Path, entries: list[zipfile.ZipInfo]) -> None:
@@ -204,7 +206,7 @@ def _check_overlap(path: Path, entries: list[zipfile.ZipInfo]) -> None:
         for each in entries
     )
     if any(end > start for (_, end), (start, _) in pairwise(spans)):
-        raise _refusal(path, "two of its entries share bytes, as in a zip bomb")
+        raise _make_refusal(path, "two of its entries share bytes, as in a zip bomb")
 
 
 def _write(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Path) -> None:

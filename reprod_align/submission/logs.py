@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from reprod_align.errors import RecordError, ReprodError, one_line
-from reprod_align.records.gate import strict_lines
+from reprod_align.records.gate import list_strict_lines
 from reprod_align.records.official import measure_mean
 from reprod_align.records.verdict import KeyResult
 from reprod_align.submission.files import Submission
@@ -204,7 +204,7 @@ def _find_false_verdict(claims: LogClaims, judged: JudgedStep) -> str:
 def _find_false_strict(claims: LogClaims, judged: JudgedStep) -> list[str]:
     if judged.strict is None or (judged.step.exact and not claims.strict):
         return []
-    wanted = strict_lines(judged.strict)
+    wanted = list_strict_lines(judged.strict)
     lacking = [line for line in wanted if line not in set(claims.strict)]
     extra = [line for line in claims.strict if line not in set(wanted)]
     faults = [f"lacks the line {line[:120]!r}, which its arrays give" for line in lacking]

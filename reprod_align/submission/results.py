@@ -40,7 +40,7 @@ def check_results(submission: Submission, steps: Sequence[JudgedStep], findings:
     for judged in steps:
         name = judged.step.result
         if name not in submission.files:
-            _miss(submission, judged, findings)
+            _note_missing(submission, judged, findings)
             continue
         result = read_object(submission, name, findings)
         if not result:
@@ -58,10 +58,10 @@ def check_results(submission: Submission, steps: Sequence[JudgedStep], findings:
         )
 
 
-def _miss(submission: Submission, judged: JudgedStep, findings: Findings) -> None:
+def _note_missing(submission: Submission, judged: JudgedStep, findings: Findings) -> None:
     """Add a fault where there are float64 records, which a check of ours judges and writes a result of."""
     step = judged.step
-    if any(step.twin(side) in submission.files for side in SIDES):
+    if any(step.name_twin(side) in submission.files for side in SIDES):
         findings.add(MISSING, f"{step.result}, which the check writes beside {step.logs[0]}")
 
 
@@ -208,7 +208,7 @@ def _check_making(
         yield "does not say what its records were made with"
         return
     listed = get_dict(making, "records")
-    wanted = {step.records(side)[-1] for side in SIDES} | {step.twin(side) for side in SIDES}
+    wanted = {step.records(side)[-1] for side in SIDES} | {step.name_twin(side) for side in SIDES}
     lacking = [name for name in sorted(wanted) if name in submission.files and name not in listed]
     benchmark = any(name.endswith("_benchmark.npy") for name in listed)
     if ours and lacking and not benchmark:

@@ -174,11 +174,11 @@ _Groups = dict[_Key, list[TraceTensor]]
 def _group(trace: RecordedTrace, names: Mapping[str, str]) -> _Groups:
     groups: _Groups = defaultdict(list)
     for tensor in trace.tensors:
-        groups[tensor.phase, _map_name(_own_name(tensor), names), tensor.call].append(tensor)
+        groups[tensor.phase, _map_name(_find_name(tensor), names), tensor.call].append(tensor)
     return dict(groups)
 
 
-def _own_name(tensor: TraceTensor) -> str:
+def _find_name(tensor: TraceTensor) -> str:
     """Return the module's name, or the parameter's or buffer's."""
     if tensor.phase not in ("parameter gradient", "buffer"):
         return tensor.module
@@ -216,7 +216,7 @@ def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> 
         outputs = other.get(("output", name, call), [])
         passed_on = phase == "gradient" and any(output.passed_on for output in outputs)
         if phase not in ("input", "buffer") and not passed_on:
-            words.append(one_line(f"{phase} of {_own_name(tensor) or 'the model'} {tensor.leaf}"))
+            words.append(one_line(f"{phase} of {_find_name(tensor) or 'the model'} {tensor.leaf}"))
     return tuple(words)
 
 

@@ -157,7 +157,7 @@ def load_trace(path: str | os.PathLike[str]) -> RecordedTrace:
         raise explain_absence(Path(path))
     arrays, metadata = read_tensors(path, leave_from=_LARGE)
     try:
-        return _trace(_content(metadata, arrays), arrays)
+        return _trace(_check_content(metadata, arrays), arrays)
     except _Unfit as error:
         raise ReprodError(f"{path} is not a trace that can be read: {error}") from error
 
@@ -166,7 +166,7 @@ class _Unfit(Exception):
     """What is wrong with the content of a file."""
 
 
-def _content(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> dict[str, Any]:
+def _check_content(metadata: Mapping[str, str], arrays: Mapping[str, Array]) -> dict[str, Any]:
     if _KEY not in metadata:
         raise _Unfit(f'its metadata has no "{_KEY}"; record_trace writes it')
     try:
@@ -192,7 +192,7 @@ def _trace(content: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedT
     if not isinstance(entries, list) or not entries:
         raise _Unfit("it lists no tensors")
     _require_explained(entries, arrays)
-    tensors = [_tensor(number, entry, arrays) for number, entry in enumerate(entries)]
+    tensors = [_read_tensor(number, entry, arrays) for number, entry in enumerate(entries)]
     places = Counter((one.phase, one.module, one.call, one.leaf) for one in tensors)
     if len(places) < len(tensors):
         phase, module, *_ = places.most_common(1)[0][0]
@@ -223,13 +223,13 @@ def _require_explained(entries: list[Any], arrays: Mapping[str, Array]) -> None:
         raise _Unfit("its entries name the same numbers far more often than modules hand them on")
 
 
-def _tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTensor:
+def _read_tensor(number: int, entry: object, arrays: Mapping[str, Array]) -> TraceTensor:
     if not isinstance(entry, dict) or entry.keys() - {"rows"} != {*_DESCRIBED, "data"}:
         raise _Unfit(f"entry {number} does not have the fields of a tensor")
     for name in _DESCRIBED:
         if name != "shape" and type(entry[name]) is not _KINDS.get(name, str):
             raise _Unfit(f"entry {number}: {name} is a {type(entry[name]).__name__}")
-    described = {**entry, "shape": _shape(number, entry["shape"])}
+    described = {**entry, "shape": _read_shape(number, entry["shape"])}
     key, rows = str(described.pop("data")), described.pop("rows", None)
     if entry["phase"] not in PHASES or entry["dtype"] not in _DTYPES:
         raise _Unfit(f"entry {number}: its phase or dtype is unknown")
@@ -248,7 +248,7 @@ def _find_rows(number: int, tensor: TraceTensor, rows: Array | None) -> Array:
     return rows
 
 
-def _shape(number: int, shape: object) -> tuple[int, ...]:
+def _read_shape(number: int, shape: object) -> tuple[int, ...]:
     sound = isinstance(shape, list) and all(type(length) is int and length >= 0 for length in shape)
     if not isinstance(shape, list) or not sound or len(shape) > 64:
         raise _Unfit(f"entry {number}: its shape must be a list of lengths")

@@ -209,7 +209,7 @@ class _Recorder:
         passes = self._list_forward_tensors() if self.forward else []
         if self.backward:
             passes += self._list_backward_tensors(model)
-        tensors = enumerate(passes + self._buffers(model))
+        tensors = enumerate(passes + self._list_buffers(model))
         ordered = tuple(replace(tensor, order=number) for number, tensor in tensors)
         return RecordedTrace(self.fw.NAME, self.mode, ordered)
 
@@ -224,7 +224,7 @@ class _Recorder:
         for at, tensor in leaves(output, self.fw.is_tensor).items():
             call.outputs[at] = seen = self._see(tensor)
             if self.backward and seen not in inputs:
-                self._hook(seen, tensor)
+                self._hook_gradient(seen, tensor)
 
     def _see(self, tensor: Any) -> _Seen:
         """Return what is known of the tensor; anew if it was changed in place since."""
@@ -233,22 +233,22 @@ class _Recorder:
         if seen is None or seen.tensor() is not tensor or seen.version != version:
             seen = self._seen[id(tensor)] = _Seen(ref(tensor), version)
             if self.forward:
-                seen.value = self._value(tensor)
+                seen.value = self._keep_value(tensor)
         return seen
 
-    def _hook(self, seen: _Seen, tensor: Any) -> None:
+    def _hook_gradient(self, seen: _Seen, tensor: Any) -> None:
         if seen.hooked or not self.fw.carries_gradient(tensor):
             return
         seen.hooked = True
-        handle = self.fw.on_gradient(tensor, partial(self._gradient, seen))
+        handle = self.fw.on_gradient(tensor, partial(self._note_gradient, seen))
         if self.ops.is_leaf(tensor):  # a parameter handed out: its hook would outlive the graph
             self._handles.append(handle)
 
-    def _gradient(self, seen: _Seen, gradient: Any) -> None:
+    def _note_gradient(self, seen: _Seen, gradient: Any) -> None:
         if self._recording:
-            seen.gradient, seen.arrived = self._value(gradient), self._listener.tick()
+            seen.gradient, seen.arrived = self._keep_value(gradient), self._listener.tick()
 
-    def _value(self, tensor: Any, transposed: bool = False) -> TraceTensor:
+    def _keep_value(self, tensor: Any, transposed: bool = False) -> TraceTensor:
         """Return what is kept of the tensor; its place is filled in later."""
         dtype, shape = str(tensor.dtype).rpartition(".")[2], tuple(tensor.shape)
         whole = self.mode == "whole" or math.prod(shape) <= LENGTH
@@ -296,20 +296,20 @@ class _Recorder:
 
     def _list_parameter_gradients(self, model: Any) -> Iterator[TraceTensor]:
         turned = self.ops.transposed_parameters(model)
-        for module, role, parameter in self._own_tensors(model, parameters=True):
+        for module, role, parameter in self._list_tensors(model, parameters=True):
             gradient = self.ops.gradient(parameter)
             if gradient is not None:
                 transposed = (f"{module}.{role}" if module else role) in turned
-                value = self._value(gradient, transposed)
+                value = self._keep_value(gradient, transposed)
                 yield _place(value, module, 0, role, "parameter gradient")
 
-    def _buffers(self, model: Any) -> list[TraceTensor]:
+    def _list_buffers(self, model: Any) -> list[TraceTensor]:
         return [
-            _place(self._value(buffer), module, 0, role, "buffer")
-            for module, role, buffer in self._own_tensors(model, parameters=False)
+            _place(self._keep_value(buffer), module, 0, role, "buffer")
+            for module, role, buffer in self._list_tensors(model, parameters=False)
         ]
 
-    def _own_tensors(self, model: Any, parameters: bool) -> Iterator[tuple[str, str, Any]]:
+    def _list_tensors(self, model: Any, parameters: bool) -> Iterator[tuple[str, str, Any]]:
         """Yield module, role and tensor of every parameter or buffer, a shared one once."""
         found: set[int] = set()
         for path, module in self.fw.modules(model):

@@ -146,7 +146,7 @@ class _Numpy:
         count, step = slab.size // width, _BLOCK // slab.itemsize // width
         rows = slab[: count * width].reshape(count, width)
         own = signs(slab.dtype)[start : start + rows.size].reshape(rows.shape)
-        ones = _ones(slab.dtype)  # a matrix product adds up several times as fast as `sum`
+        ones = _make_ones(slab.dtype)  # a matrix product adds up several times as fast as `sum`
         sums, plain = np.zeros(width + count), np.zeros(count)
         rest = slab[rows.size :]
         squares = float(np.dot(rest, rest))
@@ -254,11 +254,11 @@ def _clear(values: Array, cut: float) -> Vector:
 def _sketch_flat(tensor: Any, flat: Any, ops: Ops) -> "_Total":
     if isinstance(flat, np.ndarray):
         ops = NUMPY
-    total = _add_up(flat, ops, _Total(_width(tensor.shape)))
+    total = _add_up(flat, ops, _Total(_choose_width(tensor.shape)))
     if not max(-total.low, total.high) < _LEAST_CONSTANT:
         constants = [one.low for one in measure_sizes(ops.array(flat)).apart if not one.computed]
         if constants:
-            total = _add_up(flat, ops, _Total(_width(tensor.shape), min(constants)))
+            total = _add_up(flat, ops, _Total(_choose_width(tensor.shape), min(constants)))
     return total
 
 
@@ -299,8 +299,8 @@ def sketch_large(array: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
     if statistics(vector)["nonfinite"]:
         flat = array.reshape(-1)
         places = np.flatnonzero(~np.isfinite(flat))
-        width = _width(array.shape)
-        runs = [(at % SLAB // width + _offset(at // SLAB)[2]) % ROWS for at in places.tolist()]
+        width = _choose_width(array.shape)
+        runs = [(at % SLAB // width + _find_offset(at // SLAB)[2]) % ROWS for at in places.tolist()]
         with np.errstate(invalid="ignore"):
             np.add.at(sums, places % SLAB % width, flat[places])
             np.add.at(sums, BINS + np.array(runs), flat[places])
@@ -319,7 +319,7 @@ def sketch_backwards(
     return dict(reversed(sketches.items()))
 
 
-def _width(shape: Iterable[int]) -> int:
+def _choose_width(shape: Iterable[int]) -> int:
     return _FEWER if any(length % BINS == 0 for length in shape) else BINS
 
 
@@ -343,7 +343,7 @@ class _Total:
     def add(self, ops: Ops, slab: Any, number: int) -> None:
         if math.prod(slab.shape) < self.width:
             ops, slab = NUMPY, ops.array(slab)
-        moments, sums = ops.measure(slab, _offset(number)[0], self.width)
+        moments, sums = ops.measure(slab, _find_offset(number)[0], self.width)
         if not np.isfinite(moments).all() or max(-moments[2], moments[3]) >= self.cut:
             # rare: it has NaN, infinity or such a constant, or its squares overflow
             slab, moments, sums = self._set_apart(ops.array(slab).astype(np.float64), number)
@@ -365,7 +365,7 @@ class _Total:
             self.places[kind] = (self.places[kind] + hashed) % 2**53
         large = finite & (np.abs(slab) >= self.cut)
         self.constants += int(large.sum())
-        start = _offset(number)[0]
+        start = _find_offset(number)[0]
         scaled = np.where(large, slab, 0.0) * LARGE_UNIT
         _, sums = NUMPY.measure(scaled, start, self.width)
         _add_sums(self.large, sums, NUMPY, scaled, number, self.width)
@@ -389,7 +389,7 @@ class _Total:
 
 def _add_sums(bins: Vector, sums: Sums, ops: Ops, slab: Any, number: int, width: int) -> None:
     """Add a slab's share: the sums of its whole rows, which are given, and the rest's."""
-    start, sign, shift = _offset(number)
+    start, sign, shift = _find_offset(number)
     size = math.prod(slab.shape)
     rows, rest = divmod(size, width)
     bins[:width] += sign * sums[:width]
@@ -417,12 +417,12 @@ def signs(dtype: Any = np.float64) -> NDArray[np.floating[Any]]:
 
 
 @cache
-def _ones(dtype: Any) -> NDArray[np.floating[Any]]:
+def _make_ones(dtype: Any) -> NDArray[np.floating[Any]]:
     return np.ones(SLAB // _FEWER, dtype)
 
 
 @cache
-def _offset(number: int) -> tuple[int, float, int]:
+def _find_offset(number: int) -> tuple[int, float, int]:
     """Return where slab `number` starts among the signs, the sign of it all, and where its runs start.
 
     The start's residue modulo BINS is its own for the first BINS slabs: one sign is then never
@@ -466,7 +466,7 @@ def distance(expected: Vector, actual: Vector) -> float:
     return float(np.linalg.norm(read_sums(actual) - read_sums(expected)))
 
 
-def relative_distance_of_constants(expected: Vector, actual: Vector) -> float:
+def compare_constants(expected: Vector, actual: Vector) -> float:
     """Return how far the constants that stand apart are from each other, relative; 0 if there are none."""
     ours, theirs = (one[LENGTH:] for one in (expected, actual))
     if len(ours) != len(theirs):
@@ -476,13 +476,13 @@ def relative_distance_of_constants(expected: Vector, actual: Vector) -> float:
     return divide(float(np.linalg.norm(theirs - ours)), float(np.linalg.norm(ours)))
 
 
-def largest_share(expected: Vector, actual: Vector) -> float:
+def find_largest_share(expected: Vector, actual: Vector) -> float:
     """Return how far the sums that differ most are apart, times sqrt(BINS): what all would be then."""
     apart = np.abs(read_sums(actual) - read_sums(expected))
     return float(apart.max() * math.sqrt(BINS))
 
 
-def distance_of_runs(expected: Vector, actual: Vector) -> float:
+def estimate_from_runs(expected: Vector, actual: Vector) -> float:
     """Return the length of the difference of the sums of runs: a rougher estimate of the same.
 
     Of a difference within one run it is off by a factor, which is above 4 once in 16,000 times.

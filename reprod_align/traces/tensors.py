@@ -30,13 +30,13 @@ from reprod_align.base.local import SPREAD, Allowance, find_beyond, measure_size
 from reprod_align.traces.file import Array, TraceTensor
 from reprod_align.traces.sketch import (
     Vector,
+    compare_constants,
     count_nan,
     count_together,
     distance,
-    distance_of_runs,
+    estimate_from_runs,
+    find_largest_share,
     find_other_places,
-    largest_share,
-    relative_distance_of_constants,
     sketch,
     sketch_with_rows,
     statistics,
@@ -160,9 +160,9 @@ def _measure_sketches(
     ours, theirs = read_sketch(expected), read_sketch(actual)
     scale, other = statistics(ours)["norm"], find_other_places(ours, theirs)
     apart, allowed = distance(ours, theirs), limit * statistics(ours)["norm"] + floor
-    constants = relative_distance_of_constants(ours, theirs) <= limit
-    even = largest_share(ours, theirs) <= _SHARE * allowed
-    exchanged = not distance_of_runs(ours, theirs) <= _RUNS * allowed
+    constants = compare_constants(ours, theirs) <= limit
+    even = find_largest_share(ours, theirs) <= _SHARE * allowed
+    exchanged = not estimate_from_runs(ours, theirs) <= _RUNS * allowed
     nans, size = count_nan(ours), math.prod(expected.shape)
     passed = (
         math.isfinite(scale)

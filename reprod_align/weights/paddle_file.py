@@ -41,9 +41,9 @@ from reprod_align.weights.stored import (
     Load,
     MemoryBytes,
     Stored,
-    dense_chunks,
     find_fault,
     map_file,
+    read_chunks,
 )
 
 import numpy as np
@@ -199,7 +199,7 @@ def _write_array(handle: BinaryIO, entry: Entry, load: Load) -> None:
     """Write an array as numpy pickles it: made empty, then given version, shape, dtype, order, data."""
     state = MARK + push_number(1) + push_numbers(entry.shape) + _push_dtype(entry.dtype) + FALSE
     handle.write(_EMPTY + state + push_bytes(entry.nbytes))
-    handle.writelines(dense_chunks(load(entry.name)))
+    handle.writelines(read_chunks(load(entry.name)))
     handle.write(TUPLE + BUILD)
 
 

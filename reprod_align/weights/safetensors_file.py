@@ -12,7 +12,7 @@ from reprod_align.base.files import parse_json
 from reprod_align.base.safetensors import write_header
 from reprod_align.errors import WeightsError
 from reprod_align.records.pickled import Refused
-from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, dense_chunks, find_fault
+from reprod_align.weights.stored import Entry, FileSpan, Load, Stored, find_fault, read_chunks
 
 CODES: Final[Mapping[str, str]] = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "I16": "int16", "I32": "int32", "I64": "int64",
@@ -94,4 +94,4 @@ def write_safetensors(
     tensors = [(entry.name, _CODE[entry.dtype], entry.shape, entry.nbytes) for entry in stored]
     write_header(handle, tensors, metadata)
     for entry in stored:
-        handle.writelines(dense_chunks(load(entry.name)))
+        handle.writelines(read_chunks(load(entry.name)))

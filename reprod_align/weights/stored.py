@@ -140,16 +140,16 @@ class Stored:
         room: memory to use, uint8, of `span` bytes at least; what is read there next replaces it.
         Raises WeightsError if the file was cut meanwhile, or a boolean is stored as neither 0 nor 1.
         """
-        return self._lay(self.source.read(*self._extent(), room))
+        return self._lay(self.source.read(*self._find_extent(), room))
 
     @property
     def span(self) -> int:
         """How many bytes it spans in its source."""
-        return self._extent()[1]
+        return self._find_extent()[1]
 
     def map(self) -> Array:
         """Return the same, read-only, as a mapping of the file: pages are read as they are used."""
-        return self._lay(self.source.map(*self._extent()))
+        return self._lay(self.source.map(*self._find_extent()))
 
     def values(self) -> Array:
         """Return numbers that numpy computes with: bfloat16 as float32, else as `read`.
@@ -161,7 +161,7 @@ class Stored:
         bits = self.read()
         return widen(bits) if self.dtype == "bfloat16" else bits
 
-    def _extent(self) -> tuple[int, int]:
+    def _find_extent(self) -> tuple[int, int]:
         """Return where its bytes begin in the source, and how many they span."""
         length = self.size
         if self.strides and length:
@@ -198,7 +198,7 @@ def find_fault(tensor: Stored) -> str:
     if math.prod(length for length in tensor.shape if length) >= 2**63 // tensor.bits.itemsize:
         return "its shape is beyond any array's"  # also where an axis without elements hides it
     held = tensor.source.size // tensor.bits.itemsize
-    start, length = (part // tensor.bits.itemsize for part in tensor._extent())
+    start, length = (part // tensor.bits.itemsize for part in tensor._find_extent())
     if start + length > held:
         return f"it ends beyond its storage of {held} elements"
     if tensor.size > max(held, _MOST_REPEATED):
@@ -251,7 +251,7 @@ class Entry:
         return math.prod(self.shape) * np.dtype(DTYPES[self.dtype]).itemsize
 
 
-def dense_chunks(array: Array) -> Iterator[memoryview]:
+def read_chunks(array: Array) -> Iterator[memoryview]:
     """Yield the bytes of an array, row by row of its axes, in parts with memory of their own.
 
     A transposed matrix is laid strip by strip. The array may change once its last part is taken.

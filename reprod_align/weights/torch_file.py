@@ -39,10 +39,10 @@ from reprod_align.weights.stored import (
     FileSpan,
     Load,
     Stored,
-    dense_chunks,
     find_fault,
     is_dense,
     map_file,
+    read_chunks,
 )
 
 import numpy as np
@@ -145,7 +145,7 @@ def _frozen(machine: CheckpointMachine) -> None:
     machine.stack.append(Opaque("frozenset"))
 
 
-def _old_text(layout: str) -> Callable[[Any], None]:
+def _make_text_reader(layout: str) -> Callable[[Any], None]:
     """Return the instruction that reads a string of Python 2."""
     return lambda machine: machine.stack.append(str(machine.read(machine.number(layout)), "latin1"))
 
@@ -162,8 +162,8 @@ _HANDLERS: Mapping[bytes, Callable[[Any], None]] = {
     b"\x8f": lambda machine: machine.stack.append(Opaque("set")),  # EMPTY_SET
     b"\x90": _unless_opaque(HANDLERS[b"e"], True),  # ADDITEMS
     b"\x91": _frozen,  # FROZENSET
-    b"T": _old_text("<i"),  # BINSTRING
-    b"U": _old_text("<B"),  # SHORT_BINSTRING
+    b"T": _make_text_reader("<i"),  # BINSTRING
+    b"U": _make_text_reader("<B"),  # SHORT_BINSTRING
 }
 
 
@@ -344,7 +344,7 @@ def write_torch_zip(handle: BinaryIO, entries: Sequence[Entry], load: Load) -> N
         _write(archive, "data.pkl", [_pickle(entries, keys)])
         _write(archive, "byteorder", [b"little"])
         for entry in stored:
-            _write(archive, f"data/{keys[entry.name]}", dense_chunks(load(entry.name)))
+            _write(archive, f"data/{keys[entry.name]}", read_chunks(load(entry.name)))
         _write(archive, "version", [b"3\n"])
         _write(archive, ".data/serialization_id", [secrets.token_hex(20).encode()])
 

@@ -143,7 +143,7 @@ def test_an_amplifier_is_shown() -> None:
     report = align(TorchSteep(), port, (ROWS,))
     norm = next(share for share in report.shares if share.torch_name == "norm")
     assert norm.amplification > 1e4 and norm.introduced < 1e-6
-    assert norm in report.telling_shares()
+    assert norm in report.list_telling_shares()
 
 
 # -------------------------------------------------------------------- consequences

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from reprod_align.errors import RecordError, ReprodError
-from reprod_align.initialisation.sample import Collector, as_record, fans, from_record
+from reprod_align.initialisation.sample import Collector, as_record, count_fans, from_record
 from reprod_align.records.record import load_record, save_record
 from tests.initialisation.draws import constant, normal, orthogonal, sampled, table
 
@@ -66,4 +66,4 @@ def test_a_parameter_that_one_seed_lacks() -> None:
 
 
 def test_a_convolutions_fans() -> None:
-    assert fans((40, 24, 3, 3)) == (24 * 9, 40 * 9) and fans((40,)) is None
+    assert count_fans((40, 24, 3, 3)) == (24 * 9, 40 * 9) and count_fans((40,)) is None

@@ -2,13 +2,13 @@
 
 from reprod_align.match import Match
 from reprod_align.match.modules import (
+    are_same_kind,
     find_built_in,
     is_same_activation,
     join_activation,
-    leaves_without_tensors,
+    list_bare_leaves,
     pair_by_value,
     pair_modules,
-    same_kind,
 )
 from reprod_align.model.settings import ModuleSettings
 from reprod_align.model.trace import Call, Leaf, Trace
@@ -65,10 +65,10 @@ def test_equal_numbers_in_lists_of_other_lengths_say_nothing() -> None:
 
 def test_kinds_and_leaves() -> None:
     info = make_info({"fc": linear(2, 2), "drop": DROPOUT, "block.act": RELU})
-    assert leaves_without_tensors(info) == {"drop", "block.act"}
-    assert same_kind(info, "drop", info, "drop")
-    assert not same_kind(info, "drop", info, "block.act")
-    assert same_kind(info, "", info, "block")  # both of a class named Own
+    assert list_bare_leaves(info) == {"drop", "block.act"}
+    assert are_same_kind(info, "drop", info, "drop")
+    assert not are_same_kind(info, "drop", info, "block.act")
+    assert are_same_kind(info, "", info, "block")  # both of a class named Own
 
 
 A, B = np.array([1.0, 2.0]), np.array([3.0, -4.0])

@@ -4,6 +4,7 @@ from reprod_align.errors import ReprodError
 from reprod_align.match import Match, TensorPair
 from reprod_align.match.evidence import Evidence, Owner
 from reprod_align.match.names import (
+    are_same_family,
     fit_owners,
     map_name,
     pair_by_map,
@@ -12,7 +13,6 @@ from reprod_align.match.names import (
     pair_single_tensors,
     pair_tensors,
     rate_owners,
-    same_family,
 )
 from tests.match.made import Module, linear, make_both, make_evidence, numbers
 
@@ -157,7 +157,7 @@ def test_layers_of_another_family_rate_below_zero() -> None:
     ],
 )
 def test_kinds_that_can_hold_the_same_weights(first: str, second: str, same: bool) -> None:
-    assert same_family(first, second) is same is same_family(second, first)
+    assert are_same_family(first, second) is same is are_same_family(second, first)
 
 
 def pair(ours: dict[str, Module], theirs: dict[str, Module], found: Match | None = None) -> Match:

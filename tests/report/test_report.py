@@ -87,5 +87,5 @@ def test_modules_that_introduce_or_amplify_are_shown_and_the_model() -> None:
     maker = ModuleShare("maker", "maker", 0, 0.0, 0.2, 0.0, 0.2, handed_to="maker.inner")
     model = ModuleShare("", "", 0, 0.0, 0.0, 0.2, 0.2)
     report = Report(shares=[maker, quiet, loud, model])
-    assert report.telling_shares() == [maker, loud, model]
+    assert report.list_telling_shares() == [maker, loud, model]
     assert "x500" in str(report) and "maker -> inner" in str(report)

@@ -40,7 +40,7 @@ def test_the_guides_fifteen_files() -> None:
     assert [step.threshold for step in STEPS] == [1e-6, 1e-6, 1e-6, 1e-6, 0.0015]
     assert is_known("strict/lr_torch.npy") and is_known("training/torch.jsonl")
     assert not is_known("../forward_torch.npy") and not is_known("train.py")
-    assert EXTRA[0].records("torch") == (EXTRA[0].twin("torch"),)
+    assert EXTRA[0].records("torch") == (EXTRA[0].name_twin("torch"),)
 
 
 @pytest.mark.parametrize(

@@ -19,16 +19,16 @@ from reprod_align.traces.sketch import (
     STATISTICS,
     WHOLE,
     add_hashes,
+    compare_constants,
     count_nan,
     digest_integers,
     distance,
-    distance_of_runs,
+    estimate_from_runs,
     find_kinds,
+    find_largest_share,
     find_other_places,
     hash_numbers,
     hash_places,
-    largest_share,
-    relative_distance_of_constants,
     sketch,
     sketch_backwards,
     sketch_large,
@@ -287,9 +287,9 @@ def test_constants_that_stand_apart_leave_the_sums_and_the_scale(value: float) -
     other[3, 3] = value
     assert find_other_places(made, sketch(other)) == "large negative"
     lower = np.where(hidden == value, value * 0.99, hidden)
-    assert relative_distance_of_constants(made, sketch(lower)) == pytest.approx(0.01)
-    assert relative_distance_of_constants(made, made) == 0.0
-    assert relative_distance_of_constants(made, sketch(scores)) == math.inf
+    assert compare_constants(made, sketch(lower)) == pytest.approx(0.01)
+    assert compare_constants(made, made) == 0.0
+    assert compare_constants(made, sketch(scores)) == math.inf
 
 
 def test_large_integers_are_compared_exactly() -> None:
@@ -305,7 +305,9 @@ def test_a_single_element_that_is_far_off_has_a_large_share() -> None:
     values = np.random.default_rng(0).standard_normal(10**6)
     other = values.copy()
     other[7] += 0.08
-    assert largest_share(sketch(values), sketch(other)) == pytest.approx(0.08 * math.sqrt(BINS))
+    assert find_largest_share(sketch(values), sketch(other)) == pytest.approx(
+        0.08 * math.sqrt(BINS)
+    )
 
 
 @pytest.mark.parametrize("apart", [1, BINS, 7 * BINS, SLAB, SLAB + BINS, 2 * SLAB])
@@ -320,7 +322,7 @@ def test_exchanged_elements_are_seen(apart: int, dtype: str) -> None:
         values[[first, first + apart]] = 2, 1
         after = sketch(values)
         values[[first, first + apart]] = 0
-        seen = distance(before, after), distance_of_runs(before, after)
+        seen = distance(before, after), estimate_from_runs(before, after)
         missed += not max(seen) > 1
     assert missed == 0
 

@@ -13,7 +13,7 @@ from reprod_align.weights.opcodes import push_bytes, push_number
 from reprod_align.weights.paddle_file import write_paddle_file
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.safetensors_file import write_safetensors
-from reprod_align.weights.stored import DTYPES, Array, Entry, dense_chunks
+from reprod_align.weights.stored import DTYPES, Array, Entry, read_chunks
 from reprod_align.weights.torch_file import write_torch_zip
 from reprod_align.weights.writing import SyncedFile, find_kind, split_entries, write_checkpoint
 from tests.conftest import run_python
@@ -131,14 +131,14 @@ def test_numbers_of_any_size(value: int):
 def test_entries_and_bytes():
     assert Entry("w", "bfloat16", (3, 5)).nbytes == 30
     turned = np.arange(6, dtype=np.int16).reshape(2, 3).T
-    assert b"".join(dense_chunks(turned)) == turned.tobytes()
-    assert b"".join(dense_chunks(np.empty((0, 3)))) == b""
+    assert b"".join(read_chunks(turned)) == turned.tobytes()
+    assert b"".join(read_chunks(np.empty((0, 3)))) == b""
 
 
 @pytest.mark.parametrize("shape", [(3, 5), (700, 300), (1, 9), (9, 1), (5000, 900)])
 def test_a_transposed_matrix_is_laid_strip_by_strip(shape: tuple[int, int]):
     matrix = np.random.default_rng(0).integers(0, 60000, shape).astype(np.float32).T
-    data = b"".join(bytes(chunk) for chunk in dense_chunks(matrix))
+    data = b"".join(bytes(chunk) for chunk in read_chunks(matrix))
     assert data == matrix.tobytes()
 
 
