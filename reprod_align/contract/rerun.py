@@ -190,8 +190,9 @@ def _copy_code(code: Path, target: Path) -> None:
 
 def _remove_copies(submission: Submission, code: Path, findings: Findings) -> None:
     """Remove from the copied code what is a record under another name, and add a fault for it."""
-    records = [name for step in STEPS for side in SIDES for name in (*step.records(side), step.name_twin(side))
-               if name in submission.files]  # fmt: skip
+    names = (name for step in STEPS for side in SIDES
+             for name in (*step.records(side), step.name_twin(side)))  # fmt: skip
+    records = [name for name in names if name in submission.files]
     sizes = {submission.files[name].stat().st_size for name in records}
     alike = [path for path in _walk(code) if path.stat().st_size in sizes]
     known = {digest(submission.files[name]): name for name in records} if alike else {}

@@ -93,8 +93,8 @@ class InitialisationReport:
             return f"initialisation: all {total} parameters are constant and equal"
         return (
             f"initialisation: no difference seen in {len(seen)} random parameters ({level}), "
-            f"{total - len(seen)} constant ones equal; a standard deviation off by "
-            f"{100 * min(seen):.2g}% in the largest, {100 * max(seen):.2g}% in the smallest would have been seen"
+            f"{total - len(seen)} constant ones equal; a standard deviation off by {100 * min(seen):.2g}% "
+            f"in the largest, {100 * max(seen):.2g}% in the smallest would have been seen"
         )
 
     def text(self) -> str:
