@@ -149,7 +149,7 @@ def combine_worst(found: Iterable[Worst]) -> Worst:
 
 
 def make_gap(expected: Array, actual: Array, found: Worst, relative: float, floor: float) -> Gap:
-    """Return the gap between two arrays of which the worst place is known."""
+    """Return the gap between two arrays, given the place where they are furthest apart."""
     inexact = expected.dtype.kind in "fc" or actual.dtype.kind in "fc"
     tolerance = relative * found.scale + floor if inexact else 0.0
     worst = found.at, expected.shape, expected.flat[found.at], actual.flat[found.at]

@@ -47,7 +47,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 
 def require_writable(folder: str | os.PathLike[str]) -> None:
-    """Raise ReprodError if no file can be made in `folder`, or where it would be made itself.
+    """Raise ReprodError if `folder` cannot hold a new file, or cannot be made.
 
     Asked by making one: a disk that is mounted read-only refuses root too.
     """
@@ -168,7 +168,7 @@ def _require_distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def from_plain(kind: Any, value: Any) -> Any:
-    """Return a value of the type `kind`, given what `to_plain` made of it and JSON gave back.
+    """Undo `to_plain`: return a value of the type `kind`, given what JSON kept of it.
 
     Raises TypeError, ValueError, KeyError or AttributeError if it is something else.
     """

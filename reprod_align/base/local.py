@@ -176,7 +176,7 @@ def _find_apart(
 
 
 def _find_constants(array: Array, group: _Group, reach: float) -> tuple[list[float], float]:
-    """Return the few magnitudes near which a group's elements are, and how near; () if they are more."""
+    """Return the few magnitudes near which a group's elements lie, and how near; [] if they are too many."""
     constants: list[float] = []
     furthest = 0.0
     for sizes in _read_sizes(array):

@@ -26,7 +26,7 @@ def leaves(value: object, is_tensor: IsTensor) -> dict[str, Any]:
 
 
 def plain_leaves(value: object, is_tensor: IsTensor) -> dict[str, Any]:
-    """Return everything in `value` that is neither a tensor nor one of the containers, by its path."""
+    """Return the leaves of `value` other than tensors, by their paths."""
     every = leaves(value, lambda part: is_tensor(part) or not _is_container(part))
     return {path: part for path, part in every.items() if not is_tensor(part)}
 

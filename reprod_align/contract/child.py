@@ -70,7 +70,7 @@ class ProofServed(Served):
         return self._before.list_changes() if self._before is not None else []
 
     def _break_layers(self, inputs: Inputs, paths: Sequence[str]) -> list[str]:
-        """Let each named layer raise in turn; return those whose exception the model kept to itself."""
+        """Let each named layer raise in turn; return the layers whose exception the model swallowed."""
         modules, kept = dict(self._local.fw.modules(self._local.model)), []
         for path in paths:
 

@@ -5,7 +5,7 @@ function, or a module of the standard library that Paddle has imported; only a p
 tell. While it runs, an audit hook (PEP 578) hears what Python is asked to do: files, processes, libraries,
 connections. Where code of the port is on the stack and what it asks for is not allowed, the refusal is
 written to a pipe at once, which nothing can take back, and the call raises. Code in C that asks the system
-itself is not heard. A fingerprint tells which functions of the frameworks are others afterwards.
+itself is not heard. A fingerprint tells which functions of the frameworks were replaced meanwhile.
 """
 
 import builtins
@@ -151,7 +151,7 @@ class Guard:
     def _find_port(self, event: str, directly: bool) -> str:
         """Return the port's line on the stack, "" if there is none.
 
-        directly: only where it asks itself, or by an import statement, which Python carries out.
+        directly: only if the port makes the call itself, or by an import statement.
         """
         frame: FrameType | None = sys._getframe(3)
         while frame is not None:
@@ -222,7 +222,7 @@ class Fingerprint:
         self._held = {place: (value, _read_code(value)) for place, value in _walk()}
 
     def list_changes(self) -> list[tuple[str, str]]:
-        """Return the code of the refusal and the name of each function that is another one now."""
+        """Return the code of the refusal and the name of each function that was replaced since."""
         now = dict(_walk())
         changes = []
         for place, (value, code) in self._held.items():

@@ -129,7 +129,7 @@ class ProofSide(RemoteSide):
         ]
 
     def break_layers(self, inputs: Inputs, paths: Sequence[str]) -> list[str]:
-        """Return the layers, of those named, whose exception the model keeps to itself."""
+        """Return which of the named layers raise an exception that the model swallows."""
         found: list[str] = self._ask("break_layers", inputs, list(paths))
         return found
 

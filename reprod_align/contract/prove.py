@@ -1,5 +1,5 @@
-"""Proves that a port keeps a contract. The reference computes nothing on the batches before the port's
-processes have ended, so that there is nothing for the port to find.
+"""Proves that a port keeps a contract. The reference runs on the batches only after the port's processes
+have ended, so that the port cannot find its results anywhere.
 
 1. The reference's process gives its weights and its structure, and ends.
 2. The port's process answers every question, and ends; a second one starts from its checkpoint.

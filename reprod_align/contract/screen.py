@@ -205,7 +205,7 @@ class _Screen(ast.NodeVisitor):
             self.lookups.append(Lookup(place, name, use))
 
     def _look_at(self, node: ast.AST, module: str, name: str) -> None:
-        """Note what is asked of a module where not everything of it may be asked."""
+        """Note a refusal if a port may not use this name of the module."""
         code = find_name_code(module, name)
         if module.partition(".")[0] in ("numpy", "typing", "operator"):
             code = code or _NAMES.get(name, "")

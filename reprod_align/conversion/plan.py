@@ -56,9 +56,9 @@ class Plan:
     made: dict[str, tuple[TensorPair, tuple[Stored, ...], int]] = field(default_factory=dict)
     """name of an entry -> its rule, the tensors that it takes, and which of its results it is"""
     counters: dict[str, int] = field(default_factory=dict)
-    """what the counters hold that are left out"""
+    """the values of counters that are left out"""
     own: dict[str, Array] = field(default_factory=dict)
-    """name of an entry -> what the model that is written for has there itself"""
+    """name of an entry -> the target model's own value"""
 
 
 def make_plan(
@@ -71,7 +71,7 @@ def make_plan(
     """Return the plan of converting `source` to the framework `to` by a map.
 
     expected: what the models' tensors are, of the source's side and of the other, if there are models.
-    own: the tensors that the model which is written for makes itself.
+    own: tensors that the target model makes itself.
     """
     planner = _Planner(found, source, to, expected, own or {})
     for rule in found.rules:
@@ -179,7 +179,7 @@ class _Planner:
                     self.plan.counters[name] = int(held.read())
 
     def make_own(self, rule: TensorPair, name: str) -> None:
-        """Plan to write what the model has itself; without a model it is left to it."""
+        """Plan to write the target model's own value; without a model nothing is written."""
         kept = self.map.counters.get(name)
         array = self.own.get(name) if kept is None else np.array(kept)
         if array is None:

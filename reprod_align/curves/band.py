@@ -1,9 +1,9 @@
 """Two curves on their common steps: their difference, the noise band, and where one leaves the other.
 
 With a perturbed twin of the reference run, the band is measured: `multiple` times the largest difference
-between the two up to that step. Without a twin, and for a curve that the twin leaves as it is (a learning
-rate), it is a fixed share of the largest value up to that step. It is never less than what the log itself
-can tell: a few units in the last place of its values' precision, or what its decimals leave out. With the
+between the two up to that step. Without a twin, and for a curve that is the same in the twin (a learning
+rate), it is a fixed share of the largest value up to that step. It is never narrower than the log's own
+precision: a few units in the last place of its values, or the decimals that it leaves out. With the
 same run in float64, the step at which rounding begins to grow is measured too.
 """
 

@@ -186,8 +186,8 @@ class Swap:
     def judge_backward(self, starts: Mapping[Framework, State], last: int) -> None:
         """Find out whether Paddle's backward pass can be judged apart from its forward pass.
 
-        It can where the forward passes agree, and where its gradients are not those of its own
-        forward pass. If Paddle computes something else, other gradients are not a fault of their own.
+        It can if the forward passes agree, or if Paddle's gradients do not fit its own forward pass. Where
+        Paddle computes another function, other gradients follow from that and are no fault of their own.
         """
         ours, theirs = self.trainings["torch"], self.trainings["paddle"]
         ours.side.load(starts["torch"].weights)

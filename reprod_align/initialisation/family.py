@@ -66,7 +66,7 @@ class Family:
 def describe(sample: ParameterSample, weight: ParameterSample | None = None) -> str:
     """Return in words what the parameter starts from: "zeros", "uniform on +-0.051 (...)".
 
-    weight: that of the same layer, whose fan_in a bias is often drawn by.
+    weight: the same layer's; a bias is often drawn by its weight's fan_in.
     """
     if not sample.is_random:
         return _describe_fixed(sample.fixed)

@@ -1,8 +1,8 @@
 """Pairs modules: those whose tensors are paired, those around them, and those without tensors.
 
-Where names and tensors do not tell which is which, the values do that came out of the modules. Pairs also
-tell which of Paddle's layers have one of PyTorch's activations built in (`BatchNorm(8, act="relu")`), and
-at which places both sides' random draws can be told apart.
+Where names and tensors do not tell which is which, the modules' outputs do. From the pairs follows which of
+Paddle's layers have one of PyTorch's activations built in (`BatchNorm(8, act="relu")`), and in which modules
+both sides' random draws can be told apart by place.
 """
 
 from collections import Counter, defaultdict
@@ -319,7 +319,7 @@ def find_built_in(
 
 
 def join_activation(call: Call, applied: str, run: Trace) -> Call:
-    """Return a call that gives what the module `applied` makes of its output, if that takes it."""
+    """Return the call with the outputs of the module `applied`, if that module takes the call's output."""
     after = next((one for one in find_takers(run, call) if one.path == applied), call)
     return replace(call, outputs=after.outputs, finished=after.finished)
 
@@ -379,7 +379,7 @@ def _group_by_parent(paths: Iterable[str]) -> defaultdict[str, set[str]]:
 
 
 def keep_common_places(places: Mapping[str, str], ours: Draws, theirs: Draws) -> dict[str, str]:
-    """Return the places without those that do not hold the same draws on both sides.
+    """Return the places at which both sides draw the same.
 
     ours, theirs: what each side drew in a run with these places. A dropout may stand inside a
     module here and right after it there. If the module around both holds the same draws on both

@@ -126,10 +126,10 @@ def _pair_sequences(
 def _find_crossing(
     paired: Mapping[int, int], ours: Sequence[Owner], theirs: Sequence[Owner]
 ) -> NDArray[np.bool_]:
-    """Return which rows and columns stand in blocks that are not each other's.
+    """Return, for each row and column, whether their blocks are not counterparts.
 
-    A block is what repeats by number; most of its pairs tell which is its own. A norm that the port
-    calls behind what it belongs before shifts the sequences against each other.
+    A block is a numbered module; its counterpart is the block with which most of its pairs are. A norm that
+    the port calls one block later would otherwise shift the sequences against each other.
     """
     blocks = [[_find_block(owner.path) for owner in side] for side in (ours, theirs)]
     partners: dict[str, Counter[str]] = defaultdict(Counter)

@@ -22,7 +22,7 @@ _TREE: Final = 3  # with fewer modules a tree tells nothing
 
 @dataclass
 class _Node:
-    """A module, or a part of names that is no module that was called (a list of layers)."""
+    """A module, or a step of its name that was never called itself (a list of layers)."""
 
     name: str
     layer: Layer | None = None
@@ -156,7 +156,7 @@ def _mark_code(text: str) -> Markup:
 
 
 def find_mark(page: Page) -> float:
-    """Return the relative difference from which a module is marked: in a page that passed, none is."""
+    """Return the relative difference from which on a module is marked; inf for a page that passed."""
     return math.inf if page.passed else page.limit
 
 

@@ -1,6 +1,6 @@
 """What a command that compares writes: its options --report, --markdown, --junit, and their files.
 
-Where a file cannot be written is said in one line before the work begins.
+A file that cannot be written is refused in one line before the work begins.
 """
 
 import os

@@ -30,9 +30,9 @@ _INDENT: Final = 4  # of what follows a line without columns
 
 @contextmanager
 def show_output(quiet: bool = False, raw: bool = False, colour: bool = True) -> Iterator[None]:
-    """Show on a terminal what the block prints; if quiet, neither that nor progress.
+    """Show on a terminal what the block prints; if quiet, show neither that nor progress.
 
-    raw: JSON, or a table to paste, which is printed as it is, also if quiet.
+    raw: the block prints JSON, or a table to paste: it is printed unchanged, also if quiet.
     """
     with without_progress() if quiet else nullcontext():
         if raw:

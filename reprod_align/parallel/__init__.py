@@ -105,7 +105,7 @@ def find_order(whole: dict[str, Array], seen: Sequence[dict[str, Array]]) -> Arr
     """Return the number of each example that the replicas see, one replica after the other.
 
     whole: the inputs of the reference, examples along the first axis. Rows that are alike count in
-    order. Raises ReprodError for a row that is no example of the whole.
+    order. Raises ReprodError for a row that the whole batch does not hold.
     """
     batched = list_batched(whole)
     keys = _digest_rows({name: whole[name] for name in batched})

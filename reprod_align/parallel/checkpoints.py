@@ -42,8 +42,8 @@ def convert_parallel(
 ) -> ConversionResult:
     """Convert PyTorch's checkpoint to a folder of rank files, or such a folder to PyTorch's checkpoint.
 
-    order: source and target; the folder is the one that is no name of a checkpoint. file: the pair. The
-    result is proven as `convert` proves it, on the ranks. Nothing is written if it does not hold.
+    order: source and target; the one that is not named as a checkpoint is the folder. file: the pair. The
+    result is proven as `convert` proves it, on the ranks. Nothing is written if that fails.
     """
     mesh = parse_mesh(parallel)
     if mesh.dp > 1 or mesh.tp < 2:
@@ -83,7 +83,7 @@ def convert_parallel(
 def cut_checkpoint(source: Path, folder: Path, lies: Mapping[str, Placement], mesh: Mesh) -> None:
     """Write the rank files of a Paddle checkpoint; all get their names, or none.
 
-    lies: how each tensor lies on the ranks; those that it lacks are whole on every rank.
+    lies: how each tensor lies on the ranks; a tensor without an entry is whole on every rank.
     """
     tensors = open_checkpoint(source).tensors
     with ExitStack() as stack:

@@ -65,7 +65,7 @@ def examine(pair: PairSpec, port: ParallelSide, report: Report) -> None:
 
 
 def _join_causes(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings of reductions with one cause as one, whose places are those of all."""
+    """Join the findings of reductions that have the same cause; the joined one lists all their places."""
     joined: dict[object, Finding] = {}
     for number, one in enumerate(findings):
         is_reduction = one.kind == "rank-reduction" and one.cause

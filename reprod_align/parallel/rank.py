@@ -1,8 +1,8 @@
 """One rank of a parallel run: python -m reprod_align.parallel.rank, started by paddle.distributed.launch.
 
 It connects to the process that judges, starts `fleet`, and serves the port of one pair file after the
-other: a `LocalSide` whose pins and objective are asked for as the model runs, since they are of tensors
-of which this rank holds a part.
+other. The port is a `LocalSide` that asks for its pins and its objective while the model runs: this rank
+holds only parts of the tensors that they are made for.
 """
 
 import os
@@ -171,7 +171,7 @@ class RankSide(LocalSide):
             engine.reduce_gradients(self.model)
 
     def _reduces_late(self) -> bool:
-        """Tell whether the optimizer's step averages; where there is no optimizer, this class does it."""
+        """Tell whether gradients are averaged at the optimizer's step only, or there is no optimizer."""
         if self._late is None:
             made = None if self.optimizer is None else self._make()[0]
             self._late = made is None or engine.reduces_at_step(made)

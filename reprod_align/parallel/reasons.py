@@ -51,7 +51,7 @@ class RankTensor:
         return gap(second, first, self.close, 1e-4 * self.close * scale).ok
 
     def all_agree(self, make: Callable[[int], Array]) -> bool:
-        """Tell whether every rank that is wrong holds what `make` makes of its number."""
+        """Tell whether each wrong rank holds `make(rank)`."""
         return all(self.agrees(self.parts[rank], make(rank)) for rank in self.wrong)
 
     def axes(self) -> Iterator[tuple[Axis, int, bool]]:
@@ -239,12 +239,12 @@ def _find_order(held: RankTensor) -> Reason | None:
 
 
 def _collect_rows(array: Array, axis: int) -> set[bytes]:
-    """Return the slices of an array along an axis, those that are zero left out."""
+    """Return the slices of an array along an axis that are not all zero, as bytes."""
     return {row.tobytes() for row in np.moveaxis(array, axis, 0) if row.any()}
 
 
 def _find_axis(mesh: Mesh, rank: int, other: int | None = None) -> str:
-    """Return the axis along which two ranks differ, or along which one is told from the first."""
+    """Return the axis of the mesh along which a rank differs from the other, or from the first."""
     if other is None:
         return "tp" if mesh.tp > 1 and rank % mesh.tp else "dp" if mesh.dp > 1 else "tp"
     return "dp" if rank % mesh.tp == other % mesh.tp else "tp"

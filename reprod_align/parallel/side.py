@@ -240,7 +240,7 @@ class ParallelSide:
     def _widen(
         self, known: ModuleSettings, path: str, tensors: Mapping[str, TensorInfo]
     ) -> ModuleSettings:
-        """Return the settings of one of the engine's layers as those of the layer that it is a part of."""
+        """Return the settings of the whole layer, given those of a rank's part of it."""
         if path not in self._opened.borders:
             return known
         weight = tensors[f"{path}.weight" if path else "weight"].shape
@@ -491,7 +491,7 @@ class ParallelSide:
         return Pin(array, gradient, pin.differentiable, pin.ends)
 
     def cut_gradient(self, gradient: Array, placement: Placement, rank: int) -> Array:
-        """Return a rank's part of a gradient: averaged over the replicas it is the whole one."""
+        """Return a rank's part of a gradient, scaled so that the replicas' average is the whole gradient."""
         times = self.mesh.dp if isinstance(placement.dp, int) else 1
         return placement.scatter(gradient, self.mesh, rank) * times
 

@@ -33,8 +33,8 @@ _Place = tuple[str, str, int, str]
 def load_ranks(folder: Path) -> list[RecordedTrace]:
     """Read the traces in a folder, one of each rank; return them in the order of the ranks.
 
-    Raises ReprodError if one is missing, stands there twice, or is no rank's, or if the ranks cut the model
-    itself into stages.
+    Raises ReprodError if a rank's trace is missing or there twice, if a trace is not a rank's, and if the
+    ranks run different stages of the model.
     """
     found: dict[int, RecordedTrace] = {}
     for path in sorted(path for path in folder.iterdir() if path.is_file()):

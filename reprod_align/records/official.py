@@ -113,7 +113,7 @@ def measure_mean(difference: Difference, expected: Array, actual: Array) -> Any:
 
 
 def _make_subtractable(expected: Array, actual: Array) -> tuple[Array, Array]:
-    """Return the pair in a form whose difference reprod_log can take: it neither wraps nor crashes.
+    """Return the pair in a form that reprod_log can subtract without overflow or error.
 
     Integers and booleans in float64; a text as 0, and the other side's as 1 where it differs.
     float16 in float32, since its mean is rounded to three digits.

@@ -84,10 +84,10 @@ class Account:
             raise Refused("asks for more memory than its size explains")
 
     def place(self, container: Sized, items: Sequence[Any]) -> None:
-        """Note that `items`, the last that `container` got, lie inside it; refuse cycles and deep nesting.
+        """Note that `container` got `items` last; refuse cycles and deep nesting.
 
-        A pickler fills a container before it puts it into another. Holding a file to that leaves
-        no container that contains itself, and makes the depth of each known at once.
+        A pickler fills a container before it puts it into another. A file that keeps to this cannot make a
+        container that contains itself, and the depth of each is known at once.
         """
         self.pay(8 * len(items))
         inner = [self._seal(item) for item in items if _is_container(item)]

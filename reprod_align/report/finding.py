@@ -357,7 +357,7 @@ def describe_finding(finding: Finding) -> Iterator[tuple[str, str]]:
 
 
 def group_findings(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings, those of one cause as the first of them, with the others' places.
+    """Return one finding for each cause: the first, with the places of the others.
 
     One cause: the same settings differ, or modules that are alike but for their numbers differ in
     the same way, made in the same line.

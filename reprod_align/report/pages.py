@@ -117,7 +117,7 @@ def _make_case(finding: Finding) -> Case:
 
 
 def _add_share(layer: Layer, share: ModuleShare) -> None:
-    """Give a layer the worst of its calls' shares; what its own code hands on counts as its own."""
+    """Give a layer the worst of its calls' shares; what its own code passes on counts as its own."""
     layer.introduced = _take_larger(layer.introduced, share.introduced)
     if not share.handed_to:
         layer.inherited = _take_larger(layer.inherited, share.inherited)

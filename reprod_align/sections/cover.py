@@ -17,7 +17,7 @@ from reprod_align.model import ModelInfo
 
 @dataclass(frozen=True)
 class Section:
-    """A module of PyTorch's model, and the one of Paddle's that stands for it."""
+    """A module of PyTorch's model, and its counterpart in Paddle's."""
 
     torch: str
     paddle: str

@@ -149,7 +149,7 @@ class FileValues:
         return known
 
     def __call__(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the values of those of the named tensors that the checkpoint holds."""
+        """Return the values of the named tensors, as far as the checkpoint holds them."""
         found = ((name, self._find(name)) for name in names)
         return {name: stored.values() for name, stored in found if stored is not None}
 
@@ -163,7 +163,7 @@ class ConvertedValues:
         self._pairs = {info.tensors[name].tie: pair for pair in pairs for name in pair.paddle}
 
     def __call__(self, names: Sequence[str]) -> dict[str, Array]:
-        """Return the values of those of the named tensors that are paired."""
+        """Return the values of the named tensors, as far as they are paired."""
         made: dict[str, Array] = {}
         for name in names:
             tie = self._info.tensors[name].tie

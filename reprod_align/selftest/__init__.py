@@ -4,8 +4,8 @@ A pass says little if the inputs cannot reveal a fault: an unpadded batch hides 
 Every fault is planted in the user's own Paddle model, compared as `align` compares it, and removed.
 
 A fault may also change nothing that a model computes: a constant added to all logits before a softmax
-changes no output and no gradient, on any batch. To ask for inputs that reveal it would be to ask for
-the impossible, so it is told from one that the inputs hide.
+changes no output and no gradient, on any batch. No inputs can reveal such a fault, so the report tells it
+apart from faults that only these inputs hide.
 """
 
 import copy

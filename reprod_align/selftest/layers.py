@@ -427,7 +427,7 @@ def _in_setting(
 def _in_linear(
     lacks: str, change: Callable[[paddle.Tensor], paddle.Tensor], square: bool = False
 ) -> Finder:
-    """Return the finder of a fault: the weight of a Linear is another."""
+    """Return the finder of a fault that changes the weight of a Linear."""
 
     def find(view: View) -> Found:
         places = [place for place in view.list_layers(nn.Linear)

@@ -49,13 +49,13 @@ class PlantedPort:
         return engine.unwrap(self.made)
 
     def layer(self, *kinds: str) -> tuple[str, nn.Layer] | None:
-        """Return the path and the layer in the middle of those of the engine's that take or give so."""
+        """Return path and layer of the middle one of the engine's layers of these kinds; None without any."""
         found = [(path, layer) for path, layer in self.model.named_sublayers()
                  if engine.find_kind(layer) in kinds]  # fmt: skip
         return found[len(found) // 2] if found else None
 
     def parameter(self, is_cut: bool) -> tuple[str, Any] | None:
-        """Return the name and the parameter in the middle of those that are cut, or whole."""
+        """Return the middle one of the trained parameters that are cut (or whole), and its name."""
         found = [(name, one) for name, one in self.model.named_parameters()
                  if not one.stop_gradient and bool(one.is_distributed) == is_cut]  # fmt: skip
         return found[len(found) // 2] if found else None

@@ -69,7 +69,7 @@ def count_ignored_labels(view: View) -> Found:
 
 
 def _has_one_label_each(view: View, calls: Sequence[Arguments]) -> bool:
-    """Tell whether labels are of whole examples: those of words or pixels are what padding ignores."""
+    """Tell whether each example has one label; labels of words or pixels may be padding, which is ignored."""
     sizes = {array.shape[0] for array in view.arrays().values() if array.ndim}
     return len(sizes) == 1 and all({call["label"].size} == sizes for call in calls)
 

@@ -204,7 +204,7 @@ def _list_gaps(log: _TrainingLog) -> Iterator[str]:
 
 
 def _list_false_results(log: _TrainingLog, record: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why the record's result is not that of the log's best epoch."""
+    """Yield each way in which the record's result differs from the log's best epoch."""
     said = {
         name: float(np.real(record[key]))
         for name in log.epochs[0].numbers

@@ -206,10 +206,10 @@ def _pair_leaves(
 
 
 def _name_unpaired(left: Iterable[tuple[_Key, TraceTensor]], other: _Groups) -> tuple[str, ...]:
-    """Return in words what lacks a partner and needs one.
+    """Return the names of the tensors that lack a partner and need one.
 
-    Inputs and buffers need none: the frameworks pass and keep them as they like. Nor does the gradient of an
-    output that the other side's module returns unchanged from its input: there it is the input's gradient.
+    Inputs and buffers need none: the frameworks pass and keep them as they like. The gradient of an output
+    needs none if the other side's module returns its input unchanged: there it is the input's gradient.
     """
     words = []
     for (phase, name, call), tensor in left:

@@ -275,7 +275,7 @@ class _Recorder:
         return [tensor for _, tensor in sorted(found, key=lambda timed: timed[0])]
 
     def _list_backward_tensors(self, model: Any) -> list[TraceTensor]:
-        """Return gradients as they came; a parameter's after those of its module's outputs."""
+        """Return gradients in the order of arrival; a parameter's comes after its module's outputs'."""
         arrived: dict[str, int] = {}
         timed: list[tuple[tuple[float, int, int], TraceTensor]] = []
         for call in self._listener.calls:

@@ -15,9 +15,9 @@ one of the two sums, or in their sign: always seen. Of different slabs they are 
 the sign are the same: with probability 1 / (2 * BINS * ROWS), two in a million.
 
 A small row beside large ones is rounding in all of these. So the rows along the last axis (of more than
-GROUPS, neighbours together) also have a signed sum of each quarter, in float32: `sketch_with_rows`. Of two
-such fours the length of the difference is, in expectation of its square, that of the rows' difference; it is
-below an eighth of that once in 2,000 times, or in ten where a single quarter differs.
+GROUPS, neighbours together) also have a signed sum of each quarter, in float32: `sketch_with_rows`. The
+length of the difference of two rows' four sums estimates the length of the rows' difference (its square is
+right on average). It is below an eighth of that once in 2,000 times; once in ten if a single quarter differs.
 
 BINS is prime, so that rows, columns and heads are dealt out evenly, whatever their stride.
 (Charikar et al., "Finding frequent items in data streams", ICALP 2002; Alon, Matias, Szegedy,
@@ -87,7 +87,7 @@ def find_kinds(values: NDArray[np.floating], cut: float) -> Iterator[NDArray[np.
 
 
 def hash_places(places: NDArray[np.integer], start: int) -> int:
-    """Return the number of a set of places, the first element of which is number `start`."""
+    """Return a hash of a set of places, counted from the element with the number `start`."""
     return add_hashes(hash_numbers(places.astype(np.uint64) + np.uint64(start)))
 
 

@@ -117,7 +117,7 @@ class Floors:
 
 
 def measure(expected: TraceTensor, actual: TraceTensor, floors: Floors) -> Measured:
-    """Compare two tensors; those of another shape or kind of dtype are infinitely far apart."""
+    """Compare two tensors; with different shapes or kinds of dtype they are infinitely far apart."""
     coarser = _find_coarser(expected, actual)
     limit, eps = (LIMITS[coarser], _EPS[coarser]) if coarser else (0.0, 0.0)
     estimated = not (expected.whole and actual.whole)

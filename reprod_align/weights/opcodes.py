@@ -1,4 +1,4 @@
-"""Writes pickles piece by piece, so that a tensor passes through memory alone. Protocol 2's instructions.
+"""Writes pickles of protocol 2 piece by piece, so that memory holds one tensor at a time.
 
 Arrays need one instruction more: BINBYTES8 of protocol 4 where they have 4 GiB and more.
 """

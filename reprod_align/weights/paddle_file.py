@@ -90,7 +90,7 @@ class _LazyBuilder(Builder):
         return tensor
 
     def locate(self, data: memoryview) -> FileSpan | MemoryBytes:
-        """Return where the bytes lie; those that a text stood for are kept."""
+        """Return where in the file the bytes lie; bytes that were decoded from a text are kept in memory."""
         offset = _find_address(data) - self.base if len(data) else 0
         if 0 <= offset <= self.length - len(data):
             return FileSpan(self.path, offset, len(data))
@@ -139,7 +139,7 @@ def _join(state: Mapping[Any, Any]) -> Mapping[Any, Any]:
 def _glue(what: str, made: object, left: dict[Any, Any]) -> Stored:
     """Return a tensor that lies in slices, unread; they are taken out of `left`.
 
-    what: the beginning of a sentence. Raises Refused if the slices are not those of its shape.
+    what: the beginning of a sentence. Raises Refused if the slices do not fill its shape.
     """
     match made:
         case {"OriginShape": tuple() | list() as shape, "slices": list() as slices} if slices:
