@@ -12,7 +12,7 @@ def test_tensors_go_by_pytorchs_words_on_both_sides() -> None:
     side = make_evidence("Paddle", {"norm": norm, "fc": linear(2, 3)})
     assert list(side.owners["norm"].tensors) == ["weight", "running_mean", "running_var"]
     assert side.owners["fc"].axes == {"weight": "io"}
-    assert side.axes(side.info.tensors["fc.weight"]) == "io"
+    assert side.find_axes(side.info.tensors["fc.weight"]) == "io"
     assert make_evidence("PyTorch", {"fc": linear(3, 2)}).owners["fc"].axes == {"weight": "oi"}
 
 
