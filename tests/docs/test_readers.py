@@ -43,7 +43,18 @@ def test_a_maintainer_sees_what_the_script_prints() -> None:
     assert blocks(page, "text")[0] in report
 
 
-def test_the_counts_are_those_of_the_indices() -> None:
-    for page in (PAGES[3], "docs/zoo.md"):
-        for number, index in re.findall(r"\[(\d+)\]\((zoo/\w[\w.]*/README\.md)\)", read(page)):
-            assert f"\n{number} reports" in read(f"docs/{index}")
+def test_the_counts_are_those_of_the_indices_and_of_what_lies_there() -> None:
+    pages = [
+        page.replace(".md", end) for page in (PAGES[3], "docs/zoo.md") for end in (".md", "_cn.md")
+    ]
+    for page in pages:
+        counts = re.findall(r"\[(\d+)\]\((zoo/\w[\w.]*(?:/README)?(?:_cn)?\.md)\)", read(page))
+        assert len(counts) == 5
+        for number, index in counts:
+            folder = (REPOSITORY / "docs" / index).parent
+            if folder.name == "zoo":  # Paddle's kernels: one page
+                assert read(f"docs/{index}").count("\n## ") == int(number), page
+                continue
+            assert re.search(rf"\n(共 )?{number} ", read(f"docs/{index}")), page
+            for kind in ("*.py", "*.patch", "[0-9]*_cn.md"):
+                assert len([*folder.glob(kind)]) == int(number), (index, kind)
