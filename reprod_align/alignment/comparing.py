@@ -208,7 +208,7 @@ def compare_pass(
     natural: the port's run, if it was made already. until_one_differs: gradients are compared only
     if the outputs agree.
     """
-    natural = natural or runner.run_port(training, "outputs")
+    natural = natural or runner.run_port(training, "outputs" if training else "values")
     noise = Noise(runner, training, reference)
     outputs = compare_outputs(runner.pairing, reference, natural, noise)
     values = compare_values(runner.pairing, reference, natural, noise)

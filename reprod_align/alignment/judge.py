@@ -44,6 +44,7 @@ from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError
 from reprod_align.model.side import ModelFailure, Side
 from reprod_align.model.trace import Trace
+from reprod_align.model.watch import Keep
 from reprod_align.pair import PairSpec
 from reprod_align.report import PORT_RUNS, STAGES, Finding, Report, Stage
 from reprod_align.report.finding import group_findings
@@ -89,7 +90,11 @@ def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool 
     done: Pass | None = None
     try:
         done = _run_mode(runner, findings, training=False)
-        if done.is_deferred and not (_agrees(runner, done) and _may_wait(done)):
+        if done.is_deferred and not _may_wait(done):
+            runner, done = _run_in_full(runner, findings)
+        elif done.is_deferred and not done.outputs_ok and _drops_in_training(runner.pairing):
+            runner, done = _run_reference_in_full(runner, findings, done)
+        elif done.is_deferred and not _agrees(runner, done):
             runner, done = _run_in_full(runner, findings)
         done = _judge_mode(runner, findings, done)
         findings.attribute_to_float32()
@@ -112,7 +117,7 @@ def judge(pair: PairSpec, dtype: str, put_back: bool = False, places_only: bool 
         if not runner.draws_shared:
             runner = share_draws(runner)
         trained = _run_mode(runner, findings, training=True, earlier=done)
-        if done.is_deferred and not (_agrees(runner, trained) and _runs_alike(trained, done)):
+        if done.is_deferred and not _stands_for(runner, trained, done):
             runner, done = _judge_deferred(runner, findings, done)
             findings.attribute_to_float32()
             if findings.is_enough:
@@ -146,14 +151,17 @@ def _run_mode(
 
     earlier: the pass in the other mode. What both sides repeat bit by bit is not compared again.
     """
+    keep: Keep
     reference, natural = runner.made.pop(training, (None, None))
     if reference is None:
-        kept, reference = runner.kept_in_training, runner.expected
+        reference = runner.expected
         if training:
-            reference = runner.run_reference(True, keep=kept, of_inputs=True)
+            keep = runner.kept_in_training
+            reference = runner.run_reference(True, keep=keep, of_inputs=True)
     if natural is None:
         defers = reference.deferred
-        natural = runner.run_port(training, "outputs", of_inputs=training, defer=defers)
+        keep = "outputs" if training else "values"  # which tell how a difference grows
+        natural = runner.run_port(training, keep, of_inputs=training, defer=defers)
     made = _digest(reference, natural)
     if earlier is not None and earlier.digests and all(map(eq, made, earlier.digests)):
         return replace(earlier, training=training, reference=reference, natural=natural)
@@ -180,21 +188,41 @@ def _may_wait(done: Pass) -> bool:
     return done.reference.graph is not None and done.natural.graph is not None
 
 
-def _runs_alike(trained: Pass, done: Pass) -> bool:
-    """Tell whether the backward passes of train mode are those of eval mode, on both sides."""
+def _stands_for(runner: Runner, trained: Pass, done: Pass) -> bool:
+    """Tell whether the gradients of train mode say all that those of eval mode would.
+
+    Both sides' backward passes are the same in both modes, and nothing is left to tell the modes apart
+    by: the gradients agree, or the outputs differed in eval mode already.
+    """
     graphs = (trained.reference.graph, trained.natural.graph)
-    return graphs == (done.reference.graph, done.natural.graph)
+    alike = graphs == (done.reference.graph, done.natural.graph)
+    return alike and (not done.outputs_ok or _agrees(runner, trained))
 
 
 def _run_in_full(runner: Runner, findings: Findings) -> tuple[Runner, Pass]:
     """Return the pass in eval mode with its backward passes, which were left out, and its runner."""
+    runner = _run_back(runner, findings)
+    return runner, _run_mode(runner, findings, training=False)
+
+
+def _run_reference_in_full(runner: Runner, findings: Findings, done: Pass) -> tuple[Runner, Pass]:
+    """Return the pass in eval mode, whose outputs differ, with PyTorch's backward pass, and its runner.
+
+    Its gradients tell where a difference is felt. Those of the port are judged in train mode, which
+    never repeats eval mode's numbers here.
+    """
+    runner = _run_back(runner, findings)
+    return runner, compare_pass(runner, runner.expected, False, done.natural)
+
+
+def _run_back(runner: Runner, findings: Findings) -> Runner:
+    """Return the runner with PyTorch's run in eval mode and its backward pass, if there can be one."""
     try:
-        runner = replace(runner, expected=runner.run_reference(False))
+        return replace(runner, expected=runner.run_reference(False))
     except ModelFailure as error:
         leave_to_training(findings, error)
         expected = runner.run_reference(False, backward=False)
-        runner = replace(runner, expected=expected, eval_backward=False)
-    return runner, _run_mode(runner, findings, training=False)
+        return replace(runner, expected=expected, eval_backward=False)
 
 
 def _judge_deferred(runner: Runner, findings: Findings, done: Pass) -> tuple[Runner, Pass]:

@@ -91,7 +91,7 @@ def _pair_at_once(pair_in: PairIn, defer: bool) -> tuple[Runner, Evidence, Trace
         return runner, paddle, None
     runner.load_port()
     try:
-        natural = runner.run_port(False, "outputs", defer=defer)
+        natural = runner.run_port(False, "values", defer=defer)
     except ModelFailure:
         return runner, paddle, None
     again, paddle = pair_in(_modules_called(natural))

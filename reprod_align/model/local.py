@@ -39,7 +39,7 @@ import numpy as np
 
 # elements: converting fewer once more takes longer than their memory is worth
 _WORTH_RESTING = 2**25
-_WHOLE: tuple[Keep, ...] = ("all", "outputs")
+_WHOLE: tuple[Keep, ...] = ("all", "values", "outputs")
 
 
 class LocalSide:
@@ -353,7 +353,8 @@ class LocalSide:
                     nullcontext() if graded else self.fw.no_gradients(),
                 ):
                     output = self._forward(inputs, asked if of_inputs else None)
-                if graded and all(map(watch.has_set, hooks)):
+                counts = objective is None or objective.only != frozenset()
+                if graded and counts and keep != "none" and all(map(watch.has_set, hooks)):
                     made = leaves(output, self.fw.is_tensor).values()
                     watch.trace.graph = digest_graph(self.fw, made, asked.values())
                 watch.trace.deferred = defer and watch.trace.graph is not None

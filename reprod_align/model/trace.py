@@ -70,6 +70,11 @@ class Trace:
         """The model's own outputs."""
         return self.calls[0].outputs if self.calls else {}
 
+    @property
+    def holds_inputs(self) -> bool:
+        """Whether what the modules were given was kept."""
+        return any(call.inputs for call in self.calls)
+
     def digest(self, whole: bool = True) -> str:
         """Return what only a run with the same outputs, gradients and buffers, bit by bit, has too.
 

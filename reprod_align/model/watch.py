@@ -56,9 +56,9 @@ def _read(part: Any) -> Array | None:
     return None
 
 
-Keep = Literal["none", "ends", "outputs", "all"]
+Keep = Literal["none", "ends", "outputs", "values", "all"]
 """Which arrays a trace holds: the model's own outputs and their gradients ("ends"), every module's
-outputs, or every module's inputs and outputs and the gradients of both"""
+outputs, every module's inputs and outputs ("values"), or the gradients of both too ("all")"""
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,12 @@ class Watch:
         return self._take(call, given)
 
     def _take(self, call: Call, given: Any) -> Any:
-        if self.keep != "all":
+        if self.keep not in ("values", "all"):
             return None
         call.inputs = self._leaves(given)
         self._end_run(call, "inputs")
+        if self.keep == "values":
+            return None
         handed = self._handed[call.key] = list[tuple[Any, Any, int]]()
         return self._pass_on(given, call.inputs, self.pins.inputs(call), handed)
 
@@ -197,7 +199,7 @@ class Watch:
         if call is self.trace.calls[0]:
             self.trace.values, self.trace.objects = read_values(output, self.fw.is_tensor)
         self._end_run(call, "outputs")
-        if self.keep == "outputs":
+        if self.keep in ("outputs", "values"):
             return None
         return self._pass_on(output, call.outputs, self.pins.outputs(call))
 

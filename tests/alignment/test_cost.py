@@ -72,6 +72,17 @@ def test_a_fault_is_found_with_one_run_on_the_references_numbers() -> None:
     assert ours["eval float64"] <= 3 and ours["train float64"] == 1  # kernels against themselves
 
 
+def test_where_dropout_tells_the_modes_apart_gradients_of_the_port_are_judged_in_one() -> None:
+    class Scaled(paddle.nn.Dropout):
+        def forward(self, x: Any) -> Any:
+            return 1.5 * super().forward(x)
+
+    _, theirs, report = count((torch.nn.Dropout(0.5), Scaled(0.5)))
+    assert not report.passed
+    assert theirs["eval float64 and backward"] == 0
+    assert theirs["train float64 and backward"] == 2  # as it is, and on the reference's numbers
+
+
 def make_wide(wrong: float = 1.0) -> tuple[Any, Any]:
     torch.manual_seed(0)
     ours = torch.nn.Sequential(torch.nn.Linear(400, 400), torch.nn.Tanh(), torch.nn.Linear(400, 3))

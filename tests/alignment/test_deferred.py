@@ -71,6 +71,34 @@ def test_a_fault_of_eval_modes_backward_pass_alone_is_found(fault: str, dropout:
     assert failed == ["gradients, eval mode"], report
 
 
+class _Scaled(paddle.nn.Dropout):
+    def forward(self, x: Any) -> Any:
+        return 1.5 * super().forward(x)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_it_is_found_beside_a_fault_of_the_forward_pass_too(fault: str, dropout: float) -> None:
+    wrong = type("Wrong", (paddle.nn.Linear,), {"forward": FAULTS[fault]})
+    report = align(
+        TorchNet(torch.nn.Dropout(dropout)), PaddleNet(_Scaled(dropout), wrong(5, 2)), (X,)
+    )
+    found = {(finding.stage, finding.place) for finding in report.findings}
+    assert found == {("forward", "between"), ("backward", "second")}, report
+
+
+def test_beside_it_a_fault_of_both_backward_passes_is_found_with_one() -> None:
+    class Wrong(paddle.nn.Linear):
+        def forward(self, x: Any) -> Any:
+            made = super().forward(x)
+            return made + (made - made.detach())
+
+    report = align(TorchNet(torch.nn.Dropout(0.5)), PaddleNet(_Scaled(0.5), Wrong(5, 2)), (X,))
+    found = {(finding.stage, finding.place) for finding in report.findings}
+    assert found == {("forward", "between"), ("backward", "second")}, report
+    assert "gradients, eval mode" not in {check.what for check in report.checks}
+
+
 def test_a_layer_with_statistics_is_judged_in_both_modes() -> None:
     norms = torch.nn.BatchNorm1d(5), paddle.nn.BatchNorm1D(5)
     report = align(TorchNet(norms[0]), PaddleNet(norms[1]), (X,))

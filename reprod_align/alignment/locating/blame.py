@@ -60,12 +60,14 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     _forget_gradients(done)
     free, given = run_pinned(runner, done)
     if not (done.outputs_ok or findings.report.shares or findings.places_only):
-        alone = runner.run_port(done.training, "all", backward=False)
+        alone = done.natural
+        if not alone.holds_inputs:
+            alone = runner.run_port(done.training, "values", backward=False)
         findings.report.shares = split_differences(free, alone)
     faults: list[Fault] = []
     if not done.outputs_ok:
         faults += find_forward_faults(free, given, done.training and findings.eval_agrees)
-    if not done.gradients_ok or faults:
+    if not (done.gradients_ok and not faults or done.natural.deferred):
         faults += find_backward_faults(free, done.outputs_noise)
     before = len(findings.report.findings)
     rounding = _add_faults(runner, findings, done, free, faults)

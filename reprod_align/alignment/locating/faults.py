@@ -34,7 +34,7 @@ def find_forward_faults(free: PinnedRun, given: PinnedRun, masks_agree: bool) ->
     """
     found = list(list_differences(free))
     faults = {fault.key: fault for fault in found if not _hands_on_mask(fault, free)}
-    in_both = {fault.key for fault in list_differences(given)}
+    in_both = {fault.key for fault in (found if given is free else list_differences(given))}
     own = [fault for key, fault in faults.items() if key in in_both]
     if len(own) < len(faults):
         rest = [fault for key, fault in faults.items() if key not in in_both]

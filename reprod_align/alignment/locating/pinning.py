@@ -320,19 +320,22 @@ def run_again(
 def run_pinned(runner: Runner, done: Pass) -> tuple[PinnedRun, PinnedRun]:
     """Return the port's runs on the reference's numbers: masks and indices left alone, and given.
 
-    Where the two sides divide their work in other ways, the port keeps its own numbers.
+    Where the two sides divide their work in other ways, the port keeps its own numbers. Without a
+    backward pass where the port's own run has deferred it.
     """
+    goes_back = not done.natural.deferred
     counterparts = Counterparts(runner.pairing, done.reference, done.natural)
     natural = PinnedRun(done.reference, done.natural, counterparts, done.noise)
 
     def run_on(
-        moved: Collection[Boundary], backward: bool = True, constants: bool = False
+        moved: Collection[Boundary], backward: bool = goes_back, constants: bool = False
     ) -> PinnedRun:
         run = replace(natural, counterparts=natural.counterparts.without(moved))
         return run_again(runner, done.training, run, constants, backward)
 
     free = run_on(frozenset())
-    for find_places, backward in (find_values, False), (find_gradients, True):
+    ways = (find_values, False), (find_gradients, True)
+    for find_places, backward in ways if goes_back else ways[:1]:
         moved = find_moved(free, partial(run_on, backward=backward), find_places)
         if moved:
             natural = replace(natural, counterparts=natural.counterparts.without(moved))
