@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures.rows import Curve, Row
-from reprod_align.conversion.convert import Conversion, convert
+from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.weight_map import Rule, WeightMap, read_map, write_map
 from reprod_align.weights.stored import DTYPES, Array, Entry
 from reprod_align.weights.writing import write_checkpoint

@@ -9,7 +9,7 @@ The map follows from the two models, as align pairs them: no name is written her
 from informer_run import Run, start
 from pair_informer import inputs, paddle_model, torch_model
 from reprod_align.base.text import shorten
-from reprod_align.conversion.convert import Conversion, convert
+from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import WeightsError
 from reprod_align.pair.sides import paddle_side, torch_side

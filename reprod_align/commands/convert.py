@@ -34,7 +34,7 @@ from reprod_align.commands.arguments import (
     read_size,
     run_user_code,
 )
-from reprod_align.conversion.convert import (
+from reprod_align.conversion import (
     SHARD_SIZE,
     Conversion,
     ConversionResult,

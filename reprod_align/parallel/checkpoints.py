@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from reprod_align.conversion.convert import Conversion, ConversionResult, convert
+from reprod_align.conversion import Conversion, ConversionResult, convert
 from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError

@@ -14,7 +14,7 @@ from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
 from reprod_align.base.files import require_new, whole_folder
 from reprod_align.base.text import shorten, shorten_lines
-from reprod_align.conversion.convert import Conversion, convert
+from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import ReprodError
 from reprod_align.explain.code import Code, dotted

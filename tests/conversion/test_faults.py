@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from reprod_align.conversion.convert import Conversion, convert, verify
+from reprod_align.conversion import Conversion, convert, verify
 from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.errors import ReprodError, WeightsError

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Conversion, convert
+from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.match import TensorPair
 from reprod_align.weights.reading import open_checkpoint

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from reprod_align.conversion.convert import Conversion, convert, verify
+from reprod_align.conversion import Conversion, convert, verify
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.weights.reading import open_checkpoint
 from tests.conversion.pairs import KINDS, make_pair, make_state

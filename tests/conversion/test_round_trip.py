@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Conversion, ConversionResult, convert
+from reprod_align.conversion import Conversion, ConversionResult, convert
 from reprod_align.conversion.models import ModelPair
 from reprod_align.conversion.weight_map import read_map, write_map
 from reprod_align.weights.reading import open_checkpoint

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from reprod_align.conversion.convert import Conversion, convert, require_free
+from reprod_align.conversion import Conversion, convert, require_free
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair

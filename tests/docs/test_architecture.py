@@ -1,5 +1,6 @@
 """tools/draw_architecture.py: arrows are reduced, circles refused, and a stale page is noticed."""
 
+import re
 import runpy
 from typing import Any
 
@@ -36,3 +37,13 @@ def test_both_languages_show_the_same_picture(tool: dict[str, Any]) -> None:
         assert tool["replace_picture"](english, root, "") != english
         blocks = [text.split(f"<!-- imports of {root} -->")[1] for text in (english, chinese)]
         assert blocks[0].split("```")[1] == blocks[1].split("```")[1]
+
+
+def test_every_package_has_a_row_in_both_tables(tool: dict[str, Any]) -> None:
+    inside = [path for path in (REPOSITORY / "reprod_align").iterdir()
+              if path.suffix == ".py" or (path / "__init__.py").is_file()]  # fmt: skip
+    rooms = {path.stem for path in inside} - {"__init__", "__main__"}
+    for page in tool["PAGES"]:
+        cells = re.findall(r"^\| (`[^|]*) \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+        named = {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
+        assert rooms <= named, f"{page.name}: {sorted(rooms - named)}"
