@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from reprod_align.commands.new import list_templates, write_skeleton
 from reprod_align.errors import ReprodError
-from reprod_align.skeleton import list_templates, write_skeleton
 from tests.conftest import ENVIRONMENT, PATIENCE, REPOSITORY, run_python
 
 import pytest
