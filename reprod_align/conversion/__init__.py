@@ -6,7 +6,7 @@ The files of the source are never written over, nor those of another conversion 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -39,8 +39,6 @@ from reprod_align.weights import (
 
 SHARD_SIZE = 5 * 10**9
 """bytes of one file of a sharded checkpoint, as Hugging Face's"""
-_OTHER = {"torch": "paddle", "paddle": "torch"}
-_TITLES = {"torch": "PyTorch", "paddle": "Paddle"}
 
 
 def require_free(
@@ -152,7 +150,7 @@ def convert(
         )
     source = order.open_source()
     before = find_framework(source, order.source_framework, order.target)
-    with _work_with(pair) as models:
+    with work_with(pair) if pair is not None else nullcontext() as models:
         prepared = prepare(source, before, order.select, models, given)
         plan = prepared.plan(models)
         kept = replace(prepared.map, counters={**prepared.map.counters, **plan.counters})
@@ -178,7 +176,7 @@ def verify(
     files = order.open_source(), open_checkpoint(order.target)
     before = find_framework(files[0], order.source_framework, order.target)
     torch, paddle = files if before == "torch" else files[::-1]
-    with _work_with(pair) as models:
+    with work_with(pair) if pair is not None else nullcontext() as models:
         select = (order.select, "") if before == "torch" else ("", order.select)
         prepared = prepare(torch, "torch", select[0], models, given)
         plan = prepared.plan(models)
@@ -190,12 +188,6 @@ def verify(
         if models and order.check and not outcome.faults:
             outcome.agreement = models.compare(prepared.tensors, state.tensors)
         return outcome
-
-
-@contextmanager
-def _work_with(pair: ModelPair | None) -> Iterator[Models | None]:
-    with ExitStack() as stack:
-        yield stack.enter_context(work_with(pair)) if pair is not None else None
 
 
 @dataclass
@@ -213,7 +205,7 @@ class Prepared:
 
     def plan(self, models: Models | None) -> Plan:
         """Return the plan of converting the tensors to the other framework."""
-        to = _OTHER[self.before]
+        to = _name_other(self.before)
         if models is None:
             return make_plan(self.map, self.tensors, to)
         own = [name for rule in self.map.rules if not getattr(rule, self.before)
@@ -246,15 +238,18 @@ def prepare(
 def find_framework(source: Checkpoint, told: str, target: Path) -> str:
     """Return the framework of a checkpoint. Raises WeightsError if the target is of the same one."""
     kind = find_kind(target)
-    likely = {"torch": "paddle", "paddle": "torch"}.get(kind, "torch")
-    before = told or source.framework or likely
+    before = told or source.framework or _name_other(kind)
     if kind == before:
-        title = _TITLES[before]
+        title = "PyTorch" if before == "torch" else "Paddle"
         raise WeightsError(
             f"{source.path} holds {title} weights, and {target.name} is a {title} file too: "
             "there is nothing to convert"
         )
     return before
+
+
+def _name_other(framework: str) -> str:
+    return "paddle" if framework == "torch" else "torch"
 
 
 def _write(

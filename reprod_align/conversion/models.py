@@ -15,6 +15,7 @@ from reprod_align.alignment.runner import Runner
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.match import Shape, TensorPair
 from reprod_align.model import Inputs, ModelFailure, ModelInfo, Side
+from reprod_align.pair.file import FRAMEWORKS, Framework
 from reprod_align.weights import Array, Stored
 
 import numpy as np
@@ -84,14 +85,20 @@ def derive_map(
     rules = list(dict.fromkeys(_pair_rules(pairing, torch, paddle)))
     paired = {name for rule in rules if rule.torch and rule.paddle for name in rule.names}
     rules = [rule for rule in rules if (rule.torch and rule.paddle) or not paired & {*rule.names}]
-    for side, at, unused in ((torch, "torch", idle[0]), (paddle, "paddle", idle[1])):
+    lacking: dict[str, str] = {}
+    sides: list[tuple[ModelState, Framework, Collection[str]]]
+    sides = [(torch, "torch", idle[0]), (paddle, "paddle", idle[1])]
+    for side, at, unused in sides:
         known = {name for rule in rules for name in getattr(rule, at)}
         for name in side.names:
-            if name not in known and (side.own[name] in unused or _is_dispensable(side, name)):
+            if name in known:
+                continue
+            if side.own[name] in unused or _is_dispensable(side, name):
                 rules.append(TensorPair((name,), ()) if at == "torch" else TensorPair((), (name,)))
-    found = WeightMap(tuple(rules), torch.tied, paddle.tied)
-    lacking = [*_list_lacking(found, torch, "torch"), *_list_lacking(found, paddle, "paddle")]
-    return found, dict(lacking)
+            else:
+                shape = side.shapes.get(name, "which its state_dict computes")
+                lacking[name] = f"without a counterpart: {FRAMEWORKS[at]}'s {name} {shape}"
+    return WeightMap(tuple(rules), torch.tied, paddle.tied), lacking
 
 
 def _pair_rules(pairing: Pairing, torch: ModelState, paddle: ModelState) -> Iterator[TensorPair]:
@@ -110,15 +117,6 @@ def _is_dispensable(side: ModelState, name: str) -> bool:
     if tensor is None:
         return False
     return tensor.role == _COUNTER or not (tensor.is_float or tensor.is_parameter)
-
-
-def _list_lacking(found: WeightMap, side: ModelState, framework: str) -> Iterator[tuple[str, str]]:
-    known = {name for rule in found.rules for name in getattr(rule, framework)}
-    title = {"torch": "PyTorch", "paddle": "Paddle"}[framework]
-    for name in side.names:
-        if name not in known:
-            shape = side.shapes.get(name, "which its state_dict computes")
-            yield name, f"without a counterpart: {title}'s {name} {shape}"
 
 
 @dataclass(frozen=True)
@@ -161,7 +159,9 @@ class Models:
     def __init__(self, pair: ModelPair) -> None:
         """Note what the two state dicts hold, before anything is changed."""
         self.pair = pair
-        self.saved = {name: describe_state(pair.side(name)) for name in ("torch", "paddle")}
+        self.saved: dict[str, ModelState] = {
+            name: describe_state(pair.side(name)) for name in FRAMEWORKS
+        }
         self._came_with = {name: pair.side(name).values() for name in self.saved}
         self._runner: Runner | None = None
         self.remarks: list[str] = []

@@ -32,9 +32,7 @@ def test_its_commands_can_be_typed(page: str) -> None:
             parse(words[1:])  # exits where it can't be
         elif words[0] == "make":
             assert words[1] in targets
-        elif (
-            words[0] == "python" and words[1] != "run_all.py"
-        ):  # the skeleton's: test_skeleton.py
+        elif words[0] == "python" and words[1] != "run_all.py":  # the skeleton's: test_skeleton.py
             assert (REPOSITORY / words[1]).exists()
 
 
