@@ -76,7 +76,11 @@ def compare_curves(
     if exact is not None:
         results = [_add_rounding(result, ours, exact) for result in results]
     remarks = (
-        *_log_remarks([ours, theirs, *twins]),
+        *(
+            f"{one_line(log.source)}: {text}"
+            for log in (ours, theirs, *twins)
+            for text in log.remarks
+        ),
         *names.remarks,
         *_remark_on_precision(ours, theirs, bool(twins)),
         *_remark_on_vacuity(results, twins),
@@ -244,10 +248,6 @@ def _describe_band(
     if all(result.track.measured for result in results):
         return measured
     return f"{measured}; {fixed} for what the twin does not change"
-
-
-def _log_remarks(logs: Sequence[CurveLog]) -> list[str]:
-    return [f"{one_line(log.source)}: {remark}" for log in logs for remark in log.remarks]
 
 
 def _remark_on_precision(ours: CurveLog, theirs: CurveLog, has_twin: bool) -> list[str]:

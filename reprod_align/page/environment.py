@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+import reprod_align
+
 PACKAGES: Final = (
     "torch",
     "paddlepaddle",
@@ -31,7 +33,7 @@ def describe_run() -> list[tuple[str, str]]:
         ("date", datetime.now().astimezone().isoformat(" ", "seconds")),
         ("command", _describe_command()),
     ]
-    facts += [("reprod-align", _read_own_version()), ("Python", platform.python_version())]
+    facts += [("reprod-align", reprod_align.__version__), ("Python", platform.python_version())]
     facts += list_versions().items()
     facts.append(("machine", f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs"))
     return facts + [(name, os.environ[name]) for name in SWITCHES if name in os.environ]
@@ -48,12 +50,6 @@ def find_version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
-
-
-def _read_own_version() -> str:
-    from reprod_align import __version__
-
-    return __version__
 
 
 def _describe_command() -> str:

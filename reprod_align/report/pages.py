@@ -2,7 +2,6 @@
 
 import linecache
 import math
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -14,7 +13,7 @@ from reprod_align.page import Case, Diagnostic, Figures, Layer, Page, SourceLine
 from reprod_align.page.environment import describe_run
 from reprod_align.report import DIFFERENT, Check, Details, Finding, ModuleShare, Report, say_result
 from reprod_align.report.finding import describe_finding
-from reprod_align.traces.diff import TensorDifference, TraceDiff
+from reprod_align.traces.diff import TraceDiff
 
 _WHOLE: Final = "the model"
 _AROUND: Final = 3  # lines of source before and behind one
@@ -36,7 +35,10 @@ def make_page(report: Report, title: str, editor: str = "") -> Page:
         curves=report.details.curves,
         tables=[_list_checks(report), *_list_details(report.details), _list_pairs(report)],
         cases=[show_case(each, report) for each in report.checks]
-        + list(map(_make_case, report.findings)),
+        + [
+            Case("findings", f"{one.code}: {one.place}", False, one.message)
+            for one in report.findings
+        ],
         remarks=report.remarks,
         unjudged=[one.what for one in report.not_judged],
         facts=list((dict(describe_run()) | dict(report.details.versions)).items()),
@@ -112,10 +114,6 @@ def show_case(check: Check, report: Report) -> Case:
     return Case(check.stage, check.what, passed, text, consequence=bool(report.findings))
 
 
-def _make_case(finding: Finding) -> Case:
-    return Case("findings", f"{finding.code}: {finding.place}", False, finding.message)
-
-
 def _add_share(layer: Layer, share: ModuleShare) -> None:
     """Give a layer the worst of its calls' shares; what its own code passes on counts as its own."""
     layer.introduced = _take_larger(layer.introduced, share.introduced)
@@ -166,39 +164,43 @@ def _list_pairs(report: Report) -> Table:
 
 def make_trace_page(result: TraceDiff, name: str) -> Page:
     """Return what the page holds; name: of the two traces."""
+    first, diagnostics = result.first, []
+    if first is not None:
+        stage = "backward" if first.phase in _BACKWARD else "forward"
+        diagnostics = [Diagnostic(stage, first.place, result.headline, module=first.module)]
+    cases = [Case(row.phase, row.place, row.passed, row.amount) for row in result.rows]
+    cases += [
+        Case("unpaired", text, result.allow_unpaired, "it has no partner in the other trace")
+        for text in (*result.only_expected, *result.only_actual)
+    ]
     return Page(
         name,
         "aligned" if result.passed else "NOT aligned",
         result.passed,
         result.headline,
-        diagnostics=[] if result.first is None else [_show_first(result, result.first)],
+        diagnostics=diagnostics,
         layers=_collect_layers(result),
         limit=max((row.limit for row in result.rows), default=0.0),
         tables=[_list_rows(result), _list_unpaired(result)],
-        cases=[*map(_show_case, result.rows), *_list_unpaired_cases(result)],
+        cases=cases,
         facts=describe_run(),
     )  # fmt: skip
 
 
 def _list_rows(result: TraceDiff) -> Table:
-    rows = [(row.phase, row.place, f"{row.relative:.1e}", f"{row.limit:.0e}", row.words or _judge(row))
-            for row in result.rows]  # fmt: skip
+    rows = [
+        (
+            row.phase,
+            row.place,
+            f"{row.relative:.1e}",
+            f"{row.limit:.0e}",
+            row.words or ("ok" if row.passed else "DIFFERENT"),
+        )
+        for row in result.rows
+    ]
     failed = frozenset(at for at, row in enumerate(result.rows) if not row.passed)
     headers = ("phase", "tensor", "relative difference", "limit", "result")
     return Table("Pairs of tensors", headers, rows, failed)
-
-
-def _show_case(row: TensorDifference) -> Case:
-    return Case(row.phase, row.place, row.passed, row.amount)
-
-
-def _judge(row: TensorDifference) -> str:
-    return "ok" if row.passed else "DIFFERENT"
-
-
-def _show_first(result: TraceDiff, first: TensorDifference) -> Diagnostic:
-    stage = "backward" if first.phase in _BACKWARD else "forward"
-    return Diagnostic(stage, first.place, result.headline, module=first.module)
 
 
 def _collect_layers(result: TraceDiff) -> list[Layer]:
@@ -222,8 +224,3 @@ def _list_unpaired(result: TraceDiff) -> Table:
             *((text, "Paddle") for text in result.only_actual)]  # fmt: skip
     failed = frozenset() if result.allow_unpaired else frozenset(range(len(rows)))
     return Table("Only in one trace", ("tensor", "trace"), rows, failed)
-
-
-def _list_unpaired_cases(result: TraceDiff) -> Iterable[Case]:
-    for text in (*result.only_expected, *result.only_actual):
-        yield Case("unpaired", text, result.allow_unpaired, "it has no partner in the other trace")

@@ -109,16 +109,17 @@ class Cover:
         if not path or not theirs:
             return ""
         known = self.modules.get(path)
-        fitting = [p for p in self.callable_paddle if p and self._find_paired_within(p) == theirs]
+        fitting = [
+            other
+            for other in self.callable_paddle
+            if other and self.paddle.within(other) & self._paddle_paired == theirs
+        ]
         if known in fitting:
             return known
         same = self.torch.info.modules[path].class_name
         alike = [p for p in fitting if self.paddle.info.modules[p].class_name == same]
         free = set(self.modules.values())
         return min((p for p in alike or fitting if p not in free), key=len, default="")
-
-    def _find_paired_within(self, path: str) -> Set[str]:
-        return self.paddle.within(path) & self._paddle_paired
 
     @cached_property
     def _paired_ties(self) -> list[tuple[frozenset[str], frozenset[str]]]:
