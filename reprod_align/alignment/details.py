@@ -67,7 +67,7 @@ def measure_figures(expected: Array, actual: Array) -> Figures:
     found = gap(expected, actual, with_mean=True)
     if not np.isfinite(found.mean):  # infinities in the same places are equal
         return Figures(found.difference, found.difference, found.relative)
-    scale = measure_sizes(expected, most=found.scale).ordinary
+    scale = measure_sizes(expected, found.scale).ordinary
     return Figures(found.mean, found.difference, divide(found.difference, scale))
 
 

@@ -68,14 +68,13 @@ class Sizes:
 
 
 def measure_sizes(
-    array: Array, relative: float = RELATIVE_TOLERANCE, spread: float = 1.0, most: float = math.nan
+    array: Array, most: float, relative: float = RELATIVE_TOLERANCE, spread: float = 1.0
 ) -> Sizes:
     """Return how large the finite elements are; `array`: floats or complex, any shape, not empty.
 
-    relative: what an outlier may be off. spread: the share of that for a constant with scores added.
-    most: the largest finite magnitude, if it is known.
+    most: the largest finite magnitude. relative: what an outlier may be off. spread: the share of that for
+    a constant with scores added.
     """
-    most = magnitude(array) if math.isnan(most) else most
     edges = _find_edges(array, most)
     groups = _measure_groups(array, edges) if edges else []
     found: list[Apart] = []
@@ -94,7 +93,9 @@ def measure_sizes(
 
 def measure_ordinary(array: Array) -> float:
     """Return the largest finite magnitude that does not stand apart; 0 for what holds no floats."""
-    return measure_sizes(array).ordinary if array.dtype.kind in "fc" and array.size else 0.0
+    if array.dtype.kind not in "fc" or not array.size:
+        return 0.0
+    return measure_sizes(array, magnitude(array)).ordinary
 
 
 @dataclass(frozen=True)
@@ -233,7 +234,7 @@ def find_beyond(expected: Array, actual: Array, allowance: Allowance, found: Gap
     """
     if not 0 < found.tolerance < math.inf or not found.difference > allowance.floor:
         return None
-    sizes = measure_sizes(expected, allowance.relative, allowance.spread, found.scale)
+    sizes = measure_sizes(expected, found.scale, allowance.relative, allowance.spread)
     tolerances = _LocalTolerances(expected, actual, allowance, sizes)
     if found.difference <= tolerances.least or not (sizes.apart or found.ok):
         return None

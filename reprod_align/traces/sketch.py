@@ -31,7 +31,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
-from reprod_align.base.blocks import borrow, lay_dense
+from reprod_align.base.blocks import borrow, lay_dense, magnitude
 from reprod_align.base.difference import divide
 from reprod_align.base.local import measure_sizes
 
@@ -256,7 +256,9 @@ def _sketch_flat(tensor: Any, flat: Any, ops: Ops) -> "_Total":
         ops = NUMPY
     total = _add_up(flat, ops, _Total(_choose_width(tensor.shape)))
     if not max(-total.low, total.high) < _LEAST_CONSTANT:
-        constants = [one.low for one in measure_sizes(ops.array(flat)).apart if not one.computed]
+        values = ops.array(flat)
+        apart = measure_sizes(values, magnitude(values)).apart
+        constants = [one.low for one in apart if not one.computed]
         if constants:
             total = _add_up(flat, ops, _Total(_choose_width(tensor.shape), min(constants)))
     return total

@@ -247,8 +247,8 @@ def _measure_norm(tensor: TraceTensor) -> float:
         return statistics(read_sketch(tensor))["norm"]
     values = tensor.values
     most, length = _measure_size(values, math.inf)
-    known = most if values.dtype.kind in "fc" else math.nan
-    apart = measure_sizes(values, most=known).apart if values.size else ()
+    most = most if values.dtype.kind in "fc" else 0.0  # as `magnitude` says of integers
+    apart = measure_sizes(values, most).apart if values.size else ()
     cut = min((one.low for one in apart if not one.computed), default=math.inf)
     return length if cut == math.inf else _measure_size(values, cut)[1]
 

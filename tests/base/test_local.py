@@ -3,6 +3,7 @@
 from typing import Any
 
 from reprod_align.base import blocks, local
+from reprod_align.base.blocks import magnitude
 from reprod_align.base.difference import gap
 from reprod_align.base.local import (
     Allowance,
@@ -199,11 +200,15 @@ HIDDEN = np.triu(np.ones((8, 8), bool), 1)
 LARGEST = np.abs(SCORES[..., ~HIDDEN]).max()
 
 
+def find_sizes(values: np.ndarray, **more: float) -> local.Sizes:
+    return measure_sizes(values, magnitude(values), **more)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 @pytest.mark.parametrize("value", ["min", "max", -1e4, -5e4])
 def test_constants_that_hide_stand_apart(dtype: type, value: str | float) -> None:
     constant = float(getattr(np.finfo(dtype), value)) if isinstance(value, str) else value
-    sizes = measure_sizes(np.where(HIDDEN, constant, SCORES).astype(dtype))
+    sizes = find_sizes(np.where(HIDDEN, constant, SCORES).astype(dtype))
     assert sizes.ordinary == pytest.approx(LARGEST, rel=1e-3)
     assert [one.tolerance for one in sizes.apart] == [0.0] and not sizes.apart[0].computed
 
@@ -216,7 +221,7 @@ def test_the_most_of_a_tensor_may_be_hidden() -> None:
 
 def test_a_constant_with_scores_added_and_two_masks_at_once_stand_apart() -> None:
     both = SCORES + HIDDEN * -1e9 + (np.arange(8) > 5) * -1e9
-    sizes = measure_sizes(both, spread=1e-2)
+    sizes = find_sizes(both, spread=1e-2)
     assert sizes.ordinary == np.abs(both[np.abs(both) < 1e6]).max()
     assert [one.tolerance for one in sizes.apart] == [pytest.approx(1e-11)]
 
@@ -237,7 +242,7 @@ def test_a_rare_outlier_stands_apart(shape: tuple[int, int]) -> None:
     values = RANDOM.standard_normal(shape)
     usual = np.abs(values).max()
     values[3, 5], values[7, 1] = 12345678.0, np.inf
-    sizes = measure_sizes(values)
+    sizes = find_sizes(values)
     assert sizes.ordinary == usual
     assert [(one.low, one.computed) for one in sizes.apart] == [(12345678.0, True)]
 
@@ -255,7 +260,7 @@ def test_a_rare_outlier_stands_apart(shape: tuple[int, int]) -> None:
     ],
 )  # fmt: skip
 def test_nothing_else_does(values: np.ndarray) -> None:
-    assert measure_sizes(values) == local.Sizes(np.abs(values).max())
+    assert find_sizes(values) == local.Sizes(np.abs(values).max())
 
 
 @pytest.mark.parametrize("block", [7, 64])
@@ -266,7 +271,7 @@ def test_a_gap_that_only_the_sample_has_is_none(
     monkeypatch.setattr(local, "_SAMPLE", 16)
     values = np.ones((100, 100))
     values[50] = 10.0 ** np.linspace(0, 9, 100)
-    assert measure_sizes(values) == local.Sizes(1e9)
+    assert find_sizes(values) == local.Sizes(1e9)
     values[50] = 1.0
     values[50, 50] = -1e9
     assert measure_ordinary(values) == 1.0
