@@ -65,11 +65,11 @@ def examine(pair: PairSpec, port: ParallelSide, report: Report) -> None:
 
 
 def _join_causes(findings: Sequence[Finding]) -> list[Finding]:
-    """Join the findings of reductions that have the same cause; the joined one lists all their places."""
+    """Join the findings on ranks that have the same cause; the joined one lists all their places."""
     joined: dict[object, Finding] = {}
     for number, one in enumerate(findings):
-        is_reduction = one.kind == "rank-reduction" and one.cause
-        key: object = (one.stage, one.cause) if is_reduction else number
+        has_cause = one.kind.startswith("rank-") and one.cause
+        key: object = (one.stage, one.kind, one.cause) if has_cause else number
         if key in joined:
             names = (one.place, *one.places)
             joined[key] = replace(joined[key], places=(*joined[key].places, *names))
@@ -198,7 +198,7 @@ def _explain_gradients(
             kind: Kind = "rank-shard" if reason.is_shard else "rank-reduction"
             ours = _find_torch_name(runner.pairing, name)
             text = f"its gradient differs on {_name_ranks(held)}; {worst.words}"
-            _add(findings, "backward", ours, name, text, worst, kind, _say(reason))
+            findings.add("backward", ours, name, text, worst, kind=kind, cause=_say(reason))
 
 
 def _fill(pairing: Pairing, gradients: Mapping[str, Array]) -> dict[str, Array]:
@@ -247,25 +247,6 @@ def _find_torch_name(pairing: Pairing, name: str) -> str:
     return next((pair.torch[0] for pair in pairing.match.pairs if others & set(pair.paddle)), name)
 
 
-def _add(
-    findings: Findings,
-    stage: Stage,
-    ours: str,
-    theirs: str,
-    text: str,
-    found: Gap,
-    kind: Kind,
-    cause: str,
-) -> None:
-    """Add a finding; those of the same cause are places of the first."""
-    for number, known in enumerate(findings.report.findings):
-        if (known.stage, known.kind, known.cause) == (stage, kind, cause) and cause:
-            shown = ours if ours == theirs else f"{ours} (Paddle: {theirs})"
-            findings.report.findings[number] = replace(known, places=(*known.places, shown))
-            return
-    findings.add(stage, ours, theirs, text, found, kind=kind, cause=cause)
-
-
 def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Findings) -> None:
     """Add a finding for ranks that disagree, unless one says so of the same place already."""
     first, second = one.ranks
@@ -281,7 +262,7 @@ def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Fi
         )
         path = one.name
         theirs = path if pairing is None else pairing.modules.get(path, path)
-        _add(findings, "forward", path, theirs, text, Gap(np.inf, 0.0, 0.0), "rank-dropout", "")
+        findings.add("forward", path, theirs, text, Gap(np.inf, 0.0, 0.0), kind="rank-dropout")
         return
     found = gap(one.parts[first], one.parts[second]) if one.parts else Gap(np.inf, 0.0, 0.0)
     ours = one.name
@@ -309,4 +290,4 @@ def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Fi
     cause = "" if one.what != "tensor" or is_buffer else f"it drifts apart along {one.axis}"
     if is_buffer:
         stage = "forward"
-    _add(findings, stage, ours, one.name, text, found, kind, cause)
+    findings.add(stage, ours, one.name, text, found, kind=kind, cause=cause)

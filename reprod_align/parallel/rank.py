@@ -110,6 +110,9 @@ class _AskingPins:
 class _AskingObjective:
     """A scalar of this rank's outputs, with the weights that the judge gives their elements."""
 
+    only: frozenset[str] | None = None
+    """as of a `Projection`: the judge gives no weights to outputs that do not count"""
+
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
