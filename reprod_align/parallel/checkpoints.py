@@ -18,7 +18,7 @@ from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.model import Array
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.parallel import Mesh, Placement, parse_mesh
-from reprod_align.parallel.launch import TIME_LIMIT, Ranks
+from reprod_align.parallel.launch import Ranks
 from reprod_align.parallel.side import Overheard, ParallelSide
 from reprod_align.weights import Entry, Stored, find_kind, open_checkpoint, write_checkpoint
 
@@ -38,7 +38,6 @@ def convert_parallel(
     file: Path,
     parallel: str,
     given: WeightMap | None = None,
-    time_limit: float = TIME_LIMIT,
 ) -> ConversionResult:
     """Convert PyTorch's checkpoint to a folder of rank files, or such a folder to PyTorch's checkpoint.
 
@@ -57,7 +56,7 @@ def convert_parallel(
     with ExitStack() as stack:
         pair_file = stack.enter_context(open_file(file, PairFile))
         reference = Overheard(pair_file.side("torch"))
-        ranks = stack.enter_context(Ranks(mesh, None, time_limit))
+        ranks = stack.enter_context(Ranks(mesh))
         port = ParallelSide(ranks, str(file.resolve()), reference, mesh, pair_file.fused())
         reference.describe()
         names = {saved: own or saved for saved, own in port.saved_names().items()}

@@ -1,6 +1,7 @@
 """Which faults of a parallel run would the user's inputs reveal? They are planted on the ranks one by one."""
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from reprod_align.base.console import track
@@ -19,7 +20,6 @@ def selftest_parallel(
     parallel: str,
     time_limit: float = TIME_LIMIT,
     logs: str | Path | None = None,
-    paddle_python: str | None = None,
 ) -> SelfTest:
     """Plant known faults in the port of a pair file on its ranks; say which of them are revealed.
 
@@ -29,8 +29,8 @@ def selftest_parallel(
     mesh = parse_mesh(parallel)
     with open_file(Path(file), PairFile) as pair_file, ExitStack() as stack:
         reference = pair_file.side("torch")
-        given = mesh, paddle_python, time_limit, None if logs is None else Path(logs)
-        ranks = stack.enter_context(Ranks(*given))
+        start = partial(Ranks, mesh, None, time_limit, None if logs is None else Path(logs))
+        ranks = stack.enter_context(start())
         unbroken, _ = judge_ranks(reference, pair_file, ranks)
         if not unbroken.passed:
             return SelfTest(unbroken, [])
@@ -39,7 +39,7 @@ def selftest_parallel(
         for fault in track(faults, "planting faults"):
             if ranks.broken is not None:  # by the fault before
                 stack.close()
-                ranks = stack.enter_context(Ranks(*given))
+                ranks = stack.enter_context(start())
             outcomes.append(_try_fault(reference, pair_file, ranks, fault))
         return SelfTest(unbroken, outcomes)
 

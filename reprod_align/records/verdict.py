@@ -173,10 +173,10 @@ class Comparison:
             *shorten_lines(failures, _SHOWN_FAILURES, indent="    "),
         ]
 
-    def summary(self, unit: str = "key") -> str:
+    def summary(self) -> str:
         """Return the verdict as a few lines of text."""
         remarks = [f"  remark: {remark}" for remark in self.remarks]
-        return join_lines([self.headline, *self.failing(unit), *remarks])
+        return join_lines([self.headline, *self.failing(), *remarks])
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain values that strict JSON can hold; inf and nan as text."""

@@ -98,14 +98,14 @@ def digest_integers(array: Array) -> float:
     return float(add_hashes(hash_numbers(values ^ hash_numbers(places))))
 
 
-def add_hashes(hashes: Bits, before: int = 0) -> int:
+def add_hashes(hashes: Bits) -> int:
     """Return the sum of hashes, below 2**53."""
     low = hashes % _MODULUS
     halves = (
         int((low >> np.uint64(26)).sum(dtype=np.uint64)),
         int((low & np.uint64(2**26 - 1)).sum()),
     )
-    return (before + (halves[0] << 26) + halves[1]) % int(_MODULUS)
+    return ((halves[0] << 26) + halves[1]) % int(_MODULUS)
 
 
 class Ops(Protocol):

@@ -243,15 +243,16 @@ def test_worst_and_first_failure() -> None:
 
 
 def test_summary() -> None:
-    assert sample().summary("layer").splitlines() == [
+    assert sample().summary().splitlines() == [
         "failed  4 compared, worst d: not comparable",
-        "  first layer that differs: b",
+        "  first key that differs: b",
         "    b: mean difference 2.5e-01; tolerance 1.0e-06 (official); "
         "max difference 5.0e-01 at (1,): expected 1.0, got 1.5",
         "    c: 1 of 2 elements differ, the most at (1,): expected 2, got 3",
         "    d: the shape differs: expected (2,), got (3,)",
         "  remark: one value throughout, so little is tested: a, b",
     ]
+    assert sample().failing("layer")[0] == "  first layer that differs: b"
     many = compare_records({str(n): n for n in range(57)}, {str(n): -1 for n in range(57)})
     assert many.summary().splitlines()[-1] == "    ... and 47 more"
     assert len(many.summary().splitlines()) == 13
