@@ -164,7 +164,8 @@ ARCHITECTURES = (
     Architecture("megatronbert", "MegatronBert",
                  f"{CHOICES} ForPreTraining ForNextSentencePrediction ForCausalLM", ENCODER),
     Architecture("mixtral", "Mixtral", "Model ForCausalLM",
-                 dict(DECODER, num_key_value_heads=2, num_local_experts=4)),
+                 dict(DECODER, num_key_value_heads=2, num_local_experts=4),
+                 torch_only=dict(experts_implementation="eager")),  # transformers 5's own has no float64
     Architecture("mobilebert", "MobileBert",
                  "Model ForSequenceClassification ForQuestionAnswering ForPreTraining",
                  dict(MOBILE, classifier_activation=True)),

@@ -1,6 +1,7 @@
-"""Pairs a tensor that one side keeps whole with the parts that the other keeps apart: q, k and v."""
+"""Pairs a tensor that one side keeps whole with the parts that the other keeps apart: q, k and v; experts."""
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -11,10 +12,12 @@ from reprod_align.match.tensor_pair import Match, Shape, TensorPair
 
 _ORDER = ("q", "k", "v")
 _BESIDE = 0.3  # names of modules in the same block are more alike than that
+_EXPERT = re.compile(r"(.*)\.(\d+)\.([^.]+)")
 
 
 def pair_fused(found: Match, torch: Evidence, paddle: Evidence) -> None:
     """Pair wholes with parts, as long as one pairing makes another clear."""
+    _pair_stacks(found, torch, paddle)
     directions = _Fusing(found, torch, paddle, True), _Fusing(found, torch, paddle, False)
     while any(direction.pair() for direction in directions):
         pass
@@ -138,6 +141,41 @@ class _Fusing:
             torch_shapes=tuple(tensor.shape for tensor in ours),
             paddle_shapes=tuple(tensor.shape for tensor in theirs),
         )
+
+
+def _pair_stacks(found: Match, torch: Evidence, paddle: Evidence) -> None:
+    """Pair PyTorch's tensors of a layer's experts, (experts, out, in), with Paddle's of one expert each."""
+    fusing = _Fusing(found, torch, paddle, whole_is_torch=True)
+    experts: dict[str, dict[int, list[Owner]]] = defaultdict(lambda: defaultdict(list))
+    for owner in fusing.list_free(paddle, "weight"):
+        if place := _EXPERT.fullmatch(owner.path):
+            experts[place[1]][int(place[2])].append(owner)
+    for whole in torch.owners.values():
+        near = max(experts, key=lambda path: similarity(whole.path, path), default="")
+        held = [experts[near][number] for number in range(len(experts[near]))]
+        for role, tensor in whole.tensors.items():
+            if len(tensor.shape) != 3 or len(held) != tensor.shape[0] or not tensor.is_parameter:
+                continue
+            shares = [_list_shares(role, expert, tensor.shape[1:]) for expert in held]
+            piecing = _Piecing(whole, role, [part for share in shares for part in share], "weight")
+            if all(shares) and fusing.is_free(piecing):
+                found.pairs.append(fusing.make_pair(piecing))
+
+
+def _list_shares(role: str, expert: Sequence[Owner], share: Shape) -> list[Owner]:
+    """Return an expert's tensors that fill its share of a stack; none if they do not.
+
+    They stand in the order of the stack's name (gate_up_proj), or of their own (w1, w3).
+    """
+    shapes = [(part, _put_outputs_first(part, "weight")) for part in expert]
+    alike = [part for part, shape in shapes if len(shape) == 2 and shape[1] == share[1]
+             and shape[0] * [other for _, other in shapes].count(shape) == share[0]]  # fmt: skip
+    named = tokens(role)
+    own = {part.path: set(tokens(last_part(part.path))) for part in alike}
+    places = {
+        path: [at for at, word in enumerate(named) if word in words] for path, words in own.items()
+    }
+    return sorted(alike, key=lambda part: (places[part.path][:1], last_part(part.path)))
 
 
 def _put_outputs_first(owner: Owner, role: str) -> Shape:

@@ -121,6 +121,12 @@ class TensorPair:
         return bool(self.parts)
 
     @property
+    def is_stack(self) -> bool:
+        """Whether PyTorch's tensor has an axis in front, along which the parts lie: a layer's experts."""
+        shapes = self.torch_shapes[:1] if len(self.paddle) > 1 else ()
+        return any(len(shape) == 3 and sum(self.parts) == shape[0] * shape[1] for shape in shapes)
+
+    @property
     def words(self) -> str:
         """What happens to the numbers."""
         words = ["transposed"] if any(self.transposed) != self.turned else []
@@ -146,7 +152,7 @@ class TensorPair:
         return replace(self, parts=shares, torch_shapes=(), paddle_shapes=(), either_way=False)
 
     def _depends_on_shapes(self) -> bool:
-        if self.groups > 1 or len(set(self.parts)) > 1:
+        if self.groups > 1 or len(set(self.parts)) > 1 or self.is_stack:
             return True
         if any(self.transposed):
             return any(len(shape) != 2 for shape in (*self.torch_shapes, *self.paddle_shapes))
@@ -172,6 +178,8 @@ class TensorPair:
     def _make_paddle(self, arrays: Sequence[Array]) -> list[Array]:
         self._check(arrays, self.torch, self.torch_shapes)
         whole = self._join([array.T if self.turned else array for array in arrays])
+        if self.is_stack:
+            whole = whole.reshape(-1, *whole.shape[2:])
         parts = self._cut(whole, len(self.paddle))
         shapes = self.paddle_shapes or (None,) * len(parts)
         return [
@@ -186,7 +194,10 @@ class TensorPair:
             _unlay(array, turned, shape, bool(self.parts))
             for array, turned, shape in zip(arrays, self.transposed, shapes, strict=True)
         ]
-        parts = self._cut(self._join(straight), len(self.torch))
+        whole = self._join(straight)
+        if self.is_stack:
+            return [whole.reshape(self.torch_shapes[0])]
+        parts = self._cut(whole, len(self.torch))
         return [transpose(part) if self.turned else part for part in parts]
 
     def _find_inner_shapes(self) -> tuple[Shape | None, ...]:
@@ -197,7 +208,8 @@ class TensorPair:
         if not self.parts:
             return (first,)
         lengths = self.parts if len(self.paddle) > 1 else (sum(self.parts),)
-        return tuple((length, *first[1:]) for length in lengths)
+        inner = first[2:] if self.is_stack else first[1:]
+        return tuple((length, *inner) for length in lengths)
 
     def _join(self, arrays: Sequence[Array]) -> Array:
         return arrays[0] if len(arrays) == 1 else join(arrays, self.groups)

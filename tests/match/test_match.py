@@ -1,6 +1,7 @@
 """Pairing of tensors and modules, on models that hold nothing but what is to be paired."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reprod_align import ReprodError, align
 from reprod_align.match import (
@@ -145,6 +146,97 @@ def test_a_layer_as_wide_as_q_k_and_v_together_is_none_of_theirs() -> None:
     )
     assert found.torch_left == found.paddle_left == []
     assert partners(found)["h1.c_fc.weight"] == ["layers1.linear1.weight"]
+
+
+def experts(first: str, second: str, last: str) -> list[Layers]:
+    """Return three of Paddle's experts: two layers (4 -> 6) and one (6 -> 4)."""
+    return [
+        {first: pnn.Linear(4, 6, bias_attr=False), last: pnn.Linear(6, 4, bias_attr=False),
+         second: pnn.Linear(4, 6, bias_attr=False)}
+        for _ in range(3)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("names", [("w1", "w3", "w2"), ("gate_proj", "up_proj", "down_proj")])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_stack_of_experts_is_cut_into_theirs(names: tuple[str, str, str], turned: bool) -> None:
+    """As transformers 5 keeps them: (experts, gate and up, in) and (experts, in, out)."""
+    first, second = names[1::-1] if turned else names[:2]  # held in either order
+    held = {str(n): expert for n, expert in enumerate(experts(first, second, names[2]))}
+    found = matched(
+        {"mlp": {"experts": {"gate_up_proj": tnn.Parameter(torch.randn(3, 12, 4)),
+                             "down_proj": tnn.Parameter(torch.randn(3, 4, 6))}}},
+        {"mlp": {"experts": held}},
+    )  # fmt: skip
+    assert found.torch_left == found.paddle_left == []
+    assert partners(found)["mlp.experts.gate_up_proj"] == [
+        f"mlp.experts.{n}.{name}.weight" for n in range(3) for name in names[:2]
+    ]
+    pair = found.by_torch()["mlp.experts.gate_up_proj"]
+    stack = np.arange(144.0).reshape(3, 12, 4)
+    parts = pair.to_paddle({"mlp.experts.gate_up_proj": stack})
+    assert np.array_equal(parts[f"mlp.experts.1.{names[1]}.weight"], stack[1, 6:].T)
+    assert np.array_equal(pair.to_torch(parts)["mlp.experts.gate_up_proj"], stack)
+    assert pair.drop_shapes() == replace(
+        pair, either_way=False
+    )  # a map of other sizes cuts otherwise
+
+
+def test_a_stack_of_other_sizes_is_no_experts() -> None:
+    for shape in ((2, 12, 4), (3, 13, 4), (3, 12, 5)):
+        found = matched(
+            {"experts": {"gate_up_proj": tnn.Parameter(torch.randn(*shape))}},
+            {"experts": {str(n): one for n, one in enumerate(experts("w1", "w3", "w2"))}},
+        )
+        assert found.torch_left == ["experts.gate_up_proj"], shape
+
+
+class Stacked(tnn.Module):
+    """Experts in one tensor, as transformers 5 has them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate_up_proj = tnn.Parameter(torch.randn(3, 12, 4))
+        self.down_proj = tnn.Parameter(torch.randn(3, 4, 6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        total = torch.zeros_like(x)
+        for both, down in zip(self.gate_up_proj, self.down_proj, strict=True):
+            gate, up = tnn.functional.linear(x, both).chunk(2, dim=-1)
+            total = total + tnn.functional.linear(tnn.functional.silu(gate) * up, down)
+        return total
+
+
+class Expert(pnn.Layer):
+    """One of several, with three layers."""
+
+    def __init__(self, power: float) -> None:
+        super().__init__()
+        self.power = power
+        self.w1 = pnn.Linear(4, 6, bias_attr=False)
+        self.w2 = pnn.Linear(6, 4, bias_attr=False)
+        self.w3 = pnn.Linear(4, 6, bias_attr=False)
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return self.w2(pnn.functional.silu(self.w1(x)) * self.w3(x)) * self.power
+
+
+class Apart(pnn.Layer):
+    """Experts one by one."""
+
+    def __init__(self, power: float) -> None:
+        super().__init__()
+        self.experts = pnn.LayerList([Expert(power if n == 1 else 1.0) for n in range(3)])
+
+    def forward(self, x: paddle.Tensor) -> paddle.Tensor:
+        return sum(expert(x) for expert in self.experts)
+
+
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, "faithful"), (1.001, "diverges")])
+def test_align_judges_experts_that_one_side_stacks(power: float, verdict: str) -> None:
+    x = np.random.default_rng(0).standard_normal((5, 4))
+    report = align(tnn.Sequential(Stacked()), Apart(power), (x,))
+    assert report.verdict == verdict, report
 
 
 def test_nothing_is_fused_where_both_sides_have_the_parts() -> None:
