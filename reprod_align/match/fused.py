@@ -145,20 +145,22 @@ class _Fusing:
 
 def _pair_stacks(found: Match, torch: Evidence, paddle: Evidence) -> None:
     """Pair PyTorch's tensors of a layer's experts, (experts, out, in), with Paddle's of one expert each."""
-    fusing = _Fusing(found, torch, paddle, whole_is_torch=True)
+    fusing, paired = _Fusing(found, torch, paddle, whole_is_torch=True), found.paired_names()
     experts: dict[str, dict[int, list[Owner]]] = defaultdict(lambda: defaultdict(list))
     for owner in fusing.list_free(paddle, "weight"):
         if place := _EXPERT.fullmatch(owner.path):
             experts[place[1]][int(place[2])].append(owner)
-    for whole in torch.owners.values():
-        near = max(experts, key=lambda path: similarity(whole.path, path), default="")
-        held = [experts[near][number] for number in range(len(experts[near]))]
+    for whole in torch.owners.values() if experts else ():
         for role, tensor in whole.tensors.items():
-            if len(tensor.shape) != 3 or len(held) != tensor.shape[0] or not tensor.is_parameter:
+            if len(tensor.shape) != 3 or not tensor.is_parameter or tensor.name in paired:
                 continue
-            shares = [_list_shares(role, expert, tensor.shape[1:]) for expert in held]
+            near = experts[max(experts, key=lambda path: similarity(whole.path, path))]
+            shares = [
+                _list_shares(role, near.get(number, ()), tensor.shape[1:])
+                for number in range(len(near))
+            ]
             piecing = _Piecing(whole, role, [part for share in shares for part in share], "weight")
-            if all(shares) and fusing.is_free(piecing):
+            if len(shares) == tensor.shape[0] and all(shares) and fusing.is_free(piecing):
                 found.pairs.append(fusing.make_pair(piecing))
 
 
