@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 from reprod_align.commands import main, parse
+from reprod_align.explain.trials import BUDGETS
 from tests.conftest import REPOSITORY
-from tests.docs.pages import blocks, commands
+from tests.docs.pages import blocks, commands, read
 
 import pytest
 
@@ -80,6 +81,16 @@ def test_the_example_prints_what_the_page_shows(
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_the_pages_name_the_budgets_of_edits() -> None:
+    align, fix = BUDGETS["align"], BUDGETS["fix"]
+    runs, seconds = f"{align.runs:,}", f"{align.seconds:g}"
+    assert f"at most {runs}, for {seconds} seconds" in read(REFERENCE[0])
+    assert f"{runs} 个，每一遍共 {seconds} 秒" in read(REFERENCE[1])
+    for page in ("docs/fix", "docs/tolerances"):
+        for end in (".md", "_cn.md"):
+            assert f"{fix.runs:,} " in read(page + end) and f"{fix.seconds:g} " in read(page + end)
+
+
 def test_align_in_python(capsys: pytest.CaptureFixture[str]) -> None:
     exec(blocks(REFERENCE[0], "python")[0], {})
     assert capsys.readouterr().out == blocks(REFERENCE[0], "text")[0]
