@@ -24,7 +24,7 @@ PADDLE = {  # numpy 2 came after Paddle 2.6
     "3.2.2": "numpy",
     "3.3.1": "numpy",
 }
-TORCH = {"2.2.2": "numpy<2", "2.4.1": "numpy", "2.15.0": "numpy"}
+TORCH = {"2.2.2": "numpy<2", "2.4.1": "numpy", "2.9.1": "numpy", "2.15.0": "numpy"}
 PYTHON = ("3.12", "3.13")
 TOOLS = (
     "scipy",

@@ -48,8 +48,12 @@ WORDS: Final[dict[str, str]] = {
 """what stands alone in a cell or as a heading"""
 _ENDS: Final = {"last": "最后", "first": "第"}
 _SUMS: Final = {"mean": "平均值", "sum": "和"}
+_PHASES: Final = {"output": "输出", "input": "输入", "gradient": "梯度"}
 _AMOUNTS: Final = {"values": "数值", "gradient": "梯度", "loss": "损失"}
 _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
+    (r"NOT aligned: (\d+) of (\d+) pairs of tensors differ, first the (\S+) of (\S+): ",
+     lambda found: f"未对齐：{found[2]} 对张量中有 {found[1]} 对不同，最先是 {found[4]} 的"
+     f"{_PHASES.get(found[3], found[3])}："),
     (r"^the model(?=: )", "整个模型"),
     (r"gradients are compared in train mode only: the (PyTorch|Paddle) backward pass raised: ",
      r"梯度只在 train 模式下比较：\1 的反向传播报错："),
@@ -167,6 +171,21 @@ _PATTERNS: Final = [(re.compile(pattern), chinese) for pattern, chinese in (
     (r"(`[^`]*`) in place of (`[^`]*`) gives PyTorch's numbers", r"以 \1 代替 \2，即得 PyTorch 的数值"),
     (r"\(see (`[^`]*`)\)", r"（参见 \1）"),
     (r"\(Paddle: ([^)]*)\)", r"（Paddle：\1）"),
+    # records and traces
+    (r"max difference (\S+) at (.+?): expected (\S+), got (\S+?)(?=;|$)",
+     r"最大差异 \1，位于 \2：期望 \3，得到 \4"),
+    (r"mean difference (\S+); ", r"平均差异 \1；"),
+    (r"difference (\S+) at (.+?): expected (\S+), got (\S+?); tolerance (\S+) there \((\w+)\): larger values "
+     r"elsewhere in the tensor do not widen it",
+     r"差异 \1，位于 \2：期望 \3，得到 \4；该处容差 \5（\6）：张量中别处的大数不会放宽它"),
+    (r"tolerance (\S+) \((\w+)\)", r"容差 \1（\2）"),
+    (r"(\d+) of (\d+) elements differ,", r"\2 个元素中有 \1 个不同，"),
+    (r"extra: only the actual record has it", "多余：只有实际的记录里有"),
+    (r"missing: only the expected record has it", "缺少：只有期望的记录里有"),
+    (r"\(limit (\S+)\)", r"（上限 \1）"),
+    (r"its inputs agree, so the difference is made there", "其输入一致，差异就产生在那里"),
+    (r"its inputs differ already, between the modules before it and this one",
+     "其输入已经不同，差异产生在它与之前的模块之间"),
     # what it means, the verdict, remarks, what was not judged
     (r"(\d+) of (\d+) predictions flip", r"\2 个预测中有 \1 个翻转"),
     (r"no prediction can flip", "没有预测会翻转"),

@@ -120,7 +120,7 @@ def _describe_fault(
         place = _describe_place(measured, index_at(position, shape), *values)
         return (
             f"difference {local.difference:.1e} {place}; tolerance {local.tolerance:.1e} there "
-            f"({rule.name}): larger values elsewhere in the tensor are no scale for it"
+            f"({rule.name}): larger values elsewhere in the tensor do not widen it"
         )
     values = [measured.expected_value, measured.actual_value]
     place = _describe_place(measured, measured.worst_index, *values)

@@ -56,6 +56,16 @@ def test_verdicts_and_stages_have_a_chinese_word(word: str) -> None:
             "Paddle 在此处调用了 `x.reshape(shape=(-1, 2)); y`，PyTorch 没有",
         ),
         (
+            "NOT aligned: 3 of 12 pairs of tensors differ, first the output of norm: 1.0e-03 (limit 1e-09); "
+            "its inputs agree, so the difference is made there",
+            "未对齐：12 对张量中有 3 对不同，最先是 norm 的输出：1.0e-03（上限 1e-09）；"
+            "其输入一致，差异就产生在那里",
+        ),
+        (
+            "strict: max difference 1.0e-03 at (0, 2): expected 1.5, got 1.501; tolerance 1.5e-09 (strict)",
+            "strict：最大差异 1.0e-03，位于 (0, 2)：期望 1.5，得到 1.501；容差 1.5e-09（strict）",
+        ),
+        (
             "the Paddle model raises TypeError: list, not tuple: at 1",
             "Paddle 模型报错 TypeError：list, not tuple: at 1",
         ),

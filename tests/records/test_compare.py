@@ -92,7 +92,7 @@ def test_an_element_that_hides_is_shown_with_its_place_and_values() -> None:
     result = compare_records({"x": expected}, {"x": wrong}, rule=STRICT).results[0]
     assert result.local is not None and result.tolerance == result.local.tolerance < 1e-4
     assert "difference 1.0e-04 at (9, 0): expected 0.001, got 0.0011; tolerance" in result.reason
-    assert "larger values elsewhere in the tensor are no scale for it" in result.reason
+    assert "larger values elsewhere in the tensor do not widen it" in result.reason
     assert "there)" in result.largest and result.to_json()["local"] is True
 
 

@@ -169,7 +169,7 @@ def is_felt(run: PinnedRun, calls: CallPair, which: Which, apart: Apart) -> bool
 
 
 def _compare_shown(expected: Array, actual: Array, floor: float, found: Gap) -> Gap:
-    """Return the gap of what a mask leaves: what both hide, by whatever number, is no scale for it."""
+    """Return the gap of what a mask leaves: what both hide, by whatever number, sets no tolerance."""
     if expected.shape != actual.shape or expected.dtype.kind != "f":
         return found
     both = (expected <= -HIDDEN) & (actual <= -HIDDEN)
