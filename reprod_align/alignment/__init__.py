@@ -116,14 +116,10 @@ def _without_float32(pair: PairSpec, mixed: Report) -> Report:
 
     mixed: where the models as they are differ. If that run finds nothing, they differ by rounding.
     """
-    try:
-        wide = _judge_in(pair, "float64", throughout=True)
-    except ModelFailure:
-        return _judge_in(pair, "float64")
-    if wide.port_raised:
+    wide = judge_widened(pair)
+    if wide is None:
         return _judge_in(pair, "float64")
     if wide.findings:
-        wide.remarks.insert(0, _WIDENED)
         return wide
     wide.remarks += [text for text in mixed.remarks if text not in wide.remarks]
     wide.not_judged += [one for one in mixed.not_judged if one not in wide.not_judged]
@@ -132,6 +128,17 @@ def _without_float32(pair: PairSpec, mixed: Report) -> Report:
     wide.rounded = list(dict.fromkeys(found))
     wide.verdict = "agrees to float32"
     return wide
+
+
+def judge_widened(pair: PairSpec) -> Report | None:
+    """Judge a pair with float64 wherever a model asks for float32; None if either does not run so."""
+    try:
+        report = _judge_in(pair, "float64", throughout=True)
+    except ModelFailure:
+        return None
+    if report.findings:
+        report.remarks.insert(0, _WIDENED)
+    return None if report.port_raised else report
 
 
 def note_rounded(report: Report) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from reprod_align.alignment import judge_in_float64, note_rounded
+from reprod_align.alignment import judge_in_float64, judge_widened, note_rounded
 from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_outputs
 from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
 from reprod_align.alignment.judge import report_failure
@@ -38,6 +38,10 @@ from reprod_align.weights import open_checkpoint
 
 SECTION_SIZE = 70_000_000
 """parameters of a piece: in float64, about 4 GB for both sides (docs/align_reference.md)"""
+
+
+_ONE_PIECE = ("float32 inside was compared in the first section that has it; in the others float64 "
+              "took its place")  # fmt: skip
 
 
 def align_sections(
@@ -102,20 +106,27 @@ def _judge_sections(pair: SectionedPair, state: StateFile) -> Report:
         runs = run_both(pair)
     except ModelFailure as error:
         return _report_failure(pair, error)
-    reports = []
+    reports: list[Report] = []
     for number, piece in enumerate(pair.pieces, 1):
         tell(f"section {number} of {len(pair.pieces)}: {piece.name}")
         report = state.find(piece.name)
         if report is None:
-            report = _judge_piece(pair, runs, piece, with_loss=number == 1)
+            widened = any(one.verdict == "agrees to float32" for one in reports)
+            report = _judge_piece(pair, runs, piece, with_loss=number == 1, widened=widened)
             state.add(piece.name, report)
         reports.append(report)
     tell("")
     return _conclude(pair, runs, merge_reports(reports))
 
 
-def _judge_piece(pair: SectionedPair, runs: WholeRuns, piece: Piece, with_loss: bool) -> Report:
-    """Judge the pair with the sections of one piece real."""
+def _judge_piece(
+    pair: SectionedPair, runs: WholeRuns, piece: Piece, with_loss: bool, widened: bool
+) -> Report:
+    """Judge the pair with the sections of one piece real.
+
+    widened: an earlier piece agrees to float32, which is the verdict on the whole then at best. What
+    float32 inside can't explain shows with float64 in its place, so that one judgement is enough.
+    """
     real = {section.torch for section in piece.sections}
     sides = pair.reference.side, pair.port.side
     stand_ins = {ours: theirs for ours, theirs in pair.modules.items() if ours not in real}
@@ -125,7 +136,13 @@ def _judge_piece(pair: SectionedPair, runs: WholeRuns, piece: Piece, with_loss: 
         _choose_losses(pair, with_loss),
     ):
         names = _choose_names(pair.spec.name_map or {}, *(side.describe() for side in sides))
-        return judge_in_float64(replace(pair.spec, name_map=names, modules=stand_ins))
+        spec = replace(pair.spec, name_map=names, modules=stand_ins)
+        report = judge_widened(spec) if widened else None
+        if report is None:
+            return judge_in_float64(spec)
+        if spec.asked_float32 and not report.findings:
+            report.remarks.append(_ONE_PIECE)
+        return report
 
 
 @contextmanager

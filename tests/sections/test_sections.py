@@ -1,15 +1,20 @@
 """`align_sections` says what `align` says."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from reprod_align import ReprodError, align_sections
+from reprod_align import ReprodError, Report, align_sections
 from reprod_align.errors import WeightsError
+from reprod_align.pair import PairSpec
 from reprod_align.sections import SECTION_SIZE
+from tests.sections import small
 from tests.sections.small import (
     IDS,
     LIMIT,
+    PaddleBlock,
     PaddleNet,
+    TorchBlock,
     TorchNet,
     judge_in_memory,
     judge_in_sections,
@@ -132,3 +137,38 @@ def test_optimizers_are_compared(tmp_path: Path) -> None:
     slow = judge_in_sections(tmp_path, **train(0.001))
     assert slow.verdict == "diverges"
     assert "learning rate at step 0" in slow.findings[0].message
+
+
+class TorchRounds(TorchBlock):
+    """It computes in float32 inside, as the norms of most language models do."""
+
+    def forward(self, hidden: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return super().forward(torch.tanh(hidden.float()).to(hidden.dtype), mask)
+
+
+class PaddleRounds(PaddleBlock):
+    def forward(self, hidden: Any, mask: Any) -> Any:
+        return super().forward(paddle.tanh(hidden.astype("float32")).astype(hidden.dtype), mask)
+
+
+@pytest.mark.parametrize("fault", ["", "code"])
+def test_float32_inside_is_judged_twice_in_one_section_alone(
+    tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judged: list[bool] = []
+    monkeypatch.setattr(small, "TorchBlock", TorchRounds)
+    monkeypatch.setattr(small, "PaddleBlock", PaddleRounds)
+
+    def judge(pair: PairSpec, *given: Any, **named: Any) -> Report:
+        judged.append(pair.reference.throughout)
+        return real(pair, *given, **named)
+
+    engine = sys.modules["reprod_align.alignment"]
+    real = engine.judge  # type: ignore[attr-defined]
+    monkeypatch.setattr(engine, "judge", judge)
+    report = judge_in_sections(tmp_path, fault)
+    assert [found.place for found in report.findings] == (["layers.1"] if fault else [])
+    assert report.verdict == ("diverges" if fault else "agrees to float32"), str(report)
+    # the embedding needs one, the first layer both, each other layer one
+    assert judged[:5] == [False, False, True, True, True], judged
+    assert any("in the others float64 took its place" in text for text in report.remarks)
