@@ -1,10 +1,11 @@
 """`align_sections` says what `align` says."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from reprod_align import ReprodError, Report, align_sections
+from reprod_align import Report, ReprodError, align_sections
 from reprod_align.errors import WeightsError
 from reprod_align.pair import PairSpec
 from reprod_align.sections import SECTION_SIZE
@@ -164,7 +165,7 @@ def test_float32_inside_is_judged_twice_in_one_section_alone(
         return real(pair, *given, **named)
 
     engine = sys.modules["reprod_align.alignment"]
-    real = engine.judge  # type: ignore[attr-defined]
+    real: Callable[..., Report] = engine.judge
     monkeypatch.setattr(engine, "judge", judge)
     report = judge_in_sections(tmp_path, fault)
     assert [found.place for found in report.findings] == (["layers.1"] if fault else [])
