@@ -119,6 +119,7 @@ torch.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps) = pad
 torch.nn.functional.group_norm(input, num_groups, weight, bias, eps) = paddle.nn.functional.group_norm(input, num_groups, weight=paddle.ones([input.shape[1]], input.dtype), bias=paddle.zeros([input.shape[1]], input.dtype), epsilon=eps)
 torch.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=False, momentum=0.1, eps) = paddle.nn.functional.batch_norm(input, running_mean, running_var, weight, bias, training=training, momentum=1 - momentum, epsilon=eps)
 torch.nn.functional.normalize(input, p, dim, eps) = paddle.nn.functional.normalize(input, p=p, axis=dim, epsilon=eps)
+torch.nn.functional.normalize(input, p=2.0, dim=1, eps=1e-12) = input / paddle.linalg.norm(input, p=p, axis=dim, keepdim=True).clip(min=eps)
 torch.nn.functional.max_pool#d(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices) = paddle.nn.functional.max_pool#d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, return_mask=return_indices)
 torch.nn.functional.avg_pool1d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True) = paddle.nn.functional.avg_pool1d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad)
 torch.nn.functional.avg_pool2d(input, kernel_size, stride, padding, ceil_mode, count_include_pad=True, divisor_override) = paddle.nn.functional.avg_pool2d(input, kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, exclusive=not count_include_pad, divisor_override=divisor_override)
@@ -174,6 +175,7 @@ torch.std(input, dim, correction, keepdim) = paddle.std(input, axis=dim, unbiase
 torch.var(input, dim, correction, keepdim) = paddle.var(input, axis=dim, unbiased=bool(correction), keepdim=keepdim)
 Tensor.std(dim, correction, keepdim) = self.std(axis=dim, unbiased=bool(correction), keepdim=keepdim)
 Tensor.var(dim, correction, keepdim) = self.var(axis=dim, unbiased=bool(correction), keepdim=keepdim)
+Tensor.type() := self.dtype
 Tensor.type(dtype) := self.astype(dtype)
 Tensor.to(dtype) = self.astype(dtype)
 Tensor.to(device, dtype) = self.astype(dtype)
@@ -352,12 +354,18 @@ torch.fft.ifftn(input, s, dim, norm) = paddle.fft.ifftn(input, s=s, axes=dim, no
 torch.fft.ifftn(input, s, dim, norm) = paddle.fft.ifftn(input, s=s, axes=[dim], norm=norm)
 torch.fft.rfftn(input, s, dim, norm) = paddle.fft.rfftn(input, s=s, axes=dim, norm=norm)
 torch.fft.irfftn(input, s, dim, norm) = paddle.fft.irfftn(input, s=s, axes=dim, norm=norm)
+torch.fft.rfftn(input, s, dim, norm) = paddle.fft.rfftn(input, s=s, axes=[dim], norm=norm)
+torch.fft.irfftn(input, s, dim, norm) = paddle.fft.irfftn(input, s=s, axes=[dim], norm=norm)
 torch.fft.fft2(input, s, dim, norm) = paddle.fft.fft2(input, s=s, axes=dim, norm=norm)
 torch.fft.ifft2(input, s, dim, norm) = paddle.fft.ifft2(input, s=s, axes=dim, norm=norm)
 torch.fft.rfft2(input, s, dim, norm) = paddle.fft.rfft2(input, s=s, axes=dim, norm=norm)
 torch.fft.irfft2(input, s, dim, norm) = paddle.fft.irfft2(input, s=s, axes=dim, norm=norm)
 torch.fft.fftshift(input, dim) = paddle.fft.fftshift(input, axes=dim)
 torch.fft.ifftshift(input, dim) = paddle.fft.ifftshift(input, axes=dim)
+torch.fft.fftshift(input, dim) = paddle.roll(input, [input.shape[one] // 2 for one in dim], axis=list(dim))
+torch.fft.fftshift(input, dim) = paddle.roll(input, input.shape[dim] // 2, axis=dim)
+torch.fft.ifftshift(input, dim) = paddle.roll(input, [-(input.shape[one] // 2) for one in dim], axis=list(dim))
+torch.fft.ifftshift(input, dim) = paddle.roll(input, -(input.shape[dim] // 2), axis=dim)
 torch.linalg.slogdet(A) = tuple(paddle.linalg.slogdet(A))
 torch.linalg.vector_norm(x, ord, dim, keepdim) = paddle.linalg.vector_norm(x, p=float(ord), axis=dim, keepdim=keepdim)
 torch.linalg.norm(A, ord, dim, keepdim) = paddle.linalg.norm(A, p=ord, axis=dim, keepdim=keepdim)
@@ -418,6 +426,36 @@ torch.nn.modules.utils._single(x) = tuple(x) if hasattr(x, "__iter__") else (x,)
 torch.nn.modules.utils._pair(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 2
 torch.nn.modules.utils._triple(x) = tuple(x) if hasattr(x, "__iter__") else (x,) * 3
 torch.jit.is_scripting() = False
+torch.jit.isinstance(obj, target_type) = isinstance(obj, target_type)
+torch.promote_types(type1, type2) = (paddle.ones([], type1) + paddle.ones([], type2)).dtype
+torch.vmap(func, in_dims, out_dims) = vmap(func, in_dims, out_dims)
+Tensor.repeat(*sizes) = self.tile([*sizes])
+torch.cumsum(input, dim) = paddle.cumsum(input.astype("int64"), axis=dim)
+torch.inference_mode() = paddle.no_grad()
+torch.inference_mode(mode) = paddle.set_grad_enabled(not mode)
+torch.detach(input) = input.detach()
+torch.arctan2(input, other) = paddle.atan2(input, other)
+torch.det(input) = paddle.linalg.det(input)
+Tensor.det() = paddle.linalg.det(self)
+Tensor.absolute() = self.abs()
+Tensor.clamp_max_(max) = self.clip_(max=max)
+Tensor.ge_(other) = self.greater_equal_(other)
+torch.linalg.inv_ex(A) = (paddle.linalg.inv(A), paddle.zeros(A.shape[:-2], dtype="int32"))
+torch.linalg.solve_ex(A, B) = (paddle.linalg.solve(A, B), paddle.zeros(A.shape[:-2], dtype="int32"))
+torch.distributions.Normal(loc, scale, validate_args) = paddle.distribution.Normal(loc, scale)
+torch.distributions.Uniform(low, high, validate_args) = paddle.distribution.Uniform(low, high)
+torch.distributions.Bernoulli(probs) = paddle.distribution.Bernoulli(probs)
+torch.distributions.Bernoulli(probs=None, logits) = paddle.distribution.Bernoulli(paddle.nn.functional.sigmoid(logits))
+torch.distributions.Beta(concentration1, concentration0, validate_args) = paddle.distribution.Beta(concentration1, concentration0)
+torch.distributions.Gumbel(loc, scale, validate_args) = paddle.distribution.Gumbel(loc, scale)
+torch.distributions.Laplace(loc, scale, validate_args) = paddle.distribution.Laplace(loc, scale)
+torch.distributions.Dirichlet(concentration, validate_args) = paddle.distribution.Dirichlet(concentration)
+torch.distributions.Categorical(probs, validate_args) = paddle.distribution.Categorical(paddle.log(probs))
+torch.distributions.Categorical(probs=None, logits, validate_args) = paddle.distribution.Categorical(logits)
+torch.distributions.kl_divergence(p, q) = paddle.distribution.kl_divergence(p, q)
+torch.utils.data.DataLoader(dataset, batch_size=1, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last, timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor, persistent_workers) = paddle.io.DataLoader(dataset, batch_size=batch_size, shuffle=shuffle, num_workers=num_workers, collate_fn=collate_fn, drop_last=drop_last, worker_init_fn=worker_init_fn)
+torch.cuda.amp.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled=True) = paddle.amp.GradScaler(enable=enabled, init_loss_scaling=init_scale, incr_ratio=growth_factor, decr_ratio=backoff_factor, incr_every_n_steps=growth_interval)
+torch.amp.GradScaler(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled=True) = paddle.amp.GradScaler(enable=enabled, init_loss_scaling=init_scale, incr_ratio=growth_factor, decr_ratio=backoff_factor, incr_every_n_steps=growth_interval)
 torch.jit.is_tracing() = False
 torch.compiler.is_compiling() = False
 torch.is_autocast_enabled() = False
@@ -430,6 +468,12 @@ torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distr
 torch.autograd.Variable(data) := data
 Module.register_buffer(name, tensor, persistent) := self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
+Linear.reset_parameters() := reset_layer(self)
+_ConvNd.reset_parameters() := reset_layer(self)
+LayerNorm.reset_parameters() := reset_norm(self)
+GroupNorm.reset_parameters() := reset_norm(self)
+_NormBase.reset_parameters() := reset_norm(self)
+Embedding.reset_parameters() = paddle.nn.init.normal_(self.weight)
 torch.optim.AdamW(params, lr=0.001, betas, eps, weight_decay, amsgrad) = paddle.optimizer.AdamW(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay, amsgrad=amsgrad)
 torch.optim.Adam(params, lr=0.001, betas, eps, weight_decay, amsgrad) = paddle.optimizer.Adam(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay, amsgrad=amsgrad)
 torch.optim.Adamax(params, lr=0.002, betas, eps, weight_decay) = paddle.optimizer.Adamax(learning_rate=lr, parameters=params, beta1=betas[0], beta2=betas[1], epsilon=eps, weight_decay=weight_decay)
@@ -453,7 +497,18 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.nn.parameter.Parameter": "paddle.nn.Parameter", "torch.nn.Parameter": "paddle.nn.Parameter",
     "torch.Tensor": "paddle.Tensor", "torch.nn.Sequential": "paddle.nn.Sequential",
     "torch.nn.UninitializedParameter": "paddle.nn.Parameter", "torch.Generator": "paddle.base.libpaddle.Generator",
-    "torch.device": "str",
+    "torch.device": "str", "torch.contiguous_format": "None", "torch.channels_last": "None",
+    "torch.channels_last_3d": "None", "torch.preserve_format": "None", "torch.legacy_contiguous_format": "None",
+    "torch.nn.modules.batchnorm._BatchNorm": "paddle.nn.layer.norm._BatchNormBase",
+    "torch.nn.modules.batchnorm._NormBase": "paddle.nn.layer.norm._BatchNormBase",
+    "torch.nn.modules.instancenorm._InstanceNorm": "paddle.nn.layer.norm._InstanceNormBase",
+    "torch.nn.modules.loss._Loss": "paddle.nn.Layer", "torch.optim.Optimizer": "paddle.optimizer.Optimizer",
+    "torch.distributions.Distribution": "paddle.distribution.Distribution",
+    "torch.utils.data.SequentialSampler": "paddle.io.SequenceSampler",
+    **{f"torch.utils.data.{one}": f"paddle.io.{one}" for one in (
+        "Dataset", "IterableDataset", "TensorDataset", "ConcatDataset", "Subset", "random_split", "Sampler",
+        "RandomSampler", "WeightedRandomSampler", "BatchSampler", "get_worker_info",
+    )},
 }  # fmt: skip
 """what is read without being called"""
 

@@ -376,7 +376,32 @@ class {name}({base}):
 """layers of Paddle's with another forward pass, for where their own does not give what was recorded"""
 
 
-SET_ITEMS: Final = '''
+HELPERS: Final = {
+    "drawn": '''
+def drawn(tensor, draw, *arguments, **named):
+    """Draw a tensor's values in place, and return it."""
+    draw(tensor, *arguments, **named)
+    return tensor
+''',
+    "vmap": '''
+def vmap(function, in_dims=0, out_dims=0):
+    """Return a function that is called once for each index of an axis of its arguments; None: all of one."""
+
+    def mapped(*arguments):
+        axes = in_dims if isinstance(in_dims, (list, tuple)) else [in_dims] * len(arguments)
+        rows = [one if at is None else one.unbind(at) for one, at in zip(arguments, axes)]
+        count = next(len(row) for row, at in zip(rows, axes) if at is not None)
+        made = [
+            function(*(row if at is None else row[n] for row, at in zip(rows, axes)))
+            for n in range(count)
+        ]
+        if isinstance(made[0], tuple):
+            return tuple(paddle.stack(one, axis=out_dims) for one in zip(*made))
+        return paddle.stack(made, axis=out_dims)
+
+    return mapped
+''',
+    "set_items": '''
 def set_items(x, index, value):
     """Do `x[index] = value`, whose gradient of the value Paddle leaves out where the index has tensors."""
     places, axes = paddle.arange(x.size).reshape(x.shape)[index], []
@@ -384,7 +409,26 @@ def set_items(x, index, value):
         axes.insert(0, places % size)
         places = places // size
     x.index_put_(tuple(axes), value.astype(x.dtype).expand(places.shape))
-'''.strip()
+''',
+    "reset_layer": '''
+def reset_layer(layer):
+    """Draw a layer's parameters as PyTorch does when it makes one."""
+    weight, bias = layer.weight, layer.bias
+    inputs = weight.shape[0] if isinstance(layer, paddle.nn.Linear) else weight[0].size
+    paddle.nn.init.uniform_(weight, -(inputs**-0.5), inputs**-0.5)
+    if bias is not None:
+        paddle.nn.init.uniform_(bias, -(inputs**-0.5), inputs**-0.5)
+''',
+    "reset_norm": '''
+def reset_norm(layer):
+    """Set a norm's weight to ones and its bias to zeros, as PyTorch does when it makes one."""
+    if layer.weight is not None:
+        paddle.nn.init.ones_(layer.weight)
+    if layer.bias is not None:
+        paddle.nn.init.zeros_(layer.bias)
+''',
+}
+"""functions that rows are written with"""
 
 
 def write_inplace(name: str, target: str) -> str:

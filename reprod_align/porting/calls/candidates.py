@@ -12,6 +12,7 @@ from reprod_align.api.calls import NAMES, ApiRow
 from reprod_align.explain.code import Code
 from reprod_align.porting.calls.adapters import (
     ADAPTERS,
+    HELPERS,
     VARIANTS,
     list_needed,
     write_adapter,
@@ -28,6 +29,13 @@ _PASSED_ON: Final = ast.Call(
     ast.Name("f"), [ast.Starred(ast.Name("a"))], [ast.keyword(None, ast.Name("k"))]
 )
 """f(*a, **k)"""
+
+
+_IMPORTED: Final = {
+    "(NamedTuple)": "from typing import NamedTuple",
+    "nullcontext()": "from contextlib import nullcontext",
+}
+"""what a port may be written with -> the statement that imports it"""
 
 
 def find_equal(name: str) -> str:
@@ -90,6 +98,11 @@ class Definitions:
             self.space |= made
         return bool(made)
 
+    def bring(self, text: str) -> None:
+        """Take the helpers that a text is written with."""
+        for name in HELPERS.keys() & set(re.findall(r"\w+", text)) - self._texts.keys():
+            self.add(name, HELPERS[name].strip())
+
     def adapt(self, public: str) -> str:
         """Return the name of a definition that takes PyTorch's arguments, "" if none can be made."""
         if public not in self._texts:
@@ -141,9 +154,9 @@ class Definitions:
                 lambda node: isinstance(node, ast.Import | ast.ImportFrom | ast.Expr | ast.Try),
             )
             code = code.apply([code.insert(at, "\n\n\n".join(read) + "\n\n")])
-        if any("(NamedTuple)" in one for one in read):
-            at = _find_statement(code, _is_header)
-            code = code.apply([code.insert(at, "from typing import NamedTuple\n")])
+        for words, line in _IMPORTED.items():
+            if any(words in one for one in (*read, text)) and line not in code.text:
+                code = code.apply([code.insert(_find_statement(code, _is_header), f"{line}\n")])
         return code.text
 
     def _list_read(self, names: set[str]) -> list[str]:
@@ -202,6 +215,8 @@ class Proposer:
         node, public = callee.node, callee.public
         slots = self.fill_slots(node, callee.receiver)
         rows = read_rows().get(public, ())
+        for row in rows:
+            self._definitions.bring(row.target)
         is_layer = isinstance(find_object(public), type)
         if public == "torch.nn.Linear" and node._site in self._exposed:  # type: ignore[attr-defined]
             yield _name_callee(slots, "paddle.compat.nn.Linear")

@@ -296,7 +296,7 @@ class CallRecorder:
         """Return a value with its tensors copied; objects are kept as they are, of layers the sizes."""
         torch = self._torch
         if isinstance(value, torch.Tensor):
-            if value.numel() > _LARGEST:
+            if value.numel() > _LARGEST or torch._C._functorch.is_functorch_wrapped_tensor(value):
                 raise TooLarge
             takes = value.requires_grad and torch.is_grad_enabled()
             made = value.detach().clone().requires_grad_(takes)

@@ -10,7 +10,10 @@ from reprod_align.porting.calls.names import Scope
 _MEANINGLESS: Final = (
     "torch.jit", "torch.fx", "torch.compile", "torch._C._log_api_usage_once", "torch._dynamo",
     "torch._check_is_size", "torch.utils._pytree", "torch.amp.custom", "torch.cuda.amp.custom",
-    "torch.autograd.function.once_differentiable",
+    "torch.autograd.function.once_differentiable", "torch.autograd.set_detect_anomaly", "torch.backends",
+    "torch.set_num_threads", "torch.set_float32_matmul_precision", "torch.use_deterministic_algorithms",
+    "torch.set_printoptions", "torch.multiprocessing", "torch.cuda.empty_cache", "torch.cuda.synchronize",
+    "torch.cuda.manual_seed",
 )  # fmt: skip
 """what means nothing to Paddle: as a statement or decorator it goes, around one argument that stays"""
 _ASSERTIONS: Final = ("torch._assert", "torch._assert_async", "torch._check")

@@ -1,5 +1,6 @@
 """Recorded values on Paddle: counterparts, gradients, and whether a result is the recorded one."""
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,8 @@ from reprod_align.porting.calls.names import find_object
 import numpy as np
 
 _LARGEST: Final = 1 << 22  # numbers of a layer that is stood in for
+_TYPE: Final = re.compile(r"torch\.[A-Z]\w*Tensor")
+"""what `x.type()` returns"""
 _INTEGERS: Final = {"int32", "int64"}  # Paddle's indices are of either width
 
 
@@ -40,6 +43,8 @@ def to_paddle(value: Any, known: dict[int, Any] | None = None) -> Any:
             made = paddle.base.framework.EagerParamBase.from_tensor(made)
         made.stop_gradient = not value.requires_grad
         return known.setdefault(id(value), made)
+    if isinstance(value, str) and _TYPE.fullmatch(value):
+        value = find_object(value).dtype
     if isinstance(value, torch.dtype):
         return getattr(paddle, str(value).removeprefix("torch."))
     if isinstance(value, torch.device):
@@ -135,6 +140,8 @@ def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False)
         )
     if isinstance(recorded, Built):
         return recorded.is_like(made)
+    if isinstance(recorded, str) and _TYPE.fullmatch(recorded):
+        recorded = find_object(recorded).dtype
     if isinstance(recorded, torch.dtype):
         return _name_dtype(made) == _name_dtype(recorded)
     if isinstance(recorded, list | tuple):
@@ -148,6 +155,11 @@ def agrees(made: Any, recorded: Any, random: bool = False, nearly: bool = False)
         )
     if recorded is None:
         return made is None
+    if isinstance(recorded, torch.distributions.Distribution):
+        return type(made).__name__ == type(recorded).__name__ and all(
+            agrees(getattr(made, one), getattr(recorded, one), nearly=nearly)
+            for one in ("mean", "variance")
+        )
     if hasattr(recorded, "__enter__") and hasattr(
         recorded, "__exit__"
     ):  # what it does is seen inside

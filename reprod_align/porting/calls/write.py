@@ -7,12 +7,11 @@ from typing import Final
 
 from reprod_align.api.calls import NAMES, ApiRow
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.calls.adapters import ADAPTERS, SET_ITEMS
+from reprod_align.porting.calls.adapters import ADAPTERS
 from reprod_align.porting.calls.candidates import (
     Callee,
     Definitions,
     Proposer,
-    execute_definition,
     find_equal,
     find_target,
 )
@@ -51,6 +50,13 @@ _BATCHED: Final = (
     ),
 )
 """matrices whose batch has fewer axes than the other operand's: Paddle's backward pass refuses them"""
+_CONTEXTS: Final = (
+    "torch.random.fork_rng", "torch.profiler", "torch.autograd.profiler", "torch.cuda.device",
+    "torch.cuda.stream", "torch.backends", "torch.autograd.set_detect_anomaly", "torch.autograd.graph",
+    "torch.nn.attention.sdpa_kernel", "torch.serialization",
+)  # fmt: skip
+"""what means nothing to Paddle as a context, beside what never does"""
+_QUESTIONS: Final = ("is_", "are_", "has_")
 _ONLY_TENSORS: Final = ("type_as", "numel", "new_tensor", "masked_fill_", "nelement")
 """methods that nothing but a tensor has"""
 
@@ -177,6 +183,10 @@ class _Writer(Rewriter):
             return repr(held)
         if isinstance(held, type) and self._is_compared(node):
             return "()"  # isinstance(x, ()): nothing of Paddle's is one
+        if type(held).__name__ == "dtype" and isinstance(
+            next(self.code.parents(node), None), ast.Compare
+        ):
+            return "None"  # x.dtype == None: no tensor of Paddle's has it
         self.done.unknown.append(f"line {node.lineno}: {name}")  # type: ignore[attr-defined]
         return name
 
@@ -309,8 +319,8 @@ class _Writer(Rewriter):
             public = next(iter(fact.callees))
         callee = Callee(node, static, public, fact)
         for write in (self._write_super, self._write_question, self._write_choice,
-                      self._write_unseen_method, self._unwrap, self._write_training,
-                      self._choose):  # fmt: skip
+                      self._write_unseen_method, self._write_context, self._unwrap, self._write_training,
+                      self._choose, self._write_answer):  # fmt: skip
             made = write(callee)
             if made is not None:
                 return made
@@ -325,6 +335,24 @@ class _Writer(Rewriter):
         if not name or find_target(find_public(name)) or find_equal(name):
             return None
         return [self.code.replace(node, "False")]
+
+    def _write_context(self, callee: Callee) -> Edits:
+        """Write a context that means nothing to Paddle."""
+        around = next(self.code.parents(callee.node), None)
+        if not isinstance(around, ast.withitem) or callee.public in read_rows():
+            return None
+        if not callee.static.startswith(_CONTEXTS) and not self.is_meaningless(callee.node):
+            return None
+        return [self.code.replace(callee.node, "nullcontext()")]
+
+    def _write_answer(self, callee: Callee) -> Edits:
+        """Write what PyTorch answers to a question about itself that Paddle cannot be asked."""
+        node, question = callee.node, find_object(callee.static)
+        last = callee.static.rpartition(".")[2]
+        if not last.startswith(_QUESTIONS) or node.args or node.keywords or not callable(question):
+            return None
+        answer = question()
+        return [self.code.replace(node, str(answer))] if isinstance(answer, bool) else None
 
     def _unwrap(self, callee: Callee) -> Edits:
         return None if callee.public in read_rows() else self.unwrap(callee.node)
@@ -402,6 +430,11 @@ class _Writer(Rewriter):
         return self._put(node, first)
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
+        around = next(self.code.parents(node), None)
+        if self.scope.name(node.func).startswith("torch.nn.init.") and not isinstance(
+            around, ast.Expr
+        ):
+            return [self.code.replace(node, self._return_drawn(node, candidate))]
         if candidate.plain:
             edits = [self.code.replace(node.func, candidate.plain)]
             if isinstance(node.func, ast.Attribute) and candidate.plain.startswith("."):
@@ -409,13 +442,23 @@ class _Writer(Rewriter):
             elif candidate.plain == self.code.source(node.func):
                 edits = []
             return edits + [e for part in (*node.args, *node.keywords) for e in self.edit(part)]
-        around = next(self.code.parents(node), None)
         head = getattr(around, "func" if isinstance(around, ast.Call) else "value", node)
         inside = isinstance(around, ast.Call | ast.Subscript) and node is not head
         joined = isinstance(around, _JOINING) and not inside
         text = candidate.text
         closed = f"({text})" if joined and not _is_closed(text) else text
         return [self.code.replace(node, closed)]
+
+    def _return_drawn(self, node: ast.Call, candidate: Candidate) -> str:
+        """Return the text of an initialisation whose tensor is read: Paddle's returns none."""
+        slots = self.proposer.fill_slots(node, None)
+        text = candidate.text or slots.write_call(candidate.plain, True, trial=False)
+        call = ast.parse(text, mode="eval").body
+        if not isinstance(call, ast.Call) or not call.args:
+            return text
+        self.definitions.bring("drawn")
+        call.func, call.args = ast.Name("drawn"), [call.args[0], call.func, *call.args[1:]]
+        return ast.unparse(call)
 
     def _write_unseen_method(self, callee: Callee) -> Edits:
         """Write a method call that never ran, where its name can only be a tensor's."""
@@ -489,8 +532,13 @@ class _Writer(Rewriter):
         return [self.code.replace(node, f"(not {text})" if negated else text)]  # type: ignore[arg-type]
 
     def _write_store(self, node: ast.Assign) -> Edits:
-        """Write `tensor[index] = value` as what changes the tensor as PyTorch does, gradients included."""
+        """Write `tensor[index] = value` as what changes the tensor as PyTorch does, gradients included.
+
+        A setting that means nothing to Paddle goes.
+        """
         fact, target = self.facts.get(node._site), node.targets[0]  # type: ignore[attr-defined]
+        if self.is_meaningless(target):
+            return [self.remove(node)]
         if fact is None or not isinstance(target, ast.Subscript):
             return None
         if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
@@ -503,8 +551,8 @@ class _Writer(Rewriter):
         held, value = self.close(target.value), self.render(node.value)
         if stores(fact, f"self.index_put_({'index' if many else '(index,)'}, value)", {}):
             return [self.code.replace(node, f"{held}.index_put_({indices}, {value})")]
-        if stores(fact, "set_items(self, index, value)", execute_definition(SET_ITEMS, {})):
-            self.definitions.add("set_items", SET_ITEMS)
+        self.definitions.bring("set_items")
+        if stores(fact, "set_items(self, index, value)", self.definitions.space):
             return [self.code.replace(node, f"set_items({held}, {indices}, {value})")]
         self.done.unproven.append(f"line {node.lineno}: an item that is set")
         return None
@@ -547,6 +595,8 @@ _FORMS: Final = (
     ("{0}.astype(paddle.get_default_dtype())", "{1}"),
     ("{0}", "{1}.astype(paddle.get_default_dtype())"),
     ("{0}.astype(paddle.get_default_dtype())", "{1}.astype(paddle.get_default_dtype())"),
+    ("{0}", "paddle.full_like({0}, {1})"),  # floor division of a tensor without axes gives it one
+    ("paddle.full_like({1}, {0})", "{1}"),
 )
 _JOINING: Final = (
     ast.Attribute, ast.Subscript, ast.Call, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,

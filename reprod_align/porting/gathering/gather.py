@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -29,6 +30,7 @@ from reprod_align.porting.source import Source
 _ROUNDS: Final = 30  # rehearsals
 NOT_PORTED: Final = "is not ported: the model was built and run without it"
 _NOT_RUN: Final = f'raise NotImplementedError("{{}} {NOT_PORTED}")'
+_MISSING: Final = re.compile(r"NameError: name '(\w+)' is not defined")
 _Key = tuple[str, str]
 """a module's name, and a name that it binds"""
 
@@ -102,6 +104,12 @@ class _Piece:
     later: dict[str, _Key] = field(default_factory=dict)
     """what it reads when it is called"""
 
+    @property
+    def has_hook(self) -> bool:
+        """Whether it is a class that does something whenever a class is derived from it."""
+        inside = (part for one in self.definition.statements for part in getattr(one, "body", ()))
+        return any(getattr(part, "name", "") == "__init_subclass__" for part in inside)
+
 
 class _Gatherer:
     """Follows names from definition to definition."""
@@ -129,8 +137,12 @@ class _Gatherer:
         return key
 
     def take(self, error: str) -> bool:
-        """Take the content of the functions whose error a rehearsal ended in; tell whether there are any."""
-        found = False
+        """Take what a rehearsal ended without; tell whether there is anything.
+
+        That is the content of the functions whose error it is, or a name that only annotations read, which
+        `typing.get_type_hints` evaluates.
+        """
+        found = self._take_annotated(error)
         for piece in list(self.pieces.values()):
             for node, name in name_functions(piece.definition.statements):
                 if id(node) in self.left_out and f"{name} {NOT_PORTED}" in error:
@@ -142,6 +154,18 @@ class _Gatherer:
         if found:
             self.require_what_ran()
         return found
+
+    def _take_annotated(self, error: str) -> bool:
+        """Take a name that is not defined, of the modules whose annotations read it."""
+        missing = _MISSING.search(error)
+        before = len(self.imports) + len(self.pieces)
+        for piece in list(self.pieces.values()) if missing else ():
+            module, name = piece.definition.module, missing[1] if missing else ""
+            read = (node for part in piece.definition.statements for node in ast.walk(part))
+            if any(isinstance(node, ast.Name) and node.id == name for node in read):
+                if key := self.require(module, name):
+                    piece.later[name] = key
+        return len(self.imports) + len(self.pieces) > before
 
     def require_what_ran(self) -> None:
         """Take what no name leads to: definitions that handled tensors, and the registries that are there."""
@@ -158,7 +182,11 @@ class _Gatherer:
                         last = statement.end_lineno or 0
                         if self.executed.handles(
                             str(module.path), find_first_line(statement), last
-                        ) and (module.name in near or self._is_entered(module, statement)):
+                        ) and (
+                            module.name in near
+                            or self._is_entered(module, statement)
+                            or self._is_derived(module, statement)
+                        ):
                             self.require(module, statement.name)
             if len(self.pieces) == before:
                 return
@@ -258,6 +286,11 @@ class _Gatherer:
             for one in statement.decorator_list
         )
         return any(self._fills(module, one) for one in words if one)
+
+    def _is_derived(self, module: Module, statement: ast.ClassDef | Function) -> bool:
+        """Tell whether a class is derived from one that is in the file, which may keep a list of such."""
+        bases = (dotted(one) for one in getattr(statement, "bases", ()))
+        return any(self._find(module, one)[0] in self.pieces for one in bases if one)
 
     def _fills(self, module: Module, words: str) -> bool:
         """Tell whether a decorator is of a registry that is in the file, or reads one."""
@@ -387,7 +420,7 @@ class _Gatherer:
             piece = self.pieces[key]
             for needed in piece.first.values():
                 place(needed, later or is_called(needed[1], piece.definition.statements))
-            if later:  # it runs on import
+            if later or piece.has_hook:  # it runs on import
                 for needed in piece.later.values():
                     place(needed, True)
             done[key] = None
