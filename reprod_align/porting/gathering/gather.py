@@ -420,9 +420,11 @@ class _Gatherer:
             piece = self.pieces[key]
             for needed in piece.first.values():
                 place(needed, later or is_called(needed[1], piece.definition.statements))
-            if later or piece.has_hook:  # it runs on import
-                for needed in piece.later.values():
-                    place(needed, True)
+            needs = piece.later.values() if later or piece.has_hook else ()  # it runs on import
+            if piece.has_hook:  # with the classes that are derived from it
+                done[key] = None
+            for needed in needs:
+                place(needed, True)
             done[key] = None
 
         for key in sorted(self.pieces, key=lambda key: ranks[key]):
