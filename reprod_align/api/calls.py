@@ -431,6 +431,7 @@ torch.promote_types(type1, type2) = (paddle.ones([], type1) + paddle.ones([], ty
 torch.vmap(func, in_dims, out_dims) = vmap(func, in_dims, out_dims)
 Tensor.repeat(*sizes) = self.tile([*sizes])
 torch.cumsum(input, dim) = paddle.cumsum(input.astype("int64"), axis=dim)
+torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) = attend(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
 torch.inference_mode() = paddle.no_grad()
 torch.inference_mode(mode) = paddle.set_grad_enabled(not mode)
 torch.detach(input) = input.detach()

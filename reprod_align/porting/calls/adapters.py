@@ -377,6 +377,25 @@ class {name}({base}):
 
 
 HELPERS: Final = {
+    "attend": '''
+def attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
+    """Scaled dot-product attention (..., L, E); a query that may attend to nothing gets zeros, as in PyTorch."""
+    if enable_gqa:
+        groups = query.shape[-3] // key.shape[-3]
+        key, value = (one.repeat_interleave(groups, axis=-3) for one in (key, value))
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        attn_mask = paddle.ones(scores.shape[-2:], dtype="bool").tril()
+    if attn_mask is not None and attn_mask.dtype == paddle.bool:
+        scores = paddle.where(attn_mask, scores, paddle.full_like(scores, float("-inf")))
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    is_idle = paddle.isinf(scores).all(axis=-1, keepdim=True)
+    scores = paddle.where(is_idle, paddle.zeros_like(scores), scores)
+    weights = paddle.nn.functional.softmax(scores, axis=-1)
+    weights = paddle.where(is_idle, paddle.zeros_like(weights), weights)
+    return paddle.nn.functional.dropout(weights, dropout_p) @ value
+''',
     "drawn": '''
 def drawn(tensor, draw, *arguments, **named):
     """Draw a tensor's values in place, and return it."""

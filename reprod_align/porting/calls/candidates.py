@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from reprod_align.api.calls import NAMES, ApiRow
@@ -233,6 +234,10 @@ class Proposer:
         )  # fmt: skip
         own = _keep_name(slots, callee)
         filled = (one for row in rows for one in slots.fill(row))
+        if slots.starred:
+            filled = chain(
+                filled, (_name_callee(slots, one) for one in map(_find_same, rows) if one)
+            )
         for several in (filled, own) if rows_first else (own, filled):
             yield from several
         yield from _rename_arguments(slots, callee)
@@ -264,6 +269,17 @@ class Proposer:
 def _name_callee(slots: Slots, name: str) -> Candidate:
     """Return the candidate that exchanges what is called, and leaves the arguments."""
     return Candidate("", slots.write_call(name, True), name)
+
+
+def _find_same(row: ApiRow) -> str:
+    """Return the name of what a row calls with the same arguments by the same names, "" if it does not."""
+    call = ast.parse(row.target, mode="eval").body
+    if not isinstance(call, ast.Call) or row.defaults or row.star is not None:
+        return ""
+    placed = [ast.unparse(one) for one in call.args]
+    named = [one.arg for one in call.keywords if one.arg == ast.unparse(one.value)]
+    same = placed == list(row.arguments[: len(placed)]) and len(named) == len(call.keywords)
+    return ast.unparse(call.func) if same else ""
 
 
 def _keep_name(slots: Slots, callee: Callee) -> Iterator[Candidate]:
