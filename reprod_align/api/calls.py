@@ -454,6 +454,7 @@ torch.distributions.Dirichlet(concentration, validate_args) = paddle.distributio
 torch.distributions.Categorical(probs, validate_args) = paddle.distribution.Categorical(paddle.log(probs))
 torch.distributions.Categorical(probs=None, logits, validate_args) = paddle.distribution.Categorical(logits)
 torch.distributions.kl_divergence(p, q) = paddle.distribution.kl_divergence(p, q)
+torch.utils.data.TensorDataset(*tensors) = paddle.io.TensorDataset([*tensors])
 torch.utils.data.DataLoader(dataset, batch_size=1, shuffle, sampler, batch_sampler, num_workers, collate_fn, drop_last, timeout, worker_init_fn, multiprocessing_context, generator, prefetch_factor, persistent_workers) = paddle.io.DataLoader(dataset, batch_size=batch_size, shuffle=shuffle, num_workers=num_workers, collate_fn=collate_fn, drop_last=drop_last, worker_init_fn=worker_init_fn)
 torch.cuda.amp.GradScaler(init_scale, growth_factor, backoff_factor, growth_interval, enabled=True) = paddle.amp.GradScaler(enable=enabled, init_loss_scaling=init_scale, incr_ratio=growth_factor, decr_ratio=backoff_factor, incr_every_n_steps=growth_interval)
 torch.amp.GradScaler(device, init_scale, growth_factor, backoff_factor, growth_interval, enabled=True) = paddle.amp.GradScaler(enable=enabled, init_loss_scaling=init_scale, incr_ratio=growth_factor, decr_ratio=backoff_factor, incr_every_n_steps=growth_interval)
@@ -469,6 +470,12 @@ torch.utils.checkpoint.checkpoint(function, *args, use_reentrant) = paddle.distr
 torch.autograd.Variable(data) := data
 Module.register_buffer(name, tensor, persistent) := self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
+Module.zero_grad(set_to_none) = self.clear_gradients()
+Optimizer.zero_grad(set_to_none=True) := self.clear_grad(not set_to_none)
+Optimizer.load_state_dict(state_dict) := self.set_state_dict(state_dict)
+LRScheduler.get_last_lr() := [self.last_lr]
+LRScheduler.load_state_dict(state_dict) := self.set_state_dict(state_dict)
+torch.load(f, map_location, weights_only) = paddle.load(f)
 Linear.reset_parameters() := reset_layer(self)
 _ConvNd.reset_parameters() := reset_layer(self)
 LayerNorm.reset_parameters() := reset_norm(self)
@@ -507,7 +514,7 @@ NAMES: Final[Mapping[str, str]] = {
     "torch.distributions.Distribution": "paddle.distribution.Distribution",
     "torch.utils.data.SequentialSampler": "paddle.io.SequenceSampler",
     **{f"torch.utils.data.{one}": f"paddle.io.{one}" for one in (
-        "Dataset", "IterableDataset", "TensorDataset", "ConcatDataset", "Subset", "random_split", "Sampler",
+        "Dataset", "IterableDataset", "ConcatDataset", "Subset", "random_split", "Sampler",
         "RandomSampler", "WeightedRandomSampler", "BatchSampler", "get_worker_info",
     )},
 }  # fmt: skip

@@ -9,6 +9,11 @@ and compared by `align`. What is found and has a known remedy is applied as an e
 again, until the port is faithful or nothing more is known. The report lists each edit with its reason,
 and what is left for a person with its line. `reprod-align pair OUT/pair.py` proves the port again.
 
+With --train CALL the file's own training loop runs too, in the current folder, until two steps of an
+optimizer are taken (checkpoints go to a temporary folder). Its calls are recorded with the others, and the
+port's loop, given PyTorch's first weights, batches and draws, is compared with it: losses, gradients,
+learning rates, parameters.
+
 With --proxy nothing is written: SRC.py runs unchanged in a process of its own where
 paddle.enable_compat() makes `import torch` import Paddle, and `align` judges it.
 
@@ -17,6 +22,7 @@ exit 0 the port is faithful, 1 something is left, 2 it cannot be done
 
 import sys
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from reprod_align.base.console import tell
@@ -27,6 +33,7 @@ from reprod_align.pair.remote import describe_code
 from reprod_align.porting.attempt import is_guarded, run_guarded
 from reprod_align.porting.port import judge_source, port
 from reprod_align.porting.report import PortResult
+from reprod_align.porting.script import Script
 from reprod_align.porting.source import Source, open_source
 from reprod_align.report import Report
 
@@ -40,6 +47,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="makes the model; MODULE is SRC.py (default: torch_model() in it)")  # fmt: skip
     add("--inputs", metavar="MODULE:CALL",
         help="a dict or tuple of arrays (default: inputs() in SRC.py)")  # fmt: skip
+    add("--train", metavar="CALL", help='trains, as "main()": two of its steps are compared too')
+    add("--train-args", default="", metavar="WORDS", help="what CALL reads from its command line")
     add("--style", choices=("paddle", "compat"), default="paddle",
         help="plain Paddle, or PaConvert's names (default paddle)")  # fmt: skip
     add("--proxy", action="store_true",
@@ -59,6 +68,8 @@ def run(options: Namespace) -> int:
     with run_user_code(options.source):
         try:
             source = open_source(options.source, options.torch)
+            if options.train:
+                source = replace(source, script=Script(options.train, options.train_args))
             _require_defaults(options, source)
             inputs = call_named(options.inputs or f"{source.name}:inputs()")
             result: PortResult | Report

@@ -12,17 +12,19 @@ import signal
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from traceback import walk_tb
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any, Final, Literal
 
 from reprod_align.alignment import compare_pair
+from reprod_align.backends.replacing import replace_attribute
 from reprod_align.conversion.models import ModelPair
 from reprod_align.errors import describe_error
 from reprod_align.model.side import Inputs, ModelFailure, Side
@@ -124,6 +126,16 @@ def open_pair(folder: Path, port: str) -> Iterator[ModelPair]:
         with _name_stage("build", path):
             paddle = file.side("paddle")
         yield ModelPair(torch, paddle, file.inputs())
+
+
+@contextmanager
+def open_port(folder: Path, port: str) -> Iterator[Callable[[], ModuleType]]:
+    """Yield what imports the port's module from a folder anew."""
+    with (
+        _forget_afterwards(port, "paddle_utils"),
+        replace_attribute(sys, "path", [str(folder), *sys.path]),
+    ):
+        yield lambda: import_module(port)
 
 
 def _run_port(port: Side, inputs: Inputs) -> None:

@@ -4,11 +4,12 @@ import ast
 import math
 import sys
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Final
 
 from reprod_align.alignment import compare_pair
 from reprod_align.base.console import tell
@@ -23,7 +24,14 @@ from reprod_align.pair import PairSpec
 from reprod_align.pair.file import PairFile, open_file
 from reprod_align.pair.remote import RemoteSide
 from reprod_align.pair.sides import torch_side
-from reprod_align.porting.attempt import Obstacle, Problem, attempt, note_attempt, open_pair
+from reprod_align.porting.attempt import (
+    Obstacle,
+    Problem,
+    attempt,
+    note_attempt,
+    open_pair,
+    open_port,
+)
 from reprod_align.porting.calls.draft import Draft, rehearse, write_draft
 from reprod_align.porting.calls.names import Scope, find_object
 from reprod_align.porting.calls.rewriting import write_names_in_full
@@ -35,6 +43,7 @@ from reprod_align.porting.nesting import flatten_inputs
 from reprod_align.porting.paconvert import Style, find_converter, make_draft, write_plainly
 from reprod_align.porting.remedies import REMEDIES
 from reprod_align.porting.report import REPORT, PortResult
+from reprod_align.porting.script import TorchScript, run_loop, watch_script
 from reprod_align.porting.source import PAIR, WEIGHTS, Source, name_port, write_pair
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import PORT_RUNS, Check, Finding, Report
@@ -64,6 +73,9 @@ def convert_weights(pair: ModelPair, folder: Path, proven: bool) -> str:
 
 
 FLOAT32 = "agrees to float32"
+_DATA: Final = (
+    "the data pipeline is converted, not proven: the loop had PyTorch's batches on both sides"
+)
 _SHOWN = 20  # lines left to a person
 _MOST_NEEDED = 5  # functions that the port calls and PyTorch's model does not
 
@@ -101,6 +113,12 @@ def port(source: Source, inputs: Any, target: Path, style: Style = "paddle") -> 
             with open_pair(made, bench.module) as pair:
                 exact = course.outcome.report.verdict != FLOAT32
                 result.weights = convert_weights(pair, made, course.outcome.passed and exact)
+        if source.script:
+            tell("two steps of the training loop")
+            with open_port(made, bench.module) as load:
+                result.loop = run_loop(source.script, source.module, load)
+            result.left += [] if result.loop.passed else [f"loop: {result.loop.lines()[0]}"]
+            result.remarks.append(_DATA)
         (made / REPORT).write_text(result.to_markdown(), encoding="utf-8")
     return result
 
@@ -189,6 +207,9 @@ def _run_reference(source: Source, inputs: Inputs) -> None:
         warnings.simplefilter("ignore")
         for training in (False, True):
             side.run(inputs, training, KeyedDraws(0, {}))
+    if source.script:
+        with suppress(Exception):  # it is said where the loop is compared
+            watch_script(source.script, source.module, TorchScript())
 
 
 @dataclass

@@ -9,6 +9,7 @@ from reprod_align.base.text import count
 from reprod_align.errors import join_lines
 from reprod_align.porting.calls.draft import Draft
 from reprod_align.porting.loop import Attempt, Course, DraftEdit
+from reprod_align.porting.script import LoopReport
 
 REPORT = "report.md"
 
@@ -29,11 +30,13 @@ class PortResult:
     left: list[str] = field(default_factory=list)
     """what is left for a person, each with its line"""
     remarks: list[str] = field(default_factory=list)
+    loop: LoopReport | None = None
+    """two steps of the training loop on both sides, where it is asked for"""
 
     @property
     def passed(self) -> bool:
-        """Whether the port is faithful."""
-        return self.course.outcome.passed
+        """Whether the port is faithful, and its training loop where that was asked for."""
+        return self.course.outcome.passed and (self.loop is None or self.loop.passed)
 
     @property
     def verdict(self) -> str:
@@ -47,6 +50,9 @@ class PortResult:
         lines += [f"  edit {at:<4} {step.reason}" for at, step in enumerate(self.course.steps, 1)]
         if self.weights:
             lines.append(f"  weights   {self.weights}")
+        if self.loop:
+            first, *rows = self.loop.lines()
+            lines += [f"  loop      {first}", *(f"            {row}" for row in rows)]
         if self.left:
             lines += ["", "left for a person:", *(f"  - {text}" for text in self.left)]
         if self.remarks:
@@ -64,6 +70,7 @@ class PortResult:
             "at_once": describe(self.course.first),
             "edits": self.course.steps,
             "weights": self.weights,
+            "loop": self.loop.lines() if self.loop else None,
             "left": self.left,
             "remarks": self.remarks,
             "not_converted": self.draft.left,
@@ -86,6 +93,9 @@ class PortResult:
         lines += ["", f"## Edits of the draft: {len(self.course.steps)}"]
         for number, step in enumerate(self.course.steps, 1):
             lines += _write_step(number, step)
+        if self.loop:
+            lines += ["", "## Two steps of the training loop", "", "```text"]
+            lines += [*self.loop.lines(), "```"]
         if self.course.outcome.report is not None:
             lines += ["", "## The comparison", "", "```text"]
             lines += [self.course.outcome.report.summary(), "```"]

@@ -14,6 +14,7 @@ from reprod_align.errors import ReprodError, describe_error, explain_absence
 from reprod_align.model.side import Inputs
 from reprod_align.pair.file import call_named
 from reprod_align.porting.nesting import compile_arrange, rearrange
+from reprod_align.porting.script import Script
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Source:
     module: ModuleType
     call: str
     """"BertModel(BertConfig())": an expression in the module's names"""
+    script: Script | None = None
+    """how the file trains, where it is asked for"""
     arrange: str = ""
     """the code that makes the model's arguments of the arrays; see `nesting`"""
 

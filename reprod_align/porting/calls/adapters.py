@@ -37,6 +37,48 @@ ADAPTERS: Final = {
         )
         for schedule, (decay, given) in _SCHEDULES.items()
     },
+    "torch.optim.lr_scheduler.CosineAnnealingWarmRestarts": '''
+def {name}(optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+    """Give an optimizer the learning rates of PyTorch's schedule; Paddle's own is made before it."""
+    rate = optimizer.get_lr()
+    schedule = paddle.optimizer.lr.CosineAnnealingWarmRestarts(rate, T_0, T_mult, eta_min, last_epoch)
+    optimizer.set_lr_scheduler(schedule)
+    return schedule
+''',
+    "torch.optim.lr_scheduler.LinearLR": '''
+def {name}(optimizer, start_factor=1 / 3, end_factor=1.0, total_iters=5, last_epoch=-1):
+    """Give an optimizer the learning rates of PyTorch's schedule; Paddle's own is made before it."""
+    rate = optimizer.get_lr()
+    schedule = paddle.optimizer.lr.LinearLR(rate, total_iters, start_factor, end_factor, last_epoch)
+    optimizer.set_lr_scheduler(schedule)
+    return schedule
+''',
+    "torch.optim.lr_scheduler.ReduceLROnPlateau": '''
+def {name}(
+    optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0,
+    min_lr=0, eps=1e-8,
+):
+    """Give an optimizer PyTorch's schedule; Paddle's own is made before it."""
+    schedule = paddle.optimizer.lr.ReduceOnPlateau(
+        optimizer.get_lr(), mode, factor, patience, threshold, threshold_mode, cooldown, min_lr, eps
+    )
+    optimizer.set_lr_scheduler(schedule)
+    return schedule
+''',
+    "torch.optim.lr_scheduler.OneCycleLR": '''
+def {name}(
+    optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3,
+    anneal_strategy="cos", cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0,
+    final_div_factor=1e4, three_phase=False, last_epoch=-1,
+):
+    """Give an optimizer the learning rates of PyTorch's one cycle; its momentum stays what it is."""
+    schedule = paddle.optimizer.lr.OneCycleLR(
+        max_lr, total_steps or epochs * steps_per_epoch, div_factor, max_lr / div_factor / final_div_factor,
+        pct_start, anneal_strategy, three_phase, last_epoch,
+    )
+    optimizer.set_lr_scheduler(schedule)
+    return schedule
+''',
     "torch.nn.LSTMCell": '''
 class {name}(paddle.nn.LSTMCell):
     """An LSTM cell that returns the hidden and the cell state, as PyTorch's does."""
@@ -379,7 +421,7 @@ class {name}({base}):
 HELPERS: Final = {
     "attend": '''
 def attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    """Scaled dot-product attention (..., L, E); a query that may attend to nothing gets zeros, as in PyTorch."""
+    """Scaled dot-product attention (..., L, E); a query that may attend to nothing gets zeros."""
     if enable_gqa:
         groups = query.shape[-3] // key.shape[-3]
         key, value = (one.repeat_interleave(groups, axis=-3) for one in (key, value))

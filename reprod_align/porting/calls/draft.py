@@ -5,6 +5,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -21,6 +22,7 @@ from reprod_align.porting.calls.record import CallRecorder, load_noted, number_n
 from reprod_align.porting.calls.training import Training
 from reprod_align.porting.calls.trial import find_inplace, note_runs
 from reprod_align.porting.calls.write import write_paddle
+from reprod_align.porting.script import TorchScript, watch_script
 from reprod_align.porting.source import Source
 from reprod_align.randomness import KeyedDraws
 
@@ -96,6 +98,7 @@ def _record(code: Code, source: Source, inputs: Inputs) -> tuple[CallRecorder, s
     def note_inplace(run: Callable[[], dict[str, Any]]) -> None:
         for site in find_inplace(recorder.inplace, run):
             recorder.facts[site].inplace = True
+        recorder.notes_layers = False
 
     with note_runs(recorder.layers):
         failure = _run(load, code.text, source, inputs, recorder.note_shared, note_inplace)
@@ -136,6 +139,9 @@ def _run(
                 except ModelFailure:
                     side.run(inputs, True, KeyedDraws(0, {}))
                 ask(lambda: _read_outputs(side.run(inputs, False, KeyedDraws(0, {}), "ends")))
+            if source.script:
+                with suppress(Exception):  # it is said where the loop is compared
+                    watch_script(source.script, sys.modules[name], TorchScript())
         except (Exception, SystemExit) as error:
             cause = error.__cause__ or error
             last = traceback.extract_tb(cause.__traceback__)

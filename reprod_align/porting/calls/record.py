@@ -72,6 +72,8 @@ class CallRecorder:
         """id of a Linear's weight -> where the layer was made, and the weight"""
         self.layers: dict[int, tuple[Any, Built]] = {}
         """id of a layer that a kept call made -> itself, which keeps the id its own, and its record"""
+        self.notes_layers = True
+        """whether the layers that are made now are noted: not those of a training loop"""
         self.inplace: dict[int, list[Any]] = {}
         """where layers that change their input in place are made -> those layers"""
         self.functions: dict[str, list[tuple[tuple[bool, bool], ...]]] = {}
@@ -224,7 +226,7 @@ class CallRecorder:
             return
         finally:
             self._busy = False
-        if isinstance(made, Built) and name_object(type(result)):
+        if self.notes_layers and isinstance(made, Built) and name_object(type(result)):
             self.layers[id(result)] = result, made
         dtype = self._torch.get_default_dtype()
         fact.calls.append(RecordedCall(held[0], held[1], made, held[2], after, dtype, drawn))
@@ -283,6 +285,9 @@ class CallRecorder:
             return "", None
         if isinstance(function, torch.nn.Module):
             return "", None
+        for kind in (torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler):
+            if isinstance(owner, kind):
+                return f"{kind.__name__}.{function.__name__}", owner
         name = name_object(function)
         if name:
             return name, None

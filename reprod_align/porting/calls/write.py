@@ -372,7 +372,7 @@ class _Writer(Rewriter):
     def _write_training(self, callee: Callee) -> Edits:
         """Write the first of an optimizer or a schedule that never ran whose steps are PyTorch's."""
         node, public = callee.node, callee.public
-        if callee.fact.callees or not callee.static or not public.startswith(OPTIMIZERS):
+        if not callee.static or not public.startswith(OPTIMIZERS):
             return None
         settled = settle_call(node, public, self.constants)
         if settled is None:
@@ -382,7 +382,7 @@ class _Writer(Rewriter):
         plain = Callee(settled, public, public, callee.fact)
         torch, label = ast.unparse(settled), f"line {node.lineno}: {public}"
         space = self.definitions.space | self.constants.space
-        self.done.rehearsed.append(label)
+        self.done.rehearsed += [] if callee.fact.callees else [label]
         every = list(self.proposer.list_candidates(callee))
         for one, other in zip(every, texts.list_candidates(plain), strict=False):
             written = other.text or other.plain + torch.removeprefix(public)
@@ -539,6 +539,8 @@ class _Writer(Rewriter):
         fact, target = self.facts.get(node._site), node.targets[0]  # type: ignore[attr-defined]
         if self.is_meaningless(target):
             return [self.remove(node)]
+        if owner := _find_rate(target):
+            return [self._set_rate(node, owner, self.render(node.value))]
         if fact is None or not isinstance(target, ast.Subscript):
             return None
         if not fact.calls or stores(fact, "self.__setitem__(index, value)", {}):
@@ -564,9 +566,46 @@ class _Writer(Rewriter):
         parts = (node.lower, node.upper, node.step)
         return f"slice({', '.join('None' if one is None else self.render(one) for one in parts)})"
 
+    def _write_rate(self, node: ast.Subscript) -> Edits:
+        """Write `optimizer.param_groups[0]["lr"]`."""
+        owner = _find_rate(node)
+        return [self.code.replace(node, f"{self.render(owner)}.get_lr()")] if owner else None
+
+    def _write_groups(self, node: ast.For) -> Edits:
+        """Write a loop over an optimizer's groups that does nothing but give each one learning rate."""
+        if not (isinstance(node.iter, ast.Attribute) and node.iter.attr == "param_groups"):
+            return None
+        statement, group = node.body[0], node.target
+        target = (
+            getattr(statement, "target", None) or (getattr(statement, "targets", None) or [None])[0]
+        )
+        is_rate = (
+            isinstance(target, ast.Subscript)
+            and ast.unparse(target) == f"{ast.unparse(group)}['lr']"
+        )
+        if (
+            len(node.body) > 1
+            or not is_rate
+            or not isinstance(statement, ast.Assign | ast.AugAssign)
+        ):
+            return None
+        rate = self.render(statement.value)
+        if isinstance(statement, ast.AugAssign):
+            sign = SIGNS[type(statement.op).__name__]
+            rate = f"{self.render(node.iter.value)}.get_lr() {sign} {self.close(statement.value)}"
+        elif group.id in {one.id for one in ast.walk(statement.value) if isinstance(one, ast.Name)}:  # type: ignore[attr-defined]
+            return None
+        return [self._set_rate(node, node.iter.value, rate)]
+
+    def _set_rate(self, node: ast.stmt, optimizer: ast.expr, rate: str) -> Edit:
+        return self.code.replace(node, f"{self.render(optimizer)}.set_lr({rate})")
+
     def _write_augmented(self, node: ast.AugAssign) -> Edits:
         fact = self.facts.get(node._site)  # type: ignore[attr-defined]
         sign = SIGNS.get(type(node.op).__name__)
+        if (owner := _find_rate(node.target)) and sign:
+            rate = f"{self.render(owner)}.get_lr() {sign} {self.close(node.value)}"
+            return [self._set_rate(node, owner, rate)]
         if fact is None or not fact.calls or sign is None or operates(fact, sign):
             return None
         form = ("{0}", "{1}.astype({0}.dtype)")
@@ -584,6 +623,8 @@ class _Writer(Rewriter):
         ast.BinOp | ast.Compare: _write_operation,
         ast.AugAssign: _write_augmented,
         ast.Assign: _write_store,
+        ast.Subscript: _write_rate,
+        ast.For: _write_groups,
         ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef: Rewriter.write_definition,
         ast.Expr: Rewriter.write_statement,
     }
@@ -610,6 +651,17 @@ _TENSOR_ATTRIBUTES: Final = {
     "itemsize": "self.element_size()",
     "is_sparse": "self.is_sparse()",
 }
+
+
+def _find_rate(node: ast.AST) -> ast.expr | None:
+    """Return the optimizer of `optimizer.param_groups[0]["lr"]`, None for anything else."""
+    if not (isinstance(node, ast.Subscript) and isinstance(node.value, ast.Subscript)):
+        return None
+    groups = node.value.value
+    is_rate = isinstance(node.slice, ast.Constant) and node.slice.value == "lr"
+    if not is_rate or not isinstance(groups, ast.Attribute) or groups.attr != "param_groups":
+        return None
+    return groups.value
 
 
 def _is_closed(text: str) -> bool:

@@ -68,7 +68,8 @@ def gather(
     ):
         return Gathered(write_whole(module))
     work = _Gatherer(library, executed)
-    for name in sorted(read_names(ast.parse(source.call))):
+    calls = f"{source.call}, {source.script.call}" if source.script else source.call
+    for name in sorted(read_names(ast.parse(calls))):
         work.require(module, name)
     work.require_what_ran()
     for error in needed:
