@@ -432,6 +432,20 @@ torch.vmap(func, in_dims, out_dims) = vmap(func, in_dims, out_dims)
 Tensor.repeat(*sizes) = self.tile([*sizes])
 torch.cumsum(input, dim) = paddle.cumsum(input.astype("int64"), axis=dim)
 torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa) = attend(query, key, value, attn_mask=attn_mask, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa)
+torch.nn.functional.cross_entropy(input, target, ignore_index, reduction, label_smoothing) = cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing)
+torch.nn.functional.cross_entropy(input, target, ignore_index, reduction, label_smoothing) = cross_entropy(input, target, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing, axis=1)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=[size], scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+torch.nn.functional.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, size=[size, size], scale_factor=scale_factor, mode=mode, align_corners=align_corners)
+torch.nn.functional.interpolate(input, size=None, scale_factor, mode, align_corners, recompute_scale_factor) = paddle.nn.functional.interpolate(input, scale_factor=[scale_factor], mode=mode, align_corners=align_corners)
+torch.divide(input, other) = input / other
+torch.true_divide(input, other) = input / other
+torch.multiply(input, other) = input * other
+torch.subtract(input, other) = input - other
+torch.greater(input, other) = input > other
+torch.greater_equal(input, other) = input >= other
+torch.less(input, other) = input < other
+torch.less_equal(input, other) = input <= other
+torch.not_equal(input, other) = input != other
 torch.inference_mode() = paddle.no_grad()
 torch.inference_mode(mode) = paddle.set_grad_enabled(not mode)
 torch.detach(input) = input.detach()
@@ -444,6 +458,8 @@ Tensor.ge_(other) = self.greater_equal_(other)
 torch.linalg.inv_ex(A) = (paddle.linalg.inv(A), paddle.zeros(A.shape[:-2], dtype="int32"))
 torch.linalg.solve_ex(A, B) = (paddle.linalg.solve(A, B), paddle.zeros(A.shape[:-2], dtype="int32"))
 torch.distributions.Normal(loc, scale, validate_args) = paddle.distribution.Normal(loc, scale)
+torch.distributions.Normal(loc, scale, validate_args) = paddle.distribution.Normal(loc, paddle.full_like(loc, scale))
+torch.distributions.Normal(loc, scale, validate_args) = paddle.distribution.Normal(paddle.full_like(scale, loc), scale)
 torch.distributions.Uniform(low, high, validate_args) = paddle.distribution.Uniform(low, high)
 torch.distributions.Bernoulli(probs) = paddle.distribution.Bernoulli(probs)
 torch.distributions.Bernoulli(probs=None, logits) = paddle.distribution.Bernoulli(paddle.nn.functional.sigmoid(logits))

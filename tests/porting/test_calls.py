@@ -333,3 +333,84 @@ def test_rows_that_paddle_s_own_function_refuses(source: Source) -> None:
         "paddle.nn.attention.sdpa_kernel(paddle.nn.attention.SDPBackend.MATH)",
     ):
         assert part in made.text, part
+
+
+ASKED = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.distributions import Normal
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.backends.cudnn.benchmark = True
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.ConvTranspose1d(4, 4, 1)
+        self.conv.reset_parameters()
+        self.conv.weight.data = nn.init.trunc_normal_(self.conv.weight.data.double(), std=0.5)
+        self.loss, self.tails = nn.CrossEntropyLoss(), nn.ModuleList([nn.Tanh()])
+        self.low = torch.contiguous_format if torch.xpu.is_available() else None
+
+    def forward(self, x, n):
+        y = self.conv(x[..., None])[..., 0] * 3.0
+        if x.dtype == torch.complex32 or next(self.parameters()) is None:
+            return y
+        count = n[0, 0]
+        y = self.tails[count - 1](y)
+        y = y.repeat(count, 1)[: len(x)] * (count // 1)
+        scores = torch.vmap(torch.vmap(lambda i, j: (i >= j) & (j > 0), (None, 0)), (0, None))
+        mask = scores(torch.arange(3), torch.arange(3))
+        options = {"dropout_p": 0.0}
+        y = y + F.scaled_dot_product_attention(y[None], y[None], y[None], attn_mask=mask, **options)[0]
+        y = F.normalize(y, dim=-1, eps=0.5) + Normal(y, 2.0).log_prob(x)
+        y = y + (y > 0).cumsum(1).type(y.type())
+        with torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex():
+            y = y + torch.fft.fftshift(x, dim=[1])
+        target = torch.tensor([1, -100, 2])
+        return y, self.loss(y, target) + F.cross_entropy(y, target, reduction="mean")
+
+    def load(self, n):
+        return DataLoader(TensorDataset(n, n), batch_size=2, shuffle=True, pin_memory=True)
+
+
+def main(optimizer, rate):
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.param_groups[0]["lr"] *= 0.5
+    return optimizer.param_groups[0]["lr"]
+"""
+
+
+def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -> None:
+    source.path.write_text(ASKED)
+    made = draft.write_draft(source, INPUTS, ASKED)
+    assert made.failure == "" and made.left == ()
+    named = {one.rpartition(": ")[2].partition(" ")[0] for one in made.unproven}
+    assert named <= {"torch.vmap", "_ConvNd.reset_parameters", "Tensor.double"}, made.unproven
+    for part in (
+        "reset_layer(self.conv)",
+        "drawn(self.conv.weight.data",
+        "None if False else None",
+        "if x.dtype == None or next(iter(self.parameters())) is None:",
+        "y.tile([count, 1])",
+        "self.tails[(count - 1).item()](y)",
+        "(count // paddle.full_like(count, (1)))",
+        "vmap(vmap(",
+        "attend(y[None], y[None], y[None], attn_mask=mask, **options)",
+        "paddle.linalg.norm(y, p=2.0, axis=-1, keepdim=True).clip(min=0.5)",
+        "paddle.distribution.Normal(y, paddle.full_like(y, 2.0)).log_prob(x)",
+        ".astype(y.dtype)",
+        "with nullcontext():",
+        "paddle.roll(x, ",
+        "class OwnCrossEntropyLoss(paddle.nn.CrossEntropyLoss)",
+        "cross_entropy(y, target, reduction='mean')",
+        "paddle.io.DataLoader(paddle.io.TensorDataset([n, n]), batch_size=2, shuffle=True)",
+        "    optimizer.set_lr(rate)\n    optimizer.set_lr(optimizer.get_lr() * 0.5)\n"
+        "    return optimizer.get_lr()",
+    ):
+        assert part in made.text, (part, made.text)
+    assert "cudnn" not in made.text and "from contextlib import nullcontext" in made.text
+    compile(made.text, "port", "exec")

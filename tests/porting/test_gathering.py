@@ -154,6 +154,7 @@ def twice(function):
     "net.py": """
 import torch
 from torch import nn
+from . import kinds
 from .layers import Base
 from .registry import register, twice
 
@@ -165,12 +166,13 @@ class Act(nn.Module):
 @register
 class Net(Base):
     def forward(self, x):
-        return self.layer(self.act(x))
+        return self.tail(self.layer(self.act(x)))
 
 class Other(Net):
     pass
 """,
     "layers.py": """
+from typing import Optional, get_type_hints
 from torch import nn
 
 MADE = []
@@ -179,13 +181,33 @@ def note(kind):
     MADE.append(kind.__name__)
 
 class Base(nn.Module):
+    act: Optional[nn.Module]
+
     def __init_subclass__(cls):
         note(cls)
+        get_type_hints(cls)
 
     def __init__(self):
         super().__init__()
         from . import net
         self.act, self.layer = net.Act(), nn.Linear(4, 2)
+        self.tail = Kind.made["Double"]()
+
+class Kind(nn.Module):
+    made = {}
+
+    def __init_subclass__(cls):
+        Kind.made[name_kind(cls)] = cls
+
+def name_kind(kind):
+    return kind.__name__
+""",
+    "kinds.py": """
+from .layers import Kind
+
+class Double(Kind):
+    def forward(self, x):
+        return 2 * x
 """,
 }
 
@@ -209,7 +231,8 @@ def test_what_runs_on_import_comes_along_and_registers_stay_behind(
     )
     assert draft.rehearse(source, inputs, made.text) == ""
     assert "@register" not in made.text and "@twice" in made.text
-    assert "MADE.append" in made.text
+    assert "MADE.append" in made.text and "class Double(Kind)" in made.text
+    assert "from typing import Optional" in made.text  # an annotation alone reads it
 
 
 def test_a_file_that_needs_no_neighbour_is_taken_whole(tmp_path: Path) -> None:

@@ -392,6 +392,19 @@ VARIANTS: Final = {
     "torch.nn.AdaptiveAvgPool1d": _POOL,
     "torch.nn.AdaptiveAvgPool2d": _POOL,
     "torch.nn.AdaptiveAvgPool3d": _POOL,
+    "torch.nn.CrossEntropyLoss": '''
+class {name}({base}):
+    """A loss whose mean is over the targets that count; Paddle's counts what a negative index ignores."""
+
+    def forward(self, input, label):
+        if self.reduction != "mean" or self.weight is not None or label.is_floating_point():
+            return super().forward(input, label)
+        loss = paddle.nn.functional.cross_entropy(
+            input, label, ignore_index=self.ignore_index, reduction="sum", axis=self.axis,
+            label_smoothing=self.label_smoothing,
+        )
+        return loss / (label != self.ignore_index).sum().astype(loss.dtype)
+''',
     "torch.nn.LSTM": _RECURRENT,
     "torch.nn.GRU": _RECURRENT,
     "torch.nn.RNN": _RECURRENT,
@@ -419,6 +432,15 @@ class {name}({base}):
 
 
 HELPERS: Final = {
+    "cross_entropy": '''
+def cross_entropy(input, target, ignore_index=-100, reduction="mean", label_smoothing=0.0, axis=-1):
+    """Cross entropy whose mean is over the targets that count, whatever index is ignored."""
+    summed = "sum" if reduction == "mean" else reduction
+    loss = paddle.nn.functional.cross_entropy(
+        input, target, ignore_index=ignore_index, reduction=summed, axis=axis, label_smoothing=label_smoothing
+    )
+    return loss / (target != ignore_index).sum().astype(loss.dtype) if reduction == "mean" else loss
+''',
     "attend": '''
 def attend(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """Scaled dot-product attention (..., L, E); a query that may attend to nothing gets zeros."""

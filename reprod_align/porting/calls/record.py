@@ -160,6 +160,12 @@ class CallRecorder:
                         self._weights[id(value)] = owner, value
         return value
 
+    def item(self, site: int, held: Any, index: Any) -> Any:
+        """Read an item; note where a tensor is the number of a layer in a list."""
+        if isinstance(held, self._torch.nn.Module) and self._is_tensor(index):
+            self.facts.setdefault(site, Fact()).kinds.add("layer")
+        return held[index]
+
     def note_target(self, site: int, held: Any) -> Any:
         """Note what an attribute is given to."""
         kind = self._find_kind(held)
@@ -424,6 +430,13 @@ class _Noting(ast.NodeTransformer):
         if not isinstance(node.ctx, ast.Load) or node.attr.startswith("__"):
             return self.generic_visit(node)
         return self._hook("read", node, [self.visit(node.value), ast.Constant(node.attr)])
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        kinds = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.BinOp
+        plain = isinstance(node.slice, kinds)
+        if not isinstance(node.ctx, ast.Load) or not plain:
+            return self.generic_visit(node)
+        return self._hook("item", node, [self.visit(node.value), self.visit(node.slice)])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:

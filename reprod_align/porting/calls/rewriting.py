@@ -78,7 +78,8 @@ class Rewriter:
         """Return that text, in brackets where a method's dot would split it."""
         text = self.render(node)
         simple = isinstance(node, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
-        return text if simple else f"({text})"
+        is_float = isinstance(node, ast.Constant) and isinstance(node.value, float)
+        return text if simple or is_float else f"({text})"
 
     # ------------------------------------------------------------------ what means nothing to Paddle
 

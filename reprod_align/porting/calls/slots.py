@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any, Final
 
 from reprod_align.api.calls import ApiRow
+from reprod_align.porting.calls.names import find_object
 
 Render = Callable[[ast.expr], str]
 DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
@@ -79,7 +80,10 @@ class Slots:
         names, positions = list(row.arguments), self.node.args
         if row.star is None and (self.starred or len(positions) > len(names)):
             return
-        if not {k.arg for k in self.node.keywords if k.arg not in DROPPED} <= set(names):
+        dropped = DROPPED
+        if isinstance(find_object(row.name), type):  # a layer is made in the default dtype
+            dropped = (*DROPPED, "dtype")
+        if not {k.arg for k in self.node.keywords if k.arg not in dropped} <= set(names):
             return
         texts, trials = {}, {}
         if row.star is not None:

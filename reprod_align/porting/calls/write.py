@@ -56,6 +56,8 @@ _CONTEXTS: Final = (
     "torch.nn.attention.sdpa_kernel", "torch.serialization",
 )  # fmt: skip
 """what means nothing to Paddle as a context, beside what never does"""
+_LISTED: Final = ("parameters", "buffers")
+"""methods of a layer that return a list in Paddle, and an iterator in PyTorch"""
 _QUESTIONS: Final = ("is_", "are_", "has_")
 _ONLY_TENSORS: Final = ("type_as", "numel", "new_tensor", "masked_fill_", "nelement")
 """methods that nothing but a tensor has"""
@@ -318,13 +320,24 @@ class _Writer(Rewriter):
         if not public and len(fact.callees) == 1:
             public = next(iter(fact.callees))
         callee = Callee(node, static, public, fact)
-        for write in (self._write_super, self._write_question, self._write_choice,
+        for write in (self._write_super, self._write_next, self._write_question, self._write_choice,
                       self._write_unseen_method, self._write_context, self._unwrap, self._write_training,
                       self._choose, self._write_answer):  # fmt: skip
             made = write(callee)
             if made is not None:
                 return made
         return None
+
+    def _write_next(self, callee: Callee) -> Edits:
+        """Write `next(layer.parameters())`: these are lists in Paddle."""
+        node = callee.node
+        first = node.args[0] if node.args else None
+        if dotted(node.func) != "next" or not isinstance(first, ast.Call):
+            return None
+        if not isinstance(first.func, ast.Attribute) or first.func.attr not in _LISTED:
+            return None
+        parts = [edit for one in node.args[1:] for edit in self.edit(one)]
+        return [self.code.replace(first, f"iter({self.render(first)})"), *parts]
 
     def _write_question(self, callee: Callee) -> Edits:
         """Write `hasattr(torch, "x")` and the like of what Paddle does not have."""
@@ -566,9 +579,12 @@ class _Writer(Rewriter):
         parts = (node.lower, node.upper, node.step)
         return f"slice({', '.join('None' if one is None else self.render(one) for one in parts)})"
 
-    def _write_rate(self, node: ast.Subscript) -> Edits:
-        """Write `optimizer.param_groups[0]["lr"]`."""
-        owner = _find_rate(node)
+    def _write_item(self, node: ast.Subscript) -> Edits:
+        """Write `optimizer.param_groups[0]["lr"]`, and a layer of a list whose number is a tensor."""
+        owner, fact = _find_rate(node), self.facts.get(node._site)  # type: ignore[attr-defined]
+        if fact is not None and "layer" in fact.kinds:
+            number = self.code.replace(node.slice, f"{self.close(node.slice)}.item()")
+            return [*self.edit(node.value), number]
         return [self.code.replace(node, f"{self.render(owner)}.get_lr()")] if owner else None
 
     def _write_groups(self, node: ast.For) -> Edits:
@@ -623,7 +639,7 @@ class _Writer(Rewriter):
         ast.BinOp | ast.Compare: _write_operation,
         ast.AugAssign: _write_augmented,
         ast.Assign: _write_store,
-        ast.Subscript: _write_rate,
+        ast.Subscript: _write_item,
         ast.For: _write_groups,
         ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef: Rewriter.write_definition,
         ast.Expr: Rewriter.write_statement,

@@ -462,10 +462,19 @@ class _Gatherer:
         key: _Key,
         names: dict[_Key, str],
     ) -> Iterator[Edit]:
+        kept = {
+            id(function)
+            for function, name in name_functions([statement])
+            if "." not in name or function.name in self.read or function.name[:2] == "__"
+        }
+        for one in ast.walk(statement):
+            body = one.body if isinstance(one, ast.ClassDef) else []
+            if body and all(id(part) in self.left_out and id(part) not in kept for part in body):
+                kept.add(id(body[0]))  # a class needs something
         for function, name in name_functions([statement]):
             if id(function) in self.left_out:
-                kept = "." not in name or function.name in self.read or function.name[:2] == "__"
-                yield _empty(code, function, name) if kept else _drop(code, function)
+                keeps = id(function) in kept
+                yield _empty(code, function, name) if keeps else _drop(code, function)
         for node in ast.walk(statement):
             for decorator in getattr(node, "decorator_list", ()):
                 if id(decorator) in self.idle:

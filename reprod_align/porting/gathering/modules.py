@@ -185,10 +185,12 @@ class Library:
         """Return an import of something of PyTorch's that a neighbour passes on as PyTorch's own."""
         one: Import | None = found
         for _ in range(20):  # modules may import each other
-            if one is None or not one.name:
+            if one is None:
                 break
-            if _is_torch(one.module):
+            if _is_torch(one.module):  # also the module itself, by a star import
                 return Import(found.bound, one.module, one.name)
+            if not one.name:
+                break
             module = self.open(one.module)
             one = module.imports.get(one.name) if module else None
         return found
