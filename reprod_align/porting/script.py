@@ -602,7 +602,9 @@ def run_loop(
         port = load_port()
         actual = watch_script(script, port, PaddleScript(), expected)
     except Exception as error:
-        return LoopReport(problem=f"the port's loop: {_locate(error, port and port.__file__)}")
+        return LoopReport(
+            problem=f"the port's loop: {_locate(error, port.__file__ if port else None)}"
+        )
     return compare_courses(expected, actual)
 
 

@@ -361,6 +361,7 @@ class Net(nn.Module):
         count = n[0, 0]
         y = self.tails[count - 1](y)
         y = y.repeat(count, 1)[: len(x)] * (count // 1)
+        y = y + x[None, n[:, 0] - 1].mean(0)
         scores = torch.vmap(torch.vmap(lambda i, j: (i >= j) & (j > 0), (None, 0)), (0, None))
         mask = scores(torch.arange(3), torch.arange(3))
         options = {"dropout_p": 0.0}
@@ -398,6 +399,7 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
         "y.tile([count, 1])",
         "self.tails[(count - 1).item()](y)",
         "(count // paddle.full_like(count, (1)))",
+        "x.unsqueeze(0)[:, n[:, 0] - 1]",
         "vmap(vmap(",
         "attend(y[None], y[None], y[None], attn_mask=mask, **options)",
         "paddle.linalg.norm(y, p=2.0, axis=-1, keepdim=True).clip(min=0.5)",

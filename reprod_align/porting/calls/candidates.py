@@ -233,7 +233,7 @@ class Proposer:
             row.defaults or row.is_first for row in rows
         )  # fmt: skip
         own = _keep_name(slots, callee)
-        filled = (one for row in rows for one in slots.fill(row))
+        filled: Iterator[Candidate] = (one for row in rows for one in slots.fill(row))
         if slots.starred:
             filled = chain(
                 filled, (_name_callee(slots, one) for one in map(_find_same, rows) if one)

@@ -161,10 +161,21 @@ class CallRecorder:
         return value
 
     def item(self, site: int, held: Any, index: Any) -> Any:
-        """Read an item; note where a tensor is the number of a layer in a list."""
+        """Read an item; note layers whose number is a tensor, and new axes beside tensors."""
+        value = held[index]
         if isinstance(held, self._torch.nn.Module) and self._is_tensor(index):
             self.facts.setdefault(site, Fact()).kinds.add("layer")
-        return held[index]
+        if isinstance(index, tuple) and self._is_tensor(held) and not self._busy:
+            fact = self.facts.setdefault(site, Fact())
+            form = self._describe_form((held, index))
+            if any(map(self._is_tensor, index)) and self._wants(fact, form):
+                with suppress(TooLarge):
+                    given, default = self._copy((held, index)), self._torch.get_default_dtype()
+                    fact.forms.add(form)
+                    fact.calls.append(
+                        RecordedCall(given, {}, self._copy(value), default_dtype=default)
+                    )
+        return value
 
     def note_target(self, site: int, held: Any) -> Any:
         """Note what an attribute is given to."""
@@ -363,6 +374,14 @@ def number_nodes(tree: ast.Module) -> dict[int, ast.AST]:
     return numbered
 
 
+def _adds_axes(node: ast.expr) -> bool:
+    """Tell whether an index has a None beside what may be a tensor."""
+    parts = node.elts if isinstance(node, ast.Tuple) else []
+    return any(isinstance(one, ast.Constant) and one.value is None for one in parts) and any(
+        not isinstance(one, ast.Constant | ast.Slice) for one in parts
+    )
+
+
 class _Slicing(ast.NodeTransformer):
     """Makes an expression of an index: its own slices are objects."""
 
@@ -434,9 +453,11 @@ class _Noting(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         kinds = ast.Name | ast.Attribute | ast.Call | ast.Subscript | ast.BinOp
         plain = isinstance(node.slice, kinds)
-        if not isinstance(node.ctx, ast.Load) or not plain:
+        if not isinstance(node.ctx, ast.Load) or not (plain or _adds_axes(node.slice)):
             return self.generic_visit(node)
-        return self._hook("item", node, [self.visit(node.value), self.visit(node.slice)])
+        index: Any = self.visit(node.slice)
+        index = index if plain else _Slicing().visit(index)
+        return self._hook("item", node, [self.visit(node.value), index])
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is not None:

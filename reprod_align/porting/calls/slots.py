@@ -80,7 +80,7 @@ class Slots:
         names, positions = list(row.arguments), self.node.args
         if row.star is None and (self.starred or len(positions) > len(names)):
             return
-        dropped = DROPPED
+        dropped: tuple[str, ...] = DROPPED
         if isinstance(find_object(row.name), type):  # a layer is made in the default dtype
             dropped = (*DROPPED, "dtype")
         if not {k.arg for k in self.node.keywords if k.arg not in dropped} <= set(names):

@@ -345,6 +345,15 @@ def operates(fact: Fact, sign: str, left: str = "{0}", right: str = "{1}") -> bo
     return True
 
 
+def reads(fact: Fact, text: str) -> bool:
+    """Tell whether a text with `self` and `index` reads what `self[index]` did."""
+    for call in fact.calls:
+        slots = dict(zip(("self", "index"), call.arguments, strict=True))
+        if _try(text, text, slots, {}, call, operator.getitem) is False:
+            return False
+    return True
+
+
 def stores(fact: Fact, text: str, space: dict[str, Any]) -> bool:
     """Tell whether a text with `self`, `index` and `value` changes a tensor as `self[index] = value` did."""
     for call in fact.calls:

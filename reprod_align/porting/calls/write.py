@@ -37,7 +37,7 @@ from reprod_align.porting.calls.training import (
     record_loss,
     settle_call,
 )
-from reprod_align.porting.calls.trial import operates, prove, stores
+from reprod_align.porting.calls.trial import operates, prove, reads, stores
 
 _BATCHED: Final = (
     (
@@ -585,7 +585,21 @@ class _Writer(Rewriter):
         if fact is not None and "layer" in fact.kinds:
             number = self.code.replace(node.slice, f"{self.close(node.slice)}.item()")
             return [*self.edit(node.value), number]
+        if fact is not None and fact.calls and isinstance(node.slice, ast.Tuple):
+            return self._write_axes(node, node.slice.elts, fact)
         return [self.code.replace(node, f"{self.render(owner)}.get_lr()")] if owner else None
+
+    def _write_axes(self, node: ast.Subscript, parts: list[ast.expr], fact: Fact) -> Edits:
+        """Write `x[None, index]`, of which Paddle makes another shape, with the new axes made before."""
+        spread = "self" + "".join(
+            f".unsqueeze({at})" for at, one in enumerate(parts) if _is_none(one)
+        )  # all that stand before an axis are single ones: no ellipsis, no mask of several
+        shown = "tuple(slice(None) if one is None else one for one in index)"
+        if reads(fact, "self[index]") or not reads(fact, f"{spread}[{shown}]"):
+            return None
+        index = ", ".join(":" if _is_none(one) else self.render(one) for one in parts)
+        held = spread.replace("self", self.close(node.value), 1)
+        return [self.code.replace(node, f"{held}[{index}]")]
 
     def _write_groups(self, node: ast.For) -> Edits:
         """Write a loop over an optimizer's groups that does nothing but give each one learning rate."""
@@ -667,6 +681,10 @@ _TENSOR_ATTRIBUTES: Final = {
     "itemsize": "self.element_size()",
     "is_sparse": "self.is_sparse()",
 }
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 def _find_rate(node: ast.AST) -> ast.expr | None:
