@@ -487,7 +487,7 @@ torch.autograd.Variable(data) := data
 Module.register_buffer(name, tensor, persistent) := self.register_buffer(name, tensor, persistable=persistent)
 Module.to(device) = self
 Module.zero_grad(set_to_none) = self.clear_gradients()
-Optimizer.zero_grad(set_to_none=True) := self.clear_grad(not set_to_none)
+Optimizer.zero_grad(set_to_none) := self.clear_grad(set_to_zero=not set_to_none)
 Optimizer.load_state_dict(state_dict) := self.set_state_dict(state_dict)
 LRScheduler.get_last_lr() := [self.last_lr]
 LRScheduler.load_state_dict(state_dict) := self.set_state_dict(state_dict)

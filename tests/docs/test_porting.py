@@ -26,12 +26,17 @@ def test_the_commands_run_and_print_what_the_page_shows(
         (tmp_path / name).symlink_to(REPOSITORY / name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    ported, proven, proxied, _ = map(shlex.split, commands(PAGES[0]))
-    assert [main(words[1:]) for words in (ported, proven, proxied)] == [0, 0, 0]
+    ported, proven, trained, proxied, _ = map(shlex.split, commands(PAGES[0]))
+    assert [main(words[1:]) for words in (ported, proven, trained, proxied)] == [0, 0, 0, 0]
     assert parse(ported[1:]).style == "paddle"
     shown = capsys.readouterr().out
     assert blocks(PAGES[0], "text")[0].rstrip() in shown
-    assert shown.count("verdict: faithful") == 3  # of `port`, of `pair`, of the source as it is
+    assert (
+        shown.count("verdict: faithful") == 4
+    )  # of `port` twice, of `pair`, of the source as it is
+    assert "  loop      the same steps\n" in shown and "  loop      the same steps\n" in read(
+        PAGES[0]
+    )
     files = {path.name for path in (tmp_path / "port_bert").iterdir() if path.is_file()}
     assert files == {"pt_bert_paddle.py", "weights.pdparams", "pair.py", "inputs.npz", "report.md"}
 
