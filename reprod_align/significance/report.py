@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from reprod_align.base.files import to_plain
+from reprod_align.base.text import table
 from reprod_align.errors import join_lines
 
 POWER = 0.8  # the chance with which a difference of the stated size is seen
@@ -223,19 +224,17 @@ def _list_pairs(pairs: Sequence[PairedResult], names: Sequence[str]) -> list[str
     if not pairs:
         return []
     labels = list(names) or [str(number) for number in range(len(pairs))]
-    width = max(4, *map(len, labels))
-    head = "pair".rjust(width)
+    headers = ("pair", "PyTorch", "Paddle", "only PyTorch", "only Paddle", "disagree", "McNemar p")
     rows = [
-        f"{label:>{width}}  {ours:.4f}   {theirs:.4f}   {pair.only_torch:>12}  {pair.only_paddle:>11}  "
-        f"{pair.disagreeing:>8}  {pair.p:.3g}"
+        (
+            label,
+            *(f"{accuracy:.4f}" for accuracy in pair.accuracies),
+            *map(str, (pair.only_torch, pair.only_paddle, pair.disagreeing)),
+            f"{pair.p:.3g}",
+        )
         for label, pair in zip(labels, pairs, strict=True)
-        for ours, theirs in [pair.accuracies]
     ]
-    return [
-        f"{head}  PyTorch  Paddle   only PyTorch  only Paddle  disagree  McNemar p",
-        *rows,
-        f"first pair: {pairs[0].words}",
-    ]
+    return [*table([headers, *rows]), f"first pair: {pairs[0].words}"]
 
 
 def _list_seeds(seeds: SeedsResult) -> list[str]:
