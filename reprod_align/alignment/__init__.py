@@ -3,6 +3,8 @@
 Both models are brought to float64 where they stand and given the same weights; then they are run in
 eval mode, in train mode with shared random draws, and through optimizer steps. Where two numbers
 differ, `locate` finds the module that makes the difference. Afterwards the models are as before.
+
+What is built on the engine imports from here: a report on a pair, or the parts that make one.
 """
 
 import warnings
@@ -10,13 +12,51 @@ from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from typing import Any
 
-from reprod_align.alignment.judge import judge
+from reprod_align.alignment.batches.derive import Batch, derive_batches
+from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_outputs
+from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
+from reprod_align.alignment.judge import judge, report_failure
+from reprod_align.alignment.leftovers import find_cause, find_idle
+from reprod_align.alignment.locating.pinning import EndPins
+from reprod_align.alignment.loss_stage import describe_effects
+from reprod_align.alignment.noise import Noise
+from reprod_align.alignment.pair_models import pair_models, share_draws
+from reprod_align.alignment.pairing import Pairing, make_pairing
+from reprod_align.alignment.runner import Runner, shake
 from reprod_align.alignment.unjudged import contradicts_itself, note_kernels, watch_lines
 from reprod_align.base.text import shorten
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.store import limit_memory
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
 from reprod_align.report import Report
+
+__all__ = [
+    "Batch",
+    "EndPins",
+    "Findings",
+    "Noise",
+    "OUTPUTS_IN_EVAL",
+    "Pairing",
+    "Runner",
+    "WHOLE_ROUNDING",
+    "align",
+    "compare_outputs",
+    "compare_pair",
+    "derive_batches",
+    "describe_effects",
+    "find_cause",
+    "find_idle",
+    "judge",
+    "judge_beyond_kernels",
+    "judge_in_float64",
+    "judge_widened",
+    "make_pairing",
+    "note_rounded",
+    "pair_models",
+    "report_failure",
+    "shake",
+    "share_draws",
+]
 
 _WIDENED = "judged with float64 in place of the float32 that the models ask for"
 _RAISES = " raises "  # in the message on a port that raised

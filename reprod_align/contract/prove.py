@@ -18,7 +18,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from reprod_align.alignment.pairing import Pairing, make_pairing
+from reprod_align.alignment import Pairing, make_pairing
 from reprod_align.backends.recipes import Recipe
 from reprod_align.contract.answers import (
     Answers,

@@ -5,13 +5,15 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 
-from reprod_align.alignment.comparing import compare_outputs
-from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.leftovers import find_idle
-from reprod_align.alignment.noise import Noise
-from reprod_align.alignment.pair_models import pair_models
-from reprod_align.alignment.pairing import Pairing
-from reprod_align.alignment.runner import Runner
+from reprod_align.alignment import (
+    Findings,
+    Noise,
+    Pairing,
+    Runner,
+    compare_outputs,
+    find_idle,
+    pair_models,
+)
 from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.match import Shape, TensorPair
 from reprod_align.model import Inputs, ModelFailure, ModelInfo, Side

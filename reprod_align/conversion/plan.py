@@ -6,7 +6,7 @@ No numbers are read before the plan is found sound.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reprod_align.alignment.leftovers import find_cause
+from reprod_align.alignment import find_cause
 from reprod_align.conversion.weight_map import WeightMap, find_shapes
 from reprod_align.errors import WeightsError
 from reprod_align.match import Shape, TensorPair

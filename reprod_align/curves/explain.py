@@ -12,10 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reprod_align.alignment import compare_pair
-from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.pair_models import pair_models, share_draws
-from reprod_align.alignment.runner import shake
+from reprod_align.alignment import Findings, compare_pair, pair_models, shake, share_draws
 from reprod_align.base.console import quieten, tell, without_warnings
 from reprod_align.base.difference import gap
 from reprod_align.curves.band import find_precision

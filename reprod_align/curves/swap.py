@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
-from reprod_align.alignment.locating.pinning import EndPins
-from reprod_align.alignment.runner import Runner
+from reprod_align.alignment import EndPins, Runner
 from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.base.text import count

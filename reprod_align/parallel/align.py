@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from reprod_align.alignment import judge_in_float64
+from reprod_align.alignment import Findings, judge_in_float64
 from reprod_align.errors import ReprodError
 from reprod_align.model import Inputs, Side, name_inputs
 from reprod_align.pair import PairSpec
@@ -133,8 +133,6 @@ def _order_replicas(
 
 def _note_data(report: Report, wrong: Sequence[str]) -> None:
     if wrong:
-        from reprod_align.alignment.findings import Findings
-
         findings = Findings()
         findings.add("forward", "", "", "; ".join(wrong), kind="rank-data")
         report.findings[:0] = findings.report.findings

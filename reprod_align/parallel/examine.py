@@ -4,10 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 
-from reprod_align.alignment.findings import Findings
-from reprod_align.alignment.pair_models import pair_models
-from reprod_align.alignment.pairing import Pairing
-from reprod_align.alignment.runner import Runner
+from reprod_align.alignment import Findings, Pairing, Runner, pair_models
 from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
 from reprod_align.model import Array, Call, ModelFailure

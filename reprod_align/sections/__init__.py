@@ -11,11 +11,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from reprod_align.alignment import judge_in_float64, judge_widened, note_rounded
-from reprod_align.alignment.comparing import WHOLE_ROUNDING, compare_outputs
-from reprod_align.alignment.findings import OUTPUTS_IN_EVAL, Findings
-from reprod_align.alignment.judge import report_failure
-from reprod_align.alignment.loss_stage import describe_effects
+from reprod_align.alignment import (
+    OUTPUTS_IN_EVAL,
+    WHOLE_ROUNDING,
+    Findings,
+    compare_outputs,
+    describe_effects,
+    judge_in_float64,
+    judge_widened,
+    note_rounded,
+    report_failure,
+)
 from reprod_align.base.console import tell
 from reprod_align.base.naming import is_within
 from reprod_align.errors import ReprodError

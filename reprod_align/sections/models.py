@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, cast
 
-from reprod_align.alignment.pairing import Pairing, make_pairing
+from reprod_align.alignment import Pairing, make_pairing
 from reprod_align.base.naming import is_within
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError, WeightsError

@@ -15,9 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, product
 from typing import Any, Final, TypeVar, cast
 
-from reprod_align.alignment import compare_pair
-from reprod_align.alignment.batches.derive import Batch, derive_batches
-from reprod_align.alignment.judge import judge
+from reprod_align.alignment import Batch, compare_pair, derive_batches, judge
 from reprod_align.base.blocks import magnitude
 from reprod_align.base.console import track
 from reprod_align.base.difference import gap
