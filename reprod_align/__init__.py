@@ -42,6 +42,15 @@ if TYPE_CHECKING:
     from reprod_align.report import Finding as Finding
     from reprod_align.report import Report as Report
     from reprod_align.sections import align_sections as align_sections
+else:  # checkers would take any name for a public one
+
+    def __getattr__(name: str) -> object:
+        """Import the module that a public name lives in, the first time the name is used."""
+        if name not in _HOME:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value: object = getattr(import_module(_HOME[name]), name)
+        globals()[name] = value
+        return value
 
 
 def _find_homes() -> dict[str, str]:
@@ -55,15 +64,6 @@ def _find_homes() -> dict[str, str]:
 _HOME = _find_homes()
 __all__ = sorted(_HOME)
 __version__ = "0.1.0"
-
-
-def __getattr__(name: str) -> object:
-    """Import the module that a public name lives in, the first time the name is used."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
 
 
 def __dir__() -> list[str]:
