@@ -17,12 +17,11 @@ _MOST_BLOCKS: Final = 4
 
 @dataclass(frozen=True)
 class Reason:
-    """What a mistake is, where on the mesh, and on which rank it shows first."""
+    """What a mistake is, and where on the mesh."""
 
     text: str
     axis: str
     """"dp", "tp", or "" where both or none are meant"""
-    rank: int
     is_shard: bool = False
     """whether the numbers are right and in the wrong place"""
 
@@ -92,8 +91,8 @@ def _find_none(held: RankTensor) -> Reason | None:
     if not empty:
         return None
     if len(empty) == held.mesh.size:
-        return Reason("it is zero on every rank", "", empty[0])
-    return Reason(f"it is zero on {_name(empty)} alone", _find_axis(held.mesh, empty[0]), empty[0])
+        return Reason("it is zero on every rank", "")
+    return Reason(f"it is zero on {_name(empty)} alone", _find_axis(held.mesh, empty[0]))
 
 
 def _find_unreduced(held: RankTensor) -> Reason | None:
@@ -107,15 +106,12 @@ def _find_unreduced(held: RankTensor) -> Reason | None:
                 for rank in range(held.mesh.size)}  # fmt: skip
         if _match(held, sums, 1.0):
             return Reason(
-                f"it is not summed over {axis}: the {count} ranks' parts add up to it",
-                axis,
-                held.wrong[0],
+                f"it is not summed over {axis}: the {count} ranks' parts add up to it", axis
             )
         if _match(held, sums, 1.0 / count):
             return Reason(
                 f"it is not averaged over {axis}: the {count} ranks' parts have it as their mean",
                 axis,
-                held.wrong[0],
             )
     return None
 
@@ -144,15 +140,11 @@ def _find_wrong_group(held: RankTensor) -> Reason | None:
         both: Any = sum(held.parts) / mesh.size
         if held.agrees(both, means[0]):
             return Reason(
-                "it is averaged over tp, whose ranks hold other parts, in place of dp",
-                "tp",
-                held.wrong[0],
+                "it is averaged over tp, whose ranks hold other parts, in place of dp", "tp"
             )
     for times, word in ((1.0, "averaged"), (float(mesh.tp), "summed")):
         if held.all_agree(lambda rank, times=times: means[rank] * times):  # type: ignore[misc]
-            return Reason(
-                f"it is {word} over tp, whose ranks hold other parts of it", "tp", held.wrong[0]
-            )
+            return Reason(f"it is {word} over tp, whose ranks hold other parts of it", "tp")
     return None
 
 
@@ -174,7 +166,6 @@ def _find_factor(held: RankTensor) -> Reason | None:
             return Reason(
                 f"it is {count} times what it should be{where}: summed over {axis} {how}",
                 axis,
-                rank,
             )
         if np.isclose(factor, 1 / count, rtol=held.close):
             how = (
@@ -182,14 +173,11 @@ def _find_factor(held: RankTensor) -> Reason | None:
                 if axis == "dp"
                 else "averaged, or divided, in place of taken whole"
             )
-            return Reason(
-                f"it is 1/{count} of what it should be{where}: over {axis} {how}", axis, rank
-            )
+            return Reason(f"it is 1/{count} of what it should be{where}: over {axis} {how}", axis)
     times = f"{factor:.6g} times"
     return Reason(
         f"it is {times} what it should be{where}",
         _find_axis(held.mesh, rank) if where else "",
-        rank,
     )
 
 
@@ -201,7 +189,6 @@ def _find_exchange(held: RankTensor) -> Reason | None:
             return Reason(
                 f"rank {rank} holds what rank {other} should",
                 _find_axis(held.mesh, rank, other),
-                rank,
                 True,
             )
     return None
@@ -221,11 +208,9 @@ def _find_order(held: RankTensor) -> Reason | None:
             if held.agrees(part, np.concatenate([pieces[n] for n in order], axis)):
                 where = f"blocks {order} of {blocks} along axis {axis}"
                 text = f"rank {rank} holds its part in another order: {where}"
-                return Reason(text, "tp", rank, True)
+                return Reason(text, "tp", True)
     if np.array_equal(np.sort(part, None), np.sort(expected, None)):
-        return Reason(
-            f"rank {rank} holds its part with its numbers in another order", "tp", rank, True
-        )
+        return Reason(f"rank {rank} holds its part with its numbers in another order", "tp", True)
     rows, known = (
         _collect_rows(part, axis),
         _collect_rows(np.concatenate(held.expected[: held.mesh.tp], axis), axis),
@@ -234,7 +219,7 @@ def _find_order(held: RankTensor) -> Reason | None:
         text = (
             f"rank {rank} holds other slices along axis {axis} than its own: cut in another order"
         )
-        return Reason(text, "tp", rank, True)
+        return Reason(text, "tp", True)
     return None
 
 

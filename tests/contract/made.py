@@ -173,6 +173,7 @@ def prove_here(path: Path, seed: int | None = None) -> Proof:
 def take_fingerprint() -> Fingerprint:
     """Return what stood in the frameworks before any port of the tests was loaded."""
     import paddle  # noqa: F401
+    import paddlenlp  # noqa: F401  # replaces Paddle's Transformer, whichever test imports it first
     import torch  # noqa: F401
 
     import_module("reprod_align.backends.torch.side")
