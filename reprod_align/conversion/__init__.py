@@ -129,7 +129,7 @@ class ConversionResult:
         return as_json({"passed": self.passed} | {name: getattr(self, name) for name in names})
 
 
-class _Refused(Exception):
+class _OutputsDiffer(Exception):
     """The outputs differ: what was written must not get its name."""
 
 
@@ -266,7 +266,7 @@ def _write(
         next(bar, None)
         return load(name)
 
-    with suppress(_Refused):
+    with suppress(_OutputsDiffer):
         with write_checkpoint(
             order.target, plan.to, plan.entries, load_next, order.shard_size
         ) as written:
@@ -274,7 +274,7 @@ def _write(
                 sides = tensors, written.tensors
                 outcome.agreement = models.compare(*sides[:: 1 if plan.to == "paddle" else -1])
                 if not outcome.agreement.passed:
-                    raise _Refused
+                    raise _OutputsDiffer
         outcome.written = order.target
         size = sum(entry.nbytes for entry in plan.entries if not entry.tied_to)
         outcome.amount = f"{count(len(plan.entries), 'tensor')}, {size:,} bytes"

@@ -10,7 +10,7 @@ from reprod_align.alignment import find_cause
 from reprod_align.conversion.weight_map import WeightMap, find_shapes
 from reprod_align.errors import WeightsError
 from reprod_align.match import Shape, TensorPair
-from reprod_align.weights import Array, Entry, Stored, widen
+from reprod_align.weights import Array, ArraysOnDemand, Entry, Stored, widen
 
 import numpy as np
 
@@ -306,29 +306,15 @@ def _compare(
         expected = load(entry.name)
         if expected.tobytes() != held.read().tobytes():
             values = widen(expected) if entry.dtype == "bfloat16" else expected
-            cause = find_cause(entry.name, values, _Values(written))
+            cause = find_cause(
+                entry.name, values, ArraysOnDemand(written, lambda name: written[name].values())
+            )
             yield f"differs: {entry.name}: {cause or _describe(values, held.values())}"
 
 
 def _describe(expected: Array, actual: Array) -> str:
     apart = np.count_nonzero(expected != actual)
     return f"{apart} of {expected.size} elements differ"
-
-
-class _Values(Mapping[str, Array]):
-    """The tensors of a file as arrays, each read when it is asked for."""
-
-    def __init__(self, tensors: Mapping[str, Stored]) -> None:
-        self.tensors = tensors
-
-    def __getitem__(self, name: str) -> Array:
-        return self.tensors[name].values()
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.tensors)
-
-    def __len__(self) -> int:
-        return len(self.tensors)
 
 
 def list_departures(given: WeightMap, derived: WeightMap) -> Iterator[str]:

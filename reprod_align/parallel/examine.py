@@ -11,7 +11,7 @@ from reprod_align.model import Array, Call, ModelFailure
 from reprod_align.pair import PairSpec
 from reprod_align.parallel import Placement, differ
 from reprod_align.parallel.reasons import RankTensor, Reason, explain
-from reprod_align.parallel.side import Apart, ParallelSide
+from reprod_align.parallel.side import Disagreement, ParallelSide
 from reprod_align.report import Finding, Kind, Report, Stage
 
 import numpy as np
@@ -75,9 +75,9 @@ def _join_causes(findings: Sequence[Finding]) -> list[Finding]:
     return [*joined.values()]
 
 
-def _sum_up(apart: Sequence[Apart]) -> list[Apart]:
+def _sum_up(apart: Sequence[Disagreement]) -> list[Disagreement]:
     """Return each disagreement once, where it was first seen."""
-    found: dict[tuple[str, str, str], Apart] = {}
+    found: dict[tuple[str, str, str], Disagreement] = {}
     for one in apart:
         found.setdefault((one.what, one.name, one.axis), one)
     return list(found.values())
@@ -244,7 +244,9 @@ def _find_torch_name(pairing: Pairing, name: str) -> str:
     return next((pair.torch[0] for pair in pairing.match.pairs if others & set(pair.paddle)), name)
 
 
-def _add_apart(one: Apart, pairing: Pairing | None, report: Report, findings: Findings) -> None:
+def _add_apart(
+    one: Disagreement, pairing: Pairing | None, report: Report, findings: Findings
+) -> None:
     """Add a finding for ranks that disagree, unless one says so of the same place already."""
     first, second = one.ranks
     where = (

@@ -74,7 +74,7 @@ class Overheard:
 
 
 @dataclass
-class Apart:
+class Disagreement:
     """Ranks of one group hold different numbers where they should hold the same."""
 
     what: str
@@ -120,7 +120,7 @@ class ParallelSide:
         self._opened = opened[0]
         self.planted, self.no_place = self._opened.planted, self._opened.no_place
         self.name = self._opened.name
-        self.apart: list[Apart] = []
+        self.apart: list[Disagreement] = []
         self.replicas: Sequence[Inputs] = ()
         """what each replica is given; () where there is one"""
         self.gradients: list[dict[str, Array]] = []
@@ -321,7 +321,7 @@ class ParallelSide:
         for axis, cut in (("dp", placement.dp), ("tp", placement.tp)):
             ranks = differ(parts, self.mesh, axis) if cut is None else None  # type: ignore[arg-type]
             if ranks is not None:
-                self.apart.append(Apart(what, name, axis, ranks, step, tuple(parts)))
+                self.apart.append(Disagreement(what, name, axis, ranks, step, tuple(parts)))
 
     # ------------------------------------------------------------------ its source
 
@@ -538,7 +538,7 @@ class ParallelSide:
         parts = [_make_scalar(loss) for loss in losses]
         ranks = differ(parts, self.mesh, "tp") if is_loss else None
         if ranks is not None:
-            self.apart.append(Apart("loss", "", "tp", ranks, step, parts))
+            self.apart.append(Disagreement("loss", "", "tp", ranks, step, parts))
         return sum(losses[:: self.mesh.tp]) / self.mesh.dp
 
     def _join_call(self, calls: Sequence[Call]) -> Call:
@@ -594,7 +594,7 @@ class ParallelSide:
         for rank, step in enumerate(steps):
             if step.rates != steps[0].rates:
                 parts = [_make_scalar(one.rates[0]) for one in steps]
-                self.apart.append(Apart("rate", "", "", (0, rank), number, parts))
+                self.apart.append(Disagreement("rate", "", "", (0, rank), number, parts))
                 break
         return Step(loss, steps[0].rates, gradients, tensors, steps[0].drawn)
 
@@ -607,7 +607,7 @@ class ParallelSide:
                 prints = [drawn[rank][3] for rank in group]
                 if len(group) > 1 and (len(set(prints)) == 1) == is_cut:
                     what = "stream shared" if is_cut else "stream apart"
-                    self.apart.append(Apart(what, path, "tp", (group[0], group[1])))
+                    self.apart.append(Disagreement(what, path, "tp", (group[0], group[1])))
 
 
 def _make_scalar(number: float) -> Array:

@@ -20,7 +20,7 @@ from reprod_align.model import Array, LocalSide, ModelInfo
 from reprod_align.pair import PairSpec
 from reprod_align.sections.cover import Cover, Piece, Section, Ties, is_inside
 from reprod_align.sections.crossing import Crossings, ShownSettings, StandIn
-from reprod_align.weights import Stored
+from reprod_align.weights import ArraysOnDemand, Stored
 
 import numpy as np
 
@@ -312,26 +312,19 @@ def _pair(
     """Pair the tensors by names and shapes; values are read where these leave a doubt."""
     torch = collect_evidence(ours, (), {}, "PyTorch")
     paddle = collect_evidence(theirs, (), {}, "Paddle")
-    torch = replace(torch, values=_Values(first, ours))
-    paddle = replace(paddle, values=_Values(second, theirs))
+    torch = replace(torch, values=_hold_values(first, ours))
+    paddle = replace(paddle, values=_hold_values(second, theirs))
     return make_pairing(match_models(torch, paddle, name_map), torch, paddle)
 
 
-class _Values(Mapping[str, Array]):
-    """The values of a side's tensors, each read when it is asked for; zeros where no file holds them."""
+def _hold_values(held: FillableTensors, info: ModelInfo) -> ArraysOnDemand:
+    """Return the values of a side's tensors; zeros where no file holds them."""
 
-    def __init__(self, held: FillableTensors, info: ModelInfo) -> None:
-        self._held, self._info = held, info
+    def read(name: str) -> Array:
+        found = held.read(name)
+        return np.zeros(info.tensors[name].shape) if found is None else found
 
-    def __getitem__(self, name: str) -> Array:
-        found = self._held.read(name)
-        return np.zeros(self._info.tensors[name].shape) if found is None else found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._info.tensors)
-
-    def __len__(self) -> int:
-        return len(self._info.tensors)
+    return ArraysOnDemand(info.tensors, read)
 
 
 def _find_callable(side: LocalSide) -> frozenset[str]:

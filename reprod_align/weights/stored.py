@@ -3,7 +3,7 @@
 import math
 import mmap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -232,6 +232,28 @@ def map_file(path: Path) -> memoryview:
     """Return the bytes of a file, mapped; it is closed when nothing refers to them."""
     with path.open("rb") as handle:
         return memoryview(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+class ArraysOnDemand(Mapping[str, Array]):
+    """Arrays by name, each read when it is asked for."""
+
+    def __init__(self, names: Collection[str], read: Callable[[str], Array]) -> None:
+        """Take the names, and what reads an array."""
+        self._names, self._read = names, read
+
+    def __getitem__(self, name: str) -> Array:
+        """Read an array. Raises KeyError for an unknown name."""
+        if name not in self._names:
+            raise KeyError(name)
+        return self._read(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._names)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from reprod_align.errors import ReprodError
 from reprod_align.parallel.examine import examine
-from reprod_align.parallel.side import Apart
+from reprod_align.parallel.side import Disagreement
 from reprod_align.report import Finding, Report
 
 import numpy as np
@@ -17,8 +17,11 @@ def _refuse(*arguments: Any, **options: Any) -> Any:
 
 def test_what_the_ranks_disagree_on_is_found_once() -> None:
     parts = [np.ones(2), np.ones(2), np.ones(2), np.zeros(2)]
-    apart = [Apart("gradient", "norm.weight", "tp", (2, 3), None, parts)] * 2
-    apart += [Apart("stream shared", "drop", "tp", (0, 1)), Apart("rate", "", "", (0, 1), 1, parts)]
+    apart = [Disagreement("gradient", "norm.weight", "tp", (2, 3), None, parts)] * 2
+    apart += [
+        Disagreement("stream shared", "drop", "tp", (0, 1)),
+        Disagreement("rate", "", "", (0, 1), 1, parts),
+    ]
     pair = SimpleNamespace(reference=SimpleNamespace(working=_refuse))
     report = Report()
     examine(pair, SimpleNamespace(apart=apart), report)  # type: ignore[arg-type]
@@ -43,7 +46,7 @@ def test_one_cause_is_one_finding_and_explains_the_losses_after_it() -> None:
         make("rank-reduction", "backward", "norm.bias", "it is 2 times what it should be"),
         make("training-loss", "optimizer", "", ""),
     ]
-    apart = [Apart("rate", "", "", (0, 1), 1, [np.ones(1), np.zeros(1)])]
+    apart = [Disagreement("rate", "", "", (0, 1), 1, [np.ones(1), np.zeros(1)])]
     pair = SimpleNamespace(reference=SimpleNamespace(working=_refuse))
     examine(pair, SimpleNamespace(apart=apart), report)  # type: ignore[arg-type]
     assert [(f.kind, f.place, f.places) for f in report.findings] == [
