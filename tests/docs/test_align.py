@@ -69,7 +69,7 @@ def test_the_example_prints_what_the_page_shows(
     assert main(command[1:]) == (1 if faulty else 0)
     printed, shown = capsys.readouterr().out, blocks(TUTORIAL[0], "text")[1 if faulty else 0]
     assert printed.splitlines()[0] == shown.splitlines()[0]
-    assert columns(printed) == columns(shown) and len(columns(printed)) == (13 if faulty else 11)
+    assert columns(printed) == columns(shown) and len(columns(printed)) == (12 if faulty else 11)
     for part in (
         "what it means:",
         "not judged:\n  - Paddle: 1 line never ran: examples/pair_mlp.py:",
