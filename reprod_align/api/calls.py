@@ -537,6 +537,14 @@ NAMES: Final[Mapping[str, str]] = {
 """what is read without being called"""
 
 
+ALIASES: Final[Mapping[str, str]] = {
+    "cat": "concat", "clamp": "clip", "mm": "matmul", "mul": "multiply", "sub": "subtract",
+    "div": "divide", "permute": "transpose", "view": "reshape", "repeat": "tile", "eq": "equal",
+    "ne": "not_equal", "gt": "greater_than", "lt": "less_than", "ge": "greater_equal", "le": "less_equal",
+}  # fmt: skip
+"""PyTorch's functions and methods -> what Paddle's own code calls them; Paddle may take both names"""
+
+
 @dataclass(frozen=True)
 class ApiRow:
     """One line of the table."""

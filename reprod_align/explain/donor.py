@@ -8,40 +8,24 @@ import ast
 import copy
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
+from reprod_align.api.calls import ALIASES, NAMES, list_rows
 from reprod_align.api.table import list_entries
 from reprod_align.explain.code import dotted
 
-_FUNCTIONS: Final[Mapping[str, str]] = {
-    "cat": "concat", "clamp": "clip", "mm": "matmul", "bmm": "bmm", "mul": "multiply", "sub": "subtract",
-    "div": "divide", "permute": "transpose", "view": "reshape", "repeat": "tile", "eq": "equal",
-    "ne": "not_equal", "gt": "greater_than", "lt": "less_than", "ge": "greater_equal", "le": "less_equal",
-    "float": "astype", "long": "astype", "bool": "astype", "double": "astype", "int": "astype",
-    "type_as": "astype", "from_numpy": "to_tensor", "tensor": "to_tensor", "as_tensor": "to_tensor",
-}  # fmt: skip
-"""PyTorch's functions and methods -> Paddle's, where the name is another one"""
-_CLASSES: Final[Mapping[str, str]] = {
-    "Module": "Layer", "ModuleList": "LayerList", "BatchNorm1d": "BatchNorm1D", "BatchNorm2d": "BatchNorm2D",
-    "BatchNorm3d": "BatchNorm3D", "Conv1d": "Conv1D", "Conv2d": "Conv2D", "Conv3d": "Conv3D",
-    "MaxPool2d": "MaxPool2D", "AvgPool2d": "AvgPool2D", "AdaptiveAvgPool2d": "AdaptiveAvgPool2D",
-    "SiLU": "Silu", "MultiheadAttention": "MultiHeadAttention", "CosineAnnealingLR": "CosineAnnealingDecay",
-}  # fmt: skip
 KEYWORDS: Final[Mapping[str, str]] = {
     "dim": "axis", "eps": "epsilon", "bias": "bias_attr", "lr": "learning_rate", "betas": "betas",
     "inplace": "", "device": "", "requires_grad": "", "memory_format": "", "non_blocking": "",
 }  # fmt: skip
 """ "": Paddle has no such argument"""
-_DTYPES: Final = {
-    "float": "float32",
-    "long": "int64",
-    "bool": "bool",
-    "double": "float64",
-    "int": "int32",
-}
 _LISTED: Final = frozenset({"permute", "view", "repeat", "expand", "reshape"})
 """methods that take numbers one by one in PyTorch and in a list in Paddle"""
+PARTS: Final[Mapping[str, Sequence[str]]] = {
+    "scaled_dot_product_attention": ("torch.nn.functional.softmax",),
+}
+"""functions -> what a port that writes them out calls too"""
 _PASSED: Final = frozenset({"contiguous", "to", "type", "cuda", "cpu"})
 """methods that change no number"""
 
@@ -109,35 +93,46 @@ def _guess(name: str) -> str:
     package, _, last = name.rpartition(".")
     if not package:
         return "paddle"
-    if package == "torch" and last in _DTYPES:
-        return f"paddle.{_DTYPES[last]}"
-    other = _FUNCTIONS.get(last) or _CLASSES.get(last) or last
     package = package.replace("torch", "paddle", 1).replace("paddle.optim", "paddle.optimizer")
-    if package == "paddle" and other in ("softmax", "sigmoid", "relu", "gelu", "dropout"):
+    if package == "paddle" and last in ("softmax", "sigmoid", "relu", "gelu", "dropout"):
         package = "paddle.nn.functional"
-    return f"{package}.{other}"
+    return f"{package}.{ALIASES.get(last, last)}"
 
 
+@cache
 def _find_counterparts() -> Mapping[str, str]:
-    """Return what the API table calls the counterpart of a name, where it names one."""
-    if not _COUNTERPARTS:
-        for entry in list_entries():
-            ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
-            named = (
-                ours.startswith("torch.")
-                and theirs.startswith("paddle.")
-                and "," not in ours + theirs
-            )
-            if named and _is_class(ours) == _is_class(theirs):
-                _COUNTERPARTS.setdefault(ours, theirs)
-    return _COUNTERPARTS
+    """Return PyTorch's names -> Paddle's, where the entries of the API table or its calls have one."""
+    found = {**NAMES, "torch.nn.MultiheadAttention": "paddle.nn.MultiHeadAttention"}
+    for entry in list_entries():
+        ours, theirs = (text.split("(")[0].strip() for text in entry.apis[:2])
+        named = (
+            ours.startswith("torch.") and theirs.startswith("paddle.") and "," not in ours + theirs
+        )
+        if named and _is_class(ours) == _is_class(theirs):
+            found.setdefault(ours, theirs)
+    for row in list_rows():
+        name, _, inside = row.target.partition("(")
+        first = inside.partition(")")[0].partition(",")[0]
+        if _is_class(row.name) or (name.startswith("paddle.") and first in row.arguments[:1]):
+            found.setdefault(row.name, name)
+    return found
 
 
 def _is_class(name: str) -> bool:
     return name.rpartition(".")[2][:1].isupper()
 
 
-_COUNTERPARTS: dict[str, str] = {}
+@cache
+def _find_casts() -> Mapping[str, str]:
+    """Return the methods that change the type of a tensor alone -> Paddle's name of the type."""
+    calls = [(row.name.removeprefix("Tensor."), ast.parse(row.target, mode="eval").body)
+             for row in list_rows() if row.name.startswith("Tensor.") and not row.arguments]  # fmt: skip
+    return {
+        name: call.args[0].value
+        for name, call in calls
+        if isinstance(call, ast.Call) and dotted(call.func) == "self.astype"
+        and isinstance(call.args[0], ast.Constant)
+    }  # fmt: skip
 
 
 def _translate_method(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
@@ -148,10 +143,10 @@ def _translate_method(name: str, holder: ast.expr, call: ast.Call) -> ast.expr:
     if name == "size":
         shape = ast.Attribute(holder, "shape", ast.Load())
         return ast.Subscript(shape, args[0], ast.Load()) if args else shape
-    if name in _DTYPES and not args:
+    if name in _find_casts() and not args:
         method = ast.Attribute(holder, "astype", ast.Load())
-        return ast.Call(method, [ast.Constant(_DTYPES[name])], [])
-    own = "swapaxes" if name == "transpose" and len(args) == 2 else _FUNCTIONS.get(name, name)
+        return ast.Call(method, [ast.Constant(_find_casts()[name])], [])
+    own = "swapaxes" if name == "transpose" and len(args) == 2 else ALIASES.get(name, name)
     if name in _LISTED and (
         len(args) > 1 or (args and not isinstance(args[0], (ast.Tuple, ast.List)))
     ):

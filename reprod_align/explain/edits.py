@@ -63,6 +63,8 @@ class Site:
     """what the reference calls in this function and the port does not: "self.dense" """
     settings: Mapping[str, Any] = field(default_factory=dict)
     """arguments of a layer -> their values in PyTorch, where they differ"""
+    takes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """what the `forward` of a layer takes: "self.dense" -> its parameters"""
     tie: tuple[str, str] = "", ""
     """a parameter that shares its values with another in PyTorch alone, and that one: "self.a.weight" """
 
@@ -339,8 +341,9 @@ def give_argument(site: Site) -> Iterator[Text]:
                 yield call, _add_argument(text, call, f"{name}={value}")
         if dotted(call.func).startswith("self."):
             used = {one.id for one in site.walk(ast.Name)}
+            taken = site.takes.get(dotted(call.func), site.names)
             for name in site.names[:_MANY]:
-                if name.isidentifier() and name not in used and None not in named:
+                if name.isidentifier() and name not in {*used, *named} and name in taken:
                     yield call, _add_argument(text, call, f"{name}={name}")
 
 
@@ -598,8 +601,9 @@ def pass_mask(site: Site) -> Iterator[Text]:
     for call in site.walk(ast.Call):
         words = {one.arg for one in call.keywords}
         if dotted(call.func).startswith("self.") and None not in words:
+            taken = site.takes.get(dotted(call.func)) or _list_parameters(site.code)
             pairs = ((word, name) for name in masks if name not in passed
-                     for word in _list_mask_words(site.code) if word not in words)  # fmt: skip
+                     for word in taken if "mask" in word.lower() and word not in words)  # fmt: skip
             for word, name in sorted(pairs, key=lambda pair: -_share(*pair)):
                 yield call, _add_argument(site.text(call), call, f"{word}={name}")
 
@@ -609,10 +613,10 @@ def _write_number(value: float) -> str:
 
 
 @lru_cache(maxsize=16)
-def _list_mask_words(code: Code) -> Sequence[str]:
-    """Return the parameters and keywords of a file that are named after masks."""
+def _list_parameters(code: Code) -> Sequence[str]:
+    """Return the parameters and keywords of a file."""
     named = (node.arg for node in code.nodes if isinstance(node, (ast.arg, ast.keyword)))
-    return [name for name in dict.fromkeys(named) if name and "mask" in name.lower()]
+    return [name for name in dict.fromkeys(named) if name]
 
 
 def exchange_statements(site: Site) -> Iterator[Text]:

@@ -1,7 +1,9 @@
 """Where the edit that mends a finding may stand, and what the reference has there."""
 
 import ast
+import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType, MappingProxyType
@@ -10,13 +12,14 @@ from typing import Any, Final
 from reprod_align.base.naming import ancestors, is_within, last_part, parent
 from reprod_align.explain.code import Code, dotted, list_imports, parse_code
 from reprod_align.explain.donor import (
+    PARTS,
     likeness,
     list_statements,
     map_names,
     pair_statements,
     translate,
 )
-from reprod_align.explain.edits import Site
+from reprod_align.explain.edits import Site, value_of
 from reprod_align.explain.executed import LAMBDA, MODULE, Ran
 from reprod_align.model.local import find_local
 from reprod_align.model.side import ModelInfo, Side
@@ -70,6 +73,8 @@ class Scope:
     """file and constructor -> its names of a parameter and of the one that it shares in PyTorch"""
     children: Mapping[str, str] = field(default_factory=dict)
     """PyTorch's names of the modules in the one at fault and in those around it -> the port's: "self.out" """
+    takes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """the port's names of those modules -> what their `forward` takes"""
 
     def ran(self, file: str, statement: Any) -> bool:
         """Tell whether a statement of a file ran, as far as that is known."""
@@ -145,8 +150,22 @@ def find_scope(
         ordered = [one for one in ordered if (one.file, one.name) in ran.port or one.names]
     ties = dict(_find_ties(finding, reference, port, modules, sources))
     lines = None if ran is None else ran.lines
-    children = _name_children(other, modules)
-    return Scope(ordered, theirs, settings, numbers, lines, own, ties, children)
+    children, takes = _name_children(other, modules), _list_parameters(port, path)
+    return Scope(ordered, theirs, settings, numbers, lines, own, ties, children, takes)
+
+
+def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
+    """Return what the `forward` of each module takes that one of the port's, or one around it, holds."""
+    local = find_local(port)
+    held: dict[str, list[str]] = {}
+    for name, module in local.fw.modules(local.model) if local is not None else ():
+        if name and is_within(path, parent(name)):
+            with suppress(TypeError, ValueError):
+                held[name] = [*inspect.signature(type(module).forward).parameters][1:]
+    inner = sorted(
+        held, key=lambda name: name.count(".")
+    )  # the nearest of one name says what it is
+    return {f"self.{last_part(name)}": held[name] for name in inner}
 
 
 def _name_children(other: str, modules: Mapping[str, str]) -> dict[str, str]:
@@ -441,6 +460,8 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
     called = _list_lacking(function, made, at_hand, {*port, *defined})
     idle, unread = _list_idle(scope, region.file, code, function)
     called += [name for name in idle if name not in called]
+    running = [one for one in statements if scope.ran(region.file, one)]
+    called += _list_parts(running, donors, bound, port)
     numbers = [*scope.numbers, *_list_constants(donor.function if donor is not None else None)]
     sites = []
     places = dict(met)
@@ -463,6 +484,7 @@ def list_sites(scope: Scope, region: Region, code: Code) -> list[Site]:
                 idle=idle,
                 called=called,
                 settings=scope.settings,
+                takes=scope.takes,
                 tie=scope.ties.get((region.file, region.name), ("", "")),
             )
         )
@@ -528,6 +550,26 @@ def _list_lacking(
         for name in dict.fromkeys(theirs)
         if name and name not in own and (name in at_hand or name.partition(".")[0] in known)
     ]
+
+
+def _list_parts(
+    statements: Sequence[Any],
+    donors: Sequence[Any],
+    imports: Mapping[str, str],
+    port: Mapping[str, str],
+) -> list[str]:
+    """Return what is inside functions that the reference calls whole and what runs of the port does not."""
+    theirs, own = (
+        {_name_called(node).rpartition(".")[2] for one in trees for node in ast.walk(value_of(one))
+         if isinstance(node, ast.Call)}
+        for trees in (donors, statements)
+    )  # fmt: skip
+    inside = [part for whole, parts in PARTS.items() if whole in theirs - own for part in parts]
+    return [
+        ast.unparse(translate(ast.parse(name, mode="eval").body, {}, {**imports, "torch": "torch"}, port))
+        for name in inside
+        if name.rpartition(".")[2] not in own
+    ]  # fmt: skip
 
 
 def _list_idle(

@@ -7,6 +7,7 @@ Across the sides, values are matched by what they hold.
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from reprod_align.api.calls import ALIASES
 from reprod_align.base.difference import gap
 from reprod_align.model.leaf import HIDDEN
 from reprod_align.model.source.operation import RETURN, Operation
@@ -127,15 +128,14 @@ def _sum(array: Array) -> float:
 
 
 _NAMES: Final[Mapping[str, str]] = {
-    "truediv": "divide", "div": "divide", "rtruediv": "divide", "true_divide": "divide",
-    "sub": "subtract", "rsub": "subtract", "mul": "multiply", "rmul": "multiply", "radd": "add",
-    "permute": "transpose", "swapaxes": "transpose", "T": "transpose", "mT": "transpose", "t": "transpose",
-    "view": "reshape", "flatten": "reshape", "unflatten": "reshape", "cat": "concat",
-    "bmm": "matmul", "mm": "matmul", "rmatmul": "matmul", "to": "cast", "type": "cast", "astype": "cast",
-    "float": "cast", "double": "cast", "long": "cast", "clamp": "clip", "neg": "scale", "rpow": "pow",
-    "expand_as": "expand", "broadcast_to": "expand", "amax": "max", "amin": "min",
-    "less": "less_than", "lt": "less_than", "gt": "greater_than", "le": "less_equal", "ge": "greater_equal",
-    "eq": "equal", "ne": "not_equal", "invert": "logical_not",
+    **ALIASES, "truediv": "divide", "rtruediv": "divide", "true_divide": "divide",
+    "rsub": "subtract", "rmul": "multiply", "radd": "add",
+    "swapaxes": "transpose", "T": "transpose", "mT": "transpose", "t": "transpose",
+    "flatten": "reshape", "unflatten": "reshape",
+    "bmm": "matmul", "rmatmul": "matmul", "to": "cast", "type": "cast", "astype": "cast",
+    "float": "cast", "double": "cast", "long": "cast", "neg": "scale", "rpow": "pow",
+    "expand_as": "expand", "broadcast_to": "expand", "amax": "max", "amin": "min", "less": "less_than",
+    "invert": "logical_not",
 }  # fmt: skip
 
 

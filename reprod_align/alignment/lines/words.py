@@ -9,6 +9,7 @@ from reprod_align.causes import explain_forward
 from reprod_align.model.leaf import HIDDEN, hide_same_places
 from reprod_align.model.source.operation import RETURN, Operation
 from reprod_align.model.trace import Array
+from reprod_align.report import Edit
 
 import numpy as np
 
@@ -45,6 +46,19 @@ def _quote(operation: Operation | None) -> str:
 
 def _bare(text: str) -> str:
     return re.sub(r"\W|paddle|torch", "", text)
+
+
+def describe_edit(edit: Edit) -> str:
+    """Return what an edit says is different, where it adds a call or takes one out; "" elsewhere."""
+    texts = "".join(edit.before.split()), "".join(edit.after.split())
+    for sides, (part, whole) in (
+        (("PyTorch", "Paddle"), texts),
+        (("Paddle", "PyTorch"), texts[::-1]),
+    ):
+        name = whole.removesuffix(f"({part})")
+        if name != whole and name.replace(".", "").isidentifier():
+            return f"{sides[0]} calls `{name}` here, and {sides[1]} does not"
+    return ""
 
 
 _CLOSE = 1e-9  # relative

@@ -19,6 +19,7 @@ from reprod_align.alignment.comparing import (
     outputs_are_float32,
 )
 from reprod_align.alignment.findings import Findings, give_lines
+from reprod_align.alignment.lines.words import describe_edit
 from reprod_align.alignment.locating.counterparts import PinnedRun
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.explain import find_cause
@@ -41,6 +42,7 @@ from reprod_align.alignment.locating.pinning import run_on_chosen, run_pinned
 from reprod_align.alignment.locating.shares import split_differences
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
+from reprod_align.api.table import split_references
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import is_within, parent
 from reprod_align.base.text import shorten
@@ -187,6 +189,8 @@ def _add_fault(
     mode = " in train mode" if done.training else ""
     text = f"{_describe(fault, pairing, run)}{mode}; {fault.where}"
     guess = "" if findings.places_only else _explain_numbers(runner, done, fault)
+    if lines.is_proven and not split_references(guess)[1]:
+        guess = ""  # a run says more
     why = ". ".join(filter(None, [guess or lines.cause, lines.words]))
     both = lines.torch, lines.paddle
     kind = _name_kind(fault)
@@ -196,11 +200,12 @@ def _add_fault(
     if findings.tries_edits and not pairing.settings_differ(ours, theirs):
         finding = findings.report.findings[-1]
         told = bool(lines.words or lines.cause or lines.remedy)
-        edit = experiment.explain(finding, first, told, lines.is_sure)
+        edit = experiment.explain(finding, first, told, lines.is_sure, lines.call)
         if lines.is_proven and edit is not None and edit.kind != "reference":
             return  # two changes make the fault go away: that of what a module holds says more
         if edit is not None:
             shown = _move_to_owner(runner, _show_edit(finding, edit, guess), edit, fault)
+            shown = replace(shown, cause=shown.cause or describe_edit(edit))
             if any(one.edit == edit for one in findings.at(shown.torch_name, shown.paddle_name)):
                 findings.report.findings.remove(finding)  # the other mode shows the same
             else:

@@ -7,13 +7,14 @@ mends it: it is replaced in the module.
 """
 
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from reprod_align.alignment.lines.construction import find_argument
+from reprod_align.alignment.lines.divergence import Difference
 from reprod_align.alignment.lines.graph import are_equal
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun
 from reprod_align.alignment.locating.fault import Fault
@@ -22,6 +23,7 @@ from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
 from reprod_align.base.naming import is_within, last_part, parent
 from reprod_align.explain.code import Code
+from reprod_align.explain.donor import KEYWORDS
 from reprod_align.explain.executed import note_lines
 from reprod_align.explain.overlay import NotAppliedError, overlaid
 from reprod_align.explain.scope import Scope, Sources, find_scope
@@ -30,6 +32,7 @@ from reprod_align.explain.workers import try_in_order
 from reprod_align.model.local import LocalSide, find_local
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
+from reprod_align.model.source.making import read_attributes
 from reprod_align.model.source.operation import Operation, Switch, Wanted
 from reprod_align.report import Edit, Finding
 
@@ -75,10 +78,19 @@ class Experiment:
         if reference is not None and port is not None:
             self.runner = replace(self.runner, reference=reference, port=port)
 
-    def explain(self, finding: Finding, fault: Fault, is_known: bool, is_sure: bool) -> Edit | None:
+    def explain(
+        self,
+        finding: Finding,
+        fault: Fault,
+        is_known: bool,
+        is_sure: bool,
+        call: SourceLine | None = None,
+    ) -> Edit | None:
         """Return the edit with which a fault is gone and no other comes; None if none is found.
 
-        is_known: the calls have told the line: the edits near it are tried, elsewhere those of fewer kinds.
+        call: where the port's call is written, if the finding names a line of its constructor: what that
+        says cannot be edited in a model that is made. is_known: the calls have told the line: the edits
+        near it are tried, elsewhere those of fewer kinds.
         is_sure: they have told the call that differs.
         """
         reference, port = self.runner.reference, self.runner.port
@@ -90,7 +102,7 @@ class Experiment:
         began = time.process_time()
         try:
             trial = self._search(
-                finding, fault.shown or fault, reference, port, (is_known, is_sure)
+                finding, fault.shown or fault, reference, port, (is_known, is_sure), call
             )
         finally:
             self.spent += time.process_time() - began
@@ -110,18 +122,24 @@ class Experiment:
         reference: LocalSide,
         port: LocalSide,
         near: tuple[bool, bool],
+        call: SourceLine | None,
     ) -> Trial | None:
         """near: is_known and is_sure, as `list_texts` takes them."""
-        scope = find_scope(
-            finding, reference, port, self.runner.pairing.modules, Sources(self.files.loaded)
-        )
-        scope = replace(scope, regions=[one for one in scope.regions if self._is_read(one.file)])
-        if not scope.regions:
-            return None
-        began = time.process_time()
-        lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
-        seconds = time.process_time() - began
-        if seconds > _SLOW or not _may_be_there(scope, lines):
+        modules, sources = self.runner.pairing.modules, Sources(self.files.loaded)
+        lines, seconds = None, 0.0
+        for line in (finding.paddle_line, *([str(call)] if call is not None else [])):
+            place = replace(finding, paddle_line=line)
+            scope = find_scope(place, reference, port, modules, sources)
+            scope = replace(
+                scope, regions=[one for one in scope.regions if self._is_read(one.file)]
+            )
+            if lines is None:
+                began = time.process_time()
+                lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
+                seconds = time.process_time() - began
+            if _may_be_there(scope, lines):
+                break
+        if seconds > _SLOW or not scope.regions or not _may_be_there(scope, lines):
             return None
         scope = replace(scope, lines=lines)
         known = self._list_keys(self.run, fault.stage)
@@ -222,13 +240,50 @@ class Experiment:
                 )
         return None
 
+    def explain_number(self, fault: Fault, found: Difference | None) -> Told | None:
+        """Return which number that the port's call is made with makes the fault go away; None if none does.
+
+        found: the calls between which it arises. A number that the call reads from its module is replaced
+        by those of PyTorch's call, by that of the same name where it has one; a layer that drops and has
+        no counterpart drops nothing.
+        """
+        if found is None or found.theirs is None:
+            return None
+        ours, theirs, port = found.ours, found.theirs, self.runner.port
+        if found.how == "extra":
+            return self._find_switch(fault, self._keep_all(theirs))
+        if ours is None or found.how != "call":
+            return None
+        call, held = ours.whole or ours, port.read_attributes(theirs.module)
+        named = {KEYWORDS.get(name, name): one for name, one in call.keywords.items()}
+        return self._find_switch(
+            fault,
+            [
+                Switch(theirs.module, name, held[name], due)
+                for name in read_attributes(theirs.source)
+                if isinstance(held.get(name), (int, float))
+                for due in dict.fromkeys([named[name]] if name in named else call.constants)
+                if isinstance(due, (int, float)) and due != held[name]
+            ],
+        )
+
+    def _keep_all(self, call: Operation) -> Iterator[Switch]:
+        """Yield the switch with which a layer that PyTorch has none for drops nothing, if it drops."""
+        path = f"{call.module}.{call.called.removeprefix('self.')}".lstrip(".")
+        known = path in self.runner.pairing.paddle.modules
+        rate = self.runner.port.read_attributes(path).get("p") if known else None
+        if rate and path not in self.run.counterparts.names:
+            yield Switch(path, "p", rate, 0.0)
+
     def explain_switch(self, fault: Fault, scope: CallPair, inside: list[Operation]) -> Told | None:
         """Return which switch or number of a module makes the fault go away; None if none does.
 
         scope: the calls in whose code it arises. inside: the calls that the port's code makes there.
         """
+        return self._find_switch(fault, self._list_switches(fault, scope, inside))
+
+    def _find_switch(self, fault: Fault, found: Iterable[Switch]) -> Told | None:
         known = [(one.name, one.after) for one in self.proven]
-        found = self._list_switches(fault, scope, inside)
         for one in sorted(found, key=lambda it: (it.name, it.after) not in known):
             if self.switches >= _MOST_SWITCHES:
                 return None
@@ -237,9 +292,9 @@ class Experiment:
                 self.proven.append(one)
                 info = self.runner.pairing.paddle
                 line = find_argument(self.runner.port, info, one.path, [one.name])
-                words = (
-                    f"{one.name} is {one.before!r} in Paddle: {one.after!r} gives PyTorch's numbers"
-                )
+                own = one.path in (fault.place[1], fault.calls.theirs.path)
+                name = one.name if own else f"{last_part(one.path)}.{one.name}"
+                words = f"{name} is {one.before!r} in Paddle: {one.after!r} gives PyTorch's numbers"
                 return None, line, words
         return None
 
@@ -247,14 +302,15 @@ class Experiment:
         """Yield PyTorch's tensors beside those of the port's that could be meant to hold the same."""
         pairing = self.runner.pairing
         ours = {name: self.runner.weights[name] for name, one in pairing.torch.tensors.items()
-                if one.is_float and not one.is_parameter and name in self.runner.weights}  # fmt: skip
+                if not one.is_parameter and name in self.runner.weights}  # fmt: skip
         for other, one in pairing.paddle.tensors.items():
-            if not one.is_float or one.is_parameter or other in pairing.loaded_names:
-                continue
             held = self.runner.held.get(other)
-            if held is None or not is_within(other, path):
+            if one.is_parameter or other in pairing.loaded_names or held is None:
                 continue
-            alike = [name for name, array in ours.items() if array.size == held.size > 1]
+            if not is_within(other, path):
+                continue
+            alike = [name for name, array in ours.items()
+                     if array.size == held.size > 1 and array.dtype.kind == held.dtype.kind]  # fmt: skip
             if any(are_equal(ours[name].reshape(held.shape), held, _CLOSE) for name in alike):
                 continue
             yield from (

@@ -49,6 +49,8 @@ class Lines:
     """whether a mask that the calls take, made elsewhere, may be what differs"""
     is_sure: bool = False
     """whether the two lines are of calls that stand for each other"""
+    call: SourceLine | None = None
+    """where the port's call is written, which `paddle` may only give a number"""
     is_proven: bool = False
     """whether a run in which it is changed has shown that the fault is gone"""
 
@@ -126,11 +128,21 @@ class LineFinder:
         pairing, lines = self._runner.pairing, make_lines(found, self._closeness(fault))
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
-        return replace(lines, torch=ours, paddle=theirs, is_open=_may_be_a_mask(fault, found))
+        numbers = found.theirs is not None and found.theirs.user is None and found.theirs.names
+        call = found.theirs.source if found.theirs is not None and numbers else None
+        return replace(
+            lines, torch=ours, paddle=theirs, call=call, is_open=_may_be_a_mask(fault, found)
+        )
 
     def _find_held(self, fault: Fault, scope: CallPair, found: Difference | None) -> Lines | None:
         """Return the line of a value that a module holds, and without which the fault is gone."""
-        if fault.stage == "backward" or fault.actual is None or _is_proven(found):
+        if fault.stage == "backward" or fault.actual is None:
+            return None
+        ours = None if found is None or found.ours is None else found.ours.source
+        if (number := self._experiment.explain_number(fault, found)) is not None:
+            torch = None if found is None else self._find_deciding(fault, found).torch
+            return Lines(torch, number[1], remedy=number[2], is_proven=True)
+        if _is_proven(found):
             return None
         if (table := self._experiment.explain_tensor(fault)) is not None:
             return Lines(*table, is_proven=True)
@@ -140,7 +152,6 @@ class LineFinder:
         switch = self._experiment.explain_switch(fault, scope, inside)
         if switch is None:
             return None
-        ours = None if found is None or found.ours is None else found.ours.source
         return Lines(ours, switch[1], remedy=switch[2], is_proven=True)
 
     def _is_in_user_code(self, found: Difference, path: str) -> bool:

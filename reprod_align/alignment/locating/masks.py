@@ -185,7 +185,7 @@ def blame_giver(fault: Fault, run: PinnedRun) -> Fault:
             _blame_first_without(_hide_otherwise, replace(fault, kind="mask"), calls, run, words)
             or fault
         )
-    if lacks_constant(calls, run) and (fault.kind == "mask" or _hides_where(fault, calls, run)):
+    if lacks_constant(calls, run) and _may_be_lacking(fault, calls, run):
         words = "it has a mask or index that it does not hand to {}"
         return _blame_first_without(lacks_constant, fault, calls, run, words) or fault
     return fault
@@ -255,12 +255,15 @@ def _constants_differ(calls: CallPair, run: PinnedRun) -> bool:
     return most > 0 and (len(pairs) < most or not same)
 
 
-def _hides_where(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
-    """Tell whether a mask that the port's call lacks can make this difference, by where it hides.
+def _may_be_lacking(fault: Fault, calls: CallPair, run: PinnedRun) -> bool:
+    """Tell whether a mask or index that the port's call lacks can make this difference.
 
-    What it hides nothing of, an example or a query, must agree.
+    One that is the same number throughout makes none. What a mask hides nothing of, an example or a
+    query, must agree.
     """
     lacking, _ = _list_unpaired(calls, run)
+    if fault.kind == "mask":
+        return any(array.size < 2 or array.min() < array.max() for array in lacking)
     masks = [mask for mask in lacking if len(np.unique(mask)) == 2 or (mask <= -HIDDEN).any()]
     return any(may_explain(mask, fault.expected, fault.actual) for mask in masks)
 
