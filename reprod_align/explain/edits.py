@@ -156,7 +156,7 @@ def follow_others(site: Site) -> Iterator[Text]:
 
 def _follow(site: Site, donor: Any) -> Iterator[Text]:
     ours, theirs = site.value, value_of(donor)
-    whole = likeness(ours, theirs) > _ALIKE_ENOUGH
+    whole = likeness(ours, theirs) > _ALIKE_ENOUGH or _set_the_same(site.statement, donor)
     found = [pair for pair in _differences(ours, theirs) if whole or pair[0] is not ours]
     for one, other in found:
         yield from _put(site, one, other)
@@ -169,6 +169,14 @@ def _follow(site: Site, donor: Any) -> Iterator[Text]:
                 yield from _put(site, above, met)
     if whole:
         yield from _put(site, ours, theirs)
+
+
+def _set_the_same(statement: Any, donor: Any) -> bool:
+    """Tell whether two statements give a value to variables of the same names."""
+    own, other = (
+        [ast.unparse(one) for one in getattr(it, "targets", ())] for it in (statement, donor)
+    )
+    return bool(own) and own == other
 
 
 def _put(site: Site, node: Any, donor: Any) -> Iterator[Text]:

@@ -136,6 +136,8 @@ def find_scope(
     classes = _find_classes(port, path, sources)
     lone = described.modules.keys() - modules.values()
     classes += _find_lone_classes(port, path, lone, classes, sources)
+    inside = [name for name in described.modules if path in (parent(name), parent(parent(name)))]
+    classes += _find_lone_classes(port, path, inside, classes, sources)
     for level, (file, owner) in enumerate(classes):
         regions += _list_methods(file, owner, donors, level, sources)
     regions += _list_forwards(port, path, donors, sources)

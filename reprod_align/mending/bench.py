@@ -128,6 +128,8 @@ class Outcome:
     """the places that differ, and by how much at most"""
     agrees_in_eval: bool = False
     """whether the outputs in eval mode agree: train mode is judged only then"""
+    called: frozenset[str] = frozenset()
+    """the modules that the port calls, where a place was sought"""
     error: str = ""
 
     @property
@@ -146,15 +148,19 @@ class Outcome:
         """Tell whether a fault of `before` is gone and none is new but of a later stage.
 
         mended: faults that earlier edits have mended, none of which may come back. uncovers: another
-        value may differ at the same place, as if the first one had hidden it.
+        value may differ at the same place, as if the first one had hidden it. Where a module that was
+        called is called no more, nothing is mended; one that is called now may differ itself.
         """
         if not self.ran or fault in self.faults or any(one in self.faults for one in mended):
+            return False
+        if self.called and before.called - self.called:
             return False
         if self.agrees_in_eval and not before.agrees_in_eval:
             return True  # what differs now shows in train mode, which was not judged before
         last = max(before.stage, STAGES.index(fault[0]))
         return all(
             one in before.faults
+            or one[1] in self.called - before.called
             or (uncovers and _may_be_hidden_by(one, fault) and math.isfinite(difference))
             or STAGES.index(one[0]) > last
             for one, difference in self.faults.items()
@@ -173,7 +179,8 @@ def _read_outcome(report: Report) -> Outcome:
         for place in (found.place, *found.places)
     }
     agrees = any(one.what == OUTPUTS_IN_EVAL and one.passed for one in report.checks)
-    return Outcome(report.passed, not report.port_raised, faults, agrees)
+    called = frozenset(report.called)
+    return Outcome(report.passed, not report.port_raised, faults, agrees, called)
 
 
 def _name_value(finding: Finding) -> str:

@@ -308,13 +308,18 @@ class Finding:
     @property
     def place(self) -> str:
         """Both names, or the one that they share."""
-        if self.torch_name == self.paddle_name:
-            return self.torch_name or "the model"
-        return f"{self.torch_name or 'the model'} (Paddle: {self.paddle_name or 'the model'})"
+        return name_place(self.torch_name, self.paddle_name)
 
     def __str__(self) -> str:
         """Return the finding in one line."""
         return one_line(f"{self.stage}: {self.place}: {self.message}")
+
+
+def name_place(torch_name: str, paddle_name: str) -> str:
+    """Return both names of a module or parameter, or the one that they share."""
+    if torch_name == paddle_name:
+        return torch_name or "the model"
+    return f"{torch_name or 'the model'} (Paddle: {paddle_name or 'the model'})"
 
 
 def list_finding(finding: Finding) -> list[str]:

@@ -52,7 +52,7 @@ from reprod_align.model.leaf import LeafPair, is_mask
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.trace import Trace
 from reprod_align.report import Edit, Finding
-from reprod_align.report.finding import Kind
+from reprod_align.report.finding import Kind, name_place
 
 _NAMED = 3  # layers in one message
 
@@ -60,6 +60,8 @@ _NAMED = 3  # layers in one message
 def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     """Add a finding for each module at fault; return the port's run on the reference's numbers."""
     _forget_gradients(done)
+    names, called = runner.pairing.names, done.natural.counts()
+    findings.report.called |= {name_place(names[path], path) for path in called if path in names}
     free, given = run_pinned(runner, done)
     if not (done.outputs_ok or findings.report.shares or findings.places_only):
         alone = done.natural
@@ -318,10 +320,10 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
         small = outputs_are_float32(done, limit_own_code(runner.dtype))
         if not note_rounding_as_a_whole(runner, findings, "the model", worst, small):
             exchanged = _describe_exchange(done, pair)
-            text = exchanged or "but no single module makes the difference"
-            text = f"the outputs differ{mode}, {text}: {worst.words}"
+            text = "" if exchanged else ", but no single module makes the difference"
+            text = f"the outputs differ{mode}{text}: {worst.words}"
             lines = _find_own_lines(runner, done, run, pair, worst)
-            cause = ". ".join(filter(None, [lines.cause, lines.words]))
+            cause = exchanged or ". ".join(filter(None, [lines.cause, lines.words]))
             both = lines.torch, lines.paddle
             kind: Kind = "outputs-exchanged" if exchanged else "outputs"
             findings.add("forward", "", "", text, worst, both, kind=kind, cause=cause)
@@ -344,7 +346,7 @@ def _describe_exchange(done: Pass, pair: LeafPair) -> str:
             and leaf.array.shape == actual.shape
             and gap(leaf.array, actual).ok
         ):
-            return f"since they are exchanged: output {pair.actual} is PyTorch's output {name}"
+            return f"outputs are exchanged: output {pair.actual} is PyTorch's output {name}"
     return ""
 
 

@@ -6,6 +6,7 @@ module holds, such as a rotary table or a switch, is made before the run, so tha
 mends it: it is replaced in the module.
 """
 
+import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -263,7 +264,7 @@ class Experiment:
                 for name in read_attributes(theirs.source)
                 if isinstance(held.get(name), (int, float))
                 for due in dict.fromkeys([named[name]] if name in named else call.constants)
-                if isinstance(due, (int, float)) and due != held[name]
+                if isinstance(due, (int, float)) and not _is_turned(due, held[name])
             ],
         )
 
@@ -387,6 +388,11 @@ class Experiment:
         except (OSError, ValueError):
             return False
         return Path(file).suffix == ".py"
+
+
+def _is_turned(due: float, held: float) -> bool:
+    """Tell whether a number is another one, its negative or its inverse: then the operator differs."""
+    return due in (held, -held) or math.isclose(due * held, 1)
 
 
 def _turn(path: str, held: Mapping[str, object], due: Mapping[str, object]) -> Iterator[Switch]:
