@@ -157,10 +157,11 @@ class Outcome:
             return False
         if self.agrees_in_eval and not before.agrees_in_eval:
             return True  # what differs now shows in train mode, which was not judged before
+        anew = self.called - before.called if before.called else frozenset()
         last = max(before.stage, STAGES.index(fault[0]))
         return all(
             one in before.faults
-            or one[1] in self.called - before.called
+            or one[1] in anew
             or (uncovers and _may_be_hidden_by(one, fault) and math.isfinite(difference))
             or STAGES.index(one[0]) > last
             for one, difference in self.faults.items()

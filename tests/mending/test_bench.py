@@ -1,5 +1,6 @@
 """The judge of a text: which places differ with it, and whether that is progress."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -15,8 +16,8 @@ LATER = ("forward", "the model", "its output")
 LOSS = ("loss", "the model", "")
 
 
-def outcome(*faults: tuple[str, str, str]) -> Outcome:
-    return Outcome(not faults, True, dict.fromkeys(faults, 0.1))
+def outcome(*faults: tuple[str, str, str], called: Collection[str] = ()) -> Outcome:
+    return Outcome(not faults, True, dict.fromkeys(faults, 0.1), called=frozenset(called))
 
 
 def test_a_text_is_judged_and_the_files_stay(tmp_path: Path) -> None:
@@ -109,3 +110,14 @@ def test_both_frameworks_compute_in_one_thread(tmp_path: Path) -> None:
             assert torch.get_num_threads() == 1 and bench.judge({}).passed
     finally:
         torch.set_num_threads(count)
+
+
+def test_an_edit_keeps_the_modules_that_are_called_and_may_call_another() -> None:
+    other, called = ("forward", "new", "its output"), {"out", "norm"}
+    before = outcome(NORM, MODEL, called=called)
+    assert outcome(MODEL, called=called).mends(before, NORM)
+    assert not outcome(MODEL, called={"out"}).mends(before, NORM)
+    assert not outcome(MODEL, other, called=called).mends(before, NORM)
+    assert outcome(MODEL, other, called={*called, "new"}).mends(before, NORM)
+    nowhere = outcome(LOSS)  # no place was sought: all that is called is no news
+    assert not outcome(other, called={"new"}).mends(nowhere, LOSS)
