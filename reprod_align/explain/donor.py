@@ -128,7 +128,7 @@ def _find_casts() -> Mapping[str, str]:
     calls = [(row.name.removeprefix("Tensor."), ast.parse(row.target, mode="eval").body)
              for row in list_rows() if row.name.startswith("Tensor.") and not row.arguments]  # fmt: skip
     return {
-        name: call.args[0].value
+        name: str(call.args[0].value)
         for name, call in calls
         if isinstance(call, ast.Call) and dotted(call.func) == "self.astype"
         and isinstance(call.args[0], ast.Constant)

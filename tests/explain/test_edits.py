@@ -65,6 +65,11 @@ CASES = {
         "y = f(x, None)", "", {"names": ["x", "attention_mask"]}, "mask", "y = f(x, attention_mask)"),
     "mask, an argument": (
         "y = self.f(x, src_mask=None)", "", {"names": ["x", "mask"]}, "mask", "y = self.f(x, src_mask=mask)"),
+    "mask, an argument that the layer takes": (
+        "y = self.f(x)", "", {"names": ["mask"], "takes": {"self.f": ["x", "src_mask"]}}, "mask",
+        "y = self.f(x, src_mask=mask)"),
+    "the whole, of a variable of the same name": (
+        "m = x.mean(1)", "m = (x * w).sum(1) / w.sum(1)", {}, "reference", "m = (x * w).sum(1) / w.sum(1)"),
     "mask, too weak": ("m = (1 - m) * -1.0", "", {}, "mask", "m = (1 - m) * -10000.0"),
     "repeat, the whole": (
         "m = paddle.tile(m, [n, 1, 1])", "", {}, "repeat", "m = paddle.repeat_interleave(m, n, axis=0)"),

@@ -127,14 +127,14 @@ class Experiment:
     ) -> Trial | None:
         """near: is_known and is_sure, as `list_texts` takes them."""
         modules, sources = self.runner.pairing.modules, Sources(self.files.loaded)
-        lines, seconds = None, 0.0
+        lines, seconds = dict[str, frozenset[int]](), 0.0
         for line in (finding.paddle_line, *([str(call)] if call is not None else [])):
             place = replace(finding, paddle_line=line)
             scope = find_scope(place, reference, port, modules, sources)
             scope = replace(
                 scope, regions=[one for one in scope.regions if self._is_read(one.file)]
             )
-            if lines is None:
+            if not lines:
                 began = time.process_time()
                 lines = note_lines({one.file for one in scope.regions}, lambda: self._run(False))
                 seconds = time.process_time() - began
@@ -260,11 +260,11 @@ class Experiment:
         return self._find_switch(
             fault,
             [
-                Switch(theirs.module, name, held[name], due)
+                Switch(theirs.module, name, number, due)
                 for name in read_attributes(theirs.source)
-                if isinstance(held.get(name), (int, float))
+                if isinstance(number := held.get(name), (int, float))
                 for due in dict.fromkeys([named[name]] if name in named else call.constants)
-                if isinstance(due, (int, float)) and not _is_turned(due, held[name])
+                if isinstance(due, (int, float)) and not _is_turned(due, number)
             ],
         )
 
