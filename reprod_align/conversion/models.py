@@ -52,11 +52,6 @@ class ModelState:
             if own
         }
 
-    @property
-    def shapes(self) -> dict[str, Shape]:
-        """The shapes of its tensors."""
-        return {name: self.info.tensors[own].shape for name, own in self.own.items() if own}
-
     def find(self, own: str) -> str:
         """Return what the state dict calls a tensor of the model, "" if it does not hold it."""
         return self.first.get(self.info.tensors[own].tie, "")
@@ -98,9 +93,10 @@ def derive_map(
             if side.own[name] in unused or _is_dispensable(side, name):
                 rules.append(TensorPair((name,), ()) if at == "torch" else TensorPair((), (name,)))
             else:
-                shape = side.shapes.get(name, "which its state_dict computes")
+                own = side.own[name]
+                shape = side.info.tensors[own].shape if own else "which its state_dict computes"
                 lacking[name] = f"without a counterpart: {FRAMEWORKS[at]}'s {name} {shape}"
-    return WeightMap(tuple(rules), torch.tied, paddle.tied), lacking
+    return WeightMap(tuple(rules), {"torch": torch.tied, "paddle": paddle.tied}), lacking
 
 
 def _pair_rules(pairing: Pairing, torch: ModelState, paddle: ModelState) -> Iterator[TensorPair]:

@@ -95,7 +95,7 @@ class _Planner:
         self.before = "torch" if to == "paddle" else "paddle"
         self.expected, self.expected_after = expected
         self.second: dict[str, list[str]] = {}
-        for name, first in found.tied(self.before).items():
+        for name, first in found.tied[self.before].items():
             self.second.setdefault(first, []).append(name)
 
     def add(self, rule: TensorPair) -> None:
@@ -199,7 +199,7 @@ class _Planner:
     def add_ties(self) -> None:
         """Plan the second names of what is written."""
         entries = {entry.name: entry for entry in self.plan.entries}
-        for name, first in self.map.tied(self.plan.to).items():
+        for name, first in self.map.tied[self.plan.to].items():
             if first in entries:
                 held = entries[first]
                 self.plan.entries.append(Entry(name, held.dtype, held.shape, first))

@@ -86,26 +86,21 @@ class WeightMap:
     """Which tensors of two models hold the same numbers: the pairs of `match`, each a rule of the map."""
 
     rules: tuple[TensorPair, ...]
-    torch_tied: Mapping[str, str] = field(default_factory=dict)
-    """second name of a tensor -> the name that stands in the rules"""
-    paddle_tied: Mapping[str, str] = field(default_factory=dict)
+    tied: Mapping[str, Mapping[str, str]] = field(default_factory=lambda: {s: {} for s in _SIDES})
+    """of either side: second name of a tensor -> the name that stands in the rules"""
     counters: Mapping[str, int] = field(default_factory=dict)
     """what a counter held that one side lacks, so that the way back has it"""
 
     def names(self, framework: str) -> list[str]:
         """Return the names of one side's tensors, second names last."""
         of_rules = [name for rule in self.rules for name in getattr(rule, framework)]
-        return list(dict.fromkeys([*of_rules, *self.tied(framework)]))
-
-    def tied(self, framework: str) -> Mapping[str, str]:
-        """Return one side's second names."""
-        return self.torch_tied if framework == "torch" else self.paddle_tied
+        return list(dict.fromkeys([*of_rules, *self.tied[framework]]))
 
 
 def write_map(path: Path, found: WeightMap) -> None:
     """Write the map as JSON, one rule a line."""
     rules = ",\n".join(f"  {json.dumps(_describe(rule, found.counters))}" for rule in found.rules)
-    tied = json.dumps({"torch": dict(found.torch_tied), "paddle": dict(found.paddle_tied)})
+    tied = json.dumps({side: dict(found.tied[side]) for side in _SIDES})
     write_text(path, f'{{"format": {_FORMAT},\n "tied": {tied},\n "rules": [\n{rules}\n]}}\n')
 
 
@@ -137,7 +132,7 @@ def read_map(path: Path) -> WeightMap:
     contradiction = find_contradiction(read, tied)
     if contradiction:
         raise WeightsError(f"{path}: {contradiction}")
-    return WeightMap(read, tied.get("torch", {}), tied.get("paddle", {}), counters)
+    return WeightMap(read, {side: tied.get(side, {}) for side in _SIDES}, counters)
 
 
 def _describe(rule: TensorPair, counters: Mapping[str, int]) -> dict[str, Any]:

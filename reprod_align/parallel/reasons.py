@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Final
 
+from reprod_align.base.blocks import measure_peak
 from reprod_align.base.difference import gap
 from reprod_align.model import Array
 from reprod_align.parallel import Axis, Mesh, Placement
@@ -46,7 +47,7 @@ class RankTensor:
 
     def agrees(self, first: Array, second: Array) -> bool:
         """Tell whether two arrays are the same as far as float64 goes."""
-        scale = max(map(_measure_peak, self.expected), default=0.0)
+        scale = max(map(measure_peak, self.expected), default=0.0)
         return gap(second, first, self.close, 1e-4 * self.close * scale).ok
 
     def all_agree(self, make: Callable[[int], Array]) -> bool:
@@ -80,10 +81,6 @@ def explain(held: RankTensor) -> Reason | None:
         if found is not None:
             return found
     return None
-
-
-def _measure_peak(array: Array) -> float:
-    return float(np.abs(array).max(initial=0.0))
 
 
 def _find_none(held: RankTensor) -> Reason | None:
@@ -151,7 +148,7 @@ def _find_wrong_group(held: RankTensor) -> Reason | None:
 def _find_factor(held: RankTensor) -> Reason | None:
     """Find a factor that all ranks are off by, or one rank alone."""
     rank = held.wrong[0]
-    peak = _measure_peak(held.expected[rank])
+    peak = measure_peak(held.expected[rank])
     if not peak:
         return None
     at = int(np.abs(held.expected[rank]).argmax())

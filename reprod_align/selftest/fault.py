@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from reprod_align.base.blocks import measure_peak
 from reprod_align.base.tree import leaves
 from reprod_align.model import Call, Inputs, LocalSide, Projection, Trace
 from reprod_align.randomness import KeyedDraws
@@ -79,9 +80,9 @@ class View:
     def is_alive(self, path: str, role: str = "weight") -> bool:
         """Tell whether the outputs depend on the layer's parameter `role`."""
         gradients = self.trace.gradients
-        largest = max((size(gradient) for gradient in gradients.values()), default=0.0)
+        largest = max((measure_peak(gradient) for gradient in gradients.values()), default=0.0)
         own = gradients.get(f"{path}.{role}" if path else role)
-        return own is not None and size(own) > _NOISE * largest
+        return own is not None and measure_peak(own) > _NOISE * largest
 
     def list_with_gradient(self) -> list[str]:
         """Return the calls of layers without layers in them whose output carries a gradient."""
@@ -133,17 +134,14 @@ def is_plain(value: object) -> bool:
 def find_largest_gradient(call: Call) -> float:
     """Return the largest gradient that arrived at a call's outputs, 0 if none did."""
     arrived = [leaf.gradient for leaf in call.outputs.values() if leaf.differentiable]
-    return max((size(gradient) for gradient in arrived if gradient is not None), default=0.0)
+    return max(
+        (measure_peak(gradient) for gradient in arrived if gradient is not None), default=0.0
+    )
 
 
 def take_middle(places: Sequence[Any]) -> Any:
     """Return the middle one, None if there is none."""
     return places[len(places) // 2] if places else None
-
-
-def size(array: Any) -> float:
-    """Return the largest absolute value."""
-    return float(np.abs(array).max(initial=0.0))
 
 
 def read(tensor: paddle.Tensor) -> np.ndarray:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from reprod_align.base import tree
+from reprod_align.base.blocks import measure_peak
 from reprod_align.selftest.fault import (
     Finder,
     Found,
@@ -18,7 +19,6 @@ from reprod_align.selftest.fault import (
     View,
     fault_at,
     is_plain,
-    size,
     take_middle,
 )
 from reprod_align.selftest.plant import Forward, replace_forward
@@ -57,7 +57,7 @@ def _pad_hint(view: View, path: str, index: int) -> str:
     if not (_collect_indices(view, path) == index).any():
         return f"no index is {index}: give a padded batch"
     felt = [
-        size(rows.gradient[ids.array == index])
+        measure_peak(rows.gradient[ids.array == index])
         for call in view.trace.calls
         for ids, rows in zip(call.inputs.values(), call.outputs.values(), strict=False)
         if call.path == path and rows.gradient is not None

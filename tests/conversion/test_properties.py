@@ -112,7 +112,7 @@ def plant(state: Arrays, data: st.DataObject, tied: set[str]) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_fault_is_named_with_its_tensor(kind: str) -> None:
     found = find_map(kind)
-    tied = {*found.paddle_tied, *found.paddle_tied.values()}
+    tied = {*found.tied["paddle"], *found.tied["paddle"].values()}
 
     @properties
     @given(SEEDS, st.data())

@@ -79,13 +79,13 @@ def test_every_file_format(tmp_path: Path, kind: str):
         got = bits(there)
         assert all(got[name] == expected[name] for name in got)
         missing = expected.keys() - got.keys()
-        assert missing == (set(found.paddle_tied) if "safetensors" in target else set())
+        assert missing == (set(found.tied["paddle"]) if "safetensors" in target else set())
         convert(Conversion(there, back, source_framework="paddle", **settings), None, found)  # type: ignore[arg-type]
         read = {name: held.read().tobytes() for name, held in open_checkpoint(back).tensors.items()}
         ours = {name: held.read().tobytes()
                 for name, held in open_checkpoint(tmp_path / "a.bin").tensors.items()}  # fmt: skip
         assert read == {name: data for name, data in ours.items() if name in read}
-        allowed = {"positions"} | (set(found.torch_tied) if "safetensors" in source else set())
+        allowed = {"positions"} | (set(found.tied["torch"]) if "safetensors" in source else set())
         assert ours.keys() - read.keys() <= allowed
 
 

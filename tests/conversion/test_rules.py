@@ -71,7 +71,7 @@ def test_a_rule_does_what_align_loads_and_back(tmp_path: Path, case: str, dtype:
             assert array.shape == given.shape and array.tobytes() == given.tobytes()
     assert find_shapes(rule, ours, "paddle") == theirs
     assert find_shapes(rule, theirs, "torch") == ours
-    found = WeightMap((rule,), {"second": pair.torch[0]}, {})
+    found = WeightMap((rule,), {"torch": {"second": pair.torch[0]}, "paddle": {}})
     write_map(tmp_path / "map", found)
     assert read_map(tmp_path / "map") == found
 
@@ -152,7 +152,8 @@ def test_counters_and_departures(tmp_path: Path):
 def test_a_plan_reads_one_rule_at_a_time():
     held = Stored("float32", (2, 3), MemoryBytes(np.arange(6, dtype="f4").tobytes()))
     found = WeightMap(
-        (TensorPair(("a",), ("b",), (True,)), TensorPair((), ("own",))), {}, {"b2": "b"}
+        (TensorPair(("a",), ("b",), (True,)), TensorPair((), ("own",))),
+        {"torch": {}, "paddle": {"b2": "b"}},
     )
     plan = make_plan(found, {"a": held}, "paddle", own={"own": np.array([1, 2])})
     assert [(e.name, e.shape, e.tied_to) for e in plan.entries] == [
