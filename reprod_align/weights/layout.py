@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 TRANSPOSED_LAYERS: Final = frozenset({"Linear"})
 """Layers of `torch.nn` and `paddle.nn` whose weight is (out, in) in PyTorch and (in, out) in Paddle."""
 
+AXES_OF_CLASSES: Final = {"Conv1D": "io"}  # the one of GPT-2
+"""The order of outputs and inputs in the weights of classes that no framework has, "oi" or "io"."""
+
 
 def matrix_axes(kind: str, class_name: str, convention: str, is_stock: bool = True) -> str:
     """Return the order of outputs and inputs in a layer's matrices: "oi", "io", or "" if unknown.
@@ -25,12 +28,12 @@ def matrix_axes(kind: str, class_name: str, convention: str, is_stock: bool = Tr
     convention: the framework whose layout the layer follows. Only a layer of the framework's own
     (is_stock) is certain to follow it: with "?" at its end the order is likely.
     """
+    if not kind and class_name in AXES_OF_CLASSES:
+        return AXES_OF_CLASSES[class_name]
     if kind in TRANSPOSED_LAYERS or (not kind and class_name.endswith("Linear")):
         likely = "oi" if convention == "PyTorch" else "io"
         return likely if is_stock and kind else f"{likely}?"
-    if kind.startswith("Conv") and "Transpose" not in kind:
-        return "oi"
-    return "io" if class_name == "Conv1D" and not kind else ""  # the one of GPT-2
+    return "oi" if kind.startswith("Conv") and "Transpose" not in kind else ""
 
 
 def check_names_and_shapes(
