@@ -207,7 +207,9 @@ def test_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(console, "_line", console._line.__wrapped__)  # a line on this terminal
+    monkeypatch.setattr(
+        console, "_make_line", console._make_line.__wrapped__
+    )  # a line on this terminal
     side = SimpleNamespace(name="PyTorch", run=lambda *given: given, remarks=["kept"])
     watched = announce_work(side)
     assert watched.run("inputs", True, "draws") == ("inputs", True, "draws")
