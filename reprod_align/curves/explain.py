@@ -26,7 +26,7 @@ from reprod_align.curves.report import (
     Replay,
     Swapped,
 )
-from reprod_align.curves.state import OptimizerState, State
+from reprod_align.curves.state import OptimizerState, TrainingState
 from reprod_align.curves.swap import PADDLE, TORCH, Assignment, Swap
 from reprod_align.curves.training import Training, TrainingFile, describe_difference
 from reprod_align.errors import ReprodError
@@ -46,7 +46,7 @@ _FLOOR: Final = 1e-11  # of the loss: less is rounding, float32 constants inside
 _NOISE: Final = 10.0  # times what a twin's weights, a few units in the last place off, make
 _STEPS: Final = 3  # that align takes
 _FAITHFUL: Final = 0.1  # of the logs' gap: a replay that is further off is another training
-Starts = Mapping[Framework, State]
+Starts = Mapping[Framework, TrainingState]
 """the state from which each side's steps are taken"""
 
 
@@ -211,8 +211,8 @@ class _Experiment:
         self.file, self.trainings, self.logged, self.span = file, trainings, logged, span
         self.ours, self.theirs = trainings["torch"], trainings["paddle"]
         self.settings = file.settings()
-        ours = State(span.restored, self.ours.side.values(), kept["torch"])
-        theirs = State(span.restored, self.theirs.side.values(), kept["paddle"])
+        ours = TrainingState(span.restored, self.ours.side.values(), kept["torch"])
+        theirs = TrainingState(span.restored, self.theirs.side.values(), kept["paddle"])
         inputs = self.ours.give_targets(self.ours.read_batch(span.restored + 1))
         sides, names = (self.ours.side, self.theirs.side), self.settings.get("name_map")
         runner = pair_models(*sides, inputs, "float64", names, True, Findings())

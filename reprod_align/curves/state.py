@@ -26,7 +26,7 @@ _POWERS: Final = ("beta1_pow_acc", "beta2_pow_acc")
 
 
 @dataclass(frozen=True)
-class State:
+class TrainingState:
     """What one side's next step starts from."""
 
     step: int

@@ -14,7 +14,7 @@ from reprod_align.base.console import tell
 from reprod_align.base.difference import gap
 from reprod_align.base.text import count
 from reprod_align.curves.report import PARTS, Part
-from reprod_align.curves.state import State, convert_to_paddle
+from reprod_align.curves.state import TrainingState, convert_to_paddle
 from reprod_align.curves.training import SEED, Training
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair
@@ -66,7 +66,7 @@ class Swap:
 
     # ------------------------------------------------------------------ states
 
-    def share(self, state: State) -> dict[Framework, State]:
+    def share(self, state: TrainingState) -> dict[Framework, TrainingState]:
         """Return PyTorch's state, and the same in Paddle."""
         training = self.trainings["paddle"]
         optimizer, library = training.make_optimizer(), training.library
@@ -75,7 +75,7 @@ class Swap:
         kept = convert_to_paddle(state.kept, self.pairs, fresh, betas)
         return {
             "torch": state,
-            "paddle": State(state.step, self.runner.port_start(state.weights), kept),
+            "paddle": TrainingState(state.step, self.runner.port_start(state.weights), kept),
         }
 
     def convert(self, source: Framework, arrays: Mapping[str, Array]) -> dict[str, Array]:
@@ -90,19 +90,19 @@ class Swap:
 
     # ------------------------------------------------------------------ steps
 
-    def train(self, who: Assignment, starts: Mapping[Framework, State], last: int) -> Array:
+    def train(self, who: Assignment, starts: Mapping[Framework, TrainingState], last: int) -> Array:
         """Return the losses of the steps up to `last`, (N,), each part done by whom `who` says."""
         return self._take_steps(who, starts, last)[0]
 
-    def advance(self, start: State, last: int) -> tuple[Array, State]:
+    def advance(self, start: TrainingState, last: int) -> tuple[Array, TrainingState]:
         """Return PyTorch's losses up to `last`, (N,), and the state it reaches."""
         losses, optimizer = self._take_steps(TORCH, {"torch": start}, last)
         training = self.trainings["torch"]
         kept = training.library.optimizer_state(optimizer, training.side.model)
-        return losses, State(last, training.side.values(), kept)
+        return losses, TrainingState(last, training.side.values(), kept)
 
     def _take_steps(
-        self, who: Assignment, starts: Mapping[Framework, State], last: int
+        self, who: Assignment, starts: Mapping[Framework, TrainingState], last: int
     ) -> tuple[Array, Any]:
         """Take the steps; return their losses, and the optimizer that took them."""
         owner, losses = self.trainings[who["optimizer"]], []
@@ -182,7 +182,7 @@ class Swap:
 
     # ------------------------------------------------------------------ the backward pass
 
-    def judge_backward(self, starts: Mapping[Framework, State], last: int) -> None:
+    def judge_backward(self, starts: Mapping[Framework, TrainingState], last: int) -> None:
         """Find out whether Paddle's backward pass can be judged apart from its forward pass.
 
         It can if the forward passes agree, or if Paddle's gradients do not fit its own forward pass. Where

@@ -12,7 +12,7 @@ from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.model.store import limit_memory
 from reprod_align.page.environment import list_versions
-from reprod_align.pair.file import Framework, PairFile, locate_error, open_file
+from reprod_align.pair.file import Framework, PairFile, catch_error, open_file
 from reprod_align.pair.remote import FUNCTIONS, METHODS, Hello
 from reprod_align.pair.wire import Wire
 
@@ -57,25 +57,17 @@ def main(path: Path, framework: Framework, wire: Wire) -> None:
 
 def serve(load: Callable[[], Served], path: Path, wire: Wire) -> None:
     """Answer questions about what `load` makes until the other end is closed; errors are answers."""
-    served = _try(path, load)
+    served = catch_error(path, load)
     if isinstance(served, ReprodError):
         wire.send(served)
         return
-    wire.send(_try(path, served.hello))
+    wire.send(catch_error(path, served.hello))
     while True:
         try:
             question = wire.receive()
         except EOFError:
             return
-        wire.send(_try(path, partial(served.answer, *question)))
-
-
-def _try(path: Path, function: Callable[[], Any]) -> Any:
-    """Return the function's result, or the error that it raised, with the line of the file."""
-    try:
-        return function()
-    except (Exception, SystemExit) as error:
-        return locate_error(error, path)
+        wire.send(catch_error(path, partial(served.answer, *question)))
 
 
 if __name__ == "__main__":

@@ -256,6 +256,14 @@ def locate_error(error: BaseException, path: Path) -> ReprodError:
     return ReprodError(f"{place or path}: {_describe(error)}")
 
 
+def catch_error(path: Path, function: Callable[[], Any]) -> Any:
+    """Return the function's result, or the error that it raised, as `locate_error` names it."""
+    try:
+        return function()
+    except (Exception, SystemExit) as error:
+        return locate_error(error, path)
+
+
 def explain_error(error: BaseException, path: Path) -> ReprodError:
     """Return the error with its place in the message, for a command to end with."""
     said = locate_error(error, path)

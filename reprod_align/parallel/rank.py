@@ -30,7 +30,7 @@ from reprod_align.model import (
     OptimizerSettings,
     Pin,
 )
-from reprod_align.pair.file import PairFile, locate_error, open_file
+from reprod_align.pair.file import PairFile, catch_error, open_file
 from reprod_align.pair.wire import Wire
 from reprod_align.parallel import Mesh, Placement, guess, parse_mesh
 from reprod_align.parallel.launch import ADDRESS, KEY, LIFELINE, MESH, Asked, Opened
@@ -293,19 +293,13 @@ def serve(wire: Wire, mesh: Mesh, rank: int) -> None:
                 stack.close()
                 served = None
 
-                made = _try(path, partial(_open, stack, path, wire, seen, rank, arguments[2]))
+                made = catch_error(
+                    path, partial(_open, stack, path, wire, seen, rank, arguments[2])
+                )
                 served = None if isinstance(made, ReprodError) else made
-                wire.send(made if served is None else _try(path, served.describe))
+                wire.send(made if served is None else catch_error(path, served.describe))
             elif served is not None:
-                wire.send(_try(path, partial(served.answer, name, arguments, options)))
-
-
-def _try(path: Path, function: Any) -> Any:
-    """Return the function's result, or the error that it raised, with the line of the file."""
-    try:
-        return function()
-    except (Exception, SystemExit) as error:
-        return locate_error(error, path)
+                wire.send(catch_error(path, partial(served.answer, name, arguments, options)))
 
 
 def _end_with(lifeline: "Connection[Any, Any]") -> None:
@@ -329,7 +323,7 @@ def main() -> None:
     def start() -> list[str]:
         return engine.start_engine({"dp_degree": mesh.dp, "mp_degree": mesh.tp})
 
-    started = _try(Path(__file__), start)
+    started = catch_error(Path(__file__), start)
     wire.send(started)
     if not isinstance(started, ReprodError):
         np.seterr(all="ignore")

@@ -263,9 +263,7 @@ class ParallelSide:
 
     def values(self) -> dict[str, Array]:
         """Return every parameter and buffer by name."""
-        if not self._placements:
-            self.describe()
-        return self._gather_tensors(_require(self._ranks.ask("values")))
+        return self._gather("values")
 
     def saved_names(self) -> dict[str, str]:
         """Return what the state dict calls its tensors."""
@@ -274,9 +272,12 @@ class ParallelSide:
 
     def read_given(self) -> Mapping[str, Array]:
         """Return every parameter and buffer as it came."""
+        return self._gather("read_given")
+
+    def _gather(self, question: str) -> dict[str, Array]:
         if not self._placements:
             self.describe()
-        return self._gather_tensors(_require(self._ranks.ask("read_given")))
+        return self._gather_tensors(_require(self._ranks.ask(question)))
 
     def load(self, values: Mapping[str, Array]) -> None:
         """Give the named tensors these values, each rank its part."""

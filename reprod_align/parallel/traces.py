@@ -76,11 +76,11 @@ def compare_ranks(
     Raises ReprodError if the ranks ran different modules, or hold parts of what `expected` keeps a sketch of.
     """
     return compare_traces(
-        expected, ranks[0], names, allow_unpaired, _Ranks(expected, ranks, fused or {}).measure
+        expected, ranks[0], names, allow_unpaired, _RankTraces(expected, ranks, fused or {}).measure
     )
 
 
-class _Ranks:
+class _RankTraces:
     """What every rank holds, by its place in the model."""
 
     def __init__(
