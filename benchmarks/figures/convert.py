@@ -12,7 +12,8 @@ from pathlib import Path
 
 from benchmarks.figures.rows import Curve, Row
 from reprod_align.conversion import Conversion, convert
-from reprod_align.conversion.weight_map import Rule, WeightMap, read_map, write_map
+from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
+from reprod_align.match import TensorPair
 from reprod_align.weights.stored import DTYPES, Array, Entry
 from reprod_align.weights.writing import write_checkpoint
 
@@ -119,7 +120,7 @@ def write_source(folder: Path, entries: list[Entry]) -> None:
 
     with write_checkpoint(folder / "src" / _SHARDED, "torch", entries, load, _SHARD):
         pass
-    rules = [Rule((entry.name,), (entry.name,), (False,)) for entry in entries]
+    rules = [TensorPair((entry.name,), (entry.name,), (False,)) for entry in entries]
     turned = [replace(rule, transposed=(True,)) if _is_linear(entry) else rule
               for rule, entry in zip(rules, entries, strict=True)]  # fmt: skip
     write_map(folder / "map.json", WeightMap(tuple(turned)))

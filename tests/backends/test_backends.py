@@ -131,5 +131,5 @@ def test_files_of_the_frameworks_themselves(tmp_path: Path) -> None:
 
 
 def test_a_model_that_is_a_linear_layer_itself_is_laid_out_as_one() -> None:
-    assert pt_backend.layout(torch.nn.Linear(2, 3)).linears == {"weight"}
-    assert pd_backend.layout(paddle.nn.Linear(2, 3)).linears == {"weight"}
+    assert pt_backend.linear_weights(torch.nn.Linear(2, 3)) == {"weight"}
+    assert pd_backend.linear_weights(paddle.nn.Linear(2, 3)) == {"weight"}

@@ -3,10 +3,10 @@
 from typing import Any
 
 from reprod_align import align
-from reprod_align.backends.paddle import layout as paddle_layout
+from reprod_align.backends.paddle import linear_weights as paddle_linears
 from reprod_align.backends.paddle import load_weights
 from reprod_align.backends.paddle.settings import module_settings
-from reprod_align.backends.torch import layout as torch_layout
+from reprod_align.backends.torch import linear_weights as torch_linears
 from reprod_align.model.settings import ModuleSettings
 
 import numpy as np
@@ -112,7 +112,7 @@ def test_a_weight_that_was_transposed_for_a_compat_layer_is_found() -> None:
 def test_weights_for_compat_layers_are_converted_as_they_are() -> None:
     ours, theirs = pt.Sequential(pt.Linear(3, 2)), pd.Sequential(compat.Linear(3, 2))
     weights = {name: tensor.detach().numpy() for name, tensor in ours.state_dict().items()}
-    assert torch_layout(ours).linears == {"0.weight"} and not paddle_layout(theirs).linears
+    assert torch_linears(ours) == {"0.weight"} and not paddle_linears(theirs)
     load_weights(theirs, weights)
     x = np.ones((1, 3), "float32")
     expected = ours(torch.tensor(x)).detach().numpy()
