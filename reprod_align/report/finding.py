@@ -364,8 +364,8 @@ def describe_finding(finding: Finding) -> Iterator[tuple[str, str]]:
 def group_findings(findings: Sequence[Finding]) -> list[Finding]:
     """Return one finding for each cause: the first, with the places of the others.
 
-    One cause: the same settings differ, or modules that are alike but for their numbers differ in
-    the same way, made in the same line.
+    One cause: one edit makes all of them go away, the same settings differ, or modules that are alike
+    but for their numbers differ in the same way, made in the same line.
     """
     groups: dict[object, list[Finding]] = {}
     for finding in findings:
@@ -381,6 +381,8 @@ def _join(group: Sequence[Finding]) -> Finding:
 
 def _find_cause(finding: Finding) -> object:
     """Return what is the same for findings of one cause."""
+    if finding.edit is not None:
+        return finding.edit
     if finding.settings:
         return finding.stage, finding.settings
     names = finding.torch_name, finding.paddle_name

@@ -104,6 +104,19 @@ def test_layers_of_one_kind_that_differ_in_one_way_are_one_cause() -> None:
     ) == [("layers.0", ("layers.1",)), ("layers.2", ()), ("layers.3", ())]
 
 
+def test_what_one_edit_mends_is_one_cause_in_whatever_stage_it_shows() -> None:
+    first, other = (Edit("net.py", 3, before, "1e-6", "number", "tried") for before in "ab")
+    found = [
+        replace(find(name, name, stage), edit=edit)
+        for name, stage, edit in (
+            ("norm", "forward", first),
+            ("head", "forward", other),
+            ("cell", "backward", first),
+        )
+    ]
+    assert group(*found) == [("norm", ("cell",)), ("head", ())]
+
+
 def test_places_without_numbers_are_apart() -> None:
     assert group(find("q", "same"), find("k", "same")) == [("q", ()), ("k", ())]
 
