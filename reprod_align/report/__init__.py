@@ -159,8 +159,6 @@ class Report:
     """everything that was compared"""
     pairs: Mapping[str, str] = field(default_factory=dict)
     """modules: PyTorch's name -> Paddle's"""
-    called: set[str] = field(default_factory=set)
-    """where the place of a difference was sought: the modules with a counterpart that the port calls"""
     consequences: list[str] = field(default_factory=list)
     """what the differences mean for predictions and the loss, in words"""
     shares: list[ModuleShare] = field(default_factory=list)
@@ -173,6 +171,8 @@ class Report:
     """what no comparison has reached"""
     details: Details = field(default_factory=Details)
     """every layer, weight and curve, for the web page and the table to paste"""
+    called: list[str] = field(default_factory=list)
+    """where the place of a difference was sought: the modules with a counterpart that the port calls"""
 
     @property
     def passed(self) -> bool:

@@ -61,7 +61,8 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     """Add a finding for each module at fault; return the port's run on the reference's numbers."""
     _forget_gradients(done)
     names, called = runner.pairing.names, done.natural.counts()
-    findings.report.called |= {name_place(names[path], path) for path in called if path in names}
+    places = (name_place(names[path], path) for path in called if path in names)
+    findings.report.called = list(dict.fromkeys([*findings.report.called, *places]))
     free, given = run_pinned(runner, done)
     if not (done.outputs_ok or findings.report.shares or findings.places_only):
         alone = done.natural
