@@ -346,9 +346,12 @@ torch.backends.cudnn.benchmark = True
 
 
 class Net(nn.Module):
-    def __init__(self):
+    __torch_function__ = None
+
+    def __init__(self, draw=nn.init.xavier_normal_):
         super().__init__()
         self.conv = nn.ConvTranspose1d(4, 4, 1)
+        self.held = draw(torch.empty(2, 2))
         self.conv.reset_parameters()
         self.conv.weight.data = nn.init.trunc_normal_(self.conv.weight.data.double(), std=0.5)
         self.loss, self.tails = nn.CrossEntropyLoss(), nn.ModuleList([nn.Tanh()])
@@ -393,6 +396,8 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
     assert named <= {"torch.vmap", "_ConvNd.reset_parameters", "Tensor.double"}, made.unproven
     for part in (
         "reset_layer(self.conv)",
+        "def __init__(self, draw=xavier_normal_):",
+        "    paddle.nn.init.xavier_normal_(tensor, *arguments, **named)\n    return tensor",
         "drawn(self.conv.weight.data",
         "None if False else None",
         "if x.dtype == None or next(iter(self.parameters())) is None:",
@@ -414,5 +419,6 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
         "    return optimizer.get_lr()",
     ):
         assert part in made.text, (part, made.text)
+    assert "__torch_" not in made.text
     assert "cudnn" not in made.text and "from contextlib import nullcontext" in made.text
     compile(made.text, "port", "exec")

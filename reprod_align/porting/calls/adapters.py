@@ -514,6 +514,16 @@ def reset_norm(layer):
 """functions that rows are written with"""
 
 
+DRAWN: Final = "torch.nn.init."
+_DRAWN: Final = '''
+def {name}(tensor, *arguments, **named):
+    """Draw a tensor's values in place, and return it."""
+    {target}(tensor, *arguments, **named)
+    return tensor
+'''
+"""an initialisation that is passed around: Paddle's returns nothing"""
+
+
 def write_inplace(name: str, target: str) -> str:
     """Return the definition of a layer of Paddle's that changes its input in place."""
     return (
@@ -547,6 +557,8 @@ def write_adapter(public: str, name: str, rows: Sequence[ApiRow], needed: Mappin
     if public in ADAPTERS:
         return _fill(ADAPTERS[public], needed, name=name)
     held = find_object(public)
+    if public.startswith(DRAWN):
+        return _fill(_DRAWN, needed, name=name, target=f"paddle{public.removeprefix('torch')}")
     parameters = _list_parameters(held)
     if not rows or any(one.kind is one.VAR_POSITIONAL for one in parameters):
         return ""

@@ -7,7 +7,7 @@ from typing import Final
 
 from reprod_align.api.calls import NAMES, ApiRow
 from reprod_align.explain.code import Code, Edit, dotted
-from reprod_align.porting.calls.adapters import ADAPTERS
+from reprod_align.porting.calls.adapters import ADAPTERS, DRAWN
 from reprod_align.porting.calls.candidates import (
     Callee,
     Definitions,
@@ -271,7 +271,7 @@ class _Writer(Rewriter):
             for name in names:
                 row = next(iter(read_rows().get(name, ())), None)
                 fits = row is None or (row.target != "None" and _takes(row, count, words))
-                if not fits or name in ADAPTERS:
+                if not fits or name in ADAPTERS or name.startswith(DRAWN):
                     found.add(name)
                 elif not self.definitions.serves(find_target(name), name, fact):
                     found.add(name)
@@ -444,9 +444,7 @@ class _Writer(Rewriter):
 
     def _put(self, node: ast.Call, candidate: Candidate) -> list[Edit]:
         around = next(self.code.parents(node), None)
-        if self.scope.name(node.func).startswith("torch.nn.init.") and not isinstance(
-            around, ast.Expr
-        ):
+        if self.scope.name(node.func).startswith(DRAWN) and not isinstance(around, ast.Expr):
             return [self.code.replace(node, self._return_drawn(node, candidate))]
         if candidate.plain:
             edits = [self.code.replace(node.func, candidate.plain)]
@@ -550,7 +548,8 @@ class _Writer(Rewriter):
         A setting that means nothing to Paddle goes.
         """
         fact, target = self.facts.get(node._site), node.targets[0]  # type: ignore[attr-defined]
-        if self.is_meaningless(target):
+        hooked = isinstance(target, ast.Name) and target.id.startswith("__torch_")
+        if hooked or self.is_meaningless(target):
             return [self.remove(node)]
         if owner := _find_rate(target):
             return [self._set_rate(node, owner, self.render(node.value))]
