@@ -352,6 +352,7 @@ class Net(nn.Module):
         super().__init__()
         self.conv = nn.ConvTranspose1d(4, 4, 1)
         self.held = draw(torch.empty(2, 2))
+        self.bag = nn.EmbeddingBag(5, 4, mode="sum")
         self.conv.reset_parameters()
         self.conv.weight.data = nn.init.trunc_normal_(self.conv.weight.data.double(), std=0.5)
         self.loss, self.tails = nn.CrossEntropyLoss(), nn.ModuleList([nn.Tanh()])
@@ -373,6 +374,8 @@ class Net(nn.Module):
         y = y + (y > 0).cumsum(1).type(y.type())
         with torch._dynamo._trace_wrapped_higher_order_op.TransformGetItemToIndex():
             y = y + torch.fft.fftshift(x, dim=[1])
+        y = y * torch.fft.fft(x).real + self.bag(n.expand(-1, 2)) + self.bag(n[:, 0], torch.arange(3))
+        y = y / y.norm(p=2, dim=(0, 1), keepdim=True)
         target = torch.tensor([1, -100, 2])
         return y, self.loss(y, target) + F.cross_entropy(y, target, reduction="mean")
 
@@ -411,6 +414,9 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
         "paddle.distribution.Normal(y, paddle.full_like(y, 2.0)).log_prob(x)",
         ".astype(y.dtype)",
         "with nullcontext():",
+        "paddle.fft.fft(x).real()",
+        "EmbeddingBag(5, 4, mode=",
+        "paddle.linalg.vector_norm(y, p=2, axis=(0, 1), keepdim=True)",
         "paddle.roll(x, ",
         "class OwnCrossEntropyLoss(paddle.nn.CrossEntropyLoss)",
         "cross_entropy(y, target, reduction='mean')",

@@ -117,6 +117,35 @@ class {name}(paddle.nn.Layer):
             blank=self.blank, reduction=self.reduction,
         )
 ''',
+    "torch.nn.EmbeddingBag": '''
+class {name}(paddle.nn.Layer):
+    """Rows of a table, joined over each bag: a row of 2-D input, or what lies between two offsets."""
+
+    def __init__(
+        self, num_embeddings, embedding_dim, max_norm=None, norm_type=2.0, scale_grad_by_freq=False,
+        mode="mean", sparse=False, _weight=None, include_last_offset=False, padding_idx=None, device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        normal = paddle.nn.initializer.Normal()
+        self.weight = self.create_parameter([num_embeddings, embedding_dim], default_initializer=normal)
+        self.join, self.padding_idx = getattr(paddle, mode), padding_idx
+        self.include_last_offset = include_last_offset
+
+    def forward(self, input, offsets=None, per_sample_weights=None):
+        bags = list(input)
+        if offsets is not None:
+            ends = offsets.tolist() + ([] if self.include_last_offset else [len(input)])
+            bags = [input[first:last] for first, last in zip(ends, ends[1:])]
+        made = []
+        for at, bag in enumerate(bags):
+            rows = paddle.nn.functional.embedding(bag, self.weight)
+            if per_sample_weights is not None:
+                rows = rows * per_sample_weights[at].unsqueeze(-1)
+            kept = rows if self.padding_idx is None else rows[bag != self.padding_idx]
+            made.append(self.join(kept, axis=0) if len(kept) else paddle.zeros_like(self.weight[0]))
+        return paddle.stack(made)
+''',
     "torch.nn.RNNCell": '''
 class {name}(paddle.nn.SimpleRNNCell):
     """A recurrent cell that returns the hidden state alone, as PyTorch's does."""

@@ -677,6 +677,8 @@ _STORED: Final = {"self._padding": "self._padding = self._updated_padding"}
 """a setting that is given a value -> what is given it, where Paddle's layer keeps it twice"""
 _TENSOR_ATTRIBUTES: Final = {
     "mT": "self.mT",
+    "real": "self.real()",
+    "imag": "self.imag()",
     "itemsize": "self.element_size()",
     "is_sparse": "self.is_sparse()",
 }
