@@ -32,9 +32,9 @@ import numpy as np
 
 SIDES = ("torch", "paddle")
 REASONS: Final[Mapping[str, str]] = {
-    "claim": "Dates, versions and digests of files that are not handed in are claims",
-    "float32 log": "Nothing holds the float32 losses of a training but its log",
-    "all copies": "Who changes every copy of a number and lets the check judge again has made another run",
+    "claim": "Dates, versions, and digests of files that were not submitted are claims",
+    "float32 log": "The float32 losses of a training stand only in its log",
+    "all copies": "A number that is changed in every copy, with the checks run again, is simply another run",
 }
 """why a change can pass -> the words of docs/security.md"""
 Forge = Callable[[Path, Random], str]
