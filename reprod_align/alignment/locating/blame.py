@@ -194,7 +194,7 @@ def _add_fault(
     guess = "" if findings.places_only else _explain_numbers(runner, done, fault)
     if lines.is_proven and not split_references(guess)[1]:
         guess = ""  # a run says more
-    why = ". ".join(filter(None, [guess or lines.cause, lines.words]))
+    why = ". ".join(filter(None, [guess, lines.words]))
     both = lines.torch, lines.paddle
     kind = _name_kind(fault)
     findings.add(
@@ -202,7 +202,7 @@ def _add_fault(
     )
     if findings.tries_edits and not pairing.settings_differ(ours, theirs):
         finding = findings.report.findings[-1]
-        told = bool(lines.words or lines.cause or lines.remedy)
+        told = bool(lines.words or lines.remedy)
         edit = experiment.explain(finding, first, told, lines.is_sure, lines.call)
         if lines.is_proven and edit is not None and edit.kind != "reference":
             return  # two changes make the fault go away: that of what a module holds says more
@@ -324,7 +324,7 @@ def _add_unlocated(runner: Runner, findings: Findings, done: Pass, run: PinnedRu
             text = "" if exchanged else ", but no single module makes the difference"
             text = f"the outputs differ{mode}{text}: {worst.words}"
             lines = _find_own_lines(runner, done, run, pair, worst)
-            cause = exchanged or ". ".join(filter(None, [lines.cause, lines.words]))
+            cause = exchanged or lines.words
             both = lines.torch, lines.paddle
             kind: Kind = "outputs-exchanged" if exchanged else "outputs"
             findings.add("forward", "", "", text, worst, both, kind=kind, cause=cause)

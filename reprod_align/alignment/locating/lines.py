@@ -16,7 +16,7 @@ from reprod_align.alignment.lines.divergence import (
     find_mask_maker,
 )
 from reprod_align.alignment.lines.origin import find_origin
-from reprod_align.alignment.lines.words import describe_difference, explain_calls
+from reprod_align.alignment.lines.words import describe_difference
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
 from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
@@ -41,8 +41,6 @@ class Lines:
     torch: SourceLine | None = None
     paddle: SourceLine | None = None
     words: str = ""
-    cause: str = ""
-    """why the results of the two calls differ, or what they take"""
     remedy: str = ""
     """what made the fault go away, where it is more than the difference of the two lines"""
     is_open: bool = False
@@ -125,7 +123,8 @@ class LineFinder:
 
     def _find_deciding(self, fault: Fault, found: Difference) -> Lines:
         """Return the lines of a difference: of the arguments that decide it, where they are known."""
-        pairing, lines = self._runner.pairing, make_lines(found, self._closeness(fault))
+        pairing, sure = self._runner.pairing, found.how == "call" and found.is_sure
+        lines = Lines(*find_origin(found), describe_difference(found), is_sure=sure)
         ours = find_deciding(self._runner.reference, pairing.torch, found.ours, lines.torch)
         theirs = find_deciding(self._runner.port, pairing.paddle, found.theirs, lines.paddle)
         numbers = found.theirs is not None and found.theirs.user is None and found.theirs.names
@@ -302,17 +301,6 @@ class LineFinder:
             )
         except ModelFailure:
             return Trace(), Trace()
-
-
-def make_lines(found: Difference, relative: float) -> Lines:
-    """Return the lines of a difference, and what differs in words.
-
-    relative: how far equal values may be apart.
-    """
-    ours, theirs = find_origin(found)
-    sure = found.how == "call" and found.is_sure
-    words, cause = describe_difference(found), explain_calls(found, relative)
-    return Lines(ours, theirs, words, cause, is_sure=sure)
 
 
 def _is_proven(found: Difference | None) -> bool:
