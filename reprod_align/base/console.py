@@ -5,9 +5,11 @@ a program that follows the work sets REPROD_ALIGN_PROGRESS=lines, and each step 
 `quieten` must run before a framework is imported.
 """
 
+import ctypes
 import io
 import logging
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -88,6 +90,41 @@ def _run(name: str, work: Callable[[], int | None]) -> int:
         return _fail(name, f"{package} is not installed: {remedy}")
     except Exception as error:
         return _fail(name, describe_unexpected(error))
+
+
+def outlive(name: str) -> None:
+    """Go on in a copy of this process; this one waits for it, and ends with its exit code.
+
+    A kernel that crashes, or a system without memory, ends a process without a word: that becomes exit
+    code 2 and a line on stderr. Where processes cannot be copied, nothing is done.
+    """
+    if not hasattr(os, "fork"):
+        return
+    child = os.fork()
+    if not child:
+        with suppress(AttributeError, OSError):  # of another system than Linux
+            ctypes.CDLL(None).prctl(
+                1, signal.SIGKILL
+            )  # PR_SET_PDEATHSIG: it ends with this process
+        return
+    on_terminal = sys.stdin is not None and sys.stdin.isatty()  # Ctrl-C reaches both there
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        ignored = on_terminal and number == signal.SIGINT
+        signal.signal(number, signal.SIG_IGN if ignored else lambda one, _: os.kill(child, one))
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if code < 0:
+        code = _tell_of_signal(name, signal.Signals(-code))
+    os._exit(code)
+
+
+def _tell_of_signal(name: str, number: signal.Signals) -> int:
+    """Say what ended a command, unless it was asked to end; return its exit code."""
+    if number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        return 128 + number
+    why = "a kernel of PyTorch or Paddle crashed, on the given batch or on one derived from it"
+    if number == signal.SIGKILL:
+        why = "the system had no memory left, or someone ended it"
+    return _fail(name, f"ended by {number.name} without a verdict: {why}")
 
 
 def _fail(name: str, words: str, code: int = CANNOT) -> int:

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from reprod_align import __version__
-from reprod_align.base.console import quieten, run_command, without_warnings
+from reprod_align.base.console import outlive, quieten, run_command, without_warnings
 from reprod_align.errors import ReprodError
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -40,6 +40,8 @@ _SHELLS: Final = ("bash", "zsh", "tcsh")  # those of shtab
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code (0 aligned, 1 different, 2 cannot be done)."""
+    if words is None and sys.argv[1:2] in (["pair"], ["fix"]):
+        outlive("reprod-align")  # what runs there is the user's, on two frameworks
     return run_command("reprod-align", lambda: _run(sys.argv[1:] if words is None else words))
 
 

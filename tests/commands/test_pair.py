@@ -1,6 +1,8 @@
 """`reprod-align pair` and `selftest`: a file of the user's is run, and judged."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import reprod_align.selftest as planting
@@ -51,6 +53,21 @@ def test_a_file_that_raises_is_placed(file: Path) -> None:
     for command in (pair, selftest):
         with pytest.raises(ReprodError, match=r"mine\.py, line 14: KeyError: 'planted'"):
             run(command, file)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("SIGSEGV", "a kernel of PyTorch or Paddle crashed"), ("SIGKILL", "no memory left")]
+)  # fmt: skip
+def test_a_run_that_ends_without_a_word_is_told(file: Path, name: str, why: str) -> None:
+    ending = f"import os, signal\n    os.kill(os.getpid(), signal.{name})"
+    file.write_text(FILE.replace("import torch\n", f"{ending}\n", 1))
+    words = [sys.executable, "-m", "reprod_align", "pair", str(file)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith(
+        f"reprod-align: ended by {name} without a verdict"
+    )
+    assert why in done.stderr
 
 
 def test_an_interpreter_that_is_missing_is_refused(file: Path) -> None:
