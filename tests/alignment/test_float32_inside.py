@@ -280,3 +280,38 @@ def test_a_loss_of_paddles_one_hot_labels_runs_in_float64(epsilon: float, verdic
     report = align(torch_model, port, (rows,), torch_loss=of_torch, paddle_loss=of_paddle)
     assert report.verdict == verdict, str(report)
     assert not any("float64 does not run" in text for text in report.remarks)
+
+
+class TorchGrown(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = torch.nn.Conv2d(2, 2, 1), torch.nn.Conv2d(2, 2, 1)
+
+    def forward(self, x):
+        grown = torch.nn.functional.interpolate(
+            self.first(x), (7, 9), mode="bilinear", align_corners=True
+        )
+        return self.last(torch.tanh(self.last(grown)))
+
+
+class PaddleGrown(paddle.nn.Layer):
+    """Paddle's kernel of this interpolation computes in float32."""
+
+    def __init__(self, answers: bool) -> None:
+        super().__init__()
+        self.first, self.last = paddle.nn.Conv2D(2, 2, 1), paddle.nn.Conv2D(2, 2, 1)
+        self.answers = answers
+
+    def forward(self, x):
+        grown = paddle.nn.functional.interpolate(
+            self.first(x), (7, 9), mode="bilinear", align_corners=True
+        )
+        made = self.last(paddle.tanh(self.last(grown)))
+        return made if self.answers else self
+
+
+def test_float32_excuses_no_output_that_is_missing() -> None:
+    x = (np.random.default_rng(0).normal(size=(2, 2, 3, 4)),)
+    assert align(TorchGrown(), PaddleGrown(answers=True), x).verdict == "agrees to float32"
+    report = align(TorchGrown(), PaddleGrown(answers=False), x)
+    assert report.verdict == "diverges" and report.findings[0].kind == "not-comparable"

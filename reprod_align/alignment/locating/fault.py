@@ -276,9 +276,12 @@ def is_rounding(runner: Runner, fault: Fault, measured: bool = True) -> bool:
 
 
 def is_rounding_throughout(done: Pass) -> bool:
-    """Tell whether all that differs in a pass is as small as rounding that has grown on its way."""
+    """Tell whether all that differs in a pass is as small as rounding that has grown on its way.
+
+    Where no output could be compared, nothing tells.
+    """
     outputs, gradients = [gap for _, gap in done.outputs], [gap for *_, gap in done.gradients]
-    return _all_small(outputs) and _all_small(gradients)
+    return bool(outputs) and _all_small(outputs) and _all_small(gradients)
 
 
 def note_rounding_as_a_whole(
