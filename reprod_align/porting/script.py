@@ -398,7 +398,8 @@ class PaddleScript:
         own, lacking = model.state_dict(), []
         for name, array in state.items():
             owner, _, last = name.rpartition(".")
-            other = f"{owner}.{_RENAMED.get(last, last)}" if owner else _RENAMED.get(last, last)
+            hidden = _RENAMED.get(last, f"_{last}")  # as of a PReLU's weight
+            other = f"{owner}.{hidden}" if owner else hidden
             laid = array.T if owner in linears & plain and last == "weight" else array
             held = own.get(name, own.get(other))
             if held is None and last == "num_batches_tracked":
@@ -427,7 +428,8 @@ class PaddleScript:
             if (
                 value is not None and last not in _RENAMED.values()
             ):  # statistics are parameters here
-                array = value.numpy()
+                array, plain = value.numpy(), last.removeprefix("_")
+                name = f"{owner}.{plain}" if owner else plain
                 found[name] = array.T if owner in compat and last == "weight" else array
         return found
 

@@ -26,10 +26,10 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.conv, self.bn = nn.Conv1d(3, 4, 1), nn.BatchNorm1d(4)
-        self.drop, self.fc = nn.Dropout(0.3), nn.Linear(4, 2)
+        self.drop, self.fc, self.act = nn.Dropout(0.3), nn.Linear(4, 2), nn.PReLU()
 
     def forward(self, x):
-        return self.fc(self.drop(self.bn(self.conv(x)).relu().mean(-1)))
+        return self.fc(self.drop(self.act(self.bn(self.conv(x))).mean(-1)))
 
 def main():
     parser = argparse.ArgumentParser()
@@ -64,9 +64,10 @@ class Net(paddle.nn.Layer):
         super().__init__()
         self.conv, self.bn = paddle.nn.Conv1D(3, 4, 1), paddle.nn.BatchNorm1D(4)
         self.drop, self.fc = paddle.nn.Dropout(0.3), paddle.nn.Linear(4, 2)
+        self.act = paddle.nn.PReLU()
 
     def forward(self, x):
-        return self.fc(self.drop(paddle.nn.functional.relu(self.bn(self.conv(x))).mean(-1)))
+        return self.fc(self.drop(self.act(self.bn(self.conv(x))).mean(-1)))
 
 def main():
     parser = argparse.ArgumentParser()
@@ -147,7 +148,7 @@ def test_a_planted_fault_shows_where_it_is(old: str, new: str, where: str) -> No
         (TORCH.replace("optimizer.step()", "pass"), PADDLE, "takes no step"),
         (TORCH, PADDLE.replace("optimizer.step()", "pass"), "the port's loop has 0 steps"),
         (TORCH.replace("model = Net()", "model = missing"), PADDLE, "PyTorch's loop: line 23: NameError"),
-        (TORCH, PADDLE.replace("schedule.step()", "missing"), "the port's loop: line 35: NameError"),
+        (TORCH, PADDLE.replace("schedule.step()", "missing"), "the port's loop: line 36: NameError"),
         (TORCH, PADDLE.replace("self.conv,", "self.other = paddle.nn.Linear(2, 2)\n        self.conv,")
          .replace("Conv1D(3, 4, 1)", "Conv1D(3, 4, 3)"), "has no conv.weight"),
         (TORCH.replace("args = parser", "raise SystemExit(3)\n    args = parser"), PADDLE, "exit code 3"),
