@@ -187,8 +187,10 @@ Tensor.type_as(other) = self.astype(other.dtype)
 Tensor.numel() = self.size
 torch.numel(input) = input.size
 Tensor.nelement() = self.size
-Tensor.new_tensor(data, dtype) = paddle.to_tensor(data, dtype=self.dtype)
-Tensor.new_zeros(size, dtype) = paddle.zeros(size, dtype=self.dtype)
+Tensor.new_tensor(data) = paddle.to_tensor(data, dtype=self.dtype)
+Tensor.new_tensor(data, dtype) = paddle.to_tensor(data, dtype=dtype)
+Tensor.new_zeros(size) = paddle.zeros(size, dtype=self.dtype)
+Tensor.new_zeros(size, dtype) = paddle.zeros(size, dtype=dtype)
 Tensor.mul_(other) = self.scale_(other)
 Tensor.div_(other) = self.scale_(1 / other)
 Tensor.add_(other) = self.scale_(1.0, other)

@@ -376,7 +376,7 @@ class Net(nn.Module):
             y = y + torch.fft.fftshift(x, dim=[1])
         y = y * torch.fft.fft(x).real + self.bag(n.expand(-1, 2)) + self.bag(n[:, 0], torch.arange(3))
         y = y / y.norm(p=2, dim=(0, 1), keepdim=True)
-        target = torch.tensor([1, -100, 2])
+        target = x.new_tensor([1, -100, 2], dtype=torch.long)
         return y, self.loss(y, target) + F.cross_entropy(y, target, reduction="mean")
 
     def load(self, n):
@@ -414,6 +414,7 @@ def test_what_only_pytorch_can_be_asked_and_what_a_helper_says(source: Source) -
         "paddle.distribution.Normal(y, paddle.full_like(y, 2.0)).log_prob(x)",
         ".astype(y.dtype)",
         "with nullcontext():",
+        "paddle.to_tensor([1, -100, 2], dtype=paddle.int64)",
         "paddle.fft.fft(x).real()",
         "EmbeddingBag(5, 4, mode=",
         "paddle.linalg.vector_norm(y, p=2, axis=(0, 1), keepdim=True)",

@@ -10,7 +10,9 @@ from reprod_align.api.calls import ApiRow
 from reprod_align.porting.calls.names import find_object
 
 Render = Callable[[ast.expr], str]
-DROPPED: Final = ("device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace")
+DROPPED: Final = (
+    "device", "non_blocking", "memory_format", "pin_memory", "layout", "inplace", "generator",
+)  # fmt: skip
 RENAMED: Final = {"dim": "axis", "eps": "epsilon", "dims": "axis"}
 
 

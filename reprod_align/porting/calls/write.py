@@ -479,7 +479,8 @@ class _Writer(Rewriter):
         rows = read_rows().get(f"Tensor.{node.func.attr}", ())
         if node.func.attr not in _ONLY_TENSORS or not rows:
             return None
-        for candidate in self.proposer.fill_slots(node, receiver).fill(rows[0]):
+        slots = self.proposer.fill_slots(node, receiver)
+        for candidate in (one for row in rows for one in slots.fill(row)):
             self.done.unseen.append(f"line {node.lineno}: Tensor.{node.func.attr}")
             return self._put(node, candidate)
         return None
