@@ -379,7 +379,9 @@ class PaddleScript:
 
     def list_parameters(self, optimizer: Any) -> list[Any]:
         """Return the parameters of an optimizer."""
-        held = optimizer._parameter_list or []
+        from reprod_align.backends.paddle.private import list_held
+
+        held = list_held(optimizer)
         return [
             one for part in held for one in (part["params"] if isinstance(part, dict) else [part])
         ]

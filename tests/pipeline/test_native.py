@@ -237,4 +237,4 @@ def test_as_a_script(tmp_path: Path) -> None:
     write_all(tmp_path, task, ours, theirs)
     finished = run_script("pipeline/Step5/check_native.py", tmp_path)
     assert finished.returncode == 1 and finished.stderr == ""
-    assert finished.stdout.startswith("  pair  PyTorch")
+    assert finished.stdout.startswith("pair    PyTorch")

@@ -47,6 +47,7 @@ NAMES: Final = PrivateNames(
             "Module._buffers",
             "Module._modules",
         ),
+        *make_rows("port ends at a call inside vmap", lambda: torch._C, "torch._C._functorch"),
         *make_rows(
             "what a hook does before an optimizer's step is not seen",
             lambda: torch.optim.SGD([torch.zeros(1)], lr=0.1),
@@ -147,6 +148,12 @@ def step_hooks(optimizer: Any) -> Any:
     if not isinstance(optimizer, torch.optim.Optimizer):
         return look_up(optimizer, "_optimizer_step_pre_hooks")
     return NAMES.read_or_miss(optimizer, "Optimizer._optimizer_step_pre_hooks", None)
+
+
+def is_batched(tensor: torch.Tensor) -> bool:
+    """Tell whether a tensor is one that vmap or grad has made of another: it can't be copied."""
+    kept = NAMES.read_or_miss(torch._C, "torch._C._functorch", None)
+    return kept is not None and bool(kept.is_functorch_wrapped_tensor(tensor))
 
 
 def switch_compiler_off() -> AbstractContextManager[Any]:

@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,6 +65,7 @@ class CallRecorder:
         """Start with no facts."""
         self.facts: dict[int, Fact] = {}
         self._torch = sys.modules["torch"]
+        self._is_batched = import_module("reprod_align.backends.torch.private").is_batched
         self._kept = kept
         self._busy = False
         self._made: dict[int, tuple[int, Any]] = {}
@@ -318,7 +320,7 @@ class CallRecorder:
         """Return a value with its tensors copied; objects are kept as they are, of layers the sizes."""
         torch = self._torch
         if isinstance(value, torch.Tensor):
-            if value.numel() > _LARGEST or torch._C._functorch.is_functorch_wrapped_tensor(value):
+            if value.numel() > _LARGEST or self._is_batched(value):
                 raise TooLarge
             takes = value.requires_grad and torch.is_grad_enabled()
             made = value.detach().clone().requires_grad_(takes)
