@@ -21,6 +21,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reprod_align.backends.replacing import replace_attribute
+from reprod_align.base.difference import gap
 from reprod_align.base.text import shorten
 from reprod_align.errors import describe_error
 from reprod_align.randomness import SharedRandom
@@ -568,15 +569,18 @@ def compare_courses(expected: Course, actual: Course) -> LoopReport:
 def _list_idle(gradients: Arrays) -> set[str]:
     """Return the parameters whose gradients are rounding alone, as of a bias before a batch norm."""
     sizes = {name: float(np.abs(one).max(initial=0.0)) for name, one in gradients.items()}
-    return {
-        name for name, size in sizes.items() if size <= _IDLE * max(sizes.values(), default=0.0)
-    }
+    largest = max(filter(np.isfinite, sizes.values()), default=0.0)
+    return {name for name, size in sizes.items() if size <= _IDLE * largest}
 
 
 def _compare_arrays(
     expected: Arrays, actual: Arrays, idle: Container[str] = ()
 ) -> tuple[float, str]:
-    """Return the largest difference beside the largest value of its tensor, and where it is, in words."""
+    """Return the largest difference beside the largest value of its tensor, and where it is, in words.
+
+    NaN and infinities are held against each other by their places; where PyTorch has nothing finite,
+    nothing is shown.
+    """
     names = expected.keys() ^ actual.keys()
     if names:
         return float("inf"), f", one side alone has {shorten(sorted(names), 3)}"
@@ -584,12 +588,11 @@ def _compare_arrays(
     for name, array in expected.items():
         if name in idle:
             continue
-        scale = max(float(np.abs(array).max(initial=0.0)), 1e-12)
-        gap = float(np.abs(actual[name] - array).max(initial=0.0)) / scale if (
-            array.shape == actual[name].shape
-        ) else float("inf")  # fmt: skip
-        if not gap <= worst:
-            worst, place = gap, f", at {name}" if name else ""
+        found = gap(array, actual[name])
+        shown = array.size == 0 or bool(np.isfinite(array).any())
+        apart = found.difference / max(found.scale, 1e-12) if shown else float("inf")
+        if apart > worst:
+            worst, place = apart, f", at {name}" if name else ""
     return worst, place if worst > _EXACT else ""
 
 

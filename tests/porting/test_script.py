@@ -4,15 +4,18 @@ from pathlib import Path
 from types import ModuleType
 
 from reprod_align.porting.script import (
+    Course,
     LoopReport,
     PaddleScript,
     Script,
+    Step,
     TorchScript,
     compare_courses,
     run_loop,
     watch_script,
 )
 
+import numpy as np
 import pytest
 
 TORCH = """
@@ -169,3 +172,18 @@ def test_the_frameworks_are_as_before() -> None:
     assert compare_courses(seen, made).passed and len(seen.batches[0]) == 2
     assert (torch.save, paddle.save, torch.Tensor.backward, paddle.optimizer.AdamW.step) == before
     assert torch.get_default_dtype() is torch.float32 and paddle.get_default_dtype() == "float32"
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("both", [False, True])
+def test_what_is_not_finite_is_not_hidden_by_what_agrees(bad: float, both: bool) -> None:
+    def make(first: float) -> Course:
+        gradients = {"a": np.array([first]), "b": np.ones(3)}
+        step = Step(0.1, gradients, {"a": np.ones(1), "b": np.ones(3)})
+        return Course(losses=[(0, 1.0)], steps=[step])
+
+    assert compare_courses(make(0.5), make(0.5)).passed
+    report = compare_courses(make(bad if both else 0.5), make(bad))
+    assert not report.passed
+    assert [row.what for row in report.rows if row.difference > 0] == ["step 1, gradients"]
+    assert report.rows[2].words == ", at a"
