@@ -164,9 +164,7 @@ def _list_parameters(port: Side, path: str) -> dict[str, list[str]]:
         if name and is_within(path, parent(name)):
             with suppress(TypeError, ValueError):
                 held[name] = [*inspect.signature(type(module).forward).parameters][1:]
-    inner = sorted(
-        held, key=lambda name: name.count(".")
-    )  # the nearest of one name says what it is
+    inner = sorted(held, key=lambda name: name.count("."))  # of one name, the nearest counts
     return {f"self.{last_part(name)}": held[name] for name in inner}
 
 

@@ -44,8 +44,6 @@ from reprod_align.weights import open_checkpoint
 
 SECTION_SIZE = 70_000_000
 """parameters of a piece: in float64, about 4 GB for both sides (docs/align_reference.md)"""
-
-
 _ONE_PIECE = ("float32 inside was compared in the first section that has it; in the others float64 "
               "took its place")  # fmt: skip
 

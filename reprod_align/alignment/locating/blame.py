@@ -72,7 +72,7 @@ def locate(runner: Runner, findings: Findings, done: Pass) -> Trace:
     faults: list[Fault] = []
     if not done.outputs_ok:
         faults += find_forward_faults(free, given, done.training and findings.eval_agrees)
-    if not (done.gradients_ok and not faults or done.natural.deferred):
+    if not done.natural.deferred and (faults or not done.gradients_ok):
         faults += find_backward_faults(free, done.outputs_noise)
     before = len(findings.report.findings)
     rounding = _add_faults(runner, findings, done, free, faults)
