@@ -11,10 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.figures.rows import Curve, Row
+from reprod_align.base.blocks import Array
 from reprod_align.conversion import Conversion, convert
 from reprod_align.conversion.weight_map import WeightMap, read_map, write_map
 from reprod_align.match import TensorPair
-from reprod_align.weights.stored import DTYPES, Array, Entry
+from reprod_align.weights.stored import DTYPES, Entry
 from reprod_align.weights.writing import write_checkpoint
 
 import numpy as np

@@ -11,11 +11,11 @@ from reprod_align.alignment.noise import WHOLE_ROUNDING as WHOLE_ROUNDING
 from reprod_align.alignment.noise import Judge, Noise
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.match import TensorPair
 from reprod_align.model.leaf import PASSED_ON, LeafPair, find_unpaired
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 
 import numpy as np
 

@@ -12,12 +12,11 @@ from reprod_align.alignment.comparing import (
 )
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.local import Allowance, judge
 from reprod_align.base.text import shorten
 from reprod_align.model.side import has_few_values, may_have_gradient, name_inputs
-from reprod_align.model.trace import Array
 
 import numpy as np
 

@@ -21,6 +21,7 @@ from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.pinning import EndPins, NoWayBack
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.runner import Runner
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.local import (
     Allowance,
@@ -34,7 +35,7 @@ from reprod_align.base.text import count
 from reprod_align.causes import LossSides, explain_gradient, explain_loss
 from reprod_align.causes.mismatch import as_floats
 from reprod_align.model.leaf import LeafPair
-from reprod_align.model.trace import Array, Leaf, Trace
+from reprod_align.model.trace import Leaf, Trace
 from reprod_align.model.watch import NO_PINS
 
 import numpy as np

@@ -16,11 +16,11 @@ from functools import cached_property
 from typing import Any
 
 from reprod_align.alignment.runner import SEED, Runner, shake
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap, divide, gap
 from reprod_align.base.local import Allowance, judge, measure_ordinary
 from reprod_align.model.side import Inputs, ModelFailure
-from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.model.watch import NO_PINS, Pin, Pins
 
 import numpy as np

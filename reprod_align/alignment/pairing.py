@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from reprod_align.alignment.audit import SettingDifference, compare_settings
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.naming import parent
 from reprod_align.match import (
@@ -20,7 +21,7 @@ from reprod_align.model.leaf import LeafPair
 from reprod_align.model.settings import FUSED_SIZES
 from reprod_align.model.side import ModelInfo
 from reprod_align.model.store import keep_copy
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 
 _ROUNDED = 1e-6  # relative: a constant that went through float32
 

@@ -6,11 +6,12 @@ from functools import cached_property
 from typing import Any
 
 from reprod_align.alignment.pairing import Pairing
+from reprod_align.base.blocks import Array
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, Side, Step
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.store import read_narrow
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 from reprod_align.randomness import KeyedDraws
 

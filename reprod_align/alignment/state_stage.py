@@ -15,13 +15,14 @@ from reprod_align.alignment.comparing import LAYER_ROUNDING, Pass, compare_outpu
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.locating.fault import FLOOR
 from reprod_align.alignment.runner import Runner
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import Gap, gap
 from reprod_align.base.naming import parent
 from reprod_align.base.text import count, shorten
 from reprod_align.match import TensorPair
 from reprod_align.model.leaf import find_unpaired
 from reprod_align.model.side import ModelFailure, ModelInfo
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 
 import numpy as np
 

@@ -5,12 +5,13 @@ from contextlib import contextmanager, suppress
 
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import SEED, Runner
+from reprod_align.base.blocks import Array
 from reprod_align.base.text import count, shorten
 from reprod_align.model.backward import Projection
 from reprod_align.model.side import Inputs, ModelFailure, Side
 from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import NotJudged, Report
 

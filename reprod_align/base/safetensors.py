@@ -6,13 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
 from reprod_align.errors import ReprodError
 
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.generic]
 
 _NUMBERS = re.compile("([UIF])([0-9]+)")
 _CODES = {"b": "BOOL", "u": "U", "i": "I", "f": "F"}

@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.causes.cross_entropy import explain_cross_entropy, explain_ctc
 from reprod_align.causes.functions import explain_exchanged_function, explain_function
 from reprod_align.causes.inputs import explain_pooling, explain_sum
@@ -38,7 +39,6 @@ from reprod_align.causes.values import (
     explain_sameness,
     explain_zeros,
 )
-from reprod_align.model.trace import Array
 
 import numpy as np
 

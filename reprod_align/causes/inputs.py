@@ -5,6 +5,7 @@ from functools import partial
 from itertools import combinations
 from typing import Any, Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.causes.mismatch import (
     Floats,
     Mismatch,
@@ -15,7 +16,6 @@ from reprod_align.causes.mismatch import (
     name_number,
     same,
 )
-from reprod_align.model.trace import Array
 
 import numpy as np
 

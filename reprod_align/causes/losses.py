@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, NamedTuple, Protocol, Self
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.causes.functions import sigmoid
 from reprod_align.causes.mismatch import Bools, Floats, cite
-from reprod_align.model.trace import Array
 
 import numpy as np
 

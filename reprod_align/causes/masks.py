@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from reprod_align.base.blocks import Array
 from reprod_align.causes.mismatch import (
     Bools,
     Floats,
@@ -12,7 +13,6 @@ from reprod_align.causes.mismatch import (
     name_number,
     same,
 )
-from reprod_align.model.trace import Array
 
 import numpy as np
 

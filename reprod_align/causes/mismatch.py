@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from reprod_align.api.table import refer_to
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
-from reprod_align.model.trace import Array
 
 import numpy as np
 from numpy.typing import NDArray

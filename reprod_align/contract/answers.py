@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from reprod_align.base.blocks import Array
 from reprod_align.contract.process import ProofSide
 from reprod_align.contract.terms import Terms, Tokens, draw_batch
 from reprod_align.errors import ReprodError
-from reprod_align.model import Array, Leaf, Projection, Trace
+from reprod_align.model import Leaf, Projection, Trace
 from reprod_align.randomness import KeyedDraws
 
 import numpy as np

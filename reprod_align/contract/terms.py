@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError, explain_absence
-from reprod_align.model import Array
 from reprod_align.records.gate import digest
 
 import numpy as np

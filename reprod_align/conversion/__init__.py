@@ -10,6 +10,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.console import track
 from reprod_align.base.files import as_json
 from reprod_align.base.text import count, table
@@ -27,7 +28,6 @@ from reprod_align.conversion.weight_map import WeightMap
 from reprod_align.errors import ReprodError, WeightsError, join_lines, one_line
 from reprod_align.weights import (
     INDEX,
-    Array,
     Checkpoint,
     Entry,
     Stored,

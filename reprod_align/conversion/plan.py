@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from reprod_align.alignment import find_cause
+from reprod_align.base.blocks import Array
 from reprod_align.conversion.weight_map import WeightMap, find_shapes
 from reprod_align.errors import WeightsError
 from reprod_align.match import Shape, TensorPair
-from reprod_align.weights import Array, ArraysOnDemand, Entry, Stored, widen
+from reprod_align.weights import ArraysOnDemand, Entry, Stored, widen
 
 import numpy as np
 

@@ -14,7 +14,8 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any, Final
 
-from reprod_align.curves.log import Array, Curve, CurveError, take_common_steps
+from reprod_align.base.blocks import Array
+from reprod_align.curves.log import Curve, CurveError, take_common_steps
 
 import numpy as np
 

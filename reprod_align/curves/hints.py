@@ -3,8 +3,9 @@
 import math
 from typing import Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.curves.band import SPIKE, Track
-from reprod_align.curves.log import Array, Curve
+from reprod_align.curves.log import Curve
 from reprod_align.curves.names import LR
 
 import numpy as np

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.text import count
 from reprod_align.errors import ReprodError, one_line
 
 import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 LARGEST_STEP: Final = 1 << 53
 """beyond it, a float no longer tells two steps apart"""

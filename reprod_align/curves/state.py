@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 from reprod_align.match import TensorPair
-from reprod_align.model import Array
 
 import numpy as np
 

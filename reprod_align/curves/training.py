@@ -26,10 +26,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.tree import replace
 from reprod_align.curves.state import OptimizerState
 from reprod_align.errors import ReprodError, first_line
-from reprod_align.model import Array, Inputs, Trace, check_inputs
+from reprod_align.model import Inputs, Trace, check_inputs
 from reprod_align.pair.file import FRAMEWORKS, Framework, PairFile
 from reprod_align.randomness import Draws, KeyedDraws, Shape, SharedRandom
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.files import to_plain, write_json, write_text
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines, one_line
 from reprod_align.initialisation.family import describe, write_remedy
-from reprod_align.initialisation.sample import Array, Moments, ParameterSample, Samples
+from reprod_align.initialisation.sample import Moments, ParameterSample, Samples
 from reprod_align.records.official import as_text, make_closing_line
 
 import numpy as np

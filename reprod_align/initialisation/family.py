@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from reprod_align.initialisation.sample import Array, Moments, ParameterSample, count_fans
+from reprod_align.base.blocks import Array
+from reprod_align.initialisation.sample import Moments, ParameterSample, count_fans
 
 import numpy as np
 from scipy import stats

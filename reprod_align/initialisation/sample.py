@@ -9,14 +9,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import RecordError, ReprodError
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
 Samples = Mapping[str, "ParameterSample"]
 
 SEEDS = tuple(range(8))

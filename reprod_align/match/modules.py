@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.base.naming import (
     ancestors,
@@ -25,7 +26,7 @@ from reprod_align.match.evidence import Evidence
 from reprod_align.match.order import align_sequences, is_taken
 from reprod_align.match.tensor_pair import Match
 from reprod_align.model.side import ModelInfo
-from reprod_align.model.trace import Array, Call, Trace
+from reprod_align.model.trace import Call, Trace
 
 import numpy as np
 

@@ -9,9 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from reprod_align.base.blocks import transpose
+from reprod_align.base.blocks import Array, transpose
 from reprod_align.errors import WeightsError
-from reprod_align.model.trace import Array
 
 import numpy as np
 

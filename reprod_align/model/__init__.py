@@ -21,11 +21,10 @@ from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
 from reprod_align.model.store import keep_copy, limit_memory
-from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pin, Pins, Watch
 
 __all__ = [
-    "Array",
     "Call",
     "IdleLines",
     "Inputs",

@@ -14,8 +14,9 @@ from hashlib import blake2b
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.model.leaf import LeafPair, pair_leaves
-from reprod_align.model.trace import Array, Leaf
+from reprod_align.model.trace import Leaf
 
 import numpy as np
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import overload
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import RELATIVE_TOLERANCE, gap
 from reprod_align.base.naming import last_part
-from reprod_align.model.trace import Array, Leaf
+from reprod_align.model.trace import Leaf
 
 import numpy as np
 

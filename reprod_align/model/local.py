@@ -13,6 +13,7 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.tree import leaves
 from reprod_align.errors import MissingNameError, describe_error
 from reprod_align.model.backward import Projection, digest_graph
@@ -31,7 +32,7 @@ from reprod_align.model.source.lines import SourceLine, UserCode
 from reprod_align.model.source.operation import RunEnd, Wanted, list_plain_attributes, switched
 from reprod_align.model.state import HeldTensors, State, choose_names
 from reprod_align.model.store import OriginalValues, keep_copy, require_room, unload
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins, Watch
 from reprod_align.randomness import KeyedDraws, preserve_generators, seed_generators
 

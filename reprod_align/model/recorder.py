@@ -12,12 +12,13 @@ from functools import lru_cache
 from types import FrameType, ModuleType
 from typing import Any, NamedTuple
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.naming import parent
 from reprod_align.base.tree import leaves
 from reprod_align.model.source.lines import SourceLine, UserCode, is_own, line_of, skip_own
 from reprod_align.model.source.operation import LOSS, RETURN, CallKey, Operation, Wanted
 from reprod_align.model.store import Shelf
-from reprod_align.model.trace import Array, Call
+from reprod_align.model.trace import Call
 
 _PLAIN = (bool, int, float, complex, str, type(None))
 

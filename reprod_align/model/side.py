@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import MissingNameError, ReprodError
 from reprod_align.model.backward import Projection
 from reprod_align.model.settings import ModuleSettings, OptimizerSettings
 from reprod_align.model.source.coverage import IdleLines
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import Wanted
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 from reprod_align.model.watch import NO_PINS, Keep, Pins
 from reprod_align.randomness import KeyedDraws
 

@@ -11,9 +11,9 @@ from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from reprod_align.base.blocks import Array
 from reprod_align.model.side import TensorInfo
 from reprod_align.model.store import keep_copy, keep_own
-from reprod_align.model.trace import Array
 
 import numpy as np
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakSet, finalize
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 
 import numpy as np
-from numpy.typing import NDArray
 
 _UNKNOWN = 2**32  # bytes to work with where the system does not tell
 _GROUPS = Path("/sys/fs/cgroup")
@@ -131,7 +131,6 @@ def _read_cached(folder: Path) -> int:
     return sum(int(line.split()[1]) for line in lines if line.startswith("inactive_file "))
 
 
-Array = NDArray[Any]
 _LARGE = 2**20  # bytes; a smaller copy stays in memory
 _SMALL = 2**12  # bytes; not worth looking whether the same is kept already
 _SHARE = 8  # this part of the memory is left for what a model's own run takes

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.model.source.operation import Operation
-from reprod_align.model.store import Array
 from reprod_align.traces import recorder
 
 import numpy as np
 
-__all__ = ["Array", "Call", "Leaf", "Trace"]
+__all__ = ["Call", "Leaf", "Trace"]
 _SUMMED = 4096  # words of eight bytes that one sum stands for
 
 

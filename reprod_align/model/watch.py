@@ -11,11 +11,12 @@ from functools import partial
 from types import ModuleType
 from typing import Any, Literal, Protocol
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.tree import IsTensor, leaves, plain_leaves, replace
 from reprod_align.model.recorder import OperationRecorder
 from reprod_align.model.source.operation import RunEnd, Wanted, Which
 from reprod_align.model.store import Shelf
-from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.trace import Call, Leaf, Trace
 from reprod_align.traces.recorder import Listener
 
 import numpy as np

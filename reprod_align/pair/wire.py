@@ -22,8 +22,9 @@ from multiprocessing.connection import Connection
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
-from reprod_align.model.store import Array, keep_copy
+from reprod_align.model.store import keep_copy
 from reprod_align.records.pickled import DEEPEST, Refused, require_proper_content
 
 import numpy as np

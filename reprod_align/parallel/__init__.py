@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Final, Literal
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import gap
 from reprod_align.errors import ReprodError
-from reprod_align.model import Array
 
 import numpy as np
 

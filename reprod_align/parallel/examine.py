@@ -5,9 +5,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 
 from reprod_align.alignment import Findings, Pairing, Runner, pair_models
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import Gap, gap
 from reprod_align.errors import ReprodError
-from reprod_align.model import Array, Call, ModelFailure
+from reprod_align.model import Call, ModelFailure
 from reprod_align.pair import PairSpec
 from reprod_align.parallel import Placement, differ
 from reprod_align.parallel.reasons import RankTensor, Reason, explain

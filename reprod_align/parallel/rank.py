@@ -18,11 +18,11 @@ from typing import Any, Final
 from reprod_align.backends.paddle import parallel as engine
 from reprod_align.backends.paddle import settings, side
 from reprod_align.backends.paddle.random import shared_random
+from reprod_align.base.blocks import Array
 from reprod_align.base.console import quieten, without_warnings
 from reprod_align.errors import ReprodError
 from reprod_align.model import (
     NO_PINS,
-    Array,
     Call,
     LocalSide,
     ModelInfo,

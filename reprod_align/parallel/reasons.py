@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Final
 
-from reprod_align.base.blocks import measure_peak
+from reprod_align.base.blocks import Array, measure_peak
 from reprod_align.base.difference import gap
-from reprod_align.model import Array
 from reprod_align.parallel import Axis, Mesh, Placement
 
 import numpy as np

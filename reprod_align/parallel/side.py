@@ -5,10 +5,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 from reprod_align.model import (
     NO_PINS,
-    Array,
     Call,
     IdleLines,
     Inputs,

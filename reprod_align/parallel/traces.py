@@ -9,11 +9,12 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 from reprod_align.parallel import MOST_PADDING, Mesh, Placement, Shape, find_order
 from reprod_align.parallel.reasons import RankTensor, explain
 from reprod_align.traces.diff import TraceDiff, compare_traces
-from reprod_align.traces.file import Array, RecordedTrace, TraceTensor, load_trace
+from reprod_align.traces.file import RecordedTrace, TraceTensor, load_trace
 from reprod_align.traces.sketch import combine, read_sums
 from reprod_align.traces.tensors import (
     Floors,

@@ -16,12 +16,13 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.files import write_json, write_text
 from reprod_align.base.text import shorten_path
 from reprod_align.errors import MissingInputError, ReprodError, describe_error, join_lines, one_line
 from reprod_align.records.compare import compare_records
 from reprod_align.records.official import as_text, make_closing_line, write_log
-from reprod_align.records.record import Array, load_record, unread_items
+from reprod_align.records.record import load_record, unread_items
 from reprod_align.records.verdict import OFFICIAL, STRICT, Comparison, KeyResult, Rule
 
 PACKAGES = (

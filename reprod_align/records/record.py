@@ -11,13 +11,12 @@ from collections.abc import ItemsView, Mapping, ValuesView
 from pathlib import Path
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, RecordError, one_line
 
 import numpy as np
 import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 _KINDS = "biufcSU"  # bool, integers, float, complex, bytes, text: what a record may hold
 _MAGIC = b"\x93NUMPY"

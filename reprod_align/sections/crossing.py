@@ -10,18 +10,11 @@ from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.base.text import count
 from reprod_align.base.tree import leaves
 from reprod_align.base.tree import replace as replace_leaves
-from reprod_align.model import (
-    Array,
-    Leaf,
-    LeafPair,
-    LocalSide,
-    ModuleSettings,
-    keep_copy,
-    pair_leaves,
-)
+from reprod_align.model import Leaf, LeafPair, LocalSide, ModuleSettings, keep_copy, pair_leaves
 
 import numpy as np
 

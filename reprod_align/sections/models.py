@@ -12,11 +12,12 @@ from types import ModuleType
 from typing import Any, cast
 
 from reprod_align.alignment import Pairing, make_pairing
+from reprod_align.base.blocks import Array
 from reprod_align.base.naming import is_within
 from reprod_align.base.text import shorten
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.match import TensorPair, collect_evidence, match_models
-from reprod_align.model import Array, LocalSide, ModelInfo
+from reprod_align.model import LocalSide, ModelInfo
 from reprod_align.pair import PairSpec
 from reprod_align.sections.cover import Cover, Piece, Section, Ties, is_inside
 from reprod_align.sections.crossing import Crossings, ShownSettings, StandIn

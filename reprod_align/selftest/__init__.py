@@ -16,13 +16,13 @@ from itertools import chain, product
 from typing import Any, Final, TypeVar, cast
 
 from reprod_align.alignment import Batch, compare_pair, derive_batches, judge
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.console import track
 from reprod_align.base.difference import gap
 from reprod_align.base.files import as_json
 from reprod_align.base.text import table
 from reprod_align.errors import ReprodError, join_lines
-from reprod_align.model import Array, Inputs, LocalSide, ModelFailure, Projection, Side, Trace
+from reprod_align.model import Inputs, LocalSide, ModelFailure, Projection, Side, Trace
 from reprod_align.pair import PairSpec, make_pair, with_arguments_of
 from reprod_align.randomness import KeyedDraws
 from reprod_align.report import Report

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 from reprod_align.significance.report import (
     EXIT_CODES,
@@ -35,7 +35,6 @@ __all__ = [
     "student_interval",
 ]
 
-Array = npt.NDArray[Any]
 
 MARGINS = (0.0015, 0.0025)  # the guide's: what two faithful SST-2 runs may differ by
 ALPHA = 0.05

@@ -14,15 +14,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from reprod_align.base.blocks import read_blocks
+from reprod_align.base.blocks import Array, read_blocks
 from reprod_align.base.safetensors import read_tensors, write_tensors
 from reprod_align.errors import ReprodError, explain_absence
 from reprod_align.traces.sketch import LENGTH, LONG_LENGTH, PARTS, STATISTICS, group_rows
 
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.generic]
 
 VERSION = 3  # 1 and 2 have no checksum, and other sums in their sketches
 PHASES = ("input", "output", "gradient", "parameter gradient", "buffer")

@@ -31,14 +31,13 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, Protocol
 
-from reprod_align.base.blocks import borrow, lay_dense, magnitude
+from reprod_align.base.blocks import Array, borrow, lay_dense, magnitude
 from reprod_align.base.difference import divide
 from reprod_align.base.local import measure_sizes
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.generic]
 Bits = NDArray[np.uint64]
 
 KINDS = ("NaN", "inf", "-inf", "large positive", "large negative")

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from reprod_align.base.blocks import (
+    Array,
     Span,
     borrow,
     map_distances,
@@ -27,7 +28,7 @@ from reprod_align.base.difference import (
     measure_worst,
 )
 from reprod_align.base.local import SPREAD, Allowance, find_beyond, measure_sizes
-from reprod_align.traces.file import Array, TraceTensor
+from reprod_align.traces.file import TraceTensor
 from reprod_align.traces.sketch import (
     Vector,
     compare_constants,

@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from reprod_align.base.blocks import copy_tiles
+from reprod_align.base.blocks import Array, copy_tiles
 from reprod_align.errors import WeightsError, one_line
 
 import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
 
 DTYPES: Final[Mapping[str, str]] = {
     "bool": "?", "uint8": "u1", "int8": "i1", "int16": "<i2", "int32": "<i4", "int64": "<i8",

@@ -8,12 +8,13 @@ import signal
 import zipfile
 from pathlib import Path
 
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError, WeightsError
 from reprod_align.weights.opcodes import push_bytes, push_number
 from reprod_align.weights.paddle_file import write_paddle_file
 from reprod_align.weights.reading import open_checkpoint
 from reprod_align.weights.safetensors_file import write_safetensors
-from reprod_align.weights.stored import DTYPES, Array, Entry, read_chunks
+from reprod_align.weights.stored import DTYPES, Entry, read_chunks
 from reprod_align.weights.torch_file import write_torch_zip
 from reprod_align.weights.writing import SyncedFile, find_kind, split_entries, write_checkpoint
 from tests.conftest import run_python

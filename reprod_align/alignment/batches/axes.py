@@ -8,7 +8,7 @@ are moved and whole numbers rearranged, so that a model should take them as well
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reprod_align.model.trace import Array
+from reprod_align.base.blocks import Array
 
 import numpy as np
 

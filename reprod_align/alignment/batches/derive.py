@@ -20,8 +20,8 @@ from reprod_align.alignment.batches.axes import (
     spread,
     take_rows,
 )
+from reprod_align.base.blocks import Array
 from reprod_align.model.side import Inputs, name_inputs
-from reprod_align.model.trace import Array
 
 import numpy as np
 

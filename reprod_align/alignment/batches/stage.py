@@ -26,11 +26,11 @@ from reprod_align.alignment.loss_stage import describe_effects
 from reprod_align.alignment.noise import Noise
 from reprod_align.alignment.output_values import judge_values
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap
 from reprod_align.base.text import shorten
 from reprod_align.model.side import Inputs, ModelFailure
-from reprod_align.model.trace import Array, Trace
+from reprod_align.model.trace import Trace
 from reprod_align.model.watch import Keep
 from reprod_align.report import Finding
 from reprod_align.report.finding import Kind

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Final
 
 from reprod_align.alignment.lines.graph import LARGEST
+from reprod_align.base.blocks import Array
 from reprod_align.model.source.operation import Operation
-from reprod_align.model.trace import Array
 
 import numpy as np
 

@@ -22,9 +22,9 @@ from reprod_align.alignment.lines.graph import (
     name_of,
     trace_back,
 )
+from reprod_align.base.blocks import Array
 from reprod_align.model.leaf import HIDDEN
 from reprod_align.model.source.operation import RETURN, Operation
-from reprod_align.model.trace import Array
 
 import numpy as np
 

@@ -21,12 +21,12 @@ from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Wh
 from reprod_align.alignment.noise import Judge
 from reprod_align.alignment.pairing import Pairing
 from reprod_align.alignment.runner import Runner
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap
 from reprod_align.base.local import measure_ordinary
 from reprod_align.base.naming import parent
 from reprod_align.model.leaf import HIDDEN, LeafPair, equal_in_effect, find_unpaired
-from reprod_align.model.trace import Array, Call, Leaf, Trace
+from reprod_align.model.trace import Call, Leaf, Trace
 
 import numpy as np
 

@@ -22,11 +22,12 @@ from reprod_align.alignment.locating.experiment import Experiment
 from reprod_align.alignment.locating.fault import Fault, compare, rounding_of
 from reprod_align.alignment.locating.pinning import run_again
 from reprod_align.alignment.runner import Runner
+from reprod_align.base.blocks import Array
 from reprod_align.base.naming import parent
 from reprod_align.model.side import ModelFailure
 from reprod_align.model.source.lines import SourceLine
 from reprod_align.model.source.operation import CallKey, Operation, Wanted, find_consumer
-from reprod_align.model.trace import Array, Call, Trace
+from reprod_align.model.trace import Call, Trace
 
 _RELATIVE = {"float64": 1e-9, "float32": 1e-4}
 """how far equal values may be apart: as in the search for the module"""

@@ -17,7 +17,7 @@ from reprod_align.alignment.locating.fault import (
     outputs_agree,
     rounding_of,
 )
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE
 from reprod_align.model.leaf import (
     HIDDEN,
@@ -27,7 +27,7 @@ from reprod_align.model.leaf import (
     hide_same_places,
     is_mask,
 )
-from reprod_align.model.trace import Array, Call, Leaf
+from reprod_align.model.trace import Call, Leaf
 
 import numpy as np
 

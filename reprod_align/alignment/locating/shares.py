@@ -7,9 +7,10 @@ where g(x) is known from the run in which the port is given the reference's numb
 """
 
 from reprod_align.alignment.locating.counterparts import CallPair, PinnedRun, Which
+from reprod_align.base.blocks import Array
 from reprod_align.base.difference import RELATIVE_TOLERANCE, divide, gap
 from reprod_align.base.local import measure_ordinary
-from reprod_align.model.trace import Array, Call, Trace
+from reprod_align.model.trace import Call, Trace
 from reprod_align.report import ModuleShare
 
 

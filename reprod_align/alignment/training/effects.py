@@ -15,11 +15,10 @@ from reprod_align.alignment.comparing import WHOLE_ROUNDING
 from reprod_align.alignment.findings import Findings
 from reprod_align.alignment.runner import Runner
 from reprod_align.alignment.training.updates import UpdateGaps, updates_of
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import RELATIVE_TOLERANCE, Gap, gap
 from reprod_align.model.settings import OptimizerSettings, Values
 from reprod_align.model.side import Step
-from reprod_align.model.trace import Array
 
 import numpy as np
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from reprod_align.alignment.runner import Runner, shake
-from reprod_align.base.blocks import magnitude
+from reprod_align.base.blocks import Array, magnitude
 from reprod_align.base.difference import Gap, gap
 from reprod_align.model.side import Step
 from reprod_align.model.store import keep_copy
-from reprod_align.model.trace import Array
 
 import numpy as np
 

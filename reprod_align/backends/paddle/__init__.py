@@ -7,6 +7,7 @@ from pathlib import Path
 
 from reprod_align.backends.paddle import side
 from reprod_align.backends.paddle.private import STATISTICS
+from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, RecordError, WeightsError
 from reprod_align.records.safe_pickle import restricted_loads
@@ -15,10 +16,8 @@ from reprod_align.weights.layout import TRANSPOSED_LAYERS, check_names_and_shape
 
 import numpy as np
 import paddle
-from numpy.typing import NDArray
 from paddle import nn
 
-Array = NDArray[np.generic]
 _TRANSPOSED = tuple(getattr(nn, kind) for kind in sorted(TRANSPOSED_LAYERS))
 
 

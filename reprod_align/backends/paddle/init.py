@@ -16,11 +16,11 @@ from reprod_align.backends.paddle.private import (
     share_memory,
 )
 from reprod_align.backends.paddle.side import set_gradient
+from reprod_align.base.blocks import Array
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 
 import numpy as np
 import paddle
-from numpy.typing import NDArray
 from paddle import nn
 
 
@@ -54,9 +54,6 @@ def _seed_generators(seed: int) -> Iterator[None]:
     finally:
         paddle.set_rng_state(paddle_state)
         np.random.set_state(numpy_state)
-
-
-Array = NDArray[np.generic]
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from reprod_align.backends.paddle.private import ALPHA_DROPOUT, MISSING_DRAWS, NAMES, OPERATORS
 from reprod_align.backends.replacing import replace_attribute
 from reprod_align.backends.versions import look_up
+from reprod_align.base.blocks import Array
 from reprod_align.randomness import (
     TIED,
     Draws,
@@ -43,11 +44,9 @@ from reprod_align.randomness import (
 
 import numpy as np
 import paddle
-from numpy.typing import NDArray
 from paddle.nn.functional import common
 from paddle.nn.layer.rnn import RNNBase
 
-Array = NDArray[np.generic]
 Tensor = Any
 Function = Callable[..., Any]
 Arguments = dict[str, Any]  # an operator's arguments by their names

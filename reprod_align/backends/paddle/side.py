@@ -16,15 +16,14 @@ from reprod_align.backends.paddle.private import STATISTICS, is_initialized
 from reprod_align.backends.paddle.private import contents as contents
 from reprod_align.backends.paddle.private import is_persistent as is_persistent
 from reprod_align.backends.replacing import note_arguments, note_construction
+from reprod_align.base.blocks import Array
 
 import numpy as np
 import paddle
-from numpy.typing import NDArray
 from paddle import nn
 from paddle.jit.dy2static.logging_utils import TranslatorLogger
 from paddle.jit.dy2static.program_translator import ProgramTranslator
 
-Array = NDArray[np.generic]
 Tensor, Module = paddle.Tensor, nn.Layer
 
 PACKAGES = (os.path.dirname(paddle.__file__),)

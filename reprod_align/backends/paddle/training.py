@@ -8,11 +8,10 @@ from typing import Any
 
 from reprod_align.backends.paddle import private, side
 from reprod_align.backends.recipes import Recipe, choose_outputs, draw_labels, draw_weights
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 
-import numpy as np
 import paddle
-from numpy.typing import NDArray
 from paddle import nn
 from paddle.base.framework import default_main_program
 
@@ -55,7 +54,6 @@ def restore(model: paddle.nn.Layer, path: str) -> None:
         raise ReprodError(f"the checkpoint lacks {missing[:3]}, and has {unexpected[:3]} too many")
 
 
-Array = NDArray[np.generic]
 State = dict[str, dict[str, Array]]  # kind ("moment1") -> parameter's name -> array
 
 

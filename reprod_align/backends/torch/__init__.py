@@ -7,17 +7,15 @@ from pathlib import Path
 from pickle import UnpicklingError
 
 from reprod_align.backends.torch import side
+from reprod_align.base.blocks import Array
 from reprod_align.base.files import whole_file
 from reprod_align.errors import MissingInputError, WeightsError
 from reprod_align.traces.recorder import record_outputs
 from reprod_align.weights.layout import TRANSPOSED_LAYERS, check_names_and_shapes
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
-Array = NDArray[np.generic]
 _TRANSPOSED = tuple(getattr(nn, kind) for kind in sorted(TRANSPOSED_LAYERS))
 
 

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from reprod_align.backends.torch import parameters
 from reprod_align.backends.torch.private import contents
+from reprod_align.base.blocks import Array
 from reprod_align.initialisation.sample import SEEDS, Collector, ParameterSample
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 
@@ -50,9 +50,6 @@ def _seed_generators(seed: int) -> Iterator[None]:
 
 
 _STATISTICS = ()  # PyTorch keeps its norms' statistics as buffers
-
-
-Array = NDArray[np.generic]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from reprod_align.backends.torch import private
+from reprod_align.base.blocks import Array
 from reprod_align.randomness import (
     TIED,
     Draws,
@@ -34,9 +35,7 @@ from reprod_align.randomness import (
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
-Array = NDArray[np.generic]
 Arguments = dict[str, Any]  # an operator's arguments by their names, defaults included
 
 

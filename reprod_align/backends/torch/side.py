@@ -14,14 +14,13 @@ from reprod_align.backends.torch.kernels import mended_kernels as mended_kernels
 from reprod_align.backends.torch.private import contents as contents
 from reprod_align.backends.torch.private import is_persistent as is_persistent
 from reprod_align.backends.versions import look_up
+from reprod_align.base.blocks import Array
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 from torch.autograd.graph import get_gradient_edge
 
-Array = NDArray[np.generic]
 Tensor, Module = torch.Tensor, nn.Module
 
 PACKAGES = (os.path.dirname(torch.__file__),)

@@ -4,7 +4,8 @@ from functools import cache
 
 from reprod_align.backends.torch.private import count_changes
 from reprod_align.backends.torch.side import array
-from reprod_align.traces.sketch import NUMPY, Array, Sums, Vector, list_quarters, signs
+from reprod_align.base.blocks import Array
+from reprod_align.traces.sketch import NUMPY, Sums, Vector, list_quarters, signs
 
 import numpy as np
 import torch

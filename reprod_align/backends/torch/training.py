@@ -8,11 +8,11 @@ from typing import Any
 
 from reprod_align.backends.recipes import Recipe, choose_outputs, draw_labels, draw_weights
 from reprod_align.backends.torch import side
+from reprod_align.base.blocks import Array
 from reprod_align.errors import ReprodError
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 
@@ -51,7 +51,6 @@ def restore(model: torch.nn.Module, path: str) -> None:
         raise ReprodError(f"the checkpoint does not fit: {error}") from error
 
 
-Array = NDArray[np.generic]
 State = dict[str, dict[str, Array]]  # kind ("exp_avg") -> parameter's name -> array
 
 

@@ -3,16 +3,14 @@
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from reprod_align.base.blocks import Array
 from reprod_align.curves.log import CurveLog, Points, read_count
 from reprod_align.curves.readers.format import Format
 from reprod_align.records.record import load_record
 
 import numpy as np
-import numpy.typing as npt
-
-Array = npt.NDArray[Any]
 
 _OF_EPOCH: Final = re.compile(r"epoch_(\d+)_(.+)")
 _OF_STEP: Final = re.compile(r"(.+)_(\d+)")

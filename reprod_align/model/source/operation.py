@@ -5,11 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from reprod_align.base.blocks import Array
 from reprod_align.model.source.lines import SourceLine
 
-from numpy.typing import NDArray
-
-Array = NDArray[Any]
 CallKey = tuple[str, int]
 """a module's dotted name, and the number of its call"""
 Which = Literal["inputs", "outputs"]
